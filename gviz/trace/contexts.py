@@ -3,20 +3,19 @@ in progress, the steps of optimizers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS
-from gviz.trace.index.columns import INNERMOST, TABLES, Index
+from gviz.trace.index.columns import Index
+from gviz.trace.index.tables import ContextTable, StepTable, picked
 from gviz.trace.log import EventLog, expect
 from gviz.trace.state import Iteration, NodeInfo, Phase
 from gviz.trace.steps import Row, by_stack, step_that_made
 from gviz.values import Array
-
-_DEPTH, _THREAD = map(TABLES["context"].index, ("depth", "thread"))
 
 WHOLE_NODE: frozenset[type[e.Event]] = frozenset(
     (e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.OptimizerStepped, e.Failed)
@@ -41,30 +40,29 @@ class Contexts:
 
     def _in(self, thread: int, n: int) -> tuple[int, int, int]:
         table = self._by_thread.get(thread)
-        row = -1 if table is None else int(table[0].searchsorted(n, "right")) - 1
+        row = -1 if table is None else int(table.seq.searchsorted(n, "right")) - 1
         if table is None or row < 0:
             return 0, 0, 0
-        pass_nr, step, scope = table[1:4, row].tolist()
-        return pass_nr, step, scope
+        return table.pass_nr.item(row), table.step.item(row), table.scope.item(row)
 
     @cached_property
     def threads(self) -> Sequence[int]:
         """The threads that have said something, numbered from 1 as they appeared; those of a device are none."""
-        threads: list[int] = np.unique(self._index.tables["threads"][1]).tolist()
+        threads: list[int] = np.unique(self._index.tables.threads.thread).tolist()
         return threads
 
     def thread_at(self, n: int) -> int:
         """The thread whose event `n` is, 0 before the first."""
-        times, threads = self._index.tables["threads"]
+        times, threads = self._index.tables.threads
         row = int(times.searchsorted(n, "right")) - 1
         return int(threads[row]) if row >= 0 else 0
 
     @cached_property
-    def _by_thread(self) -> dict[int, Array]:
-        table = self._index.tables["context"]
+    def _by_thread(self) -> dict[int, ContextTable]:
+        table = self._index.tables.context
         if len(self.threads) == 1:
             return {self.threads[0]: table}
-        return {thread: table[:, table[_THREAD] == thread] for thread in self.threads}
+        return {thread: picked(table, table.thread == thread) for thread in self.threads}
 
     def running(self, n: int) -> tuple[int, ...]:
         """The passes that run at moment `n` in any thread, the last begun first."""
@@ -79,9 +77,9 @@ class Contexts:
         return tuple(running)
 
     def _innermost(self, n: int) -> int:
-        table = self._index.tables["context"]
-        row = int(table[0].searchsorted(n, "right")) - 1
-        return int(table[INNERMOST, row]) if row >= 0 else 0
+        table = self._index.tables.context
+        row = int(table.seq.searchsorted(n, "right")) - 1
+        return int(table.innermost[row]) if row >= 0 else 0
 
     def scope_at(self, n: int) -> tuple[int, int, int]:
         """``(scope, entered, left)`` of the module call in progress: `left` is 0 if it never ended, all outside."""
@@ -105,7 +103,7 @@ class Contexts:
         """The moments at which one whole node is through: it was made, its backward step is over, or a leaf has its
         gradient; or at which an optimizer has stepped. What happens inside a backward step belongs to the step."""
         alone = np.concatenate([self._index.lists["kind"].of_key(KIND_NUMBERS[kind]) for kind in WHOLE_NODE])
-        times, threads = self._index.tables["threads"]
+        times, threads = self._index.tables.threads
         whose = threads[times.searchsorted(alone, "right") - 1] if len(times) else alone
         found = [_ends(table, alone[whose == thread]) for thread, table in self._by_thread.items()]
         ends: list[int] = np.unique(np.concatenate(found)).tolist() if found else []
@@ -113,15 +111,14 @@ class Contexts:
 
     def steps_at(self, n: int) -> list[Row]:
         """The steps of optimizers in progress in the thread of `n`, the innermost, which ends first, first."""
-        table, thread = self._index.tables["steps"], self.thread_at(n)
-        _, starts, ends, _ = table
-        running = map(_row, table[:, (starts <= n) & ((ends == 0) | (ends >= n))].T.tolist())
+        table, thread = self._index.tables.steps, self.thread_at(n)
+        running = _rows(picked(table, (table.start <= n) & ((table.end == 0) | (table.end >= n))))
         own = (row for row in running if self.thread_at(row[0]) == thread)
         return sorted(own, key=lambda row: (row[2] == 0, row[2], -row[1]))
 
     def steps_in(self, part: Iteration | Phase) -> list[int]:
         """The steps of optimizers that go on in a part of the recording, by the events that first tell of them."""
-        said, starts, ends, _ = self._index.tables["steps"]
+        said, starts, ends, _ = self._index.tables.steps
         found: list[int] = said[(starts <= part.end) & ((ends == 0) | (ends >= part.start))].tolist()
         return found
 
@@ -131,22 +128,21 @@ class Contexts:
 
     @cached_property
     def _steps(self) -> dict[int, list[Row]]:
-        return by_stack(self._index.tables["steps"])
+        return by_stack(_rows(self._index.tables.steps))
 
     @property
     def _end(self) -> int:
         return self._index.count
 
 
-def _ends(context: Array, alone: Array) -> Array:
+def _ends(context: ContextTable, alone: Array) -> Array:
     """Where whole nodes of one thread are through, which lies in these contexts; `alone` are those without a rule."""
-    seqs, depths = context[0], context[_DEPTH]
+    seqs, depths = context.seq, context.depth
     step_ends = seqs[1:][(depths[1:] == 0) & (depths[:-1] > 0)]
     rows = seqs.searchsorted(alone, "right") - 1
     outside = alone[(rows < 0) | (depths[rows] == 0)] if len(seqs) else alone
     return np.concatenate((step_ends, outside))
 
 
-def _row(columns: list[int]) -> Row:
-    said, start, end, stack = columns
-    return said, start, end, stack
+def _rows(steps: StepTable) -> Iterator[Row]:
+    return zip(*(column.tolist() for column in steps), strict=True)

@@ -16,6 +16,7 @@ from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.contexts import Contexts
 from gviz.trace.index.columns import Index, nodes_of_keys
 from gviz.trace.index.references import References
+from gviz.trace.index.tables import picked
 from gviz.trace.log import EventLog, damaged, expect
 from gviz.trace.naming.callers import Callers
 from gviz.trace.naming.calls import Calls
@@ -102,8 +103,9 @@ class Nodes(Sequence[int]):
     @cached_property
     def origins(self) -> Origins:
         """How all were made, as far as the index says it: much cheaper than the events that made them."""
-        table = self._index.tables["origins"]
-        return Origins(*table[1:, table[0].searchsorted(np.sort(self._births))])
+        table = self._index.tables.origins
+        _, *made = picked(table, table.seq.searchsorted(np.sort(self._births)))
+        return Origins(*made)
 
     @cached_property
     def made_from(self) -> Mapping[int, Sequence[int]]:
@@ -111,29 +113,29 @@ class Nodes(Sequence[int]):
 
         For questions that follow long ways; the first call takes in all nodes.
         """
-        return _grouped(*self._index.tables["edges"][1:3].tolist())
+        return _grouped(self._index.tables.edges.source.tolist(), self._index.tables.edges.target.tolist())
 
     @cached_property
     def made_into(self) -> Mapping[int, Sequence[int]]:
         """By node: the nodes that have it as an input, as often as they use it."""
-        return _grouped(*self._index.tables["edges"][2:0:-1].tolist())
+        return _grouped(self._index.tables.edges.target.tolist(), self._index.tables.edges.source.tolist())
 
     def users(self, node: int, n: int = e.COUNTS) -> tuple[int, ...]:
         """The nodes made up to event `n` that have an output of this one as an input, in order of creation."""
         rows = self._index.lists["edges_to"].of_key(node).astype(np.int64) - 1
-        seqs, sources = self._index.tables["edges"][:2]
-        rows = rows[: seqs[rows].searchsorted(n, "right")]
-        return tuple(dict.fromkeys(sources[rows].tolist()))
+        edges = self._index.tables.edges
+        rows = rows[: edges.seq[rows].searchsorted(n, "right")]
+        return tuple(dict.fromkeys(edges.source[rows].tolist()))
 
     def of(self, iteration: Iteration) -> tuple[int, ...]:
         """Those made in an iteration, and the older ones it uses or sends gradients to, in order of creation."""
         start, end = iteration.start, iteration.end
-        edge_seqs, _, targets, _, _ = self._index.tables["edges"]
-        low, high = edge_seqs.searchsorted((start, end + 1))
+        edges = self._index.tables.edges
+        low, high = edges.seq.searchsorted((start, end + 1))
         lists = self._index.lists
         used = [lists[name].keys_between(start, end + 1) for name in ("created", "progress")]
         reached = nodes_of_keys(lists["arrived"].keys_between(start, end + 1))
-        nodes = np.unique(np.concatenate((targets[low:high], reached, *used)))
+        nodes = np.unique(np.concatenate((edges.target[low:high], reached, *used)))
         created = self._index.lists["created"].whole()
         rows = created.keys.searchsorted(nodes)
         known = rows < len(created.keys)
@@ -206,9 +208,9 @@ class Nodes(Sequence[int]):
         left_its_module = expect(self._events, last, e.NodeCreated).scope and not self._contexts.at(end)[2]
         if left_its_module or any(kinds.last(KIND_NUMBERS[kind], end) > last for kind in OF_NO_STATEMENT):
             return 0
-        seqs, _, stacks, _, _ = self._index.tables["origins"]
-        others = np.flatnonzero(stacks != stacks[-1])
-        return int(seqs[others[-1] + 1 if len(others) else 0])
+        made = self._index.tables.origins
+        others = np.flatnonzero(made.stack != made.stack[-1])
+        return int(made.seq[others[-1] + 1 if len(others) else 0])
 
     @cached_property
     def _numbers(self) -> list[int]:
@@ -241,7 +243,7 @@ class Nodes(Sequence[int]):
     @property
     def _makers(self) -> Array:
         """The thread that made each node, in the order of their origins."""
-        times, threads = self._index.tables["threads"]
+        times, threads = self._index.tables.threads
         made = np.sort(self._births)
         return threads[times.searchsorted(made, "right") - 1] if len(times) else np.zeros(len(made), np.int64)
 

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from gviz.trace.index.columns import Index
+from gviz.trace.index.tables import entries
 from gviz.trace.phases import PHASE_KINDS
 from gviz.trace.state import Iteration, Phase
 
@@ -18,7 +19,7 @@ class Spans:
 
     def __init__(self, index: Index, begin: int, thread_at: Callable[[int], int]) -> None:
         begin = min(begin, max(index.count, 1))
-        starts: list[int] = index.tables["iterations"][0].tolist()
+        starts: list[int] = index.tables.iterations.start.tolist()
         self._starts = [begin, *(start for start in starts[1:] if start > begin)]
         self._thread_at = thread_at
         ends = [*(start - 1 for start in self._starts[1:]), index.count]
@@ -28,7 +29,7 @@ class Spans:
         """Every graph's life, in order; there is at least one."""
         self._by_thread: dict[int, list[Phase]] = {}
         phases: list[Phase] = []
-        for kind, start, end, pass_nr, thread in index.tables["phases"].T.tolist():
+        for kind, start, end, pass_nr, thread in entries(index.tables.phases):
             phase = Phase(PHASE_KINDS[kind], max(start, begin), end or index.count, pass_nr)
             if begin <= phase.end:
                 phases.append(phase)

@@ -7,10 +7,9 @@ closure does is the program's, and so is what a user's own optimizer computes.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from gviz import events as e
-from gviz.values import Array
 
 Row = tuple[int, int, int, int]
 """``(said, start, end, stack)``: the first event that tells of a step, the events it lasts from and to (0 while it
@@ -67,11 +66,11 @@ def _is_own(made: e.NodeCreated) -> bool:
     return made.stack != 0 and not made.requires_grad
 
 
-def by_stack(table: Array) -> dict[int, list[Row]]:
-    """The rows of all steps by the place where they were called, in order of time."""
+def by_stack(rows: Iterable[Row]) -> dict[int, list[Row]]:
+    """The steps by the place where they were called."""
     found: dict[int, list[Row]] = {}
-    for said, start, end, stack in table.T.tolist():
-        found.setdefault(stack, []).append((said, start, end, stack))
+    for row in rows:
+        found.setdefault(row[3], []).append(row)
     return found
 
 

@@ -28,7 +28,7 @@ class Troubles:
 
     def errors(self) -> tuple[int, ...]:
         """The events that tell of an error: the ends of passes whose error was caught, and `failures`."""
-        failures, failed_passes = self.failures(), self._index.tables["failed_passes"][0].tolist()
+        failures, failed_passes = self.failures(), self._index.tables.failed_passes.seq.tolist()
         self._log.prefetch([*failed_passes, *failures])
         ended = [(seq, expect(self._events, seq, e.BackwardFinished).error) for seq in failed_passes]
         uncaught = set()

@@ -23,14 +23,14 @@ class Abandoned:
 
     def before(self, node: int, n: int) -> int:
         """The last event up to `n` that ended a pass that covered the node with an error, or 0."""
-        if len(self._index.tables["failed_passes"][0]) > self._known:
+        if len(self._index.tables.failed_passes.seq) > self._known:
             self._catch_up()
         ends = self._ends.get(node, ())
         position = bisect_right(ends, n)
         return ends[position - 1] if position else 0
 
     def _catch_up(self) -> None:
-        ends = self._index.tables["failed_passes"][0][self._known :].tolist()
+        ends = self._index.tables.failed_passes.seq[self._known :].tolist()
         for end in ends:
             for node in self._reach(expect(self._log, end, BackwardFinished).pass_nr).nodes:
                 self._ends.setdefault(node, []).append(end)

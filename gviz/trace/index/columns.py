@@ -14,6 +14,19 @@ from gviz.events import Edge
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.changes import ChangeList
 from gviz.trace.index.context import CONTEXT
+from gviz.trace.index.tables import (
+    ContextTable,
+    EdgeTable,
+    IterationTable,
+    OriginTable,
+    PhaseTable,
+    SeqTable,
+    StepTable,
+    Tables,
+    ThreadTable,
+    joined,
+    table_of,
+)
 from gviz.trace.index.threads import Threads
 from gviz.trace.log import Columns, EventLog
 from gviz.trace.passes import Carriers
@@ -33,24 +46,6 @@ LISTS = (
 """Change lists by name. `grad`, `data` and `arrived` (the contributions) are keyed by `output_key`, `kind` by the
 number of the event's class (without the most frequent ones, for which nobody asks), `written` by storage, two by scope,
 two by pass, all others by node. The two edge lists hold rows of the edge table (counted from 1) instead of events."""
-
-TABLES: dict[str, tuple[str, ...]] = {
-    "context": ("seq", "pass_nr", "step", "scope", "depth", "thread", "innermost"),
-    "edges": ("seq", "source", "target", "output_nr", "carries"),
-    "phases": ("kind", "start", "end", "pass_nr", "thread"),
-    "iterations": ("start",),
-    "steps": ("said", "start", "end", "stack"),
-    "origins": ("seq", "op", "stack", "scope", "gradient_of"),
-    "threads": ("seq", "thread"),
-    "strays": ("seq",),
-    "failed_passes": ("seq",),
-}
-"""Tables of whole numbers by name, and their columns, in order of time. A context is that of its thread, `innermost`
-the pass begun last of all; a step is one of an optimizer's (see `trace.steps`), an origin says how a node was made, a
-thread whose the events are from there on, a stray a contribution of another pass than the innermost (several threads
-go back at once), a failed pass the end of one that an error ended."""
-
-INNERMOST = TABLES["context"].index("innermost")
 
 _BY_NODE = {
     "created": kinds(e.NodeCreated),
@@ -92,7 +87,7 @@ class Index:
         self.count = 0
         self.first_bad: int | None = None  # the first event with a nan or infinity, 0: none, None: nobody has looked
         self.lists = {name: ChangeList() for name in LISTS}
-        self.tables = {name: np.empty((len(columns), 0), np.int64) for name, columns in TABLES.items()}
+        self.tables = Tables()
         self._threads = Threads()
         self._add_chapters()
         self._carriers = Carriers()
@@ -121,14 +116,14 @@ class Index:
             run = changes.whole()
             for part in ("keys", "starts", "seqs"):
                 yield f"{name}.{part}", _packed(getattr(run, part))
-        for name, columns in TABLES.items():
-            yield from ((f"{name}.{column}", _packed(self.tables[name][i])) for i, column in enumerate(columns))
+        for name, table in self.tables.named():
+            yield from ((f"{name}.{column}", _packed(numbers)) for column, numbers in table._asdict().items())
 
     def _add_chapters(self) -> None:
         chapters = self._threads.chapters
-        self.tables["phases"] = _table("phases", self._threads.phases)
-        self.tables["iterations"] = _table("iterations", [(start,) for start in chapters.iterations])
-        self.tables["steps"] = _table("steps", chapters.steps.rows)
+        self.tables.phases = table_of(PhaseTable, self._threads.phases)
+        self.tables.iterations = table_of(IterationTable, [(start,) for start in chapters.iterations])
+        self.tables.steps = table_of(StepTable, chapters.steps.rows)
 
 
 class _Batch:
@@ -136,6 +131,7 @@ class _Batch:
 
     def __init__(self, index: Index, log: EventLog, start: int, stop: int) -> None:
         self.index = index
+        self.tables = index.tables
         self.log = log
         self.start, self.stop = start, stop
         self.columns: Columns = log.columns(start, stop)
@@ -159,8 +155,8 @@ class _Batch:
         for name, pairs in (("written", self.written), ("scope", self.entered), ("scope_left", self.left)):
             self._add(name, *_pairs(pairs))
         self._add_edges()
-        self._grow("origins", _table("origins", self.origins))
-        self._grow("failed_passes", _table("failed_passes", self.failed))
+        self.tables.origins = joined(self.tables.origins, table_of(OriginTable, self.origins))
+        self.tables.failed_passes = joined(self.tables.failed_passes, table_of(SeqTable, self.failed))
         self._add_context()
         self._add_threads()
         self._add_strays()
@@ -211,11 +207,11 @@ class _Batch:
             self._add(name, pass_nr[rows], self.seqs[rows])
 
     def _add_edges(self) -> None:
-        table = _table("edges", self.edges)
-        rows = np.arange(table.shape[1]) + self.index.tables["edges"].shape[1] + 1
-        self._add("edges_from", table[1], rows)
-        self._add("edges_to", table[2], rows)
-        self._grow("edges", table)
+        known, new = self.tables.edges, table_of(EdgeTable, self.edges)
+        rows = np.arange(len(new.seq)) + len(known.seq) + 1
+        self._add("edges_from", new.source, rows)
+        self._add("edges_to", new.target, rows)
+        self.tables.edges = joined(known, new)
 
     def _add_context(self) -> None:
         kind, node, _, pass_nr, _ = self.columns
@@ -224,26 +220,24 @@ class _Batch:
         happened = zip(*(column.tolist() for column in columns), strict=True)
         enter, scopes = self.index._threads.enter, self.scopes
         contexts = [(s, *enter(k, n, p, scopes.get(s, 0), t)) for s, k, n, p, t in happened]
-        self._grow("context", _table("context", contexts))
+        self.tables.context = joined(self.tables.context, table_of(ContextTable, contexts))
 
     def _add_threads(self) -> None:
-        known = self.index.tables["threads"][1]
-        before = np.concatenate((known[-1:] if len(known) else [0], self.whose[:-1]))
+        known = self.tables.threads
+        before = np.concatenate((known.thread[-1:] if len(known.thread) else [0], self.whose[:-1]))
         rows = np.flatnonzero(self.whose != before)
-        self._grow("threads", np.array((self.seqs[rows], self.whose[rows])))
+        self.tables.threads = joined(known, ThreadTable(self.seqs[rows], self.whose[rows]))
 
     def _add_strays(self) -> None:
         rows = np.isin(self.columns.kind, _BY_OUTPUT["arrived"])
         seqs, passes = self.seqs[rows], self.columns.pass_nr[rows]
-        times, running = (np.insert(self.index.tables["context"][column], 0, 0) for column in (0, INNERMOST))
+        context = self.tables.context
+        times, running = np.insert(context.seq, 0, 0), np.insert(context.innermost, 0, 0)
         strays = seqs[passes != running[times.searchsorted(seqs, "right") - 1]]
-        self._grow("strays", strays.reshape(1, -1))
+        self.tables.strays = joined(self.tables.strays, SeqTable(strays))
 
     def _add(self, name: str, keys: Array, seqs: Array) -> None:
         self.index.lists[name].add(keys, seqs)
-
-    def _grow(self, name: str, table: Array) -> None:
-        self.index.tables[name] = np.concatenate((self.index.tables[name], table), axis=1)
 
 
 def _gradient_of(made: e.NodeCreated) -> int:
@@ -255,10 +249,6 @@ def _gradient_of(made: e.NodeCreated) -> int:
 def _pairs(pairs: Iterable[Edge]) -> tuple[Array, Array]:
     columns = np.array(list(pairs), np.int64).reshape(-1, 2)
     return columns[:, 0], columns[:, 1]
-
-
-def _table(name: str, rows: Iterable[tuple[int, ...]]) -> Array:
-    return np.array(list(rows), np.int64).reshape(-1, len(TABLES[name])).T
 
 
 def _by_time(*lists: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gviz.trace.index.changes import ChangeList, Run
-from gviz.trace.index.columns import LISTS, TABLES, Index, digest
+from gviz.trace.index.columns import LISTS, Index, digest
 from gviz.trace.phases import PHASE_KINDS
 from gviz.values import Array
 
@@ -19,12 +19,13 @@ def restored(arrays: Mapping[str, Array]) -> Index | None:
         if not np.array_equal(arrays["digest"], digest(arrays)):
             return None
         index.count, index.first_bad = int(arrays["count"][0]), int(arrays["first_bad"][0])
-        for name, columns in TABLES.items():
-            index.tables[name] = np.array([arrays[f"{name}.{column}"] for column in columns], np.int64)
+        for name, table in index.tables.named():
+            columns = np.array([arrays[f"{name}.{column}"] for column in table._fields], np.int64)
+            setattr(index.tables, name, table._make(columns))
         for name in LISTS:
             keys = arrays[f"{name}.keys"].astype(np.int64)  # a search for a number of another type would copy them all
             run = Run(keys, arrays[f"{name}.starts"], arrays[f"{name}.seqs"])
-            rows = index.tables["edges"].shape[1] if name.startswith("edges") else index.count
+            rows = len(index.tables.edges.seq) if name.startswith("edges") else index.count
             if not run.holds_together(rows):
                 return None
             index.lists[name] = ChangeList(run)
@@ -38,17 +39,17 @@ def restored(arrays: Mapping[str, Array]) -> Index | None:
 def _tables_hold_together(index: Index) -> bool:
     """Whether the tables are in order of time and name only what the lists know."""
     tables = index.tables
-    if not tables["iterations"].size or any((table < 0).any() for table in tables.values()):
+    if not len(tables.iterations.start) or any((column < 0).any() for _, table in tables.named() for column in table):
         return False
-    times = [tables["phases"][1], *(tables[name][0] for name in TABLES if name != "phases")]
+    times = [tables.phases.start, *(table[0] for name, table in tables.named() if name != "phases")]
     if any((np.diff(time) < 0).any() or (time > index.count).any() for time in times):
         return False
-    if not np.array_equal(tables["origins"][0], np.sort(index.lists["created"].whole().seqs)):
+    if not np.array_equal(tables.origins.seq, np.sort(index.lists["created"].whole().seqs)):
         return False
-    _, passes, steps, scopes, _, _, innermost = tables["context"]
+    _, passes, steps, scopes, _, _, innermost = tables.context
     known = ((passes, "pass_started"), (innermost, "pass_started"), (steps, "progress"), (scopes, "scope"))
     if not all(np.isin(numbers[numbers != 0], index.lists[name].whole().keys).all() for numbers, name in known):
         return False
-    if (tables["steps"][1:3] > index.count).any():
+    if any((events > index.count).any() for events in (tables.steps.start, tables.steps.end, tables.phases.end)):
         return False
-    return bool((tables["phases"][0] < len(PHASE_KINDS)).all() and (tables["phases"][2] <= index.count).all())
+    return bool((tables.phases.kind < len(PHASE_KINDS)).all())

@@ -12,7 +12,7 @@ from gviz.events import Output
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.abandoned import Abandoned
 from gviz.trace.index.changes import EMPTY
-from gviz.trace.index.columns import INNERMOST, Index, output_key
+from gviz.trace.index.columns import Index, output_key
 from gviz.trace.index.references import References
 from gviz.trace.index.sweep import swept
 from gviz.trace.log import EventLog, expect
@@ -60,7 +60,7 @@ class NodeStates:
         if len(self._kept) + len(nodes) > _KEPT_STATES:
             self._kept.clear()
         covering = self._covering(nodes, running)
-        failures = int(self._index.tables["failed_passes"][0].searchsorted(n, "right"))
+        failures = int(self._index.tables.failed_passes.seq.searchsorted(n, "right"))
         births, kept, written = self._births, self._kept, self._index.lists["written"]
         states: list[NodeState | None] = []
         for node, rank in zip(nodes, ranks, strict=True):
@@ -176,7 +176,7 @@ class NodeStates:
 
     def _has_failed(self, pass_nr: int, start: int, n: int) -> bool:
         """Whether an error has ended the pass that event `start` began, by moment `n`."""
-        if not len(self._index.tables["failed_passes"][0]):
+        if not len(self._index.tables.failed_passes.seq):
             return False
         finished = self._index.lists["pass_finished"].last(pass_nr, n)
         return finished > start and bool(expect(self._events, finished, e.BackwardFinished).error)
@@ -196,9 +196,9 @@ class NodeStates:
 
     def _is_alone(self, start: int, n: int) -> bool:
         """Whether all that flowed from event `start`, which begins a pass, to event `n` belongs to that pass."""
-        times, passes = (self._index.tables["context"][column] for column in (0, INNERMOST))
+        times, passes = self._index.tables.context.seq, self._index.tables.context.innermost
         before = int(times.searchsorted(start)) - 1
-        strays = self._index.tables["strays"][0]
+        strays = self._index.tables.strays.seq
         if (before >= 0 and passes[before]) or strays.searchsorted(start) < strays.searchsorted(n, "right"):
             return False
         return not self._index.lists["kind"].between(KIND_NUMBERS[e.BackwardStarted], start + 1, n + 1)

@@ -57,7 +57,7 @@ class References:
         born = self._birth(node, seq)
         if self._is_alone(node):
             return len(self._index.lists["edges_from"].of_key(node))
-        low, high = self._index.tables["edges"][0].searchsorted((born, born + 1))
+        low, high = self._index.tables.edges.seq.searchsorted((born, born + 1))
         return int(high - low)
 
     def _is_alone(self, node: int) -> bool:

@@ -19,8 +19,8 @@ def swept(index: Index, start: int, started: BackwardStarted) -> Reach:
     that use it. The edges of the pass's own iteration are swept, because it will want nearly all of them; older ones
     are walked.
     """
-    seqs, sources, targets, output_nrs, carries = index.tables["edges"]
-    iterations = index.tables["iterations"][0]
+    seqs, sources, targets, output_nrs, carries = index.tables.edges
+    iterations = index.tables.iterations.start
     first, end = seqs.searchsorted((iterations[iterations.searchsorted(start) - 1], start)).tolist()
     recent = np.flatnonzero(carries[first:end])[::-1] + first
     from_nodes = sources[recent].tolist()
@@ -41,7 +41,7 @@ def swept(index: Index, start: int, started: BackwardStarted) -> Reach:
 
 def _walked(index: Index, nodes: set[int], reached: set[int], end: int) -> Iterator[int]:
     """The rows of the edges before row `end` that lead on from these nodes; adds what they lead to."""
-    targets, carries = index.tables["edges"][2], index.tables["edges"][4]
+    targets, carries = index.tables.edges.target, index.tables.edges.carries
     todo = list(nodes)
     while todo:
         for number in index.lists["edges_from"].of_key(todo.pop()).tolist():
@@ -56,8 +56,8 @@ def _walked(index: Index, nodes: set[int], reached: set[int], end: int) -> Itera
 
 def _leading_to(wanted: set[int], index: Index, rows: Array) -> set[int]:
     """The nodes on a way to those wanted over these edges, which are in order of time."""
-    _, sources, targets = index.tables["edges"][:3, rows].tolist()
-    for source, target in zip(sources, targets, strict=True):
+    edges = index.tables.edges
+    for source, target in zip(edges.source[rows].tolist(), edges.target[rows].tolist(), strict=True):
         if target in wanted:
             wanted.add(source)
     return wanted
