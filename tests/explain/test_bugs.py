@@ -12,6 +12,7 @@ from gviz.explain.why import why
 
 ANSWERS = {
     "in_place_saved": ("error", "changed-in-place", ["saved by SigmoidBackward0", ":6 at version 0", "to version 1"]),
+    "given_gradient": ("error", "given-gradient", ["of shape (2,) for a tensor of shape (3,)"]),
     "second_backward": ("error", "second-backward", ["released by the first backward() at second_backward.py:7"]),
     "clipped_too_early": ("warning", "clipped-early", ["has nothing to clip", "between backward() and the update"]),
     "critic_not_detached": ("error", "second-backward", ["fake = Tanh, which both use", "fake.detach()", "py:14, if"]),

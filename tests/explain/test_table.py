@@ -8,7 +8,7 @@ from pathlib import Path
 import gviz.explain
 from docs.make_findings import PATH, text
 from gviz.explain.kind import Kind
-from gviz.explain.table import BY_NAME, KINDS
+from gviz.explain.table import BY_NAME, KINDS, findable
 
 FILES = sorted((Path(gviz.explain.__file__).parent / "findings").glob("[!_]*.py"))
 
@@ -21,6 +21,11 @@ def declared():
 def test_every_declared_kind_is_in_the_table_once():
     assert sorted(kind.name for kind in declared()) == sorted(kind.name for kind in KINDS)
     assert len(BY_NAME) == len(KINDS)
+
+
+def test_every_kind_that_a_check_reports_is_asked_for_by_a_test():
+    asked = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    assert [kind.name for kind in findable() if f'"{kind.name}"' not in asked] == []
 
 
 def test_names_are_words_for_programs():
