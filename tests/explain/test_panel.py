@@ -119,3 +119,11 @@ def test_what_a_replay_computed_is_told_with_the_numbers_it_computed_with():
     assert texts(before["formula"])[0].endswith("[3 6] (#3) + 1 = [4 7]")
     assert texts(after["formula"])[0].endswith("[15 18] (#3) + 1 = [16 19]")
     assert texts(after["with"])[0] == "with: #3  [15 18]"
+
+
+def test_a_use_that_is_to_come_is_not_said_to_be_none():
+    timeline = demo()
+    assert texts(facts(timeline, 1, 1)["used by"]) == ["used by: nothing yet"]
+    assert texts(facts(timeline, len(timeline), 5)["used by"]) == ["used by: nothing"]
+    timeline.growing = True
+    assert texts(facts(timeline, len(timeline), 5)["used by"]) == ["used by: nothing yet"]

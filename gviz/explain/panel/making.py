@@ -145,14 +145,19 @@ def _saved_name(operand: Operand | None, name: str, node: int) -> str:
 
 
 def users(asked: Asked, state: NodeState) -> Iterator[Fact]:
-    """The nodes that were made with it so far."""
+    """The nodes that were made with it so far; whether any will be is known of what is recorded."""
     found = asked.timeline.nodes.users(asked.node, asked.moment.n)
 
     def named(user: int) -> Part:
         info = asked.timeline.info(user)
         return Part(f"#{user} {clipped(info.name or op_title(info), 30)}", "key", info.born)
 
-    yield Fact("used by", tuple(listed(found, named)) if found else (Part("nothing yet", "muted"),))
+    yield Fact("used by", tuple(listed(found, named)) if found else (_no_user(asked),))
+
+
+def _no_user(asked: Asked) -> Part:
+    comes = asked.timeline.growing or asked.timeline.nodes.users(asked.node)
+    return Part("nothing yet" if comes else "nothing", "muted")
 
 
 def place(asked: Asked) -> Iterator[Fact]:

@@ -20,5 +20,10 @@ RULES: Rows = (
     ("@  .T", "matrix product; transposed"),
     ("+= 3", "what is added: by one line into a node, or by a pass to what .grad was"),
     ("incoming, .grad", "what arrives at a leaf in this pass; what all passes have added up, for the optimizer"),
+    (
+        "adds, total",
+        "of a leaf drawn once for each use: what this use brings, what all have brought in this pass",
+    ),
+    ("gives, adds", "of a closed call: its result; the length of what it has sent to its parameters"),
 )
 """What is said of gradients."""

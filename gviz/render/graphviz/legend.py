@@ -86,7 +86,7 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: "ready" in seen.words, "ready: all parts have arrived, its rule has not run yet"),
     (lambda seen: "+= " in seen.said, "+=: a part that is added"),
     (lambda seen: "sum" in seen.rows, "bold numbers: added, or added to"),
-    (lambda seen: "|g|" in seen.said, "|g|: length of a gradient; lengths do not add"),
+    (lambda seen: "|g|" in seen.said, "|g|: length of a gradient; a sum may be shorter than its parts"),
 )
 """What may be in a picture, and what it means; what states look like and mean is in `SHOWN`."""
 
