@@ -105,9 +105,9 @@ function remember() {
   }, 250);
 }
 
-/** Go where the address says: `#e12`, `#n4`, `#e12n4`. */
+/** Go where the address says: `#12` or `#e12`, `#n4`, `#e12n4`. */
 function follow() {
-  const moment = /e(\d+)/.exec(location.hash);
+  const moment = /^#e?(\d+)/.exec(location.hash);
   const node = /n(\d+)/.exec(location.hash);
   go(moment ? Number(moment[1]) : now);
   if (node && page.nodes[node[1]]) choose(node[1]);

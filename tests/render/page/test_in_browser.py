@@ -178,7 +178,7 @@ def test_a_deep_link_opens_its_moment_and_node_and_the_address_follows(visit):
 
 def test_the_sentence_and_the_table_tell_the_event(visit):
     timeline = two_shares().timeline
-    page = visit(timeline, hash="#e12")
+    page = visit(timeline, hash="#12")
     said = happening(timeline, timeline.at(12))
     assert said.rstrip(".") in page.text("#said")
     assert page.find("#said").get_attribute("aria-live") == "polite"
