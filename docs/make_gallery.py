@@ -40,6 +40,8 @@ meet at `h` is `--at h.grad --node h --radius 1`: each part over its arrow, the 
 | `--only cell:200` | that call alone, with what comes into it |
 | `--node loss --radius 20` | what lies within 20 lines of a node; `--ancestors`: all that it was made of |
 | `--depth 1` | modules open one level deep; layers are closed, with the transposed weights (`T`) inside of them |
+| `--at "iteration 3"` | that iteration, before its optimizer stepped; `--moments "iteration 3"`: all of it, moving |
+| `--no-legend` | without what shapes, lines and words mean |
 | `--labels min` | names alone, a third of the size; `--scale 0.5` half of it |
 | `-o graph.html` | a page that scrolls, finds and steps |
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gviz import arguments, frameworks
-from gviz.render.moments import end_of, last_moment
+from gviz.render.moments import last_moment
 from gviz.trace import load
 from gviz.trace.file.reader import open_trace
+from gviz.trace.iteration_ends import end_of
 from gviz.trace.log import MemoryLog
 from gviz.trace.recording import record as recording
 from gviz.trace.renamed import with_names

@@ -39,6 +39,7 @@ def export(
     saved: bool = False,
     direction: Direction = "auto",
     scale: float | None = None,
+    legend: bool = True,
     modules: str | Sequence[str] = (),
     depth: int | None = None,
     node: str | int = "",
@@ -55,13 +56,13 @@ def export(
     """Write a picture of a trace (its file, what `gviz.load` answers, a recording) or of the graph behind a tensor.
 
     The suffix of `path` says which kind; a folder (``frames/``) or a number in the name (``step%03d.png``) asks for one
-    picture a moment. `at` is an event number or what the debugger calls a moment (``nan``, ``bwd``, ``loss``;
+    picture a moment. `at` is an event number or what the debugger calls a moment (``nan``, ``iteration 3``, ``loss``;
     without it pages open at the first event, pictures show the end),
     `moments` a range ``FIRST..LAST`` for moving pictures. `modules` closes those that fit its patterns, `depth` all
     that lie deeper; `node` with `ancestors` or a `radius`, or modules `only`, draw that part alone. `params` names
-    tensors of a tensor's graph, `scale` makes pictures larger or smaller. `note` hears of compromises, `progress` how
-    far a long work is, from 0 to 1. Answers the files. Raises `GvizError` where something cannot be drawn or written;
-    then nothing is.
+    tensors of a tensor's graph, `scale` makes pictures larger or smaller; without `legend` nothing says what their
+    signs mean. `note` hears of compromises, `progress` how far a long work is, from 0 to 1. Answers the files. Raises
+    `GvizError` where something cannot be drawn or written; then nothing is.
     """
     refuse_unknown("direction", direction, get_args(Direction))
     drawing = _drawing(labels, tensors, saved=saved)
@@ -80,6 +81,7 @@ def export(
         style=arguments.text("style", style),
         direction=direction,
         scale=None if scale is None else arguments.above_0("scale", scale, "2 is twice as large"),
+        legend=arguments.flag("legend", legend),
         drawing=drawing,
         part=part_around(found.timeline, n, asked, place),
         moments=span(found.timeline, moments),

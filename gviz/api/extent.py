@@ -14,7 +14,7 @@ from gviz.render.request import Part
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.where import place as places
-from gviz.words.moments import PASSES, begin_of
+from gviz.words.moments import begin_of, is_stretch
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import node_at
 
@@ -34,18 +34,18 @@ def part_around(timeline: Timeline, n: int, part: Part, node: str) -> Part:
 
 
 def span(timeline: Timeline, text: str) -> tuple[int, ...]:
-    """The moments of ``FIRST..LAST``, or of one pass, from where it begins; none for an empty text."""
+    """The moments of ``FIRST..LAST``, or of one pass or iteration, from where it begins; none for an empty text."""
     if not text:
         return ()
     first, dots, last = text.partition("..")
-    if not dots and text in PASSES:
+    if not dots and is_stretch(text):
         last = text
     elif not dots:
         raise GvizError(
             f"{text!r} is no range of moments", hint="write FIRST..LAST, as in 12..40, or backward", exit_code=2
         )
     end = moment_of(timeline, last or "end")
-    start = begin_of(timeline, first, end) if first in PASSES else moment_of(timeline, first or "start")
+    start = begin_of(timeline, first, end) if is_stretch(first) else moment_of(timeline, first or "start")
     if not 0 <= start <= end <= len(timeline):
         raise GvizError(f"there are no events {start} to {end}", hint=f"1 to {len(timeline)}", exit_code=2)
     return tuple(range(start, end + 1))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gviz import events as e
 from gviz.errors import GvizError
+from gviz.trace.iteration_ends import end_of, through
 from gviz.trace.navigation import no_event
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
@@ -30,23 +30,7 @@ def last_moment(timeline: Timeline) -> int:
     """
     if timeline.failures:
         return end_of(timeline, timeline.iterations[-1])
-    iteration = _last_followed(timeline)
-    return _before_step(timeline, iteration) or end_of(timeline, iteration)
-
-
-def end_of(timeline: Timeline, iteration: Iteration) -> int:
-    """The end of an iteration, before the program took its graph down."""
-    n = iteration.end
-    while n > max(iteration.start, 1) and isinstance(timeline.event(n), e.NodeFreed | e.Printed | e.ScopeLeft):
-        n -= 1
-    return n
-
-
-def _before_step(timeline: Timeline, iteration: Iteration) -> int:
-    """The moment before an optimizer used what the last backward pass of an iteration left; 0 if none did."""
-    passes = timeline.pass_ends(iteration)
-    after = timeline.select((e.OptimizerStarted,), passes[-1], iteration.end + 1) if passes else iter(())
-    return next((n - 1 for n, _ in after), 0)
+    return through(timeline, _last_followed(timeline))
 
 
 def _last_followed(timeline: Timeline) -> Iteration:

@@ -64,8 +64,9 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
     """How a picture is made: its theme, style and direction, the seconds Graphviz has, what is drawn and which part of
-    it, which moments a moving picture shows (none: all of the pass), how many times its size it is
-    drawn (None: as it fits), who hears of compromises, and who hears how far a long work has come (0 to 1)."""
+    it, which moments a moving picture shows (none: all of the pass), how many times its size it is drawn (None: as it
+    fits), whether a legend says what its signs mean, who hears of compromises, and who hears how far a long work has
+    come (0 to 1)."""
 
     theme: str = "auto"
     timeout: float = 20.0
@@ -74,6 +75,7 @@ class ExportOptions:
     style: str = "gviz"
     direction: Direction = "auto"
     scale: float | None = None
+    legend: bool = True
     moments: tuple[int, ...] = ()
     part: Part = field(default_factory=Part)
     progress: Callable[[float], object] = _nobody
@@ -86,7 +88,8 @@ class ExportOptions:
     @property
     def colours(self) -> Theme:
         """The theme that everything is drawn in."""
-        return self.look.theme(self.theme)
+        theme = self.look.theme(self.theme)
+        return replace(theme, form=replace(theme.form, legend=self.legend))
 
 
 def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:

@@ -34,6 +34,7 @@ class Form:
     font: str = "Helvetica,Arial,sans-serif"
     size: int = 11
     direction: Direction = "auto"
+    legend: bool = True
 
 
 @dataclass(frozen=True, slots=True)

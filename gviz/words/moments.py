@@ -1,14 +1,16 @@
-"""Which moment a text means: ``12``, ``forward``, ``nan``, ``'mark``, a node, its gradient, what ``break`` takes."""
+"""Which moment a text means: ``12``, ``iteration 3``, ``nan``, ``'mark``, a node, its gradient, a stop."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NoReturn, TypeGuard
 
 from gviz.errors import GvizError
 from gviz.events import Event, GradAccumulated, GradFlowed
 from gviz.plain_text import clipped
-from gviz.trace.state import PhaseKind
+from gviz.trace.iteration_ends import through
+from gviz.trace.state import Iteration, Phase, PhaseKind
 from gviz.trace.timeline import Timeline
 from gviz.where.place import split_aspect
 from gviz.where.stop import is_comparison, stop
@@ -20,13 +22,23 @@ from gviz.words.vocabulary import MOMENT_WORDS, SUCH_MOMENTS
 NO_MARKS: Mapping[str, int] = {}
 
 
+OF_ITERATION = re.compile(r"(iteration|forward|fwd|backward|bwd) +(\d+)")
+"""An iteration by its number, or a pass of it."""
+
 PASSES: Mapping[str, PhaseKind] = {"forward": "forward", "fwd": "forward", "backward": "backward", "bwd": "backward"}
 """The words for a pass: as a moment its end."""
 
 
-def begin_of(timeline: Timeline, word: str, n: int) -> int:
-    """Where the pass begins that a word of `PASSES` means to who stands at moment `n`."""
-    end = _through(timeline, word, n)
+def is_stretch(text: str) -> bool:
+    """Whether a text means a pass or an iteration, which has a beginning, too."""
+    return text in PASSES or OF_ITERATION.fullmatch(text) is not None
+
+
+def begin_of(timeline: Timeline, text: str, n: int) -> int:
+    """Where the pass or iteration begins that a text means to who stands at moment `n`."""
+    end, word = event_at(timeline, text, n), text.split()[0]
+    if word == "iteration":
+        return timeline.iteration_at(end).start
     return next(phase.start for phase in timeline.phases if phase.kind == PASSES[word] and phase.end == end)
 
 
@@ -52,6 +64,8 @@ def event_at(
             return _error(timeline, n or 0) or _without(timeline, text, "error")
     if text in PASSES:
         return _through(timeline, text, here)
+    if of := OF_ITERATION.fullmatch(text):
+        return _of_iteration(timeline, of[1], int(of[2]))
     if text.startswith("'"):
         return _marked(timeline, text[1:], marks)
     if text.removeprefix("@").isdigit():
@@ -96,8 +110,25 @@ def _through(timeline: Timeline, word: str, n: int) -> int:
     if n < len(timeline):
         phases = [phase for phase in phases if thread_at(phase.start) == thread_at(n)] or phases
     iteration = timeline.iteration_at(n)
-    here = [phase.end for phase in phases if iteration.start <= phase.start <= iteration.end]
+    here = [phase.end for phase in phases if _starts_in(iteration, phase)]
     return (here or [phase.end for phase in phases] or [0])[-1] or _without(timeline, word, f"{kind} pass")
+
+
+def _of_iteration(timeline: Timeline, word: str, number: int) -> int:
+    """Where the iteration of a number is through, counted from 1, or the last pass of it that a word means."""
+    count = len(timeline.iterations)
+    if not 1 <= number <= count:
+        only = f"there are {count:,}" if count > 1 else "there is one"
+        raise GvizError(f"there is no iteration {number}", hint=only, exit_code=2)
+    iteration = timeline.iterations[number - 1]
+    if word == "iteration":
+        return through(timeline, iteration)
+    ends = [phase.end for phase in timeline.phases if phase.kind == PASSES[word] and _starts_in(iteration, phase)]
+    return ends[-1] if ends else _without(timeline, f"{word} {number}", f"{PASSES[word]} pass")
+
+
+def _starts_in(iteration: Iteration, phase: Phase) -> bool:
+    return iteration.start <= phase.start <= iteration.end
 
 
 def _of_node(timeline: Timeline, text: str, n: int, node: int) -> int:

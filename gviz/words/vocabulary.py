@@ -10,6 +10,8 @@ MOMENTS: tuple[tuple[str, str], ...] = (
         "the end of the forward of this iteration (from outside: of the last); } and { stand where one begins",
     ),
     ("backward, bwd", "the end of the last backward pass of this iteration (from outside: of the last)"),
+    ("iteration 3", "where this one is through: its end, or before its optimizer used the gradients"),
+    ("forward 3, backward 3", "the end of that pass of iteration 3"),
     ("nan, inf", "the first event that holds a nan (if there is none: an infinity, and that is said), or an infinity"),
     ("error", "where the program failed, or a pass whose error it caught"),
     ("'NAME", "a mark, set by mark() in the program or by the debugger"),
@@ -30,8 +32,9 @@ MOMENT_WORDS = ("start", "end", "forward", "backward", "fwd", "bwd", "nan", "inf
 """The moments that are plain words, as Tab completes them."""
 
 A_MOMENT = (
-    "an event number, start, end, forward or backward (fwd, bwd: the end of that pass), nan, inf, error, 'MARK, "
-    "a node: #4, x, its gradient: x.grad (where the last part arrives), or what break takes: 'on receive x'"
+    "an event number, start, end, forward or backward (fwd, bwd: the end of that pass), iteration 3, "
+    "forward 3, backward 3 (by number), nan, inf, error, 'MARK, a node: #4, x, its gradient: x.grad (where the last "
+    "part arrives), or what break takes: 'on receive x'"
 )
 """What a moment can be, in half a sentence."""
 

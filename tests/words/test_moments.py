@@ -9,6 +9,7 @@ from recording import events_of
 from stories import demo, failed, iterations
 
 import gviz.engine as torch
+from gviz.api.extent import span
 from gviz.api.moments import moment_of
 from gviz.cli.main import gviz
 from gviz.errors import GvizError
@@ -211,3 +212,31 @@ def test_a_pass_is_one_of_the_thread_in_which_one_stands():
     assert event_at(timeline, "backward", one.start) == one.end
     assert event_at(timeline, "backward", other.start) == other.end
     assert event_at(timeline, "backward") == other.end
+
+
+def test_an_iteration_and_a_pass_of_it_are_found_by_their_number():
+    timeline = iterations(3)
+    for number, (forward, backward) in enumerate(
+        zip(ends(timeline, "forward"), ends(timeline, "backward"), strict=True)
+    ):
+        assert event_at(timeline, f"forward {number + 1}") == forward
+        assert event_at(timeline, f"bwd {number + 1}") == backward
+        through = event_at(timeline, f"iteration {number + 1}", n=2)
+        assert timeline.iteration_at(through).index == number
+        assert through >= backward
+        assert f"event {through}, " in transcript(timeline, f"goto iteration {number + 1}", at=2)
+
+
+@pytest.mark.parametrize("number", [0, 4])
+def test_where_there_is_no_iteration_of_that_number_it_is_said_how_many_there_are(number):
+    with pytest.raises(GvizError, match=f"there is no iteration {number}") as caught:
+        event_at(iterations(3), f"iteration {number}")
+    assert caught.value.hint == "there are 3"
+
+
+def test_the_moments_of_an_iteration_are_from_its_beginning_to_where_it_is_through():
+    timeline = iterations(3)
+    moments = span(timeline, "iteration 2")
+    assert moments[0] == timeline.iterations[1].start
+    assert moments[-1] == event_at(timeline, "iteration 2")
+    assert span(timeline, "backward 2")[-1] == ends(timeline, "backward")[1]

@@ -56,7 +56,8 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     "--moments",
     default="",
     metavar="FIRST..LAST",
-    help="The moments of a moving picture or series, from where FIRST begins; also one pass: backward.",
+    help="The moments of a moving picture or series, from where FIRST begins; also one pass or iteration: backward, "
+    '"iteration 3".',
 )
 @click.option("--style", default="gviz", metavar="NAME", help="How it looks; the styles are listed below.")
 @click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Colours of the picture.")
@@ -86,6 +87,7 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     help="Open modules so deep (0: none); closed layers hide what is in them, as the T of a Linear's weight.",
 )
 @click.option("--scale", type=click.FloatRange(0.05, 20), metavar="FACTOR", help="Size: 2 is twice as large.")
+@click.option("--legend/--no-legend", default=True, help="Say below what shapes, lines and words mean.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Draw these modules alone, and what comes into them.")
 @click.option("--node", default="", metavar="PLACE", help="Draw only this node and what is next to it.")
 @click.option("--ancestors", is_flag=True, help="With --node: all that it was made of.")

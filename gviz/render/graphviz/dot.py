@@ -143,8 +143,7 @@ def _label(scene: Scene, theme: Theme, placing: Placing | None) -> dict[str, str
     title, muted = f"<b>{coloured(scene.title, theme.texts['title'])}</b>", theme.texts["muted"]
     lines = [f"{title}{'&#160;' * 4}{coloured(scene.caption, muted)}"]
     lines.append(coloured(scene.code, theme.texts["text"]))  # empty or not: its line stays, and so do the boxes
-    signs = [*_folded(placing.legend if placing and placing.legend else legend(scene, theme.form.card))]
-    signs += [""] * (LEGEND_LINES - len(signs))
+    signs = _signs(scene, theme, placing) if theme.form.legend else []
     lines += [coloured(part, muted) for part in signs]
     if any(HEAT in part for part in signs):
         lines.append(
@@ -152,6 +151,12 @@ def _label(scene: Scene, theme: Theme, placing: Placing | None) -> dict[str, str
         )
     width = f' width="{placing.room * CHARACTER}"' if placing and placing.room else ""
     return {"label": table(f'<td align="left"{width}>{line}</td>' for line in lines)}
+
+
+def _signs(scene: Scene, theme: Theme, placing: Placing | None) -> list[str]:
+    """The legend, in so many lines at least that pictures of other moments are as high."""
+    signs = [*_folded(placing.legend if placing and placing.legend else legend(scene, theme.form.card))]
+    return signs + [""] * (LEGEND_LINES - len(signs))
 
 
 def _folded(signs: Iterable[str]) -> Iterator[str]:
