@@ -8,7 +8,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from gviz.trace.moment import Moment
-from gviz.tui.messages import Seek
 from gviz.tui.screens.sheet import Over
 from gviz.tui.session import Session
 from gviz.tui.widgets.node import NodePanel
@@ -39,10 +38,3 @@ class InspectorScreen(Over):
     def action_leave(self) -> None:
         """Back to the debugger."""
         self.dismiss()
-
-    def on_seek(self, message: Seek) -> None:
-        """Leave, and let the debugger go there."""
-        message.stop()
-        debugger = self.app.screen_stack[-2]
-        self.dismiss()
-        debugger.post_message(Seek(message.position))

@@ -49,6 +49,13 @@ class Over(ModalScreen[None]):
         for page in self.children:
             page.styles.margin = (self.headroom, 0, 0, 0)
 
+    def on_seek(self, message: Seek) -> None:
+        """Leave, and let the debugger go to an event that the page speaks of."""
+        message.stop()
+        debugger = self.app.screen_stack[-2]
+        self.dismiss()
+        debugger.post_message(Seek(message.position))
+
 
 class SheetScreen(Over):
     """Any key leaves, but for those that scroll a text longer than the screen, or choose a number in it.
@@ -98,13 +105,6 @@ class SheetScreen(Over):
     def on_click(self) -> None:
         """Leave at a click."""
         self.dismiss()
-
-    def on_seek(self, message: Seek) -> None:
-        """Leave, and let the debugger go to an event that the text speaks of."""
-        message.stop()
-        debugger = self.app.screen_stack[-2]
-        self.dismiss()
-        debugger.post_message(Seek(message.position))
 
 
 class QuestionScreen(ModalScreen[bool]):
