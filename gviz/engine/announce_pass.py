@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor
 
 
+_ARRAYS = (np.ndarray, np.generic)
+
+
 class PassReport:
     """Tells a channel about one backward pass.
 
@@ -40,6 +43,7 @@ class PassReport:
         self.channel = channel
         self.number = channel.next_pass()
         self._say = channel.say
+        self._value = shape_of if thread.is_building else channel.value  # in a graph that is built nothing has a value
         self._arrived: dict[Node, tuple[int, list[Value | None]]] = {}
         self._grads: Sequence[Grad | None] = ()
         self._values: Sequence[Value | None] = ()
@@ -149,10 +153,8 @@ class PassReport:
             self.hook_ran(node, 0, when, hook, None)
 
     def _captured(self, grad: Grad) -> Value:
-        """The value of a gradient, be it an array, a numpy scalar or a tensor; in a graph that is built it has none."""
-        if thread.is_building:
-            return shape_of(grad if isinstance(grad, (np.ndarray, np.generic)) else grad._array)
-        for place, known in enumerate(self._grads):
-            if known is grad and (value := self._values[place]) is not None:
+        """The value of a gradient, be it an array, a numpy scalar or a tensor."""
+        for known, value in zip(self._grads, self._values):
+            if known is grad and value is not None:
                 return value
-        return self.channel.value(grad if isinstance(grad, (np.ndarray, np.generic)) else grad._array)
+        return self._value(grad if isinstance(grad, _ARRAYS) else grad._array)

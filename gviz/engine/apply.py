@@ -16,6 +16,7 @@ from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 
 if TYPE_CHECKING:
+    from gviz.emit import Channel
     from gviz.engine.op import Op
 
 Attrs = dict[str, Any]
@@ -30,8 +31,12 @@ def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
 
     Returns a tensor, or for an op of several outputs what it `returns`, a tuple of them.
     """
-    if op.is_plain and emit.channel is None and not watching.watchers:
-        return _apply_plain(op, tensors)
+    if op.is_plain and not watching.watchers:
+        output = _apply_plain(op, tensors)
+        channel = emit.channel
+        if channel is not None:
+            _announce(channel, op, tensors, NO_ATTRS, [output], output._grad_fn)
+        return output
     result = compute(op, tensors, attrs)
     if op.several:
         outputs = [new_tensor(np.asarray(array)) for array in result]
@@ -42,11 +47,23 @@ def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
     node = _record(op, tensors, attrs, outputs) if thread.grad_enabled and not op.untracked else None
     channel = emit.channel
     if channel is not None:
-        untracked = "" if node is not None else op.untracked or why_untracked(tensors)
-        announce.operation(channel, op, tensors, attrs, outputs, node, untracked)
+        _announce(channel, op, tensors, attrs, outputs, node)
     if watching.watchers:
         _watched(op, tensors, attrs, outputs, node)
     return op.returns(outputs) if op.several else outputs[0]
+
+
+def _announce(
+    channel: Channel,
+    op: Op,
+    tensors: Sequence[Tensor],
+    attrs: Attrs,
+    outputs: Sequence[Tensor],
+    node: Node | None,
+) -> None:
+    """Tell who listens what ran, and why it is not tracked if it is not."""
+    untracked = "" if node is not None else op.untracked or why_untracked(tensors)
+    announce.operation(channel, op, tensors, attrs, outputs, node, untracked)
 
 
 def _watched(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor], node: Node | None) -> None:
@@ -59,7 +76,7 @@ def _watched(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[
 
 
 def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) -> Tensor:
-    """`apply` for the common case, in one piece: one output in memory of its own, no attributes, nobody listening.
+    """`apply` for the common case, in one piece: one output in memory of its own, no attributes, nobody watching.
 
     It does what the general way does. A chain of scalars spends a sixth of its time on the calls between those parts.
     """

@@ -56,7 +56,9 @@ def _lies_in(tensor: Tensor, storage: Storage) -> bool:
 
 def output(channel: Channel, tensor: Tensor, view_of: int, *, has_value: bool = True) -> Output:
     """A tensor as an output of the node that made it: its value, and which elements of its memory it shows."""
-    array, storage, version = tensor._array, tensor._storage.number, max(tensor._counter[0], 0)
+    array, storage, version = tensor._array, tensor._storage.number, tensor._counter[0]
+    if version < 0:  # an inference tensor counts no writes
+        version = 0
     value = channel.value(array) if has_value else None
     # A view is drawn from its memory as soon as that has a value: its shape must be known.
     unknown = value if has_value else Value(array.dtype.name, array.shape)
