@@ -69,7 +69,7 @@ def test_lessons_are_listed_in_order():
 def test_the_queries_answer(tmp_path):
     connection = sqlite3.connect(":memory:")
     connection.executescript((ROOT / "gviz/trace/file/schema.sql").read_text())
-    queries = re.findall(r'sqlite3 train.gviz "(.*)"', PAGES["recording.md"])
+    queries = re.findall(r'^\$ sqlite3 train.gviz "(.*)"', PAGES["recording.md"], re.MULTILINE)
     assert len(queries) == 3
     for query in queries:
         assert connection.execute(query).description
