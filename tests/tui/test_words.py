@@ -83,3 +83,23 @@ def test_the_help_goes_on_with_the_words():
     said = "\n".join(map(plain, help_page(keys_of("default"), 74)))
     assert "one event forward" in said
     assert said.endswith("\n".join(map(plain, words_page(74))))
+
+
+@pytest.mark.parametrize(("word", "said"), [
+    ("waiting", "a pass will come to it"),
+    ("2 of 3", "so many of the contributions"),
+    ("|g|", "the length of a gradient"),
+    ("INCOMING", "what arrives at a leaf in this pass"),
+    (".grad", "what all passes"),
+    ("saved freed", "what it kept for backward is released"),
+])  # fmt: skip
+def test_one_word_of_the_screen_is_explained_alone(word, said):
+    answer = transcript(demo(), f"help {word}")
+    assert said in answer
+    assert len(answer.splitlines()) < 16
+
+
+def test_a_command_is_explained_before_a_word_of_the_screen():
+    assert "step, s [N]: one event forward" in transcript(demo(), "help step")
+    assert "step, s [N]: one event forward" in transcript(demo(), "help ste")
+    assert "there is no command 'nosuch'" in transcript(demo(), "help nosuch")

@@ -279,7 +279,7 @@ _OTHER = (
     Spec("theme", (), "NAME", "the same as set theme NAME",
          lambda session, command: branching.set_(session, f"theme {command.argument}")),
     Spec("keys", (), "", "which keys do what", _looks(looking.keys)),
-    Spec("help", ("h", "?"), "[WORD]", "this list, one command, or words: what is seen on the screen", _help),
+    Spec("help", ("h", "?"), "[WORD]", "this list, one command, a word of the screen, or all of them: words", _help),
     Spec("quit", ("q", "exit"), "[!]", "leave; q! stops the program and does not ask",
          lambda _, command: FrontEnd("quit", command.argument)),
 )  # fmt: skip

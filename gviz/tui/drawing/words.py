@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from gviz.render.boxes.states import MEANINGS
 from gviz.render.boxes.words import NUMBERS, RULES, Rows
 from gviz.tui.lines import Line, line, wrapped
 from gviz.words.vocabulary import MOMENTS
+
+_WORDS = re.compile(r", |  ")
+"""What stands between words that are explained in one row."""
 
 COLUMN = 25
 """Cells of the column of words, at most."""
@@ -34,11 +39,31 @@ SECTIONS: tuple[tuple[str, Rows], ...] = (
 
 def words_page(width: int) -> Iterator[Line]:
     """Every section, each word with what it means beside it."""
-    column = min(COLUMN, width // 3)
     for at, (title, rows) in enumerate(SECTIONS):
         if at:
             yield ()
         yield from wrapped(line((title, "title")), width)
-        for word, means in rows:
-            head = f"{word:<{column}}" if len(word) < column else f"{word} "
-            yield from wrapped(line((head, "key"), " ", means), width, column + 1)
+        yield from _rows(rows, width)
+
+
+def words_like(text: str) -> Rows:
+    """What begins as a text does, as it is seen: any number is as good as another, ``2 of 3`` as ``1 of 2``."""
+    wanted = _numberless(text)
+    every = [row for _, rows in SECTIONS for row in rows]
+    return tuple(row for row in every if any(_numberless(word).startswith(wanted) for word in _WORDS.split(row[0])))
+
+
+def about(rows: Rows) -> Callable[[int], Iterator[Line]]:
+    """A page of some words alone."""
+    return partial(_rows, rows)
+
+
+def _numberless(text: str) -> str:
+    return re.sub(r"\d+", "0", text.casefold())
+
+
+def _rows(rows: Rows, width: int) -> Iterator[Line]:
+    column = min(COLUMN, width // 3)
+    for word, means in rows:
+        head = f"{word:<{column}}" if len(word) < column else f"{word} "
+        yield from wrapped(line((head, "key"), " ", means), width, column + 1)

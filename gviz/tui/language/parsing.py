@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from gviz.errors import GvizError, did_you_mean
-from gviz.plain_text import clipped
+from gviz.plain_text import clipped, shown
 from gviz.tui.commands.table import BY_NAME, GROUPS, SPECS
-from gviz.tui.drawing.words import words_page
+from gviz.tui.drawing.words import about, words_like, words_page
 from gviz.tui.language.command import Command, Look, Said, Spec
 from gviz.tui.language.habits import INSTEAD
 from gviz.tui.lines import Line, line, wrapped
@@ -54,9 +54,11 @@ def spec_of(command: Command) -> Spec:
 
 
 def help_for(word: str) -> Look | Said:
-    """All commands, or the one asked for; ``words``: what is seen on the screen."""
+    """All commands, the one asked for, or a word of the screen as it stands there; ``words``: all of them."""
     if word == "words":
         return Look("Words", words_page)
+    if word not in BY_NAME and (seen := words_like(word) if word else ()):
+        return Look(f"Words: {shown(word)}", about(seen))
     if word:
         spec = find(word)
         return Said((f"{written(spec)}: {spec.told()}",))
