@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ _PIPE_WIDTH = 120
 
 
 def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
-    """How much of what there is."""
+    """How much of what there is, and what the passes began at."""
+    from gviz.explain.root_values import losses
+
     kinds = Counter(type(timeline.event(seq)).__name__ for seq in range(1, len(timeline) + 1))
     return {
         "events": len(timeline),
@@ -28,6 +31,7 @@ def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
         "nodes": len(timeline.nodes),
         "iterations": len(timeline.iterations),
         "backward_passes": sum(phase.kind == "backward" for phase in timeline.phases),
+        "losses": [value if isfinite(value) else str(value) for value in losses(timeline)],
         "failures": timeline.failures,
         "first_nan_or_inf": timeline.first_bad() or None,
         "kinds": dict(kinds.most_common()),
@@ -35,10 +39,14 @@ def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
 
 
 def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
-    """How much of what there is."""
+    """How much of what there is, and what the passes began at."""
+    from gviz.explain.root_values import in_a_row, losses
+
     stats = stats_data(timeline, n, node)
     for name in ("events", "nodes", "iterations", "backward_passes"):
         yield f"{name.replace('_', ' '):<18} {stats[name]:,}"
+    if row := [*losses(timeline)]:
+        yield f"{'losses' if len(row) > 1 else 'loss':<18} {in_a_row(row)}"
     yield f"{'failure':<18} {', '.join(f'event {seq}' for seq in stats['failures']) or 'none'}"
     if timeline.dropped.events:
         yield f"{'dropped before':<18} {timeline.dropped.words}"

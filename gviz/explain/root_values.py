@@ -23,6 +23,12 @@ def root_value(timeline: Timeline, start: int) -> float | None:
     return float(array.reshape(())) if array is not None and array.dtype.kind == "f" else None
 
 
+def losses(timeline: Timeline) -> Iterator[float]:
+    """What each backward pass began at, in order, as far as it was one number that is known."""
+    values = (root_value(timeline, phase.start) for phase in timeline.phases if phase.kind == "backward")
+    return (value for value in values if value is not None)
+
+
 def grown_until(timeline: Timeline, n: int) -> Sequence[float]:
     """The losses up to event `n` if they have grown from pass to pass, the first from where they did; else none."""
     row: list[float] = []

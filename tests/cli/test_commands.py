@@ -144,6 +144,7 @@ def test_show_stats(folder):
     assert re.search(r"^nodes +3$", out, re.MULTILINE)
     assert re.search(r"^backward passes +1$", out, re.MULTILINE)
     assert re.search(r"^NodeCreated +3$", out, re.MULTILINE)
+    assert re.search(r"^loss +12$", out, re.MULTILINE)
 
 
 def test_show_tape(folder):
@@ -410,3 +411,13 @@ def test_who_names_the_wrong_thing_is_shown_the_way(tmp_path):
     assert (code, err.splitlines()[-1]) == (3, "hint: gviz run train.py")
     code, _, err = gviz_here("info", "run.gviz", cwd=tmp_path)
     assert (code, err.splitlines()[-1]) == (2, "hint: gviz show run.gviz tells what a trace holds")
+
+
+def test_show_stats_has_the_losses_in_a_row_also_those_that_json_has_no_number_for(tmp_path):
+    step = "torch.tensor(x, requires_grad=True).log().backward()"
+    (tmp_path / "logs.py").write_text(f"import gviz.engine as torch\nfor x in (4.0, 2.0, 0.0):\n    {step}\n")
+    gviz_here("record", "-o", "logs.gviz", "logs.py", cwd=tmp_path)
+    _, out, _ = gviz_here("show", "logs.gviz", "stats", cwd=tmp_path)
+    assert re.search(r"^losses +1\.386, 0\.6931, -inf$", out, re.MULTILINE)
+    _, out, _ = gviz_here("show", "logs.gviz", "stats", "--format", "json", cwd=tmp_path)
+    assert json.loads(out)["stats"]["losses"][2] == "-inf"

@@ -110,7 +110,7 @@ _LEGEND: tuple[tuple[str | Span, ...], ...] = (
      " length"),
     ("small letters go forward, CAPITALS back; click selects, double click runs",),
     ("gviz run: ctrl+c pauses the program, A answers it, ctrl+r runs it again",),
-    ((":help waiting", "key"), " explains a word of the screen, :help step a command; below: all words",),
+    ((":help waiting", "key"), " explains a word of the screen, :help step a command",),
 )  # fmt: skip
 _ROOM = 74
 
