@@ -7,7 +7,7 @@ import pytest
 
 from gviz.adapters.wanted import Wanted
 from gviz.emit import Channel
-from gviz.events import GradFlowed, Named, NodeCreated
+from gviz.events import BackwardFinished, DataSet, GradAccumulated, GradFlowed, Named, NodeCreated, StorageWritten
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
 from gviz.values import statistics
 from tests.adapters.recorded import events_of, of_kind, operations
@@ -35,7 +35,9 @@ def test_nested_tensors_are_shown_without_values(layout):
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_a_backward_pass_through_nested_tensors():
-    events_of(lambda: torch.nested.to_padded_tensor(nested(), 0.0).sum().backward())
+    log = events_of(lambda: torch.nested.to_padded_tensor(nested(), 0.0).sum().backward())
+    assert [event.error for event in of_kind(log, BackwardFinished)] == [""]
+    assert [event.part.data for event in of_kind(log, GradAccumulated)] == [None]
 
 
 def test_memory_that_was_given_back_is_not_read():
@@ -46,7 +48,8 @@ def test_memory_that_was_given_back_is_not_read():
             shown.untyped_storage().resize_(0)
             return shown.detach()
 
-    events_of(program)
+    made = [output.value for event in of_kind(events_of(program), NodeCreated) for output in event.outputs]
+    assert (made[-1].shape, made[-1].data) == ((5,), None)
 
 
 @pytest.mark.parametrize("wanted", [None, Wanted(phase="backward"), Wanted(module="*Linear")])
@@ -84,7 +87,9 @@ def test_odd_tensors_are_written_to_and_given_other_memory(make):
         x.grad.data = x.grad.data.clone()
         return x, y
 
-    events_of(program)
+    log = events_of(program)
+    assert len(of_kind(log, StorageWritten)) == 4
+    assert len(of_kind(log, DataSet)) >= 2
 
 
 def test_what_is_left_to_the_listener_has_statistics_whatever_the_order_of_its_elements():

@@ -313,7 +313,8 @@ def test_a_shape_that_its_elements_do_not_fill_is_refused(shape):
 
 
 def test_steps_of_a_view_may_go_backward():
-    read_back(e.NodeCreated(1, 1, "op", (), (e.Output(ONE, 1, 0, 1, 3, (-1,)),), (("dim", -1),), True, "", 0, 0))
+    made = e.NodeCreated(1, 1, "op", (), (e.Output(ONE, 1, 0, 1, 3, (-1,)),), (("dim", -1),), True, "", 0, 0)
+    assert read_back(made) == made
 
 
 def read_back(event):
