@@ -1,9 +1,13 @@
-"""Work that takes long, done a little at a time: who drives it tells how far it is, stays awake, or gives it up."""
+"""Work that takes long, done a little at a time: who drives it tells how far it is, stays awake, or gives it up.
+
+It rests often. `finished` drives it to its end in one go, `paced` makes it rest as rarely as who drives it wants.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -29,14 +33,30 @@ Driven: TypeAlias = Generator[Far, None, T]
 """Work that gives, wherever it may rest, how far it has come, and returns its result."""
 
 
-def finished(work: Driven[T]) -> T:
-    """The result of work, done without a rest."""
+def finished(work: Driven[T], told: Callable[[Far], None] | None = None) -> T:
+    """The result of work, done in one go; wherever it could rest `told` hears how far it has come."""
     while True:
         try:
-            next(work)
+            far = next(work)
         except StopIteration as end:
             result: T = end.value
             return result
+        if told is not None:
+            told(far)
+
+
+def paced(work: Driven[T], seconds: float) -> Driven[T]:
+    """The same work, which rests only after it has gone on for so long."""
+    until = monotonic() + seconds
+    while True:
+        try:
+            far = next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if monotonic() > until:
+            yield far
+            until = monotonic() + seconds
 
 
 def collected(found: Iterable[T | Far]) -> Driven[list[T]]:

@@ -1,6 +1,7 @@
 """Work that is done a little at a time."""
 
-from gviz.driven import AT_ONCE, Far, collected, finished, parts
+from gviz import driven
+from gviz.driven import AT_ONCE, Far, collected, finished, paced, parts
 
 
 def counting(n):
@@ -18,6 +19,21 @@ def test_what_is_found_is_collected_and_the_rest_told():
     work = collected(counting(2))
     assert [next(work), next(work)] == [Far("counting: thing", 0, 2), Far("counting: thing", 1, 2)]
     assert finished(work) == [0, 1]
+
+
+def test_somebody_may_be_told_wherever_it_rests():
+    said = []
+    assert finished(collected(counting(2)), said.append) == [0, 1]
+    assert said == [Far("counting: thing", 0, 2), Far("counting: thing", 1, 2)]
+
+
+def test_it_rests_only_after_a_while(monkeypatch):
+    clock = iter(range(100))
+    monkeypatch.setattr(driven, "monotonic", lambda: next(clock))
+    said = []
+    assert finished(paced(collected(counting(9)), 3), said.append) == [*range(9)]
+    assert [far.done for far in said] == [3, 7]
+    assert finished(paced(collected(counting(2)), 100)) == [0, 1]
 
 
 def test_parts_hold_everything_once_and_tell_how_much_was_before():

@@ -1,15 +1,30 @@
-"""The line on stderr that says how far a recording is: how long, how much, how fast."""
+"""The line on stderr that says how far something is: a recording, by how long, how much, how fast; or other work."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from gviz.cli import streams
+from gviz.driven import Driven, finished, paced
 from gviz.errors import GvizError
 
 _COUNTED_EVERY_SECONDS = 1.0
+SAID_EVERY_SECONDS = 0.1
+
+T = TypeVar("T")
+
+
+def told(work: Driven[T]) -> T:
+    """The result of work; how far it has come stands in one line of a terminal as long as it goes on."""
+    if not sys.stderr.isatty():
+        return finished(work)
+    result = finished(paced(work, SAID_EVERY_SECONDS), lambda far: streams.say_raw(f"\r{far}\x1b[K"))
+    streams.say_raw("\r\x1b[K")
+    return result
 
 
 class Progress:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import isnan, nan
 
 from gviz.consequences.branching import branch_of
 from gviz.consequences.telling import stops
+from gviz.driven import Driven, Far
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted
 from gviz.explain.names import symbol
@@ -49,12 +50,11 @@ def curves(
     points: Sequence[tuple[float, str]],
     shows: Sequence[str],
     kept: Sequence[str] = (),
-    told: Callable[[int], None] = lambda done: None,
-) -> tuple[list[Curve], list[str]]:
+) -> Driven[tuple[list[Curve], list[str]]]:
     """The points of each expression, nan where a branch had to stop before it; and what is said of the first
     branch that had to, or of which the program would have gone another way.
 
-    `told` hears how many points are done. GvizError for an expression that is more than one number.
+    GvizError for an expression that is more than one number.
     """
     from gviz.whatif.beside import Beside  # it needs the engine, which a viewer otherwise does not
 
@@ -63,7 +63,7 @@ def curves(
     drawn: dict[str, list[tuple[float, float]]] = {text: [] for text in shows}
     why: list[str] = []
     for done, (x, change) in enumerate(points):
-        told(done)
+        yield Far("running again: point", done, len(points))
         branch = branch_of(timeline, iteration, [*kept, change])
         states = partial(Beside(timeline, iteration, branch, (*kept, change)).states, n=end)
         for text, curve in drawn.items():

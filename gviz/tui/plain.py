@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from math import inf
-from time import monotonic
 from typing import TextIO
 
+from gviz.driven import finished, paced
 from gviz.errors import GvizError
 from gviz.explain.docstring import about
 from gviz.explain.happening import sentence
@@ -190,17 +189,12 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
 
 
 def _driven(left: Work) -> Reply:
-    """The answer of a command; how far it has come is said on stderr every few seconds, where that is a terminal."""
-    said = monotonic() if sys.stderr.isatty() else inf
-    while True:
-        try:
-            far = next(left)
-        except StopIteration as end:
-            reply: Reply = end.value
-            return reply
-        if monotonic() - said > PROGRESS_SECONDS:
-            said = monotonic()
-            print(f"{far}; ctrl+c stops.", file=sys.stderr, flush=True)
+    """The answer of a command; how far it has come is said on stderr now and then, where that is a terminal."""
+    if not sys.stderr.isatty():
+        return finished(left)
+    return finished(
+        paced(left, PROGRESS_SECONDS), lambda far: print(f"{far}; ctrl+c stops.", file=sys.stderr, flush=True)
+    )
 
 
 def _set(session: Session, text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +10,8 @@ import click
 
 from gviz.cli import streams
 from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
+from gviz.cli.progress import told
 from gviz.cli.quietly import recorded
-from gviz.driven import Driven, finished
 from gviz.errors import GvizError, did_you_mean
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
 
     kinds = _kinds(only, ignore)
     with recorded(program) as timeline:
-        found = _told(checking(timeline, kinds))
+        found = told(checking(timeline, kinds))
         _PRINTED[kind](found, len(timeline), whole)
         if kind == "text" and found:
             click.echo(how_to_open(program, found[0].finding.event))
@@ -74,23 +73,6 @@ def _names(text: str | None, known: dict[str, Kind]) -> set[str]:
         hint = did_you_mean(name, known, "gviz check --list lists the kinds")
         raise GvizError(f"there is no kind of finding {name}", hint=hint, exit_code=2)
     return names
-
-
-def _told(checking: Driven[list[Checked]]) -> list[Checked]:
-    """What is found; how far that is stands in one line of a terminal, as long as it goes on."""
-    if not sys.stderr.isatty():
-        return finished(checking)
-    said = ""
-    while True:
-        try:
-            far = str(next(checking))
-        except StopIteration as end:
-            streams.say_raw("\r\x1b[K")
-            found: list[Checked] = end.value
-            return found
-        if far != said:
-            said = far
-            streams.say_raw(f"\r{far}\x1b[K")
 
 
 def _text(found: list[Checked], events: int, whole: bool) -> None:

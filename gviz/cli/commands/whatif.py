@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +12,7 @@ import click
 from gviz.api import outputs
 from gviz.cli import streams
 from gviz.cli.moment import at_option
+from gviz.cli.progress import told
 from gviz.cli.settings import GlobalOptions
 from gviz.errors import GvizError
 from gviz.plain_text import shown
@@ -142,8 +141,7 @@ def _sweep(
         what = "a range needs --show, and no second range"
         raise GvizError(what, hint='"x = -3..3" --show z,x.grad', exit_code=2)
     sweep, kept = list(swept(ranges[0], points)), [change for change in changes if change != ranges[0]]
-    drawn, stopped = curves(timeline, iteration, sweep, shows, kept, partial(_progress, points))
-    streams.say_raw("\r\x1b[K" if sys.stderr.isatty() else "")
+    drawn, stopped = told(curves(timeline, iteration, sweep, shows, kept))
     for line in stopped:
         click.echo(line)
     what = ranges[0].partition("=")[0].strip()
@@ -154,7 +152,3 @@ def _sweep(
         return
     outputs.write_all([(output, svg_curves(what, drawn).encode())], force=force)
     streams.say(f"wrote {output}")
-
-
-def _progress(points: int, done: int) -> None:
-    streams.say_raw(f"\r\x1b[K{done} of {points} points" if sys.stderr.isatty() else "")

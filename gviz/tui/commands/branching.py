@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gviz.consequences.branching import branch_of, meanings
 from gviz.consequences.telling import differences, stops, what_runs_again
+from gviz.driven import Driven
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.tui import lines
@@ -19,7 +20,7 @@ SUFFIX = ".gviz"
 """Of a file that holds a branch."""
 
 
-def what_if(session: Session, text: str) -> Look | Said:
+def what_if(session: Session, text: str) -> Look | Said | Driven[Look]:
     """``whatif [CHANGE]``: one change more, and everything that is another number now; without one what was changed.
 
     From then on every moment of the iteration shows both numbers, until all is taken back. A range draws curves.
@@ -81,7 +82,7 @@ def _lines(said: Sequence[str], rows: Sequence[str], width: int) -> Iterator[Lin
     yield from (lines.cut(lines.line(row), width) for row in rows)
 
 
-def set_(session: Session, text: str) -> FrontEnd | Look | Said:
+def set_(session: Session, text: str) -> FrontEnd | Look | Said | Driven[Look]:
     """``set KEY VALUE``; ``set x = 5``, in gdb ``set var x = 5``, is ``whatif x = 5``."""
     if "=" in text:
         return what_if(session, text.removeprefix("var ").removeprefix("variable "))

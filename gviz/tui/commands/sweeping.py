@@ -8,6 +8,7 @@ from functools import partial
 from gviz.consequences.branching import branch_of, meanings, require_engine
 from gviz.consequences.curves import SHOW, Curve, curves, named, usual
 from gviz.consequences.telling import what_runs_again
+from gviz.driven import Driven
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.render.curve import text_curve
@@ -24,7 +25,7 @@ MOST_RUNS = 12_000
 """Nodes that are run again while a debugger waits, those of all points together: two or three seconds."""
 
 
-def sweep(session: Session, text: str, kept: Sequence[str]) -> Look:
+def sweep(session: Session, text: str, kept: Sequence[str]) -> Driven[Look]:
     """``set x = -3..3 [--show EXPR,...]``: curves of a value and of a gradient, with the changes that are `kept`.
 
     Nothing is changed by it. GvizError for what is no range, and where too much would have to be run again.
@@ -38,7 +39,8 @@ def sweep(session: Session, text: str, kept: Sequence[str]) -> Look:
     if not points:
         branch_of(timeline, iteration, [change])  # says what is wrong with it
     what = change.partition("=")[0].strip()
-    drawn, stopped = curves(timeline, iteration, points, named(asked) or usual(timeline, iteration, what), kept)
+    shows = named(asked) or usual(timeline, iteration, what)
+    drawn, stopped = yield from curves(timeline, iteration, points, shows, kept)
     before = (*what_runs_again(timeline, iteration), *meanings(timeline, iteration, (change,)))
     said = [*before, *stopped, _as_svg((*kept, change), [text for text, _ in drawn])]
     title = f"What if {', '.join([clipped(each, 40) for each in (*kept, change)])}"

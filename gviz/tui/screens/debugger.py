@@ -234,7 +234,7 @@ class DebuggerScreen(Screen[None]):
 
     def action_select(self, how: str, where: Any) -> None:
         """Select a node by one of `SELECTIONS`."""
-        self._move(lambda: SELECTIONS[how](self.cursor, where))
+        self.orders.attempt(lambda: self.orders.begin("search", SELECTIONS[how](self.cursor, where)))
 
     def action_look(self, what: str) -> None:
         """Change what is looked at by one of `LOOKS`."""

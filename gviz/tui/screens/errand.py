@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 from typing import Protocol
 
 from textual.timer import Timer
 
-from gviz.tui.language.command import Command, Reply, Work
+from gviz.driven import paced
+from gviz.tui.language.command import Reply, Work
 
 AT_ONCE_SECONDS = 0.1
 """So long nobody notices that the screen stands still."""
@@ -39,9 +39,9 @@ class Errand:
         """Whether something is being done."""
         return self._left is not None
 
-    def begin(self, command: Command, work: Work) -> Reply | None:
+    def begin(self, name: str, work: Work) -> Reply | None:
         """Work for a moment; the answer, or None if that goes on. Raises GvizError where there is no answer."""
-        self._left, self._name = work, command.name
+        self._left, self._name = paced(work, AT_ONCE_SECONDS), name
         return self._advance()
 
     def cancel(self) -> bool:
@@ -59,15 +59,12 @@ class Errand:
         work, self._left = self._left, None
         if work is None:
             return None
-        until = monotonic() + AT_ONCE_SECONDS
-        while True:
-            try:
-                far = next(work)
-            except StopIteration as end:
-                reply: Reply = end.value
-                return reply
-            if monotonic() > until:
-                self._left = work
-                self._screen.say(f"{far}; ctrl+c stops")
-                self._screen.set_timer(_PAUSE_SECONDS, self._take_turn)
-                return None
+        try:
+            far = next(work)
+        except StopIteration as end:
+            reply: Reply = end.value
+            return reply
+        self._left = work
+        self._screen.say(f"{far}; ctrl+c stops")
+        self._screen.set_timer(_PAUSE_SECONDS, self._take_turn)
+        return None

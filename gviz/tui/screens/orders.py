@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
 from gviz.plain_text import shown
-from gviz.tui.language.command import Command, Reply, Said, work
+from gviz.tui.language.command import Command, Reply, Said, Work
 from gviz.tui.language.parsing import spec_of
 from gviz.tui.screens.carry_out import carry_out, say
 from gviz.tui.screens.errand import Errand
@@ -61,7 +61,15 @@ class Orders:
     def perform(self, command: Command) -> None:
         """Carry out a command, or begin what has to be done before; raises GvizError where that cannot be done."""
         self.errand.cancel()
-        self._answer(self.errand.begin(command, work(spec_of(command).run(self._screen.session, command))))
+        self.begin(command.name, spec_of(command).run(self._screen.session, command))
+
+    def begin(self, name: str, answer: Reply | Work) -> None:
+        """Show an answer; what has to be done before ends what is being done, and begins. GvizError as in `perform`."""
+        if isinstance(answer, Generator):
+            self.errand.cancel()
+            self._answer(self.errand.begin(name, answer))
+        else:
+            carry_out(self._screen, answer)
 
     def _answer(self, reply: Reply | None) -> None:
         if reply is not None:
