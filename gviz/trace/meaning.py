@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Literal
 
 from gviz.events import BackwardStarted
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.where.place import Place, Possible
+
+_NEAR = 64
+"""So many nodes are looked at first where one is looked for, then twice as many, and so on."""
+_PART = 1024
+"""So many nodes are looked at together where one of them is asked about."""
 
 
 def says(timeline: Timeline, info: NodeInfo, word: str) -> bool:
@@ -36,6 +43,28 @@ class Fitting:
             module, owner = self._module(origins.scope.item(at)), origins.gradient_of.item(at)
             likely = self._likely(origins.op.item(at), origins.stack.item(at), module, owner)
         return likely == "yes" or (likely == "maybe" and self._fits(self._timeline.info(node)))
+
+    def among(self, start: int, stop: int) -> list[int]:
+        """The nodes at these places of all that may fit: to tell of each what it is called takes much longer."""
+        nodes = self._timeline.nodes
+        if self._place.kind == "node":
+            return [self._place.number] if start <= nodes.place_of(self._place.number) < stop else []
+        columns = (column[start:stop].tolist() for column in nodes.origins)
+        named, parts, may_fit = nodes.named, nodes.parts, self._may_fit
+        rows = zip(nodes[start:stop], *columns, strict=True)
+        return [node for node, *origin in rows if may_fit(*origin) or node in named or node in parts]
+
+    def near(self, place: int, *, backward: bool = False) -> Iterator[int]:
+        """The nodes that may fit from a place among all on, the nearest first; those before it, if `backward`."""
+        most, size = len(self._timeline.nodes), _NEAR
+        while place > 0 if backward else place < most:
+            end = max(place - size, 0) if backward else min(place + size, most)
+            found = self.among(min(place, end), max(place, end))
+            yield from reversed(found) if backward else found
+            place, size = end, 2 * size
+
+    def _may_fit(self, op: int, stack: int, scope: int, owner: int) -> bool:
+        return self._likely(op, stack, self._module(scope), owner) != "no"
 
     def _fits(self, info: NodeInfo) -> bool:
         return self._place.fits(info) or self._is_parameter_of_variable(info)
@@ -80,12 +109,15 @@ class Meant:
         self._fitting = Fitting(timeline, place)
         self._fits: dict[int, bool] = {}
         self._began: dict[int, int] = {}  # by node: the stack of the node with which its line began
+        self._parts: dict[int, frozenset[int]] = {}  # by part of all nodes: those that may be meant
         self._memory: tuple[int, dict[int, int]] = 0, {}
 
     def __contains__(self, node: int) -> bool:
         """Whether this node is meant."""
         fits = self._fits.get(node)
-        return self._decided(node) if fits is None else fits
+        if fits is None:
+            fits = (self._timeline.growing or self._may_be(node)) and self._decided(node)
+        return fits
 
     def begins(self, event: BackwardStarted) -> bool:
         """Whether it is a line, and this pass was begun in it."""
@@ -93,17 +125,35 @@ class Meant:
 
     def any(self) -> bool:
         """Whether there is any node that is meant, or a pass that was begun there."""
-        passes = self._timeline.select((BackwardStarted,), 1, len(self._timeline) + 1)
-        return any(node in self for node in self._timeline.nodes) or any(self.begins(event) for _, event in passes)
+        return self._any() if self._timeline.growing else self._is_any
+
+    @cached_property
+    def _is_any(self) -> bool:
+        return self._any()
+
+    def _any(self) -> bool:
+        newest_first = self._fitting.near(len(self._timeline.nodes), backward=True)
+        if any(node in self for node in newest_first):
+            return True
+        if not any(map(self._place.calls, self._timeline.stacks.values())):
+            return False
+        return any(self.begins(event) for _, event in self._timeline.select((BackwardStarted,)))
 
     def memory(self) -> dict[int, int]:
         """The storages that the nodes lie in, each with the event in which the first such node was made."""
         nodes = self._timeline.nodes
         if self._memory[0] != len(nodes):
-            made = self._timeline.nodes.all_created([node for node in nodes if node in self])
+            made = nodes.all_created([node for node in self._fitting.among(0, len(nodes)) if node in self])
             births = [(output.storage, self._timeline.nodes.born(node)) for node, one in made for output in one.outputs]
             self._memory = len(nodes), dict(reversed(births))
         return self._memory[1]
+
+    def _may_be(self, node: int) -> bool:
+        """Whether a node of a recording that grows no more may be meant; of those made with it that is asked, too."""
+        part = self._timeline.nodes.place_of(node) // _PART
+        if part not in self._parts:
+            self._parts[part] = frozenset(self._fitting.among(part * _PART, (part + 1) * _PART))
+        return node in self._parts[part]
 
     def _decided(self, node: int) -> bool:
         fits = self._fitting(node) and not self._is_inside_line(node)
@@ -124,7 +174,7 @@ class Meant:
             first -= 1
         began = self._began.setdefault(first, self._stack_of(first))
         self._began |= dict.fromkeys(unknown, began)
-        return node != first and self._stack_of(node) != began
+        return self._stack_of(node) != began
 
     def _stack_of(self, node: int) -> int:
         return int(self._timeline.nodes.origins.stack[self._timeline.nodes.place_of(node)])

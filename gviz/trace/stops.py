@@ -100,6 +100,8 @@ class Hits:
         """The hits in one of the `stretches`, looked for once."""
         if self._timeline.nodes.last_naming != self._naming:  # older nodes may have got theirs
             self._forget()
+        if not self._timeline.growing and not self.can_hit():
+            return []
         searched, hits = self._known.get(stretch.start, (stretch.start, []))
         if searched < stretch.stop:
             hits = [*hits, *self._search(max(searched, 1), stretch.stop)]

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 from gviz import events as e
 from gviz.display import Played
+from gviz.driven import Far
 from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts
@@ -144,6 +145,11 @@ class Timeline(Played):
         """The text of a source file as it was when the program ran, if it was kept."""
         return self._log.sources.get(path)
 
+    @property
+    def stacks(self) -> Mapping[int, tuple[Frame, ...]]:
+        """The call stacks of all that was made or begun, by number."""
+        return self._log.stacks
+
     def stack(self, number: int) -> tuple[Frame, ...]:
         """A call stack of the program, innermost frame first."""
         return self._log.stacks.get(number, ())
@@ -275,6 +281,10 @@ class Timeline(Played):
     def first_bad(self) -> int:
         """The first event that holds a nan or an infinity, or 0. The first call looks at every value."""
         return self._troubles.first_bad()
+
+    def looking_for_bad(self) -> Iterator[Far]:
+        """Look for it a part at a time; `first_bad` then knows at once."""
+        return self._troubles.looking_for_bad()
 
     def first(self, bad: Bad) -> int:
         """The first event that holds a nan, or an infinity, or 0; the first call may look at every value."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gviz import events as e
+from gviz.driven import Far
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.columns import Index
 from gviz.trace.index.references import References
 from gviz.trace.log import EventLog, expect
 from gviz.trace.nonfinite import first_nonfinite, first_place
 from gviz.trace.state import Bad
+
+_PART = 8192
+"""Events of which all values are looked at in one go."""
 
 
 class Troubles:
@@ -39,10 +45,17 @@ class Troubles:
 
     def first_bad(self) -> int:
         """The first event that holds a nan or an infinity, or 0. The first call looks at every value."""
-        if not self._first_bad and self._searched < self._index.count:
-            self._first_bad = first_nonfinite(self._log, self._searched + 1, self._index.count + 1)
-            self._searched = self._index.count
+        for _ in self.looking_for_bad():
+            pass
         return self._first_bad
+
+    def looking_for_bad(self) -> Iterator[Far]:
+        """Look at the values of which nobody knows yet, a part at a time; `first_bad` then knows at once."""
+        while not self._first_bad and self._searched < self._index.count:
+            yield Far("looking for nan and inf: event", self._searched, self._index.count)
+            end = min(self._searched + _PART, self._index.count)
+            self._first_bad = first_nonfinite(self._log, self._searched + 1, end + 1)
+            self._searched = end
 
     def kind_of_first_bad(self) -> Bad:
         """Whether `first_bad`, which there must be, holds a nan or infinities alone."""

@@ -66,9 +66,9 @@ def _last(names: NamedNodes, text: str, n: int) -> int:
 
 def next_of(names: NamedNodes, text: str, n: int, *, backward: bool = False) -> int:
     """The first node made after moment `n` that a place means, backward the last one made before it; 0 without one."""
-    timeline, fits = names.timeline, Fitting(names.timeline, places.place(text))
-    made = bisect_right(timeline.nodes, n - backward, key=timeline.nodes.born)
-    return next(filter(fits, reversed(timeline.nodes[:made]) if backward else timeline.nodes[made:]), 0)
+    fits = Fitting(names.timeline, places.place(text))
+    made = bisect_right(names.timeline.nodes, n - backward, key=names.timeline.nodes.born)
+    return next(filter(fits, fits.near(made, backward=backward)), 0)
 
 
 def _no_node(text: str, names: NamedNodes) -> GvizError:
