@@ -11,6 +11,7 @@ from gviz.errors import GvizError
 from gviz.events import Marked, NodeFreed
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
+from gviz.trace.state import BAD
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import CONTINUE, END, ERROR, FIRST_BAD, LIVE_END, START, Arrival, Reason, by_command, saying
 from gviz.tui.breakpoints import Breakpoints
@@ -129,6 +130,8 @@ class Cursor:
 
     def find(self, text: str) -> Driven[Arrival]:
         """Select the next node that fits a search text: one that is called so, else one of which that is a part."""
+        if text.strip() in BAD:
+            yield from self.timeline.looking_for_bad()
         exact = nodes.exactly(self.timeline, text.strip())
         node = (yield from nodes.finding(self.timeline, exact, self.selected)) if text.strip() else 0
         no_nan = text.strip() == "nan" and not node and not self.timeline.first("nan")
@@ -138,11 +141,11 @@ class Cursor:
             raise GvizError(f"no node fits {clipped(text, 40)}", exit_code=2)
         return replace(self.select(node), said=("there is no nan: this is inf",) if no_nan else ())
 
-    def again(self, *, backward: bool = False) -> Arrival:
+    def again(self, *, backward: bool = False) -> Driven[Arrival]:
         """Select the next node (the one before) that fits the last search."""
         if self._matches is None:
             raise GvizError("nothing was searched for", hint="/ finds a node", exit_code=2)
-        node = nodes.found(self.timeline, self._matches, self.selected, backward=backward)
+        node = yield from nodes.finding(self.timeline, self._matches, self.selected, backward=backward)
         if not node:
             raise GvizError("no node fits the last search", exit_code=2)
         return self.select(node)
@@ -162,6 +165,12 @@ class Cursor:
         if place == "''":
             return self._jumped[-1] if self._jumped else self.position
         return event_at(self.timeline, place, self.position, self.selected, self.bookmarks)
+
+    def going(self, place: str) -> Driven[Arrival]:
+        """To the event a PLACE means, a little at a time where every value has to be looked at."""
+        if place in BAD:
+            yield from self.timeline.looking_for_bad()
+        return self.goto(place)
 
     def goto(self, place: str) -> Arrival:
         """To the event a PLACE means."""
@@ -207,15 +216,15 @@ class Cursor:
         met = yield from stopping.until(self.timeline, self.breakpoints, self.position, text)
         return self._ran(self.position, *met)
 
-    def last_change(self, text: str) -> Arrival:
+    def last_change(self, text: str) -> Driven[Arrival]:
         """Back to where a value or gradient changed last."""
         why = saying(f"last change of {clipped(text, 30)}")
-        return self.seek(self.asker.change(text, self.position), why)
+        return self.seek((yield from self.asker.change(text, self.position)), why)
 
-    def first_change(self, text: str) -> Arrival:
+    def first_change(self, text: str) -> Driven[Arrival]:
         """To where a value or gradient changed first."""
         why = saying(f"first change of {clipped(text, 30)}")
-        return self.seek(self.asker.change(text, self.position, first=True), why)
+        return self.seek((yield from self.asker.change(text, self.position, first=True)), why)
 
     def _node_here(self) -> int:
         return self._looked_at(self.position)
@@ -277,7 +286,7 @@ def _edge(cursor: Cursor, which: int) -> Arrival:
     return cursor.select(int(made[which]) if len(made) else cursor.selected)
 
 
-SELECTIONS: Mapping[str, Callable[[Cursor, Any], Arrival]] = {
+SELECTIONS: Mapping[str, Callable[[Cursor, Any], Arrival | Driven[Arrival]]] = {
     "neighbour": Cursor.neighbour,
     "edge": _edge,
     "relative": Cursor.relative,

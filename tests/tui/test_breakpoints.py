@@ -10,6 +10,7 @@ from recording import events_of
 from stories import SOURCE, chain, demo, failed, iterations
 
 import gviz.engine as torch
+from gviz.driven import finished
 from gviz.errors import GvizError
 from gviz.events import GradAccumulated
 from gviz.trace import navigation
@@ -354,8 +355,8 @@ def test_an_expression_may_have_a_condition_and_last_and_first_find_its_changes(
         n for n in expected if timeline.iteration_at(n).index == 1
     ]
     asker = Asker(timeline)
-    assert asker.change("x[0] * 2", len(timeline) + 1) == expected[-1]
-    assert asker.change("x[0] * 2", 9, first=True) == expected[0]
+    assert finished(asker.change("x[0] * 2", len(timeline) + 1)) == expected[-1]
+    assert finished(asker.change("x[0] * 2", 9, first=True)) == expected[0]
 
 
 @pytest.mark.parametrize(

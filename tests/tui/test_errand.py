@@ -8,7 +8,7 @@ from stories import iterations
 
 from gviz.driven import finished
 from gviz.errors import GvizError
-from gviz.trace import stops
+from gviz.trace import stops, troubles
 from gviz.tui import plain
 from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Command, Look, work
@@ -17,7 +17,8 @@ from gviz.tui.screens import errand, orders
 from gviz.tui.screens.sheet import Sheet
 
 LONG = ("check", "check all", "diff @1 @60", "info saved", "info params", "info graph", "info leaks",
-        "/nosuchname", "/nan", "break finding", "until y if value > 1e9", "next 20", "continue")  # fmt: skip
+        "/nosuchname", "/nan", "break finding", "until y if value > 1e9", "next 20", "continue", "last y",
+        "first y.grad", "info locals")  # fmt: skip
 """Commands that look at many nodes or events."""
 
 
@@ -129,6 +130,36 @@ async def test_what_waits_behind_it_is_carried_out_after_it(slow):
         while app.screen.busy:
             await pilot.pause()
         assert app.screen.cursor.asker.watched == ["x"]
+
+
+async def test_the_next_match_is_looked_for_while_the_screen_is_awake(slow):
+    app = app_of(story(), at=90)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.screen.run_line("/y")
+        while app.screen.busy:
+            await pilot.pause()
+        seen = [app.screen.selected]
+        for key in (",", ","):
+            await pilot.press(key)
+            while app.screen.busy:
+                await pilot.pause()
+            seen.append(app.screen.selected)
+        assert len(set(seen)) == 3
+
+
+@pytest.mark.parametrize("text", ["continue", "goto nan", "info stats", "/nan"])
+async def test_values_that_nobody_has_looked_at_are_looked_at_in_parts(slow, monkeypatch, text):
+    monkeypatch.setattr(troubles, "_PART", 7)
+    timeline = story()
+    app = app_of(timeline, at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen, said = app.screen, []
+        timeline._troubles._searched = 0
+        screen.watch(screen, "remark", lambda remark: said.append(remark))
+        screen.run_line(text)
+        while screen.busy:
+            await pilot.pause()
+    assert any(remark.startswith("looking for nan and inf: event 7 of") for remark in said)
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gviz.consequences.telling import in_branch
-from gviz.driven import Far, parts
+from gviz.driven import Driven, Far, parts
 from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped, shown, told
 from gviz.trace.state import NodeState
+from gviz.trace.stops import stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import hits_of
 from gviz.value_text import kind_text, short
@@ -58,16 +59,18 @@ class Asker(Evaluator):
             except GvizError as error:
                 yield text, error.what
 
-    def change(self, text: str, n: int, *, first: bool = False) -> int:
+    def change(self, text: str, n: int, *, first: bool = False) -> Driven[int]:
         """The last moment before `n` (the first of all) at which a value or gradient changed; GvizError if none."""
         hits = hits_of(self.timeline, changes(text))
         if missing := hits.nowhere():
             self.last(missing, n)  # it says why there is none
-        hit = next(hits.after(0) if first else hits.before(n), None)
-        if hit is None:
-            when = "anywhere" if first else f"before event {n}"
-            raise GvizError(f"{clipped(text, 40)} did not change {when}", exit_code=2)
-        return hit.n
+        for stretch in stretches(self.timeline, 0 if first else n, backward=not first):
+            yield Far("looking for a change: event", stretch.start, len(self.timeline))
+            found = [hit.n for hit in hits.within(stretch) if first or hit.n < n]
+            if found:
+                return min(found) if first else max(found)
+        when = "anywhere" if first else f"before event {n}"
+        raise GvizError(f"{clipped(text, 40)} did not change {when}", exit_code=2)
 
 
 def watch(asker: Asker, text: str, n: int) -> Iterator[str]:

@@ -171,8 +171,9 @@ def _planned(session: Session, _: str) -> Iterator[str]:
         yield "  and so on"
 
 
-def _stats(session: Session, _: str) -> Iterator[str]:
+def _stats(session: Session, _: str) -> Iterator[str | Far]:
     timeline = session.timeline
+    yield from timeline.looking_for_bad()
     passes = sum(phase.kind == "backward" for phase in timeline.phases)
     yield f"{len(timeline)} events, {len(timeline.nodes)} nodes, {len(timeline.iterations)} iterations, {passes} passes"
     yield f"failed at event {timeline.failures[0]}" if timeline.failures else "it did not fail"

@@ -148,7 +148,7 @@ _TIME = (
          _cursor(Cursor.reverse_to), repeats=True),
     Spec("jump", ("j",), "PLACE", "the same as goto: in a recording nothing is run or skipped", _jump),
     Spec("goto", ("@",), "PLACE",
-         f"move the time cursor: {A_MOMENT}", _cursor(Cursor.goto)),
+         f"move the time cursor: {A_MOMENT}", _cursor(Cursor.going)),
     Spec("back", (), "", "back in the list of positions jumped from", lambda session, _: session.cursor.back()),
     Spec("play", (), "[SPEED]", "step by itself: play, play 2x, play stop",
          lambda _, command: FrontEnd("play", command.argument)),

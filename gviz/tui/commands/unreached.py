@@ -8,7 +8,6 @@ from pathlib import PurePath
 import numpy as np
 
 from gviz.errors import GvizError
-from gviz.events import BackwardStarted
 from gviz.plain_text import clipped, shown
 from gviz.site import source_lines
 from gviz.trace.stops import Hits
@@ -68,10 +67,8 @@ def _beside(timeline: Timeline, stop: Stop) -> str:
 
 
 def _busy(timeline: Timeline, place: Place) -> Iterator[int]:
-    """The lines in which nodes are made or passes begun, of the files that a line may be of."""
-    stacks = set(np.unique(timeline.nodes.origins.stack).tolist())
-    stacks |= {event.stack for _, event in timeline.select([BackwardStarted]) if isinstance(event, BackwardStarted)}
-    for stack in stacks:
+    """The lines in which nodes are made, of the files that a line may be of."""
+    for stack in np.unique(timeline.nodes.origins.stack).tolist():
         for frame in timeline.stack(stack):
             if place.word in ("", frame.path, PurePath(frame.path).name):
                 yield frame.line
