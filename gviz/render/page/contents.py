@@ -12,6 +12,7 @@ from gviz.explain.happening import happening
 from gviz.explain.names import phase_words, title
 from gviz.explain.writes import written_at
 from gviz.plain_text import shown
+from gviz.render.boxes.options import Options
 from gviz.render.boxes.room import Outline
 from gviz.render.boxes.structure import Structure
 from gviz.render.page.cells import Cell, Change, Changes, line_key
@@ -22,8 +23,11 @@ from gviz.render.page.sources import Sources
 from gviz.render.request import ExportOptions, drawing
 from gviz.render.scene import program_title, scene, structure
 from gviz.trace.moment import Moment
+from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 
+WITH_GRIDS = 10
+"""Of more boxes, with grids of numbers in them, few windows show all at once; the panel has every number."""
 HEARD_OF = 200
 """After so many moments somebody who waits hears how far the page is."""
 MOST = 0.8
@@ -108,10 +112,18 @@ def _drawn(timeline: Timeline, held: Extent, options: ExportOptions) -> Iterator
         high = held.high if iteration is held.iterations[-1] else iteration.end
         notes: list[str] = []
         own = replace(options, style="gviz", note=notes.append)
-        shape = structure(timeline, iteration, drawing(timeline, max(low, iteration.start), own))
+        shape = _shape(timeline, iteration, drawing(timeline, max(low, iteration.start), own))
         changes = Changes(timeline, shape, timeline.nodes.of(iteration)).between(low, high, heard)
         placed = geometry(scene(shape, timeline, timeline.at(high)), _widest(shape, changes), own)
         yield _Drawn(iteration.index + 1, low, high, shape, placed, changes, notes)
+
+
+def _shape(timeline: Timeline, iteration: Iteration, words: Options) -> Structure:
+    """The boxes of an iteration; where they are many and nothing else was asked for, each tensor in one line."""
+    shape = structure(timeline, iteration, words)
+    if words.tensors is None and len(shape.places) > WITH_GRIDS:
+        return structure(timeline, iteration, replace(words, tensors="line"))
+    return shape
 
 
 def _widest(shape: Structure, changes: Sequence[Change]) -> dict[int, Sequence[str]]:

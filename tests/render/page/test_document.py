@@ -74,6 +74,29 @@ def test_the_same_trace_is_the_same_page():
     assert page(two_shares().timeline) == page(two_shares().timeline)
 
 
+def squares(count):
+    """A chain of 2x2 matrices, which a small page shows as grids."""
+
+    def program():
+        x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        for _ in range(count):
+            x = x * x
+            kept.append(x)
+        x.sum().backward()
+
+    kept = []
+    return Timeline(MemoryLog(events_of(program)))
+
+
+@pytest.mark.parametrize(("count", "tensors"), [(3, "grid"), (12, "line")])
+def test_many_boxes_have_their_tensors_in_one_line_so_that_all_are_seen_at_once(count, tensors):
+    timeline = squares(count)
+    options = ExportOptions(drawing=Options(tensors=tensors, clusters=True))
+    asked = exporter_for("page.html").render(timeline, len(timeline), options)
+    [graph], [wanted] = (held(text)["graphs"] for text in (page(timeline), asked))
+    assert graph["size"] == wanted["size"]
+
+
 def test_a_page_holds_all_iterations_that_fit():
     data = held(page(iterations(3)))
     assert [graph["nr"] for graph in data["graphs"]] == [1, 2, 3]
