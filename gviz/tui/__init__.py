@@ -38,9 +38,10 @@ def debug(
         from gviz.tui.app import DebuggerApp, run  # textual takes 0.19 s to import
         from gviz.tui.config import read
         from gviz.tui.cursor import start_of
+        from gviz.tui.themes import for_terminal
 
     own, start = read(), start_of(timeline) if at is None else at
-    theme = theme or own.theme
+    theme = theme or own.theme or for_terminal()
     app = DebuggerApp(
         timeline, title=title, at=start, ascii=ascii, theme=theme, lesson=lesson, opening=opening, config=own,
         waited_for=waited_for,
@@ -70,6 +71,7 @@ def debug_live(
         from gviz.tui.glyphs import glyphs
         from gviz.tui.live import code_of
         from gviz.tui.screens.live import LiveScreen
+        from gviz.tui.themes import for_terminal
 
     own = read()
     columns, rows = shutil.get_terminal_size()
@@ -83,7 +85,7 @@ def debug_live(
         size=(columns, rows),
         config=own,
     )
-    app = ScreenApp(screen, ascii=ascii, theme=theme or own.theme)
+    app = ScreenApp(screen, ascii=ascii, theme=theme or own.theme or for_terminal())
     run(app)
     while screen.restarts:
         screen = screen.again((columns, rows))
@@ -99,7 +101,8 @@ def teach(timeline: Timeline, *, title: Title, ascii: bool = False, theme: str |
         from gviz.tui.config import read
         from gviz.tui.glyphs import glyphs
         from gviz.tui.screens.tutor import TutorScreen
+        from gviz.tui.themes import for_terminal
 
     own = read()
     screen = TutorScreen(timeline, title, 1, glyphs(ascii=ascii), config=own)
-    run(ScreenApp(screen, ascii=ascii, theme=theme or own.theme))
+    run(ScreenApp(screen, ascii=ascii, theme=theme or own.theme or for_terminal()))

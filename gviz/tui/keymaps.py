@@ -164,7 +164,8 @@ def keys_of(name: str, own: Mapping[str, str] | None = None) -> Keys:
             raise _unknown("key binding", id, keys)
         for key in _split(text):
             if wanted.setdefault(key, id) != id:
-                raise GvizError(f"{spoken(key)} is given to both {wanted[key]} and {id}", exit_code=2)
+                hint = f"give {id} another key, or none of yours; gviz keys lists what each key does"
+                raise GvizError(f"{spoken(key)} is given to both {wanted[key]} and {id}", hint=hint, exit_code=2)
     theirs = {id: _split(text) for id, text in (own or {}).items()}
     return {id: theirs.get(id, tuple(key for key in known if key not in wanted)) for id, known in keys.items()}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
+from rich.console import Console
 from textual.theme import BUILTIN_THEMES, Theme
 
 from gviz.errors import GvizError, did_you_mean
@@ -99,6 +100,12 @@ def named(name: str, known: Iterable[str]) -> str:
 def semantic_colours(*, dark: bool, ansi: bool = False) -> Mapping[str, str]:
     """The colours of values, gradients and marks for a theme that does not bring its own."""
     return _ANSI if ansi else _DARK if dark else _LIGHT
+
+
+def for_terminal(environ: Mapping[str, str] = os.environ) -> str | None:
+    """The theme that a terminal with 16 colours needs: of its own, because those of the others fall together there."""
+    known = Console(stderr=True, force_terminal=True, _environ=environ).color_system
+    return "gviz-ansi" if known == "standard" else None
 
 
 def starting_theme(asked: str | None, environ: Mapping[str, str] = os.environ) -> str:

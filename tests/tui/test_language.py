@@ -280,7 +280,10 @@ async def test_the_users_own_key_takes_the_place_of_the_other():
         ("keymap = 'vs'", "no keymap vs"),
         ("[keys]\n'time.stp' = 'x'", "did you mean time.step?"),
         ("[keys]\n'time.step' = 3", "needs a key"),
-        ("[keys]\n'time.step' = 'x'\n'time.next' = 'x'", "x is given to both"),
+        (
+            "[keys]\n'time.step' = 'x'\n'time.next' = 'x'",
+            "x is given to both time.step and time.next hint: give time.next another key",
+        ),
         ("[keys]\n'time.step' = ''", "is no key"),
         ("[keys]\n'time.step' = 'xx'", "'xx' is no key"),
         ("[keys]\n'time.step' = 'control+x'", "'control+x' is no key"),

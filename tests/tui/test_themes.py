@@ -6,7 +6,7 @@ from stories import demo, failed
 from textual.color import Color
 
 from gviz.errors import GvizError
-from gviz.tui.themes import SHORT, THEMES, named, semantic_colours
+from gviz.tui.themes import SHORT, THEMES, for_terminal, named, semantic_colours
 from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.tape import Tape
 
@@ -24,6 +24,26 @@ def brightness(colour):
 def contrast(one, other):
     dark, light = sorted((brightness(one), brightness(other)))
     return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize(
+    ("environ", "theme"),
+    [
+        ({"TERM": "linux"}, "gviz-ansi"),
+        ({"TERM": "screen"}, "gviz-ansi"),
+        ({"TERM": "xterm", "COLORTERM": "truecolor"}, None),
+        ({"TERM": "xterm-256color"}, None),
+        ({"TERM": "tmux-256color"}, None),
+    ],
+)
+def test_a_terminal_of_16_colours_gets_its_own(environ, theme):
+    assert for_terminal(environ) == theme
+
+
+def test_the_terminals_own_colours_tell_values_gradients_and_sums_apart():
+    own = semantic_colours(dark=True, ansi=True)
+    kinds = ("gviz-value", "gviz-grad", "gviz-sum", "gviz-error", "gviz-mark")
+    assert len({own[kind] for kind in kinds}) == len(kinds)
 
 
 def test_the_measure_is_that_of_wcag():
