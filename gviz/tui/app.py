@@ -14,6 +14,7 @@ from textual.command import CommandPalette, Provider
 from textual.driver import Driver
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
+from textual.worker import WorkerFailed
 
 from gviz.crash import EXIT_CODE, crash
 from gviz.garbage import Rest
@@ -25,7 +26,7 @@ from gviz.tui.leaving import Leaving
 from gviz.tui.lines import STYLES
 from gviz.tui.screens.bindings import APP_BINDINGS
 from gviz.tui.screens.debugger import DebuggerScreen
-from gviz.tui.screens.palette import Palette
+from gviz.tui.screens.palette import Palette, PalettePage
 from gviz.tui.screens.waiting import WaitingScreen
 from gviz.tui.terminal import is_there
 from gviz.tui.terminal_guard import guarded_terminal
@@ -124,7 +125,7 @@ class ScreenApp(App[None]):
             return
         if self.screen is not self._start:
             self.screen.dismiss(None)
-        self.push_screen(CommandPalette(placeholder="what to do; Esc leaves", id="--command-palette"))
+        self.push_screen(PalettePage(placeholder="what to do; Esc leaves", id="--command-palette"))
 
     def action_help_quit(self) -> None:
         """Keep Textual's notice away that would cover the panels: ctrl+c does nothing over a page, as any key does."""
@@ -136,7 +137,8 @@ class ScreenApp(App[None]):
 
     def _fatal_error(self) -> None:
         """Keep the error for the report instead of printing its locals, which hold the user's values."""
-        self.failure = self._exception
+        error = self._exception
+        self.failure = error.error if isinstance(error, WorkerFailed) else error  # that one has no traceback
         self._return_code = EXIT_CODE
         self._close_messages_no_wait()
 

@@ -57,6 +57,19 @@ def test_the_palette_knows_every_command_and_only_lines_that_can_be_read():
     assert any(title == "step [N]  (F11)" for title, _, _ in known)
 
 
+async def test_the_palette_may_be_left_before_it_is_there():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.action_command_palette()
+        assert isinstance(app.screen, CommandPalette)
+        app.screen.dismiss()  # its own parts take Esc before it is mounted
+        await pilot.pause()
+        assert app.screen is app._start
+        await pilot.press("ctrl+p", "escape", "n")
+        await pilot.pause()
+        assert app._start.cursor.position > 1
+
+
 async def test_the_palette_carries_out_and_asks_on():
     app = app_of(demo())
     async with app.run_test(size=(80, 24)) as pilot:

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.await_complete import AwaitComplete
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 
 from gviz.tui.commands.table import SPECS
 from gviz.tui.keymaps import ACTS, KEYMAPS, Keys, first
@@ -74,6 +75,21 @@ def key_acts(keys: Keys) -> Iterator[Entry]:
         if not act.action.startswith(("travel(", "do(", "app.")):
             key = first(keys, act.id)
             yield act.says[0].upper() + act.says[1:] + (f"  ({key})" if key else ""), act.action, act.id
+
+
+class PalettePage(CommandPalette):
+    """The palette, which also bears keys that are faster than it is made: its own parts get them before it is there."""
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Leave, as soon as it is there."""
+        if not self.is_mounted:
+            self.call_later(self._leave)
+            return AwaitComplete()
+        self.workers.cancel_node(self)
+        return super().dismiss(result)
+
+    def _leave(self) -> None:
+        self.dismiss()
 
 
 class Palette(Provider):
