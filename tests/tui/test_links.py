@@ -1,9 +1,12 @@
 """Numbers that lead to their event by keys alone, and what the mouse rests on told in full."""
 
+import pytest
 from driving import app_of
 from stories import demo
+from textual.command import CommandPalette
 
 from gviz.tui.lines import line, link
+from gviz.tui.messages import Seek
 from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.pages import show_sheet
 from gviz.tui.widgets.graph import GraphCanvas
@@ -84,3 +87,21 @@ async def test_the_mouse_is_told_every_digit_of_what_it_rests_on():
         assert f"#{node}" in str(graph.tooltip)
         await pilot.hover(GraphCanvas, offset=(x, 0))
         assert "value: " in str(app.screen.query_one(NodePanel).tooltip)
+
+
+@pytest.mark.parametrize("key", ["enter", "question_mark"])
+async def test_a_page_that_has_left_takes_no_other_with_it(key):
+    app = app_of(demo(), at=3)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(key)
+        await pilot.pause()
+        page = app.screen
+        page.on_seek(Seek(5))
+        page.on_seek(Seek(6))  # a second click, while the page leaves
+        await pilot.pause()
+        await pilot.press("ctrl+p")
+        await pilot.pause()
+        page.dismiss()
+        await pilot.pause()
+        assert isinstance(app.screen, CommandPalette)
+        assert app._start.cursor.position == 5

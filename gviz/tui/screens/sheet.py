@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.geometry import Size
 from textual.screen import ModalScreen
 
@@ -50,11 +51,16 @@ class Over(ModalScreen[None]):
             page.styles.margin = (self.headroom, 0, 0, 0)
 
     def on_seek(self, message: Seek) -> None:
-        """Leave, and let the debugger go to an event that the page speaks of."""
+        """Leave, and let the debugger go to an event that the page speaks of; a second one comes too late."""
         message.stop()
-        debugger = self.app.screen_stack[-2]
-        self.dismiss()
-        debugger.post_message(Seek(message.position))
+        if self.is_active:
+            debugger = self.app.screen_stack[-2]
+            self.dismiss()
+            debugger.post_message(Seek(message.position))
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Leave; a page that has left already does not take with it what came behind it."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
 class SheetScreen(Over):
