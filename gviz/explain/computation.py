@@ -5,10 +5,11 @@ Everything is read from the timeline; a formula is the op's own text with number
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.events import OpSeen, StorageWritten
+from gviz.explain.arguments import attribute_words, formula_with
 from gviz.explain.names import op_title, symbol
 from gviz.explain.substitute import attribute_word, is_small, named_word, shapes_in, with_numbers
 from gviz.numbers import shape_text
@@ -18,6 +19,9 @@ from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.value_text import short
 from gviz.values import Value
+
+_TOLD = 4
+"""Outputs of one operation that are told behind its formula."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +43,44 @@ class Operand:
 @dataclass(frozen=True, slots=True)
 class Computation:
     """How a node's value came to be: the op's `formula` with few numbers in it and many by their name (empty for a
-    leaf), and the `shapes` of these."""
+    leaf), and the `shapes` of these. `results` are its outputs, by name where there are several.
+    """
 
     node: int
     formula: str
     shapes: str
     operands: tuple[Operand, ...]
     attributes: tuple[tuple[str, str], ...]
-    result: Value | None
+    results: tuple[tuple[str, Value | None], ...]
     event: int
+
+    @property
+    def result(self) -> Value | None:
+        """What it gave; of several outputs the first."""
+        return self.results[0][1] if self.results else None
 
     @property
     def text(self) -> str:
         """The formula, what it gave, and the shapes: ``x @ W = [1 2 3], with W (8,3)``; empty for a leaf."""
         shapes = f", with {self.shapes}" if self.shapes else ""
-        return f"{self.formula}{_gave(self.result)}{shapes}" if self.formula else ""
+        return f"{self.formula}{_gave(self.results)}{shapes}" if self.formula else ""
 
     @property
     def brief(self) -> str:
         """The formula, and what it gave if that is few numbers."""
-        return f"{self.formula}{_gave(self.result if self.result is not None and is_small(self.result) else None)}"
+        few = all(result is not None and is_small(result) for _, result in self.results)
+        return f"{self.formula}{_gave(self.results if few and len(self.results) <= _TOLD else ())}"
 
 
-def _gave(result: Value | None) -> str:
-    if result is None:
-        return ""
+def _gave(results: Sequence[tuple[str, Value | None]]) -> str:
+    told = [f"{name} {_value(result)}".lstrip() for name, result in results[:_TOLD] if result is not None]
+    more = [f"{len(results) - _TOLD} more"] if len(results) > _TOLD else []
+    return f" = {', '.join([*told, *more])}" if told else ""
+
+
+def _value(result: Value) -> str:
     told = result.size == 0 or result.statistics() is not None
-    return f" = {short(result).removeprefix('! ') if told else shape_text(result.shape)}"
+    return short(result).removeprefix("! ") if told else shape_text(result.shape)
 
 
 def computation(timeline: Timeline, node: int, again: int = 0) -> Computation:
@@ -75,19 +90,22 @@ def computation(timeline: Timeline, node: int, again: int = 0) -> Computation:
 
 def _computed_again(timeline: Timeline, seq: int) -> Computation:
     info = timeline.info(expect(timeline, seq, StorageWritten).node)
-    return _computed(timeline, info, seq, timeline.held(info.node, 0, seq))
+    held = [timeline.held(info.node, nr, seq) for nr in range(len(info.created.outputs))]
+    return _computed(timeline, info, seq, held)
 
 
 def _computation(timeline: Timeline, node: int) -> Computation:
     info = timeline.info(node)
-    return _computed(timeline, info, info.born, info.created.outputs[0].value if info.created.outputs else None)
+    return _computed(timeline, info, info.born, [output.value for output in info.created.outputs])
 
 
-def _computed(timeline: Timeline, info: NodeInfo, at: int, result: Value | None) -> Computation:
+def _computed(timeline: Timeline, info: NodeInfo, at: int, held: Sequence[Value | None]) -> Computation:
     operands = tuple(_operands(timeline, info, at))
     attributes = tuple((shown(name), attribute_word(value)) for name, value in info.created.attrs)
     formula, shapes = _formula(info, operands, attributes) if info.created.kind == "op" else ("", "")
-    return Computation(info.node, formula, shapes, operands, attributes, result, at)
+    several = len(held) > 1
+    results = tuple((info.output_name(nr) if several else "", value) for nr, value in enumerate(held))
+    return Computation(info.node, formula, shapes, operands, attributes, results, at)
 
 
 def _operands(timeline: Timeline, info: NodeInfo, at: int) -> Iterator[Operand]:
@@ -96,7 +114,7 @@ def _operands(timeline: Timeline, info: NodeInfo, at: int) -> Iterator[Operand]:
         state = before.state(node)
         value = state.outputs[output_nr].value if state is not None and output_nr < len(state.outputs) else None
         born = timeline.info(node).born if node else 0
-        yield Operand(slot, _parameter(info.op, slot), node, output_nr, symbol(timeline, node), born, value)
+        yield Operand(slot, _parameter(info.op, slot), node, output_nr, symbol(timeline, node, output_nr), born, value)
 
 
 def _parameter(op: OpSeen, slot: int) -> str:
@@ -110,29 +128,12 @@ def _formula(info: NodeInfo, operands: tuple[Operand, ...], attributes: tuple[tu
     """The formula in the words of one moment, and the shapes of what has only its name there."""
     names = {operand.parameter: _operand_word(operand) for operand in operands}
     values = {operand.parameter: (operand.name, operand.value) for operand in operands}
-    formula = shown(info.op.formula)
+    formula = formula_with(shown(info.op.formula), dict(attributes))
     if formula:
         return with_numbers(formula, {**attribute_words(attributes), **names}), shapes_in(formula, values)
     extra = [f"{name}={value}" for name, value in attributes]
     text = f"{op_title(info)}({', '.join([*map(_operand_word, operands), *extra])})"
     return text, shapes_in(" ".join(values), values)
-
-
-_LEFT_OUT = {"dim": "all dims", "correction": "1", "weight": "1", "bias": "0"}
-"""What these arguments stand for where the program gave none, and None was recorded."""
-
-
-def attribute_words(attributes: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """The word for each argument of an op in its formula and rules."""
-    return {name: _attribute(name, value) for name, value in attributes}
-
-
-def _attribute(name: str, value: str) -> str:
-    """A dimension by its number, as ``dim 1``: it is no factor."""
-    if value == "None":
-        return _LEFT_OUT.get(name, value)
-    dims = value.strip("()").removesuffix(",")
-    return f"dim{'s' * (',' in dims)} {dims}" if name == "dim" else value
 
 
 def _operand_word(operand: Operand) -> str:

@@ -33,7 +33,7 @@ from gviz.events import (
     Warned,
 )
 from gviz.explain.computation import computation
-from gviz.explain.names import MAX_NAME, label, made_at, phase_words, why_untracked
+from gviz.explain.names import MAX_NAME, label, made_at, output_called, output_label, phase_words, why_untracked
 from gviz.explain.shares import Share, shares
 from gviz.plain_text import abridged, clipped, shown
 from gviz.returned import as_taken
@@ -57,6 +57,8 @@ def sentence(timeline: Timeline, n: int, told: int = 0) -> str:
 
 
 _NOW = ", now "
+_TOLD = 8
+"""Gradients of the outputs of one node that a sentence tells."""
 _BEFORE_THE_KEPT = "from before the part that was kept"
 _STARTING = "no tensor is made yet: the program starts and imports (PyTorch takes seconds)"
 
@@ -81,9 +83,9 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
             return _created(timeline, event)
         case StorageWritten():
             return _written(timeline, moment, event)
-        case DataSet(writer=writer, version=version, value=value):
+        case DataSet(node=node, output_nr=nr, writer=writer, version=version, value=value):
             how = "were set" if writer in (0, moment.actor) else f"were changed by {label(timeline, writer)}"
-            return f"its data {how}, version {version}, now {short(value)}"
+            return f"{_owned(timeline, node, nr, 'data')} {how}, version {version}, now {short(value)}"
         case RequiresGradSet(requires_grad=wanted, stack=stack):
             return f"requires_grad was set to {wanted}{made_at(timeline.stack(stack))}"
         case SavedFreed():
@@ -92,8 +94,9 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
             return "nothing refers to it any more"
         case Named(name=name):
             return f"it is called {abridged(name, MAX_NAME)}"
-        case Returned(path=path):
-            return f"it is {clipped(as_taken(path), 80)} of what the call gave"
+        case Returned(node=node, output_nr=nr, path=path):
+            which = output_called(timeline.info(node), nr) or "it"
+            return f"{which} is {clipped(as_taken(path), 80)} of what the call gave"
     return ""
 
 
@@ -107,25 +110,25 @@ def _gradient(timeline: Timeline, moment: Moment, event: Event, told: int) -> st
             return f"backward pass {event.pass_nr} starts {where}{kept}"
         case BackwardFinished(error=error):
             return f"the pass ended with an error: {clipped(error, 300)}" if error else "the pass is over"
-        case StepStarted(grads=grads):
-            return f"its gradient is complete, {_grads(grads)}, and its rule runs"
+        case StepStarted(node=node, grads=grads):
+            return f"its gradient is complete, {_grads(timeline, node, grads)}, and its rule runs"
         case GradFlowed():
             return _flowed(timeline, moment, event)
         case StepFinished():
             return _ran(timeline, moment, event, told)
         case GradAccumulated():
             return _accumulated(timeline, moment, event)
-        case GradRetained(value=value):
-            return f"retain_grad keeps .grad {short(value)}"
-        case GradCaptured(value=value):
-            return f"autograd.grad takes the gradient {short(value)}"
-        case GradSet(how=how, value=value):
-            return {"none": ".grad was set to None", "zero": ".grad was set to zero"}.get(
-                how, f".grad was changed ({shown(how)}) to {short(value)}"
-            )
-        case HookRan(when=when, name=name, value=value):
+        case GradRetained(node=node, output_nr=nr, value=value):
+            return f"retain_grad keeps {_owned(timeline, node, nr, '.grad')} {short(value)}"
+        case GradCaptured(node=node, output_nr=nr, value=value):
+            return f"autograd.grad takes the gradient{_of_one(timeline, node, nr)} {short(value)}"
+        case GradSet(node=node, output_nr=nr, how=how, value=value):
+            how = {"none": "set to None", "zero": "set to zero"}.get(how, f"changed ({shown(how)}) to {short(value)}")
+            return f"{_owned(timeline, node, nr, '.grad')} was {how}"
+        case HookRan(node=node, output_nr=nr, when=when, name=name, value=value):
             result = "" if value is None else f" and gave {short(value)}"
-            return f"a {shown(when)} hook {shown(name)} ran{result}"
+            whose = _of_one(timeline, node, nr) if when in ("tensor", "pre") else ""
+            return f"a {shown(when)} hook {shown(name)}{whose} ran{result}"
     return ""
 
 
@@ -194,7 +197,7 @@ def _held(timeline: Timeline, moment: Moment, owner: int, event: StorageWritten)
 
 
 def _flowed(timeline: Timeline, moment: Moment, event: GradFlowed) -> str:
-    target = label(timeline, event.node)
+    target = output_label(timeline, event.node, event.output_nr)
     arrived = _arrived(timeline, moment.n, event)
     count = f" ({len(arrived.parts)} of {arrived.expected})" if arrived is not None and arrived.expected > 1 else ""
     before = _arrived(timeline, moment.n - 1, event)
@@ -224,7 +227,7 @@ def _ran(timeline: Timeline, moment: Moment, event: StepFinished, told: int) -> 
 def _sent(timeline: Timeline, sent: Share) -> str:
     """One share, and what it made of those before it: ``3 to #1 x, 3 += 3, now 6 (2 of 2)``."""
     assert sent.part is not None  # it has been sent
-    target = label(timeline, sent.operand.node)
+    target = output_label(timeline, sent.operand.node, sent.operand.output_nr)
     count = f" ({sent.nth} of {sent.expected})" if sent.expected > 1 else ""
     if sent.before is None or sent.after is None:
         return f"{share(sent.part)} to {target}{count}"
@@ -241,9 +244,28 @@ def _accumulated(timeline: Timeline, moment: Moment, event: GradAccumulated) -> 
     return f".grad {added(held, event.part, event.value, gives=_NOW)}"
 
 
-def _grads(grads: tuple[Value | None, ...]) -> str:
-    return ", ".join(short(grad) if grad is not None else "None" for grad in grads)
+def _grads(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> str:
+    """What came to each output: ``p [2 2], q [3]``; of very many to the first."""
+    info = timeline.info(node)
+    told = [
+        f"{output_called(info, nr)} {short(grad) if grad is not None else None}".lstrip()
+        for nr, grad in enumerate(grads[:_TOLD])
+    ]
+    return ", ".join([*told, *[f"{len(grads) - _TOLD} more"] * (len(grads) > _TOLD)])
 
 
 def _edges(timeline: Timeline, edges: tuple[Edge, ...]) -> str:
-    return ", ".join(label(timeline, node) for node, _ in edges)
+    return ", ".join(output_label(timeline, node, nr) for node, nr in edges)
+
+
+def _of_one(timeline: Timeline, node: int, nr: int) -> str:
+    """Which of several outputs is meant: `` of q``; nothing where there is but one."""
+    which = output_called(timeline.info(node), nr)
+    return f" of {which}" if which else ""
+
+
+def _owned(timeline: Timeline, node: int, nr: int, what: str) -> str:
+    """What belongs to an output: ``.grad``, ``its data``; of one of several ``.grad of q``, ``the data of q``."""
+    whose = _of_one(timeline, node, nr)
+    article = "" if what.startswith(".") else "the " if whose else "its "
+    return f"{article}{what}{whose}"

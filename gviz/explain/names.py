@@ -52,6 +52,19 @@ def label(timeline: Timeline, node: int) -> str:
     return f"#{node} {called(timeline.info(node))}"
 
 
+def output_called(info: NodeInfo, nr: int) -> str:
+    """One of several outputs: ``q``, ``output 1``; of the only one nothing."""
+    if len(info.created.outputs) < 2:
+        return ""
+    return abridged(info.output_name(nr), MAX_NAME) or f"output {nr}"
+
+
+def output_label(timeline: Timeline, node: int, nr: int) -> str:
+    """An output inside a sentence: ``q of #2 p, q = Split``, ``output 1 of #5 Split``; the only one is its node."""
+    info = timeline.info(node)
+    return " of ".join(filter(None, (output_called(info, nr), f"#{node} {called(info)}")))
+
+
 def title(info: NodeInfo) -> str:
     """A node above its box: ``z = Add #8``, ``x leaf #1``, ``W param #2``."""
     kind = {"leaf": "leaf", "parameter": "param", "constant": "const"}.get(info.created.kind, "")
@@ -71,14 +84,16 @@ def constant_value(info: NodeInfo) -> str:
     return short(value)
 
 
-def symbol(timeline: Timeline, node: int) -> str:
-    """What to call a node in a formula: its name, else its number; a small constant is called by its value alone.
+def symbol(timeline: Timeline, node: int, output_nr: int = 0) -> str:
+    """What to call a tensor in a formula: its name, else its number; a small constant is called by its value alone.
 
-    ``?`` stands for an unknown one.
+    It is an output of a node; ``?`` stands for an unknown one.
     """
     if not node:
         return "?"
     info = timeline.info(node)
+    if len(info.created.outputs) > 1:
+        return abridged(info.output_name(output_nr), MAX_NAME) or f"#{node} output {output_nr}"
     value = info.created.outputs[0].value if info.created.outputs else None
     if info.created.kind == "constant" and not info.name and value is not None and is_small(value):
         return ""

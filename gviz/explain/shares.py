@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.events import Edge, GradFlowed, OpSeen, StepFinished, StepStarted
+from gviz.explain.arguments import attribute_words
 from gviz.explain.broadcast import Shape, widened
-from gviz.explain.computation import Computation, Operand, attribute_words, computation
+from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.names import symbol
 from gviz.explain.substitute import shapes_in, with_numbers, word
 from gviz.plain_text import shown

@@ -108,6 +108,15 @@ class Nodes(Sequence[int]):
         return Origins(*made)
 
     @cached_property
+    def with_several_outputs(self) -> tuple[Array, Array]:
+        """The places of the nodes that have more than one output, in their order, and how many each has."""
+        seqs, outputs = self._index.tables.several
+        births = np.sort(self._births)
+        places = births.searchsorted(seqs)
+        known = births[np.minimum(places, len(births) - 1)] == seqs if len(births) else places < 0
+        return places[known], outputs[known]
+
+    @cached_property
     def made_from(self) -> Mapping[int, Sequence[int]]:
         """By node: the nodes that it has as inputs, as often as it uses them; those with no known input are left out.
 

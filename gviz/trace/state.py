@@ -106,8 +106,8 @@ class NodeInfo:
         return self.variables.index(name) if name and name in self.variables else 0
 
     def output_name(self, nr: int) -> str:
-        """What an output is called, the node itself if it has but one name."""
-        if len(self.variables) > 1:
+        """What an output is called: of the only one that is the name of the node."""
+        if len(self.created.outputs) > 1:
             return self.variables[nr] if nr < len(self.variables) else ""
         return self.name
 

@@ -9,6 +9,7 @@ from gviz.tui.drawing import tape
 from gviz.tui.drawing.node import Subject, node_lines
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.lines import plain
+from gviz.tui.tape_rows import rows_of
 
 
 def tape_rows(timeline: Timeline, n: int, width: int) -> Iterator[str]:
@@ -16,8 +17,8 @@ def tape_rows(timeline: Timeline, n: int, width: int) -> Iterator[str]:
     moment, marks = timeline.at(n), glyphs(ascii=wants_ascii())
     columns = tape.columns_for(width, max(timeline.nodes, default=0), tape.title_width(timeline, timeline.nodes))
     yield plain(tape.heading(columns)).rstrip()
-    for node in timeline.nodes:
-        yield plain(tape.row(timeline, moment, node, moment.state(node), columns, marks)).rstrip()
+    for node, nr in rows_of(timeline):
+        yield plain(tape.row(timeline, moment, node, moment.state(node), columns, marks, output_nr=nr)).rstrip()
 
 
 def node_panel(timeline: Timeline, n: int, node: int, width: int) -> Iterator[str]:

@@ -113,7 +113,7 @@ SENTENCES = [
     ("training", e.OptimizerStepped, "SGD has updated 2 parameters"),
     ("raising", e.OptimizerStepped, "the step of SGD ends with ValueError: it has updated 0 parameters"),
     ("training", e.Named, "it is called weight"),
-    ("grads", e.Returned, "it is .indices of what the call gave"),
+    ("grads", e.Returned, "_ is .indices of what the call gave"),
     ("training", e.Marked, "the program marked this moment: epoch 3"),
     ("training", e.Printed, "the program wrote to stdout: loss 3\\nloss 2"),
     ("training", e.Warned, "UserWarning: take care"),

@@ -72,7 +72,7 @@ def _topk(self: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
 topk_op: Op = Op(
     "topk(self, *, k, dim, largest)",
     grad_fn="TopkBackward0",
-    formula="the k largest of self along dim",
+    formula="the top k of self along dim",
     forward=_topk,
     rules=(Rule("self", "g at indices, else 0", _back),),
     outputs=("values", "indices"),

@@ -26,7 +26,7 @@ def computed(asked: Question) -> Finding:
     """The formula with its numbers, and the last write in place."""
     timeline, info, output = asked.timeline, asked.info, asked.output
     made = info.created.outputs[asked.output_nr].value
-    how = replace(computation(timeline, asked.node), result=made).text or f"{info.created.kind} {short(made)}"
+    how = replace(computation(timeline, asked.node), results=(("", made),)).text or f"{info.created.kind} {short(made)}"
     text, at = f"{label_at(timeline, asked.node)}: {how}", innermost(info)
     if not output.written_by:
         return Finding("computed", text, info.born, asked.node, tuple(_gradient(asked)), at=at)

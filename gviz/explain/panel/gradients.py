@@ -8,7 +8,7 @@ from gviz.explain.accumulation import accumulation
 from gviz.explain.contributions import origin
 from gviz.explain.names import label
 from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event
-from gviz.explain.panel.making import number_style, numbered, shapes_behind
+from gviz.explain.panel.making import number_style, numbered, of_output, own_name, shapes_behind
 from gviz.explain.shares import Share, shares
 from gviz.explain.standing import as_at
 from gviz.trace.state import Contribution, NodeState, OutputState
@@ -21,13 +21,9 @@ IN_BRANCH = "not known in the branch"
 def incoming(asked: Asked, state: NodeState) -> Iterator[Fact]:
     """What has arrived in the latest pass, contribution by contribution."""
     for nr, output in enumerate(state.outputs if state.requires_grad else ()):
-        yield Fact(_of_output("grad in", nr, state), tuple(_arrived(asked, output)), nr)
+        yield Fact(of_output("grad in", nr, state), (*own_name(asked, nr), *_arrived(asked, output)), nr)
         if asked.full or len(output.parts) > 1:
             yield from _contributions(asked, nr, output)
-
-
-def _of_output(name: str, nr: int, state: NodeState) -> str:
-    return f"{name} {nr}" if len(state.outputs) > 1 else name
 
 
 def _arrived(asked: Asked, output: OutputState) -> Iterator[Part]:
@@ -71,7 +67,7 @@ def held(asked: Asked, state: NodeState) -> Iterator[Fact]:
     leaf = as_at(asked.info, state).created.kind in ("leaf", "parameter")
     for nr, output in enumerate(state.outputs):
         if leaf or output.grad is not None:
-            yield Fact(_of_output(".grad", nr, state), tuple(_held(asked, output)), nr)
+            yield Fact(of_output(".grad", nr, state), (*own_name(asked, nr), *_held(asked, output)), nr)
 
 
 def _held(asked: Asked, output: OutputState) -> Iterator[Part]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz.explain.computation import Computation, Operand, computation
-from gviz.explain.names import frame_text, op_title, why_untracked
+from gviz.explain.names import MAX_NAME, frame_text, op_title, why_untracked
 from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event, listed
 from gviz.explain.standing import as_at
 from gviz.numbers import bytes_text, dtype_text, shape_text
-from gviz.plain_text import clipped, shown
+from gviz.plain_text import abridged, clipped, shown
 from gviz.trace.state import NodeState
 from gviz.value_text import bad_text, full, short
 from gviz.values import Value
@@ -49,13 +49,24 @@ def _computed(asked: Asked, state: NodeState) -> Computation:
 def values(asked: Asked, state: NodeState) -> Iterator[Fact]:
     """What every output holds, and who has written to it since it was made."""
     for nr, output in enumerate(state.outputs):
-        name = "value" if len(state.outputs) == 1 else f"value {nr}"
         held = _no_value(asked, nr) if output.value is None else _value(output.value, output.value_seq, asked.full)
-        yield Fact(name, tuple(held), nr)
+        yield Fact(of_output("value", nr, state), (*own_name(asked, nr), *held), nr)
         if output.version > asked.info.created.outputs[nr].version:
             by = f" by #{output.written_by}" if output.written_by not in (0, asked.node) else ""
             text = f"written in place{by}, version {output.version}, "
             yield Fact("", (Part(text, "sum"), event(output.value_seq)), nr, 1)
+
+
+def of_output(name: str, nr: int, state: NodeState) -> str:
+    """The name of a row about an output, with the number of one among several."""
+    return f"{name} {nr}" if len(state.outputs) > 1 else name
+
+
+def own_name(asked: Asked, nr: int) -> Iterator[Part]:
+    """What the program calls one of several outputs."""
+    name = asked.info.output_name(nr) if len(asked.info.created.outputs) > 1 else ""
+    if name:
+        yield Part(f"{abridged(name, MAX_NAME)}  ", "key")
 
 
 def _value(value: Value, since: int, in_full: bool) -> Iterator[Part]:
@@ -88,17 +99,14 @@ def _operand(operand: Operand) -> Iterator[Part]:
         yield Part(NOT_RECORDED, "muted")
         return
     yield Part(numbered(operand), "key", operand.born)
-    if operand.output_nr:
-        yield Part(f" output {operand.output_nr}", "muted")
     yield Part(f"  {short(operand.value) if operand.value is not None else 'not stored'}", "value")
     if operand.parameter and operand.parameter not in ("self", "other", "input"):
         yield Part(f"  ({shown(operand.parameter)})", "muted")
 
 
 def numbered(operand: Operand) -> str:
-    """An operand by its number, and by its name if it has one: ``#1 x``."""
-    name = f" {operand.name}" if operand.name and not operand.name.startswith("#") else ""
-    return f"#{operand.node}{name}"
+    """An operand by its number, and by its name if it has one: ``#1 x``; ``#2 output 1``."""
+    return operand.name if operand.name.startswith("#") else f"#{operand.node} {operand.name}".rstrip()
 
 
 def arguments(asked: Asked, state: NodeState) -> Iterator[Fact]:
@@ -141,7 +149,7 @@ def _saved_name(operand: Operand | None, name: str, node: int) -> str:
         return f"{shown(name)} #{node}" if name == "result" else shown(name)
     if not operand.node:
         return NOT_RECORDED
-    return f"#{operand.node}" if operand.name.startswith("#") else f"{operand.name} #{operand.node}".lstrip()
+    return operand.name if operand.name.startswith("#") else f"{operand.name} #{operand.node}".lstrip()
 
 
 def users(asked: Asked, state: NodeState) -> Iterator[Fact]:

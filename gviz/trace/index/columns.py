@@ -21,6 +21,7 @@ from gviz.trace.index.tables import (
     OriginTable,
     PhaseTable,
     SeqTable,
+    SeveralTable,
     StepTable,
     Tables,
     ThreadTable,
@@ -143,6 +144,7 @@ class _Batch:
         self.parameters: list[Edge] = []
         self.scopes: dict[int, int] = {}  # by seq
         self.origins: list[tuple[int, ...]] = []
+        self.several: list[Edge] = []
         self.failed: list[tuple[int]] = []
         self.entered: list[Edge] = []
         self.left: list[Edge] = []
@@ -156,6 +158,7 @@ class _Batch:
             self._add(name, *_pairs(pairs))
         self._add_edges()
         self.tables.origins = joined(self.tables.origins, table_of(OriginTable, self.origins))
+        self.tables.several = joined(self.tables.several, table_of(SeveralTable, self.several))
         self.tables.failed_passes = joined(self.tables.failed_passes, table_of(SeqTable, self.failed))
         self._add_context()
         self._add_threads()
@@ -167,6 +170,8 @@ class _Batch:
         match event:
             case e.NodeCreated():
                 self.origins.append((seq, event.op, event.stack, event.scope, _gradient_of(event)))
+                if len(event.outputs) > 1:
+                    self.several.append((seq, len(event.outputs)))
                 carried = self.index._carriers.see_node(event)
                 self.edges.extend(
                     (seq, event.node, *edge, carries) for edge, carries in zip(event.inputs, carried, strict=True)

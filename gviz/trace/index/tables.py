@@ -73,6 +73,13 @@ class OriginTable(NamedTuple):
     gradient_of: Array
 
 
+class SeveralTable(NamedTuple):
+    """How many outputs the node has that event `seq` made, where it has more than one."""
+
+    seq: Array
+    outputs: Array
+
+
 class ThreadTable(NamedTuple):
     """The thread whose the events are from event `seq` on."""
 
@@ -126,6 +133,7 @@ class Tables:
     iterations: IterationTable = field(default_factory=lambda: empty(IterationTable))
     steps: StepTable = field(default_factory=lambda: empty(StepTable))
     origins: OriginTable = field(default_factory=lambda: empty(OriginTable))
+    several: SeveralTable = field(default_factory=lambda: empty(SeveralTable))
     threads: ThreadTable = field(default_factory=lambda: empty(ThreadTable))
     strays: SeqTable = field(default_factory=lambda: empty(SeqTable))
     failed_passes: SeqTable = field(default_factory=lambda: empty(SeqTable))

@@ -30,7 +30,7 @@ from gviz.tui.session import Session
 from gviz.where.place import split_aspect
 
 ROWS = 200
-"""Rows of the tape shown at most where there is no panel for it."""
+"""Nodes of the tape shown at most where there is no panel for it."""
 
 
 def explain(session: Session, text: str) -> Look:
@@ -131,7 +131,8 @@ def _tape_lines(session: Session, width: int) -> Iterator[Line]:
     columns = drawing.columns_for(width, max(nodes, default=0), drawing.title_width(session.timeline, nodes))
     yield drawing.heading(columns)
     for number, state in zip(nodes[:ROWS], moment.states(list(nodes[:ROWS])), strict=True):
-        yield drawing.row(timeline, moment, number, state, columns, session.glyphs)
+        for nr in range(max(len(timeline.info(number).created.outputs), 1)):
+            yield drawing.row(timeline, moment, number, state, columns, session.glyphs, output_nr=nr)
     if len(nodes) > ROWS:
         yield line(f"and {len(nodes) - ROWS} more nodes; node #{nodes[ROWS]} shows one")
 

@@ -1,4 +1,4 @@
-"""The tape: one row per node, in order of creation."""
+"""The tape: one row per node, in order of creation, and one more for each further output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from gviz.events import GradAccumulated, GradFlowed, StepStarted
 from gviz.explain.accumulation import accumulation
-from gviz.explain.names import called, constant_value, untracked_word
+from gviz.explain.names import called, constant_value, output_called, untracked_word
 from gviz.explain.standing import as_at
 from gviz.render.boxes.states import arrived, has_failed, is_gone
 from gviz.trace.its_iteration import in_its_iteration
@@ -72,38 +72,55 @@ def row(
     columns: Columns,
     glyphs: Glyphs,
     *,
+    output_nr: int = 0,
     marked: bool = False,
     other: NodeState | None = None,
 ) -> Line:
     """One node at one moment, in the state it has then; `marked` where a breakpoint is.
 
-    `other` is the state in a branch, whose numbers stand beside those of the recording.
+    Its first output stands in its row, any other in one of its own below. `other` is the state in a branch, whose
+    numbers stand beside those of the recording.
     """
     state = in_its_iteration(timeline, moment.n, state)
     info = as_at(timeline.info(node), state)
-    gutter = glyphs.now if node == moment.actor else " "
-    number = f"{node:>{columns.number - 1}} "
     style = "title" if node == moment.actor else "" if state is not None else "muted"
+    first = not output_nr
+    gutter = glyphs.now if first and node == moment.actor else " "
+    inputs = _inputs(info, columns.inputs) if first else ""
+    told = note(timeline, moment, info, state, columns.note, output_nr)
+    value, grad = partial(_value, output_nr), partial(_grad, info, output_nr)
     return line(
-        *([(gutter, "now"), (glyphs.stop, "error")] if marked else [(f"{gutter} ", "now")]),
-        (number, "muted"),
-        (_cell(constant_value(info) or called(info), columns.node, glyphs), style),
-        (_cell(_inputs(info, columns.inputs), columns.inputs, glyphs), "muted"),
-        (_cell(_both(_value, state, other, columns.value - 1), columns.value, glyphs), _value_style(other or state)),
-        (_cell(_both(partial(_grad, info), state, other, columns.grad - 1), columns.grad, glyphs), "grad"),
-        (fitted(glyphs.text(note(timeline, moment, info, state, columns.note)), columns.note, glyphs.cut), "muted"),
+        *([(gutter, "now"), (glyphs.stop, "error")] if marked and first else [(f"{gutter} ", "now")]),
+        (f"{node if first else '':>{columns.number - 1}} ", "muted"),
+        (_cell(_title(info, output_nr), columns.node, glyphs), style),
+        (_cell(inputs, columns.inputs, glyphs), "muted"),
+        (
+            _cell(_both(value, state, other, columns.value - 1), columns.value, glyphs),
+            _style(output_nr, other or state),
+        ),
+        (_cell(_both(grad, state, other, columns.grad - 1), columns.grad, glyphs), "grad"),
+        (fitted(glyphs.text(told), columns.note, glyphs.cut), "muted"),
     )
 
 
-def note(timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeState | None, width: int = 40) -> str:
-    """The most telling thing about a node now, in at most `width` characters where there is a choice."""
+def _title(info: NodeInfo, output_nr: int) -> str:
+    return f"  {output_called(info, output_nr)}" if output_nr else constant_value(info) or called(info)
+
+
+def note(
+    timeline: Timeline, moment: Moment, info: NodeInfo, state: NodeState | None, width: int = 40, output_nr: int = 0
+) -> str:
+    """The most telling thing about a node now, in at most `width` characters where there is a choice.
+
+    Of an output after the first only what comes to it.
+    """
     if state is None:
-        return "pending"
-    happening = _arriving(timeline, moment, info.node, width) or (
-        "! failed" if has_failed(info.node, state, moment) else ""
-    )
-    if happening:
-        return happening
+        return "pending" if not output_nr else ""
+    arriving = _arriving(timeline, moment, info.node, width, output_nr)
+    if arriving or output_nr:
+        return arriving
+    if has_failed(info.node, state, moment):
+        return "! failed"
     if info.node == moment.actor:
         return "<- now"
     standing = _standing(info, state, width)
@@ -139,23 +156,23 @@ def _both(
     return fitting([*[pair for pair in pairs if "…" not in pair], alone], width)
 
 
-def _value(state: NodeState | None, width: int) -> str:
+def _value(nr: int, state: NodeState | None, width: int) -> str:
     if state is None:
         return "…"
-    return short(state.outputs[0].value, width) if state.outputs else "·"
+    return short(state.outputs[nr].value, width) if nr < len(state.outputs) else "·"
 
 
-def _value_style(state: NodeState | None) -> str:
-    if state is None or not state.outputs:
+def _style(nr: int, state: NodeState | None) -> str:
+    if state is None or nr >= len(state.outputs):
         return "muted"
-    return "error" if bad_text(state.outputs[0].value) else "value"
+    return "error" if bad_text(state.outputs[nr].value) else "value"
 
 
-def _grad(info: NodeInfo, state: NodeState | None, width: int) -> str:
+def _grad(info: NodeInfo, nr: int, state: NodeState | None, width: int) -> str:
     """``.grad`` of a leaf, in brackets what arrives for it; what has arrived at any other node in the latest pass."""
-    if state is None or not state.outputs:
+    if state is None or nr >= len(state.outputs):
         return "…" if state is None else "·"
-    output = state.outputs[0]
+    output = state.outputs[nr]
     if info.created.kind == "op":
         return grad(output.incoming, width)
     if output.incoming is not None and state.step in ("waiting", "running"):
@@ -164,10 +181,10 @@ def _grad(info: NodeInfo, state: NodeState | None, width: int) -> str:
     return grad(output.grad, width)
 
 
-def _arriving(timeline: Timeline, moment: Moment, node: int, width: int) -> str:
-    """What the event of the moment brings to the node."""
+def _arriving(timeline: Timeline, moment: Moment, node: int, width: int, nr: int) -> str:
+    """What the event of the moment brings to an output of the node."""
     event = moment.event
-    if isinstance(event, GradFlowed) and event.node == node:
+    if isinstance(event, GradFlowed) and (event.node, event.output_nr) == (node, nr):
         before = None if event.total is None else timeline.at(moment.n - 1).state(node)
         old = before.outputs[event.output_nr].incoming if before is not None else None
         if old is not None:
@@ -177,7 +194,7 @@ def _arriving(timeline: Timeline, moment: Moment, node: int, width: int) -> str:
     if isinstance(event, GradAccumulated) and event.node == node:
         text = _accumulated(timeline, moment.state(node), node, width) or f".grad += {share(event.part, width - 9)}"
         return text if "…" not in text else f"+= {share(event.part, width - 3)}"
-    if isinstance(event, StepStarted) and event.node == node:
+    if isinstance(event, StepStarted) and event.node == node and not nr:
         return "<- rule runs" if width > 12 else "<- now"
     return ""
 

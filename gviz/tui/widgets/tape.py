@@ -1,4 +1,4 @@
-"""The tape as a list that scrolls: one row per node, drawn when seen."""
+"""The tape as a list that scrolls: one row per output of a node, drawn when seen."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from gviz.tui.drawing.tape import columns_for, heading, row, title_width
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
 from gviz.tui.messages import NodePointed
+from gviz.tui.tape_rows import TapeRows
 from gviz.tui.widgets.styled import Lines
 from gviz.tui.widgets.tips import node_tip
 
@@ -51,12 +52,20 @@ class Tape(Lines):
         self._breakpoints = breakpoints
         self._states: dict[int, tuple[NodeState | None, NodeState | None]] = {}
         self._longest_title = title_width(timeline, timeline.nodes[:MEASURED])
+        self._known_rows = TapeRows(timeline)
         self.glyphs = glyphs
+
+    @property
+    def _rows(self) -> TapeRows:
+        """The rows of what is recorded so far."""
+        if self._known_rows.nodes is not self._timeline.nodes:
+            self._known_rows = TapeRows(self._timeline)
+        return self._known_rows
 
     def on_mount(self) -> None:
         """Name the panel and its size."""
         self.set_title(numbered("tape", "Tape"))
-        self.set_count(len(self._timeline.nodes) + 1)
+        self.set_count(len(self._rows) + 1)
 
     def row(self, y: int) -> Line:
         """Row `y`; the first one belongs to the heading, which is drawn over it."""
@@ -66,10 +75,21 @@ class Tape(Lines):
         )
         if y == 0 or self.moment is None:
             return heading(columns)
-        node = int(nodes[y - 1])
+        at, output_nr = self._rows.at(y - 1)
+        node = nodes[at]
         marked = self._breakpoints.at_node(node)
-        state, other = self._state(y - 1)
-        spans = row(self._timeline, self.moment, node, state, columns, self.glyphs, marked=marked, other=other)
+        state, other = self._state(at)
+        spans = row(
+            self._timeline,
+            self.moment,
+            node,
+            state,
+            columns,
+            self.glyphs,
+            output_nr=output_nr,
+            marked=marked,
+            other=other,
+        )
         return tuple((text, "selected") for text, _ in spans) if node == self.selected else spans
 
     def paint(self, y: int) -> Strip:
@@ -95,7 +115,7 @@ class Tape(Lines):
     def _show_selected(self) -> None:
         at = self._index(self.selected)
         if at is not None:
-            self.show_row(at + 1, margin=2)
+            self.show_row(self._rows.first_of(at) + 1, margin=2)
 
     def watch_breaks(self) -> None:
         """A breakpoint came or went."""
@@ -106,37 +126,36 @@ class Tape(Lines):
         if length and self.display:  # a panel that comes on the screen counts anew
             self._longest_title = title_width(self._timeline, self._timeline.nodes[:MEASURED])
             self._states = {}
-            self.set_count(len(self._timeline.nodes) + 1)
+            self.set_count(len(self._rows) + 1)
             self.watch_selected()
 
     def sized(self) -> None:
         """Fit the rows to the new width and keep the selection in view."""
-        self.set_count(len(self._timeline.nodes) + 1)
+        self.set_count(len(self._rows) + 1)
         self._show_selected()
         super().sized()
 
     def action_page(self, pages: int) -> None:
         """Select a node one page away."""
-        nodes, at = self._timeline.nodes, self._index(self.selected)
-        if not len(nodes):
+        rows, at = self._rows, self._index(self.selected)
+        if not len(rows):
             return
-        target = (at or 0) + pages * max(self.size.height - 2, 1)
-        self.post_message(NodePointed(int(nodes[max(0, min(target, len(nodes) - 1))])))
+        target = rows.first_of(at or 0) + pages * max(self.size.height - 2, 1)
+        self.post_message(NodePointed(self._node_at(max(0, min(target, len(rows) - 1)))))
 
     def on_click(self, event: events.Click) -> None:
         """Select the node of a row; a double click runs to it."""
         offset = event.get_content_offset(self)
         if offset is None or offset.y == 0:
             return
-        at = offset.y + int(self.scroll_offset.y) - 1
-        if 0 <= at < len(self._timeline.nodes):
-            self.post_message(NodePointed(int(self._timeline.nodes[at]), run=event.chain == 2))
+        node = self._node_at(offset.y + int(self.scroll_offset.y) - 1)
+        if node:
+            self.post_message(NodePointed(node, run=event.chain == 2))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """What the mouse rests on is told in full."""
         offset = event.get_content_offset(self)
-        at = offset.y + int(self.scroll_offset.y) - 1 if offset is not None and offset.y else -1
-        node = int(self._timeline.nodes[at]) if 0 <= at < len(self._timeline.nodes) else 0
+        node = self._node_at(offset.y + int(self.scroll_offset.y) - 1) if offset is not None and offset.y else 0
         self.tooltip = node_tip(self._timeline, self.moment, node, self.glyphs)
 
     def _state(self, at: int) -> tuple[NodeState | None, NodeState | None]:
@@ -148,6 +167,10 @@ class Tape(Lines):
             others = [None] * len(nodes) if beside is None or not beside.covers(n) else beside.states(nodes, n)
             self._states |= zip(stretch, zip(self.moment.states(nodes), others, strict=True), strict=True)
         return self._states.get(at, (None, None))
+
+    def _node_at(self, row: int) -> int:
+        """The node of a row below the heading, 0 if there is none."""
+        return self._timeline.nodes[self._rows.at(row)[0]] if 0 <= row < len(self._rows) else 0
 
     def _index(self, node: int) -> int | None:
         at = self._timeline.nodes.place_of(node)

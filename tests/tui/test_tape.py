@@ -1,0 +1,49 @@
+"""The tape in the debugger: a node with several outputs has as many rows, and all of them are its own."""
+
+from driving import app_of
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.tui.tape_rows import TapeRows
+from gviz.tui.widgets.tape import Tape
+
+
+def rows_of(widget):
+    return ["".join(part.text for part in widget.render_line(y)) for y in range(widget.size.height)]
+
+
+def program():
+    x = torch.arange(6.0, requires_grad=True)
+    a, b, c = x.split(2)
+    d = a * b
+    e, f = d.unbind()
+    return (e + f).sum() + c.sum()
+
+
+def timeline():
+    return Timeline(MemoryLog(events_of(program)))
+
+
+def test_every_output_has_a_row_and_every_row_a_node():
+    rows = TapeRows(recorded := timeline())
+    nodes = recorded.nodes
+    found = [rows.at(row) for row in range(len(rows))]
+    assert found[:8] == [(0, 0), (1, 0), (1, 1), (1, 2), (2, 0), (3, 0), (3, 1), (4, 0)]
+    assert [rows.first_of(place) for place in range(len(nodes))] == [
+        row for row, (_, output_nr) in enumerate(found) if not output_nr
+    ]
+
+
+async def test_a_click_on_the_row_of_an_output_selects_its_node():
+    app = app_of(timeline(), at=1)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("v", "G")
+        await pilot.pause()
+        rows = rows_of(app.screen.query_one(Tape))
+        at = next(at for at, row in enumerate(rows) if row.split()[:1] == ["f"])
+        await pilot.click(Tape, offset=(8, at))
+        await pilot.pause()
+        selected = app.screen.cursor.selected
+        assert app.screen.cursor.timeline.info(selected).name == "e, f"
