@@ -41,7 +41,7 @@ def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     node = node_at(names, place, n, selected)
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-    output_nr = names.output_nr(node, place)
+    output_nr = names.output_nr(node, place, n)
     found = why(names.timeline, moment, node, aspect, output_nr)
     if len(names.timeline.info(node).created.outputs) > 1 and not place.startswith("#"):
         found = replace(found, text=f"{shown(place)} of {found.text}") if place else found

@@ -178,7 +178,7 @@ class _Resolver(ast.NodeTransformer):
         numbered = node_of(name)
         if not numbered:
             node = self._names.last(name, self._moment.n) or self._names.of_a_module(name, self._moment.n)
-            return (node, self._names.output_nr(node, name)) if node else None
+            return (node, self._names.output_nr(node, name, self._moment.n)) if node else None
         if numbered not in self._timeline.nodes:
             raise self._unknown(f"#{numbered}")
         return numbered, 0

@@ -35,8 +35,8 @@ class NamedNodes:
         found = next((node for node in may_be if info(node).means(name) and info(node).born <= n), 0)
         return tensor_of(self.timeline, found) if found else 0
 
-    def output_nr(self, node: int, name: str) -> int:
-        """Which output of a node a name means that it has.
+    def output_nr(self, node: int, name: str, n: int) -> int:
+        """Which output of a node a name means that it has; where a loop gave it to several, the last one used by `n`.
 
         GvizError if the name is that of all of them together.
         """
@@ -44,7 +44,12 @@ class NamedNodes:
         if name == info.name and len(info.variables) > 1 and name not in info.variables:
             each = ", ".join(filter(None, info.variables))
             raise GvizError(f"{clipped(name, 40)} is several tensors", hint=clipped(each, 80), exit_code=2)
-        return info.output_called(name)
+        alike = [nr for nr, own in enumerate(info.variables) if own == name]
+        if len(alike) < 2:
+            return info.output_called(name)
+        inputs = (self.timeline.info(user).created.inputs for user in self.timeline.nodes.users(node, n))
+        used = {nr for edges in inputs for source, nr in edges if source == node}
+        return max(used.intersection(alike), default=alike[0])
 
     def called(self, name: str, n: int) -> list[int]:
         """The nodes that had this name by moment `n`, in order of creation."""

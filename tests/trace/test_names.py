@@ -160,3 +160,30 @@ def test_a_source_that_is_no_program_gives_no_names(text):
 def test_a_gradient_is_called_by_its_owner(names_in):
     names = names_in(LEAF + "loss = (x * x).sum()\nloss.backward()\nstep = 0.1 * x.grad\n")
     assert names == ["x", "(mul)", "loss", "x.grad", "step"]
+
+
+PARTS = "x = torch.ones(4, 3, requires_grad=True)\ny = 0\n"
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for row in x:\n    row.sum()",
+        "for row in x.split(1):\n    row.sum()",
+        "for i, row in enumerate(x):\n    row.sum()",
+        "for i, row in enumerate(x.split(2)):\n    row.sum()",
+        "for row, other in zip(x.split(2), [1, 2]):\n    row.sum()",
+        "for row in reversed(x.unbind()):\n    row.sum()",
+        "for row in torch.ones(4, 3):\n    row.sum()",
+        "sums = [row.sum() for row in x.chunk(2)]",
+        "sums = [row.sum() for row in x]",
+        "sums = {i: row.sum() for i, row in enumerate(x)}",
+        "sums = list(row.sum() for row in x)",
+    ],
+)
+def test_what_a_loop_takes_one_by_one_has_the_name_it_has_there(names_in, loop):
+    assert "row" in names_in(PARTS + loop)[1:]
+
+
+def test_pairs_that_a_loop_takes_apart_are_named(names_in):
+    assert "a, b" in names_in(PARTS + "for a, b in x.split(1, 1)[0].view(2, 2):\n    a.sum()")

@@ -10,12 +10,10 @@ from functools import lru_cache
 from gviz import syntax
 from gviz.events import KeyPath
 from gviz.site import Frame
+from gviz.trace.naming.targets import Each, Target, name_of, target_of
 
 Key = int | str
 """What a program takes a part of a value by: its place, from the end if negative, or its name."""
-
-Target = str | tuple["Target | None", ...]
-"""What a value is assigned to: a name, empty for one that is none, or several, with None for ``*rest``."""
 
 Range = tuple[int, int, int, int]
 """``(line, end_line, column, end_column)`` as in `Frame`: lines from 1, columns in UTF-8 bytes from 0."""
@@ -57,7 +55,6 @@ _MAKING_THEIR_OWN = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 """What shows up as a whole in a stack where it only begins to take its items."""
 
 LARGEST_SOURCE = 1 << 20
-_LONGEST_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +108,44 @@ def _of_node(node: ast.AST) -> Iterator[tuple[Range, Binding]]:
             yield from _assigned(target, value, node)
         case ast.AugAssign(target=target, op=op):
             called = _OPERATORS.get(type(op), ())
-            yield _range(node), Binding(_name(target), (), (), True, _lines(node), called, stored=_item(target))
+            yield _range(node), Binding(name_of(target), (), (), True, _lines(node), called, stored=_item(target))
             yield from _written(target, node)
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=target, attr=name)) as value) if name in _RESHAPING:
             yield from (
-                (where, Binding(_name(target), (), (), True, _lines(node), _called(value))) for where in _ranges(value)
+                (where, Binding(name_of(target), (), (), True, _lines(node), _called(value)))
+                for where in _ranges(value)
             )
         case ast.Return(value=ast.expr() as value) | ast.Lambda(body=value):
             yield from _returned(value, (), node)
+        case ast.For(target=target, iter=value):
+            yield from _taken_one_by_one(target, value, node)
+        case ast.ListComp(generators=loops) | ast.SetComp(generators=loops) | ast.GeneratorExp(generators=loops):
+            yield from _comprehended(loops, node)
+        case ast.DictComp(generators=loops):
+            yield from _comprehended(loops, node)
+
+
+def _comprehended(loops: list[ast.comprehension], whole: ast.expr) -> Iterator[tuple[Range, Binding]]:
+    for loop in loops:  # which of several takes its items where the whole shows up is not told
+        yield from _taken_one_by_one(loop.target, loop.iter, whole if len(loops) == 1 else loop.iter)
+
+
+def _taken_one_by_one(target: ast.expr, value: ast.expr, loop: ast.AST) -> Iterator[tuple[Range, Binding]]:
+    """What a loop takes the items of: CPython begins that where the loop stands as a whole, from 3.13 on its value."""
+    each = Each(target_of(target))
+    match target, value:
+        case ast.Tuple(elts=[_, one]), ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
+            yield from _taken_one_by_one(one, inner, value)
+        case ast.Tuple(elts=targets), ast.Call(func=ast.Name(id="zip"), args=values) if len(targets) == len(values):
+            for one, inner in zip(targets, values, strict=True):  # all begin where the call of `zip` stands
+                yield from _valued(inner, Each(target_of(one)), (), inner)
+        case _, ast.Call(func=ast.Name(id="reversed" | "list" | "tuple" | "iter"), args=[inner]):
+            yield from _taken_one_by_one(target, inner, value)
+        case _:
+            yield _range(loop), Binding(each, (), (), True, _lines(loop))
+            yield from _valued(value, each, (), loop)
+    if isinstance(target, ast.Tuple | ast.List):  # an item is taken apart as it is stored
+        yield _range(target), Binding(target_of(target), (), (), True, _lines(loop))
 
 
 def _written(target: ast.expr, statement: ast.AST) -> Iterator[tuple[Range, Binding]]:
@@ -126,7 +153,7 @@ def _written(target: ast.expr, statement: ast.AST) -> Iterator[tuple[Range, Bind
     for one in target.elts if isinstance(target, ast.Tuple | ast.List) else (target,):
         if isinstance(one, ast.Subscript):
             within = _item(one.value)
-            yield _range(one), Binding(_name(one.value), (), (), True, _lines(statement), STORING, stored=within)
+            yield _range(one), Binding(name_of(one.value), (), (), True, _lines(statement), STORING, stored=within)
 
 
 def _item(target: ast.expr) -> Range | None:
@@ -141,9 +168,9 @@ def _assigned(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator
                 for one, its_value in zip(targets, values, strict=True):
                     yield from _assigned(one, its_value, statement)
         case _:
-            yield from _valued(value, _target(target), (), statement, _item(target))
+            yield from _valued(value, target_of(target), (), statement, _item(target))
             if isinstance(target, ast.Tuple | ast.List):  # a tensor is taken apart as it is stored
-                yield _range(target), Binding(_target(target), (), (), True, _lines(statement))
+                yield _range(target), Binding(target_of(target), (), (), True, _lines(statement))
 
 
 def _returned(value: ast.expr, element: KeyPath, statement: ast.AST) -> Iterator[tuple[Range, Binding]]:
@@ -154,13 +181,6 @@ def _returned(value: ast.expr, element: KeyPath, statement: ast.AST) -> Iterator
                 yield from _returned(item, (*element, (place, len(items), "")), statement)
         case _:
             yield from _valued(value, None, element, statement)
-
-
-def _target(target: ast.expr) -> Target:
-    match target:
-        case ast.Tuple(elts=targets) | ast.List(elts=targets):
-            return tuple(None if isinstance(one, ast.Starred) else _target(one) for one in targets)
-    return _name(target)
 
 
 def _valued(
@@ -259,9 +279,3 @@ def _range(node: ast.AST) -> Range:
 
 def _lines(node: ast.AST) -> tuple[int, int]:
     return _range(node)[:2]
-
-
-def _name(target: ast.expr) -> str:
-    """A target as its user writes it, or nothing if that is too long to be a name."""
-    text = ast.unparse(target)
-    return text if len(text) <= _LONGEST_NAME else ""

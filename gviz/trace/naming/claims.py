@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from gviz.events import KeyEntry, KeyPath
 from gviz.site import Frame
-from gviz.trace.naming.bindings import Binding, Key, Range, Target, bindings, plain, range_of
+from gviz.trace.naming.bindings import Binding, Key, Range, bindings, plain, range_of
+from gviz.trace.naming.targets import Each, Target, name_at, names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Claim:
     @property
     def names(self) -> tuple[str, ...]:
         """All that parts of what is made may be called."""
-        return tuple(dict.fromkeys(_leaves(self.target)))
+        return tuple(dict.fromkeys(names_in(self.target)))
 
     def name(self, path: KeyPath = ()) -> str:
         """What the part at `path` of what the innermost frame gets is called; nothing where the text does not tell."""
@@ -39,10 +40,12 @@ class Claim:
             if len(path) < len(taken) or not all(map(_fits, taken, path)):
                 return ""
             path = (*element, *path[len(taken) :])
-        target: Target | None = self.target
-        for place, count, _ in path:
-            target = _item(target, place, count) if isinstance(target, tuple) else None
-        return target if isinstance(target, str) else ""
+        return name_at(self.target, path)
+
+    @property
+    def takes_each(self) -> bool:
+        """Whether it is a loop's, which takes the parts of what is made one by one."""
+        return isinstance(self.target, Each)
 
     def holder(self, path: KeyPath) -> str:
         """The variable that holds the whole of which the part at `path` is one; nothing where each has its own."""
@@ -109,20 +112,3 @@ def _fits(key: Key | None, step: KeyEntry) -> bool:
     if isinstance(key, int):
         return count > 0 and place == (key if key >= 0 else key + count)
     return key is not None and key == name
-
-
-def _item(targets: tuple[Target | None, ...], place: int, count: int) -> Target | None:
-    """The target of one of so many parts; None for one among those that ``*rest`` takes."""
-    if None not in targets:
-        return targets[place] if count == len(targets) else None
-    star = targets.index(None)
-    after = place - count + len(targets)
-    return targets[place] if place < star else targets[after] if star < after < len(targets) else None
-
-
-def _leaves(target: Target | None) -> Iterator[str]:
-    if isinstance(target, tuple):
-        for one in target:
-            yield from _leaves(one)
-    elif target:
-        yield target

@@ -87,7 +87,8 @@ class Names:
         if claim is None or self._is_handed_on(place, claim):
             return None
         rows = self._op(place) == _TAKING_ROWS
-        return None if rows and claim.called and _TAKING_ROWS not in claim.called else claim  # as in ``f(*x)``
+        other = rows and claim.called and _TAKING_ROWS not in claim.called  # as in ``f(*x)``
+        return None if other and not claim.takes_each else claim
 
     def _of_gradient(self, node: int) -> str:
         owner = self._origins.gradient_of.item(self._nodes.place_of(node))
