@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 
 import torch
 from torch.nn.parameter import is_lazy
@@ -14,19 +15,23 @@ from gviz.adapters.pytorch.returned import say_returned
 from gviz.adapters.pytorch.session import Session
 from gviz.events import Named, ScopeEntered, ScopeLeft
 
+_COMPILED = "_orig_mod"
+"""Under which name ``torch.compile(module)`` has that module in another one, of its own."""
+
 
 def enter(session: Session, module: torch.nn.Module) -> None:
     """A module's forward begins."""
     thread, channel = session.thread, session.channel
-    kind = type(module).__name__
-    path = next((f"{root}.{names[id(module)]}" for names, root in reversed(thread.modules) if id(module) in names), "")
+    kind = type(module._modules.get(_COMPILED, module)).__name__
+    around = ((names[id(module)], root) for names, root in reversed(thread.modules) if id(module) in names)
+    path = next((f"{root}.{name}" if name else root for name, root in around), "")
     inner: dict[int, str] = {}
     if not path:
-        path = model_names.path(channel, module, kind, module.named_modules)
+        path = model_names.path(channel, module, kind, partial(_modules_in, module))
         if not session.is_partial and not _is_named(session, module):
             name_parameters(session, module)
         if module._modules:
-            inner = {id(inner): name for name, inner in module.named_modules() if name}
+            inner = {id(inner): name for name, inner in _modules_in(module) if inner is not module}
     thread.modules.append((inner, path))
     if session.is_outside and session.wanted.has_module(path, kind):
         thread.is_within = True
@@ -36,6 +41,15 @@ def enter(session: Session, module: torch.nn.Module) -> None:
         scope = channel.next_scope()
         channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, kind))
     thread.scopes.append(scope)
+
+
+def _modules_in(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
+    return ((_as_written(path), inner) for path, inner in module.named_modules())
+
+
+def _as_written(path: str) -> str:
+    """A path without what ``torch.compile`` has put around a module."""
+    return ".".join(part for part in path.split(".") if part != _COMPILED)
 
 
 def leave(session: Session, module: torch.nn.Module, result: object = None) -> None:
@@ -63,9 +77,10 @@ def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> 
     """
     with without_overrides():
         fresh = []
-        for name, parameter in root.named_parameters(prefix=path):
+        for full_name, parameter in root.named_parameters(prefix=path):
             if is_lazy(parameter):
                 continue
+            name = _as_written(full_name)
             mark = mark_of(session, parameter)
             if mark.named and not name.endswith(f".{mark.named}"):
                 continue

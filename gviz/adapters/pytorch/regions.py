@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
 from typing import Any
 
 import torch
 
-from gviz.adapters.pytorch import private
+from gviz.adapters.pytorch import modules, private
 from gviz.adapters.pytorch.calls import Listening
 from gviz.adapters.pytorch.session import Session
 
@@ -30,15 +30,18 @@ def put_in(session: Session, leaving: ExitStack) -> None:
             return lambda model: listened(model, **options)
         if session.wanted.compiled == "eager" or not private.can_move_modes:
             return args[0]
-        return opaque(session, compile_it(*args, **options), regions)
+        return opaque(session, compile_it(*args, **options), regions, of=args[0])
 
     replace(torch, "compile", listened, leaving)
     for home, name in _MAKERS if private.can_move_modes else ():
         replace(home, name, _making(session, vars(home)[name]), leaving)
 
 
-def opaque(session: Session, region: Any, leaving: ExitStack) -> Any:
-    """A compiled callable that no function mode of gviz looks into, or it would not stay compiled."""
+def opaque(session: Session, region: Any, leaving: ExitStack, of: Any = None) -> Any:
+    """A compiled callable that no function mode of gviz looks into, or it would not stay compiled.
+
+    It is made `of` a function, whose modules are called within it unseen: their parameters are named all the same.
+    """
     if isinstance(region, torch.nn.Module):
         replace(region, "forward", opaque(session, region.forward, leaving), leaving)
         return region
@@ -49,9 +52,29 @@ def opaque(session: Session, region: Any, leaving: ExitStack) -> Any:
     def closed(*args: Any, **options: Any) -> Any:
         if session.is_heard:
             session.not_seen("compiled")
+            _name_parameters(session, of)
         return inside(*args, **options)
 
     return closed
+
+
+def _name_parameters(session: Session, function: Any) -> None:
+    """Say the names of the parameters that a compiled function's modules have."""
+    for module in [] if session.is_partial else modules_of(function):
+        modules.name_unnamed(session, module)
+
+
+def modules_of(function: Any) -> Iterator[torch.nn.Module]:
+    """The modules that a function calls, as far as its text tells: of its closure, its globals, or what it is of."""
+    owner = getattr(function, "__self__", None)
+    held = [owner, *getattr(owner, "__dict__", {}).values()]
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        held += [function.__globals__.get(name) for name in code.co_names]
+    for cell in getattr(function, "__closure__", None) or ():
+        with suppress(ValueError):  # a variable that has no value yet
+            held.append(cell.cell_contents)
+    yield from (each for each in held if isinstance(each, torch.nn.Module))
 
 
 def _making(session: Session, maker: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,10 +107,13 @@ def put_in_earlier(session: Session, leaving: ExitStack) -> None:
     """What was compiled before the recording began stays compiled, too.
 
     The function that runs one switches Dynamo on before it and back after it. Only where Dynamo has been imported by
-    then can there be any.
+    then can there be any. They run as written where that is wanted.
     """
     frames = sys.modules.get("torch._dynamo.eval_frame")
     if frames is None or not private.can_move_modes:
+        return
+    if session.wanted.compiled == "eager":
+        leaving.enter_context(torch.compiler.set_stance("force_eager"))
         return
     switch, within = frames._maybe_set_eval_frame, threading.local()
 
@@ -102,6 +128,7 @@ def put_in_earlier(session: Session, leaving: ExitStack) -> None:
                 regions.append((caller, before))
                 if session.is_heard:
                     session.not_seen("compiled")
+                    _name_parameters(session, caller.f_locals.get("fn"))
         return switch(callback)
 
     replace(frames, "_maybe_set_eval_frame", listened, leaving)
