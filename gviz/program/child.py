@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING
@@ -37,6 +37,7 @@ def main() -> None:
         if what.engine == "builtin":
             torch_name.install()
         target = runner.find(sys.argv[2:], as_module=what.as_module)
+        _refuse_without_pytorch(what, target)
         recording = recording_to(Path(what.trace), _kept(what), force=what.replace)
         recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
     except GvizError as error:
@@ -48,6 +49,18 @@ def main() -> None:
     atexit.register(_close, recording)
     sudden_end.close_before_exit(recording)
     _run(what, target, recording)
+
+
+def _refuse_without_pytorch(what: order.Order, target: runner.Target) -> None:
+    """Refuse a program that is to use PyTorch where there is none, before anything is written."""
+    if what.engine != "torch" or torch_name.is_installed():
+        return
+    with suppress(SyntaxError, OSError, GvizError):  # its own run says so
+        code = runner.compiled(target)
+        if torch_name.is_imported_by(code):
+            missing = frameworks.TORCH.missing()
+            notice.say(*missing.lines())
+            sys.exit(missing.exit_code)
 
 
 def _kept(what: order.Order) -> Kept:
@@ -95,11 +108,6 @@ def _choose_engine(what: order.Order, code: CodeType, recording: Recording) -> N
     if what.engine == "builtin":
         return
     if torch_name.is_imported_by(code) and not torch_name.is_installed():
-        if what.engine == "torch":
-            recording.close()
-            missing = frameworks.TORCH.missing()
-            notice.say(*missing.lines())
-            sys.exit(missing.exit_code)
         torch_name.install()
         notice.say("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
         return

@@ -78,7 +78,7 @@ def load(target: Target) -> CodeType:
         __package__=target.package,
         __spec__=target.spec,
     )
-    return _code(target)
+    return compiled(target)
 
 
 def execute(code: CodeType) -> None:
@@ -136,7 +136,8 @@ def _find_script(name: str) -> Target:
     return Target(os.path.abspath(name), None, None)
 
 
-def _code(target: Target) -> CodeType:
+def compiled(target: Target) -> CodeType:
+    """The program as code; SyntaxError, OSError or GvizError where it is none."""
     if target.spec is not None and target.spec.loader is not None:
         code = target.spec.loader.get_code(target.spec.name)  # type: ignore[attr-defined]
         if not isinstance(code, CodeType):

@@ -131,6 +131,18 @@ def test_auto_without_torch_says_so_once(tmp_path):
     assert err == "gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run\n"
 
 
+@pytest.mark.parametrize("output", [[], ["-o", "trace.gviz"]])
+def test_pytorch_that_is_wanted_and_missing_is_said_and_leaves_nothing(tmp_path, monkeypatch, output):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_TORCH)
+    (tmp_path / "program.py").write_text(USES_TORCH)
+    code, out, err = recorded("--engine", "torch", *output, "program.py", cwd=tmp_path, path=tmp_path)
+    assert (code, out) == (4, "")
+    assert err.startswith("gviz: error: PyTorch is not installed\nhint: pip install 'gviz[torch]'")
+    assert err.count("\n") == 2
+    assert not [*tmp_path.rglob("*.gviz")]
+
+
 def test_what_is_only_called_torch_runs_and_is_said_not_to_be_recorded(tmp_path):
     (tmp_path / "torch.py").write_text("name = 'real'")
     (tmp_path / "program.py").write_text("import torch\nprint(torch.name)")
