@@ -4,6 +4,9 @@ import sys
 import pytest
 
 from gviz.events import NodeCreated, OpSeen
+from gviz.explain.computation import computation
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 from tests.adapters.recorded import events_of, of_kind
 
 CURRENT = "from gviz.engine import declared; print(declared.PATH.read_text() == declared.text())"
@@ -53,3 +56,28 @@ def test_arguments_have_the_names_that_the_program_knows():
     assert given["Shifted"] == {"by": 2}
     assert given["sum"] == {"dim": (0,), "keepdim": True}
     assert given["new_zeros"] == {"size": (3, 2)}
+
+
+@pytest.mark.torch
+def test_what_is_not_tracked_is_told_with_the_arguments_it_has_by_itself():
+    torch = pytest.importorskip("torch")
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+
+    def program():
+        x.norm(), x.norm(float("inf")), x.norm("nuc"), x.std(), x.topk(1), torch.cat([x, x]), x.clamp(0), x.amax()
+        x.std(0)
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    told = [computation(timeline, node).formula for node in timeline.nodes if timeline.info(node).created.inputs]
+    number = "[[1 2] [3 4]]"
+    assert told == [
+        f"size of {number} over all dims: (sum of |{number}|**2)**(1 / 2)",
+        f"size of {number} over all dims: the largest |{number}|",
+        f"Norm({number}, p='nuc', dim=None, keepdim=False, dtype=None)",
+        f"standard deviation of {number} over all dims",
+        f"the top 1 of {number} along dim -1",
+        "tensors joined along dim 0",
+        f"{number}, at least 0",
+        f"amax of {number} over all dims",
+        f"standard deviation of {number} over dim 0",
+    ]

@@ -73,7 +73,8 @@ def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why
     described = tuple(of_untracked(session, tensor, inputs, origin, in_place=call.in_place) for tensor in outputs)
     say_created(
         session, mark, operation, operation, kind="op", inputs=tuple(inputs), outputs=described,
-        attrs=(*call.attrs, *oddities(outputs[0])), requires_grad=False, why=why,
+        attrs=(*call.attrs, *operations.defaults(operation, given), *oddities(outputs[0])), requires_grad=False,
+        why=why,
     )  # fmt: skip
     return mark
 

@@ -113,6 +113,18 @@ def untracked(called: str, tensors: int, in_place: bool = False, given: tuple[st
     return Operation(name, slots=("input",) * min(tensors, 1))
 
 
+@cache
+def defaults(operation: Operation, given: tuple[str, ...]) -> tuple[tuple[str, int | None], ...]:
+    """The arguments that the formula of an operation speaks of, and that it was not given: whole numbers, or None."""
+    wanted = set(re.findall(r"\w+", operation.formula)) - {*operation.slots, *given}
+    name = operation.name.rstrip("_")
+    schemas = schemas_of(f"aten::{name}") if name.isidentifier() and wanted else ()
+    known = {it.name: it.default_value for each in schemas for it in each.arguments if it.has_default_value()}
+    plain = {name: known[name] for name in sorted(wanted & known.keys()) if known[name] in (None, [])}
+    whole = {name: known[name] for name in sorted(wanted & known.keys()) if type(known[name]) is int}
+    return *((name, None) for name in plain), *whole.items()
+
+
 def _arguments(name: str) -> set[str]:
     """The names of all arguments that an operation can be given."""
     schemas = schemas_of(f"aten::{name}") if name.isidentifier() else ()
