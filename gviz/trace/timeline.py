@@ -14,7 +14,7 @@ from gviz.driven import Far
 from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts
-from gviz.trace.index.columns import Index
+from gviz.trace.index.columns import Index, output_key
 from gviz.trace.index.kept import restored
 from gviz.trace.index.node_state import NodeStates
 from gviz.trace.index.references import References
@@ -200,6 +200,11 @@ class Timeline(Played):
         """What an output's memory holds at moment `n`, None if it is not born; cheaper than its whole state."""
         born = self.nodes.born(node)
         return self._states.held(output_nr, born, n) if 0 < born <= n else None
+
+    def given(self, node: int, output_nr: int, n: int) -> Value | None:
+        """What an output was given last by moment `n` in the place of its data, or in another form; None if nothing."""
+        seq = self._index.lists["data"].last(output_key(node, output_nr), n)
+        return expect(self._events, seq, e.DataSet).value if seq else None
 
     def _info(self, node: int) -> NodeInfo:
         created = self.nodes.created(node)

@@ -313,3 +313,16 @@ def test_what_was_made_before_the_loop_says_so_and_what_was_in_it_says_where():
         "y": "made before the loop",
         "kept": "from iteration 1",
     }
+
+
+def test_a_line_from_a_leaf_that_was_given_another_form_has_the_shape_it_has_then():
+    def program():
+        w = torch.ones(2, 3, requires_grad=True)
+        with torch.no_grad():
+            w.t_()
+        return w * torch.ones(3, 2)
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    drawn = scene(structure(timeline, timeline.iterations[0]), timeline, timeline.at(len(timeline)))
+    labels = [edge.label for edge in drawn.edges if edge.kind == "forward"]
+    assert labels == ["(2,3)", "(3,2)", "(3,2)"]

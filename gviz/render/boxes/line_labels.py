@@ -8,25 +8,30 @@ from math import prod
 from gviz.explain.broadcast import Shape, widened
 from gviz.numbers import shape_text
 from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
 
 
-def line_label(infos: Mapping[int, NodeInfo], node: int, output_nr: int, user: NodeInfo) -> str:
+def line_label(timeline: Timeline, infos: Mapping[int, NodeInfo], node: int, output_nr: int, user: NodeInfo) -> str:
     """The label of a line from an output of `node` to its user; empty for the only output, a scalar."""
     outputs = infos[node].created.outputs
-    shape = _shape(infos, node, output_nr)
+    shape = _shape(timeline, infos, node, output_nr, user)
     words = [f"out {output_nr}"] if len(outputs) > 1 else []
     if shape:
-        words.append(shape_text(shape) + _broadcast(infos, user, shape))
+        words.append(shape_text(shape) + _broadcast(timeline, infos, user, shape))
     return " ".join(words)
 
 
-def _shape(infos: Mapping[int, NodeInfo], node: int, output_nr: int) -> Shape | None:
+def _shape(
+    timeline: Timeline, infos: Mapping[int, NodeInfo], node: int, output_nr: int, user: NodeInfo
+) -> Shape | None:
+    """The shape in which a node uses an output: a leaf may have got another since it was made."""
     value = infos[node].created.outputs[output_nr].value if node in infos else None
+    value = timeline.given(node, output_nr, user.born) or value
     return value.shape if value is not None else None
 
 
-def _broadcast(infos: Mapping[int, NodeInfo], user: NodeInfo, shape: Shape) -> str:
+def _broadcast(timeline: Timeline, infos: Mapping[int, NodeInfo], user: NodeInfo, shape: Shape) -> str:
     """``→(8,3)`` where elementwise arithmetic widens an input, because backward sums there."""
-    shapes = (_shape(infos, node, output_nr) for node, output_nr in user.created.inputs)
+    shapes = (_shape(timeline, infos, node, output_nr, user) for node, output_nr in user.created.inputs)
     common = widened(user, shapes)
     return f"→{shape_text(common)}" if common is not None and prod(common) > prod(shape) else ""

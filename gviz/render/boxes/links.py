@@ -95,7 +95,7 @@ def links(
         for slot, (node, output_nr) in enumerate(info.created.inputs):
             if node in infos and node in boxes.of:
                 source = boxes.source(node, info.node, slot)
-                link = _link(infos, info, (node, output_nr), (source, target), slot, view=node in bases)
+                link = _link(timeline, infos, info, (node, output_nr), (source, target), slot, view=node in bases)
                 if link.tracked and not _required(timeline, node, info):
                     link = replace(link, tracked=False)
                 yield link
@@ -115,11 +115,18 @@ def _required(timeline: Timeline, node: int, user: NodeInfo) -> bool:
 
 
 def _link(
-    infos: Mapping[int, NodeInfo], user: NodeInfo, edge: Output, ends: tuple[str, str], slot: int, *, view: bool
+    timeline: Timeline,
+    infos: Mapping[int, NodeInfo],
+    user: NodeInfo,
+    edge: Output,
+    ends: tuple[str, str],
+    slot: int,
+    *,
+    view: bool,
 ) -> Link:
     node, output_nr = edge
     tracked = infos[node].created.requires_grad and user.created.requires_grad and not user.created.untracked
-    label = "view" if view else line_label(infos, node, output_nr, user)
+    label = "view" if view else line_label(timeline, infos, node, output_nr, user)
     return Link(*ends, "view" if view else "forward", output_nr, slot, node, ((user.node, slot),), tracked, label)
 
 
