@@ -15,7 +15,7 @@ from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, version_of
-from gviz.adapters.pytorch.watch import say_added
+from gviz.adapters.pytorch.watch import say_added, say_if_replaced
 from gviz.events import GradSet, HookRan, RequiresGradSet
 
 
@@ -117,6 +117,9 @@ def _heard(session: Session, hook: Any, mark: Mark, output_nr: int, when: str) -
         if when == "post accumulate":
             say_added(session)
         thread, node = session.thread, mark.node
+        if when == "tensor":
+            with without_overrides():
+                say_if_replaced(session, current, (node, output_nr), given)
         outside, thread.during = thread.during, (current.number, node)
         before = version_of(given)
         try:

@@ -254,9 +254,19 @@ def _arrived(session: Session, current: Pass, place: Edge, grad: torch.Tensor, h
     known = current.arrived.pop(place, None)
     if known is not None and known[1] in (0, here):
         return known[0]
+    return session.value(grad) if known is None else _say_replaced(session, current, place, grad)
+
+
+def say_if_replaced(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> None:
+    """Say, before a hook of the tensor itself is given a gradient, that this is not the one that arrived."""
+    known, here = current.arrived.get(place), address(grad)
+    if known is not None and known[1] not in (0, here):
+        current.arrived[place] = _say_replaced(session, current, place, grad), here
+
+
+def _say_replaced(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> Value:
     value = session.value(grad)
-    if known is not None:
-        session.channel.say(HookRan(current.number, *place, "pre", "grad_fn.register_hook", value))
+    session.channel.say(HookRan(current.number, *place, "pre", "grad_fn.register_hook", value))
     return value
 
 
