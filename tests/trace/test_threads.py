@@ -13,6 +13,7 @@ from gviz.trace.index.threads import Speakers
 from gviz.trace.log import Columns, MemoryLog
 from gviz.trace.navigation import next_node
 from gviz.trace.timeline import Timeline
+from gviz.tui.drawing.passes import pass_rows
 
 STARTED, FINISHED, STEP, MADE = (
     KIND_NUMBERS[kind] for kind in (BackwardStarted, BackwardFinished, StepStarted, NodeCreated)
@@ -100,3 +101,16 @@ def test_what_a_thread_of_a_device_says_belongs_to_the_one_that_began_the_pass()
     speakers = Speakers()
     one_by_one = [speakers.of(Columns(*(column[[row]] for column in whole))).item() for row in range(len(said))]
     assert one_by_one == Speakers().of(whole).tolist()
+
+
+def test_the_list_of_passes_says_whose_each_is_where_several_threads_work():
+    def both(wait):
+        x = torch.tensor(3.0, requires_grad=True)
+        wait()
+        loss = x * 2.0
+        loss.backward()
+
+    rows = [text for text, _, _ in pass_rows(in_turns(both, both), 1)]
+    passes = [row for row in rows if "backward pass" in row]
+    assert sorted(row.split(",")[0].strip() for row in passes) == ["thread 1", "thread 2"]
+    assert any(" 6 (thread " in row for row in rows)

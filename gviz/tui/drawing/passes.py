@@ -41,7 +41,14 @@ def _losses(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
     for phase in islice(_passes(timeline, iteration), MOST_LOSSES):
         value, started = root_value(timeline, phase.start), timeline.event(phase.start)
         if value is not None and isinstance(started, BackwardStarted):
-            yield f"{shown(timeline.info(started.roots[0][0]).title)} {number(value)}"
+            whose = _of_thread(timeline, phase, " (thread {})")
+            yield f"{shown(timeline.info(started.roots[0][0]).title)} {number(value)}{whose}"
+
+
+def _of_thread(timeline: Timeline, phase: Phase, words: str) -> str:
+    """Whose a phase is, where several threads were recorded: their phases lie across each other."""
+    thread = timeline.at(phase.start).thread
+    return words.format(thread) if thread else ""
 
 
 def _passes(timeline: Timeline, iteration: Iteration) -> Iterator[Phase]:
@@ -65,7 +72,7 @@ def _near(timeline: Timeline, n: int) -> tuple[Iteration, ...]:
 def _told(timeline: Timeline, phase: Phase) -> str:
     name = f"{phase.kind} pass {phase.pass_nr}" if phase.pass_nr else phase_called(timeline, phase)
     started = timeline.event(phase.start)
-    words = [f"{name}  events {phase.start} to {phase.end}"]
+    words = [f"{_of_thread(timeline, phase, 'thread {}, ')}{name}  events {phase.start} to {phase.end}"]
     if isinstance(started, BackwardStarted):
         words += [f"from {', '.join(label(timeline, node) for node, _ in started.roots[:3])}"]
         words += ["makes a graph of its own (create_graph)"] if started.create_graph else []
