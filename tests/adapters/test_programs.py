@@ -1,6 +1,7 @@
 """What PyTorch programs do, each seen in the log, and none of it changed by being seen."""
 
 import contextlib
+import itertools
 import sys
 import threading
 from pathlib import Path
@@ -25,6 +26,7 @@ from gviz.events import (
     OptimizerStarted,
     OptimizerStepped,
     RequiresGradSet,
+    Returned,
     ScopeEntered,
     ScopeLeft,
     StepStarted,
@@ -389,6 +391,64 @@ def test_data_loaders_with_workers():
 
     log = balanced(events_of(program))
     assert len(of_kind(log, BackwardStarted)) == 2
+
+
+def test_what_a_module_hook_puts_in_place_is_said_beside_a_tensors_own_hook():
+    def program():
+        model = nn.Linear(1, 1, bias=False)
+        model.register_full_backward_hook(lambda module, given, got: (given[0] * 0 + 5,))
+        x = leaf(1.0) * 1
+        x.register_hook(lambda g: g + 1)
+        model(x).sum().backward()
+        return model
+
+    ran = of_kind(balanced(events_of(program)), HookRan)
+    assert [(event.when, event.value.array().item()) for event in ran] == [("pre", 5.0), ("tensor", 6.0)]
+
+
+def test_what_a_step_changes_between_calls_of_its_closure_is_said_before_it_is_used():
+    """LBFGS computes with numbers of its own, which are no part of the program, and moves on between evaluations."""
+
+    def program():
+        w = nn.Parameter(torch.tensor([3.0, -2.0]))
+        optimizer = torch.optim.LBFGS([w], lr=0.5, max_iter=3)
+        seen = []
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (w * w).sum()
+            loss.backward()
+            seen.append(w.tolist())
+            return loss
+
+        optimizer.step(closure)
+        return w, seen
+
+    log = balanced(events_of(program))
+    ops = {event.op: event.name for event in of_kind(log, OpSeen)}
+    assert {ops[event.op] for event in of_kind(log, NodeCreated)} == {"tensor", "mul", "sum"}
+    written = [event.value.array().tolist() for event in of_kind(log, StorageWritten)]
+    starts = [log.index(event) for event in of_kind(log, BackwardStarted)]
+    assert len(starts) == 3
+    said = [of_kind(log[a:b], StorageWritten) for a, b in itertools.pairwise(starts)]
+    assert [len(each) for each in said] == [1, 1]
+    assert written == [[2.700000047683716, -1.7999999523162842], *[[1.3499996662139893, -0.9000000953674316]] * 2]
+
+
+def test_sequences_of_several_lengths_are_named_unless_their_order_is_yet_to_come():
+    def program():
+        from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+        x = torch.ones(3, 2, 2, requires_grad=True)
+        kept = []
+        for sort in (True, False):
+            packed = pack_padded_sequence(x, [3, 2], enforce_sorted=sort)
+            kept += pad_packed_sequence(packed)
+        return kept
+
+    said = [event.path for event in of_kind(balanced(events_of(program)), Returned)]
+    pair = [((0, 2, ""),), ((1, 2, ""),)]
+    assert said == [*pair, *pair, *pair]  # packed, padded, and packed again
 
 
 def test_a_compiled_region_is_left_alone():

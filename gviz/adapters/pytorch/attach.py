@@ -256,9 +256,11 @@ def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
         if session.is_heard:
             steps.stepped(session, optimizer)
 
-    def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if session.is_heard:
-            steps.starts(session, optimizer)
+    def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> Any:
+        if not session.is_heard:
+            return None
+        steps.starts(session, optimizer)
+        return steps.with_closure(session, optimizer, args, kwargs)
 
     record_function = torch.autograd.profiler.record_function
     enter, leave = record_function.__enter__, record_function.__exit__

@@ -35,6 +35,9 @@ _SILENT = tuple(
 )  # fmt: skip
 """Parts of PyTorch whose own untracked operations are no step of the program."""
 
+_OPERATORS = {f"{_FOLDER}/_tensor.py", f"{_FOLDER}/overrides.py"}
+"""Where operators are written in Python, and a mode is asked about them."""
+
 _OPTIMIZERS, _MODULES = f"{_FOLDER}/optim", f"{_FOLDER}/nn/modules"
 _silent_codes: dict[CodeType, str] = {}
 _NO_KEYWORDS: dict[str, Any] = {}
@@ -215,7 +218,10 @@ def _divided(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
     else:
         result = function(*args, **kwargs)
         steps = ((function, args, result),)
-    began, silent = clock(), _is_silent(sys._getframe(2))
+    began, caller = clock(), sys._getframe(2)
+    while caller.f_code.co_filename in _OPERATORS:
+        caller = caller.f_back  # type: ignore[assignment]  # a program has called it
+    silent = _is_silent(caller)
     with without_overrides():
         for step, given, made in steps:
             if isinstance(made, torch.Tensor):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
 
 from gviz.adapters.pytorch.session import Session
@@ -15,11 +17,27 @@ _HANDING_ON = tuple(
     f"{_FOLDER}/{part}"
     for part in ("overrides.py", "_jit_internal.py", "_tensor.py", "functional.py", "nn/modules/module.py")
 )
+_PACKING = dict.fromkeys(
+    ("_pack_padded_sequence", "_pad_packed_sequence"), (*_HANDING_ON, f"{_FOLDER}/nn/utils/rnn.py")
+)
+"""What the functions for sequences of several lengths hand on."""
+
+_PADDING = "_pad_packed_sequence"
+"""What ``pad_packed_sequence`` goes on with where the sequences were sorted for packing."""
+
+
+def _is_put_in_order_yet() -> bool:
+    """Whether rows will be put back into the order in which the program has given them."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_name != _PADDING[1:]:
+        frame = frame.f_back
+    return getattr(frame.f_locals.get("sequence"), "unsorted_indices", None) is not None
 
 
 def say_returned(session: Session, result: object, called: str = "") -> None:
     """Say of the tensors that a call gave which parts they are, if the program itself called what is `called` so."""
-    if not called_by_the_program(_FOLDER, _HANDING_ON, called):
+    handing_on = _PACKING.get(called, _HANDING_ON)
+    if not called_by_the_program(_FOLDER, handing_on, called) or (called == _PADDING and _is_put_in_order_yet()):
         return
     stack = session.channel.stack()
     for tensor, path in parts(result, torch.Tensor):

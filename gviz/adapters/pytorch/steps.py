@@ -5,6 +5,7 @@ PyTorch runs no hook after a step that raised, but names every step in a ``recor
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import Any
 
 import torch
@@ -35,6 +36,36 @@ def starts(session: Session, optimizer: Any) -> None:
         if updates:
             updates[-1] = Update(optimizer, {id(p): version_of(p) for p in parameters})
         session.channel.say(OptimizerStarted(type(optimizer).__name__, session.channel.stack()))
+
+
+def with_closure(session: Session, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a step is given, with a closure that says first what the step has changed so far; None where it has none.
+
+    LBFGS evaluates it many times in a step, each time at other parameters.
+    """
+    closure = args[1] if len(args) > 1 else kwargs.get("closure")
+    if not callable(closure):
+        return None
+
+    @wraps(closure)
+    def evaluated(*given: Any, **options: Any) -> Any:
+        if session.is_heard:
+            _say_changed(session, optimizer)
+        return closure(*given, **options)
+
+    return ((args[0], evaluated, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": evaluated})
+
+
+def _say_changed(session: Session, optimizer: Any) -> None:
+    """Say the values of those parameters that a step in progress has changed since they were said."""
+    update = next((each for each in session.thread.updates if each is not None and each.optimizer is optimizer), None)
+    if update is None:
+        return
+    with without_overrides():
+        parameters = _parameters(optimizer)
+        versions = {id(p): version_of(p) for p in parameters}
+        _say_values(session, [p for p in parameters if versions[id(p)] != update.versions.get(id(p))])
+        update.versions.update(versions)
 
 
 def stepped(session: Session, optimizer: Any) -> None:
