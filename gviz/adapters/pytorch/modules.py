@@ -22,7 +22,8 @@ _COMPILED = "_orig_mod"
 def enter(session: Session, module: torch.nn.Module) -> None:
     """A module's forward begins."""
     thread, channel = session.thread, session.channel
-    kind = type(module._modules.get(_COMPILED, module)).__name__
+    written = module._modules[_COMPILED] if _COMPILED in module._modules else module  # noqa: SIM401  # scripted: no get
+    kind = type(written).__name__
     around = ((names[id(module)], root) for names, root in reversed(thread.modules) if id(module) in names)
     path = next((f"{root}.{name}" if name else root for name, root in around), "")
     inner: dict[int, str] = {}
