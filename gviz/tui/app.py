@@ -125,7 +125,7 @@ class ScreenApp(App[None]):
             return
         if self.screen is not self._start:
             self.screen.dismiss(None)
-        self.push_screen(PalettePage(placeholder="what to do; Esc leaves", id="--command-palette"))
+        self.push_screen(PalettePage(placeholder="what to do; Esc leaves"))
 
     def action_help_quit(self) -> None:
         """Keep Textual's notice away that would cover the panels: ctrl+c does nothing over a page, as any key does."""

@@ -70,6 +70,17 @@ async def test_the_palette_may_be_left_before_it_is_there():
         assert app._start.cursor.position > 1
 
 
+async def test_the_palette_may_come_back_while_it_leaves():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("ctrl+p")
+        await pilot.pause()
+        app.screen.dismiss()
+        app.action_command_palette()
+        await pilot.pause()
+        assert isinstance(app.screen, CommandPalette)
+
+
 async def test_the_palette_carries_out_and_asks_on():
     app = app_of(demo())
     async with app.run_test(size=(80, 24)) as pilot:
