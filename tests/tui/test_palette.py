@@ -184,6 +184,17 @@ async def test_a_page_leaves_where_the_palette_comes(page):
         assert (app.screen, app.screen.cursor.position) == (app._start, 33)
 
 
+async def test_the_palette_shows_what_stands_in_brackets():
+    app = app_of(demo())
+    async with app.run_test(size=(100, 120)) as pilot:
+        await pilot.press("ctrl+p", *"break")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        rows = ["".join(part.text for part in strip) for strip in app.screen._compositor.render_strips()]
+        assert any("break [PLACE]" in row for row in rows)
+        assert any("on EVENT [PLACE]" in row for row in rows)
+
+
 async def test_the_palette_keeps_to_ascii():
     app = app_of(demo(), ascii=True)
     async with app.run_test(size=(80, 24)) as pilot:

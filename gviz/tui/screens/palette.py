@@ -92,13 +92,18 @@ class PalettePage(CommandPalette):
         self.dismiss()
 
 
+def _literal(text: str) -> str:
+    """A text that the palette, which reads markup, shows as it stands: ``[PLACE]`` is no style."""
+    return text.replace("[", "\\[")
+
+
 class Palette(Provider):
     """Searches `entries` and `key_acts`, and carries out what is chosen."""
 
     async def discover(self) -> Hits:
         """What is shown before anything is typed."""
         for title, help, carry_out in self._all():
-            yield DiscoveryHit(title, carry_out, help=help)
+            yield DiscoveryHit(_literal(title), carry_out, text=title, help=_literal(help))
 
     async def search(self, query: str) -> Hits:
         """What fits."""
@@ -106,7 +111,7 @@ class Palette(Provider):
         for title, help, carry_out in self._all():
             score = max(matcher.match(title), matcher.match(help) * 0.5)
             if score > 0:
-                yield Hit(score, matcher.highlight(title), carry_out, help=help)
+                yield Hit(score, matcher.highlight(_literal(title)), carry_out, text=title, help=_literal(help))
 
     def _all(self) -> Iterator[tuple[str, str, Callable[[], Awaitable[None] | None]]]:
         debugger, text_of = self._debugger, self._debugger.glyphs.text
