@@ -46,6 +46,17 @@ def terminal(tmp_path):
         each.close()
 
 
+def test_line_by_line_ctrl_d_is_quit_and_ends_what_is_asked_for(terminal):
+    session = terminal(text=LINE_BY_LINE)
+    session.until("(gviz)")
+    session.keys("break x", "Enter", "commands", "Enter")
+    session.until("end ends them.\n>")
+    session.keys("print x", "Enter", "C-d")
+    session.until("> end", "breakpoint 1 carries out 1 command.")
+    session.keys("C-d")
+    session.until("(gviz) quit", "exit=0")
+
+
 def test_it_opens_steps_resizes_and_leaves_with_0(terminal):
     session = terminal()
     screen = session.until("event 1", "Graph", "Node", "1: source", "q Quit")

@@ -13,6 +13,8 @@ from gviz.tui.language.reading import Reader
 
 PROMPT = "(gviz) "
 WORD_ENDS = " (,"
+_CTRL_D = {">": "end", "y/n": "n"}
+"""What Ctrl-D means behind a sign that is no prompt."""
 
 Complete = Callable[[str], list[str]]
 """Whole lines that a line may become, the likeliest first."""
@@ -33,12 +35,15 @@ def typed(
     Where it is a terminal there are history and editing, and Tab goes on as `complete` says.
     """
 
+    def sign() -> str:
+        return reader.sign if reader is not None else ""
+
     def prompt() -> str:
-        return f"{reader.sign} " if reader is not None and reader.sign else PROMPT
+        return f"{sign()} " if sign() else PROMPT
 
     if _interactive(input):
         with _completed_by(complete):
-            yield from _edited(output, prompt)
+            yield from _edited(output, prompt, sign)
         return
     while True:
         output.write(prompt())
@@ -60,13 +65,15 @@ def _line(input: TextIO) -> str:
         return ""
 
 
-def _edited(output: TextIO, prompt: Callable[[], str]) -> Iterator[str]:
+def _edited(output: TextIO, prompt: Callable[[], str], sign: Callable[[], str]) -> Iterator[str]:
+    """Lines of a person; Ctrl-D is ``quit``, as in gdb and pdb, or the end of what is asked for."""
     while True:
         try:
             yield builtins.input(prompt())
         except EOFError:
-            output.write("\n")
-            return
+            meant = _CTRL_D.get(sign(), "quit")
+            print(meant, file=output)
+            yield meant
         except KeyboardInterrupt:
             output.write("\n")  # an unfinished line is dropped
 
