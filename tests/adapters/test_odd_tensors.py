@@ -1,10 +1,13 @@
 """Tensors that have no plain shape or no numbers: the program runs as it does alone, and the trace can be read."""
 
+import inspect
+import sys
 import tracemalloc
 from itertools import permutations
 
 import pytest
 
+import gviz
 from gviz.adapters.wanted import Wanted
 from gviz.emit import Channel
 from gviz.events import BackwardFinished, DataSet, GradAccumulated, GradFlowed, Named, NodeCreated, StorageWritten
@@ -138,3 +141,19 @@ def test_the_elements_of_a_large_tensor_are_not_copied_to_be_looked_at():
         assert tracemalloc.get_traced_memory()[1] < tensor.nbytes / 2
     finally:
         tracemalloc.stop()
+
+
+def test_the_end_of_the_stack_is_the_programs_own_error(tmp_path):
+    def deeper(x):
+        return deeper(x * 3)
+
+    before, here = sys.getrecursionlimit(), len(inspect.stack(0))
+    with gviz.record(tmp_path / "t.gviz"):
+        x = torch.ones(3)
+        try:
+            for room in range(60, 90):  # each of what a recording calls is the last that finds no room
+                sys.setrecursionlimit(here + room)
+                with pytest.raises(RecursionError):
+                    deeper(x)
+        finally:
+            sys.setrecursionlimit(before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from ctypes import c_int, c_ssize_t, c_void_p, py_object, pythonapi, string_at
+from ctypes import ArgumentError, c_int, c_ssize_t, c_void_p, py_object, pythonapi, string_at
 from itertools import takewhile
 from math import sqrt
 from typing import Any
@@ -104,7 +104,10 @@ _WRITABLE = 0x200  # nobody writes there, but of what may not be written to nump
 
 def _bytes_of(tensor: torch.Tensor) -> bytes:
     """The elements of a tensor without gaps, read from its memory: no operation, which a profiler would list."""
-    return string_at(_address(tensor), tensor.nbytes) if tensor.nbytes else b""
+    try:
+        return string_at(_address(tensor), tensor.nbytes) if tensor.nbytes else b""
+    except ArgumentError as error:  # what ctypes makes of the program's own error at the end of its stack
+        raise RecursionError("maximum recursion depth exceeded") from error
 
 
 def _in_memory(tensor: torch.Tensor, name: str) -> Array:
