@@ -14,6 +14,7 @@ from gviz.render.boxes.room import Role
 from gviz.render.cells.moments import Moments
 from gviz.render.layout import PlacedBox
 from gviz.tui.widgets.panned import Panned
+from gviz.tui.widgets.true_colours import TrueColours
 
 STYLES = (
     "title", "value", "grad", "sum", "muted", "error", "current", "selected", "edge", "gradient", *get_args(Role),
@@ -24,7 +25,7 @@ AHEAD = 8
 KEPT_STRIPS = 2000
 
 
-class Painted(Panned):
+class Painted(Panned, TrueColours):
     """Paints `drawing`, in the middle where it is narrower than the widget; without one it says `said`."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"graph--{style}" for style in STYLES}
@@ -67,24 +68,24 @@ class Painted(Panned):
 
     def render_line(self, y: int) -> Strip:
         """One visible row."""
-        left, top = self.scroll_offset
-        width, row = self.size.width, y + int(top)
+        left, top = map(int, self.scroll_offset)
+        width, row = self.size.width, y + top
         if left != self._strips_left or len(self._strips) > KEPT_STRIPS:
             self._strips.clear()
-            self._strips_left = int(left)
+            self._strips_left = left
         strip = self._strips.get(row)
         if strip is None or strip.cell_length != width:
-            strip = self._strips[row] = self._painted(row)
+            strip = self._strips[row] = self._painted(row, left, width)
         return strip
 
     def redraw(self) -> None:
         """Ask for those visible rows to be painted that look different from what was painted last, of any drawing."""
-        top = int(self.scroll_offset.y)
-        fresh = {row: self._painted(row) for row in range(top, top + self.size.height)}
+        (left, top), (width, height) = map(int, self.scroll_offset), self.size
+        fresh = {row: self._painted(row, left, width) for row in range(top, top + height)}
         for row, strip in fresh.items():
             if self._strips.get(row) != strip:
-                self.refresh(Region(0, row - top, self.size.width, 1))
-        self._strips, self._strips_left = fresh, int(self.scroll_offset.x)
+                self.refresh(Region(0, row - top, width, 1))
+        self._strips, self._strips_left = fresh, left
 
     def pointed(self, event: events.MouseEvent) -> int:
         """The node whose box is under the mouse, or 0."""
@@ -97,7 +98,7 @@ class Painted(Panned):
     @property
     def margin(self) -> int:
         """The blank columns left of a graph that is narrower than the panel."""
-        return 0 if self.drawing is None else max((self.size.width - self.drawing.canvas.layout.width) // 2, 0)
+        return self._margin(self.size.width)
 
     def place(self, node: int) -> PlacedBox | None:
         """Where a node's own box stands (its first chip if the picture has only chips of it)."""
@@ -106,16 +107,19 @@ class Painted(Panned):
         keys = sorted(self.drawing.boxes(node), key=lambda key: len(str(key)))
         return self.drawing.canvas.layout.places[keys[0]] if keys else None
 
-    def _painted(self, row: int) -> Strip:
-        """A row of the drawing as it looks now, blank below its last one."""
-        drawing, width = self.drawing, self.size.width
+    def _margin(self, width: int) -> int:
+        return 0 if self.drawing is None else max((width - self.drawing.canvas.layout.width) // 2, 0)
+
+    def _painted(self, row: int, left: int, width: int) -> Strip:
+        """A row of the drawing as it looks now from a column on, blank below its last one."""
+        drawing = self.drawing
         if drawing is None or row >= drawing.canvas.layout.height:
             said = Strip([Segment("" if row else self.said, self._style("muted"))])
             return said.adjust_cell_length(width, self._style(""))
         if row not in self.dressed:
             self.dress()
-        margin = self.margin
-        line = drawing.canvas.line(row, int(self.scroll_offset.x), width - margin)
+        margin = self._margin(width)
+        line = drawing.canvas.line(row, left, width - margin)
         segments = [Segment(text, self._style(style)) for text, style in line]
         return Strip([Segment(" " * margin, self._style("")), *segments] if margin else segments, width)
 

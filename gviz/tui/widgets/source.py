@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from textual import events
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.strip import Strip
 
@@ -20,6 +20,7 @@ from gviz.tui.lines import Line, cells
 from gviz.tui.marks import marked_lines, nodes_of_line
 from gviz.tui.messages import LinePointed, NodePointed
 from gviz.tui.places import source_place
+from gviz.tui.widgets.painted_rows import View
 from gviz.tui.widgets.sized import AROUND_TITLE
 from gviz.tui.widgets.styled import Lines
 
@@ -51,23 +52,25 @@ class SourcePane(Lines):
             return ((self._excuse(), "muted"),)
         return source_line(self._code, y + 1, self._place)
 
-    def paint(self, y: int) -> Strip:
-        """The code scrolls sideways, the line numbers stay. No event tells of each size: what is painted knows it."""
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """No event tells of each size: what is painted knows it."""
         if self._followed is not None and self._followed[1] != self.content_size:
             self.draw_soon()
-        number = self._number(y)
-        if self._place is None or not 0 < number <= len(self._code):
-            return super().paint(y)
-        apart = number != int(self.scroll_offset.y) + 1 + y
-        edge = gutter(number, self._place, self._digits, self.glyphs, marked=number in self._marked, apart=apart)
-        head = self.strip(edge)
-        room = max(self.scrollable_content_region.width - head.cell_length, 0)
-        code = windowed(self.row(number - 1), int(self.scroll_offset.x), room, self.glyphs.cut)
-        return Strip.join([head, self.strip(code).adjust_cell_length(room, self.rich_style)])
+        return super().render_lines(crop)
 
-    def _number(self, y: int) -> int:
+    def paint(self, y: int, view: View) -> Strip:
+        """The code scrolls sideways, the line numbers stay."""
+        number = self._number(y, view)
+        if self._place is None or not 0 < number <= len(self._code):
+            return super().paint(y, view)
+        apart = number != view.top + 1 + y
+        edge = gutter(number, self._place, self._digits, self.glyphs, marked=number in self._marked, apart=apart)
+        code = windowed(self.row(number - 1), view.left, max(view.width - cells(edge), 0), self.glyphs.cut)
+        return self.cut_strip((*edge, *code), 0, view.width)
+
+    def _number(self, y: int, view: View) -> int:
         """The line in row `y`: the one the program is at stays at the edge beyond which it lies."""
-        first, height = int(self.scroll_offset.y) + 1, self.scrollable_content_region.height
+        first, height = view.top + 1, view.height
         running = self._place.running if self._place is not None else 0
         if height > 2 and 0 < running <= len(self._code):
             beyond_top, beyond_bottom = y == 0 and running < first, y == height - 1 and running >= first + height
@@ -94,7 +97,7 @@ class SourcePane(Lines):
     def on_click(self, event: events.Click) -> None:
         """The gutter sets breakpoints; a line of code selects what it made last, and a double click runs there."""
         offset = event.get_content_offset(self)
-        number = self._number(offset.y) if offset is not None else 0
+        number = self._number(offset.y, View.of(self)) if offset is not None else 0
         if offset is None or self._place is None or self.moment is None or not 0 < number <= len(self._code):
             return
         path = self._place.frame.path

@@ -19,9 +19,12 @@ from gviz.tui.lines import Line, cut, line, style_and_event
 from gviz.tui.messages import Seek
 from gviz.tui.widgets.painted_rows import PaintedRows, View
 from gviz.tui.widgets.sized import AROUND_TITLE, Sized
+from gviz.tui.widgets.true_colours import TrueColours
+
+KEPT_STRIPS = 500
 
 
-class Styled(Widget):
+class Styled(TrueColours):
     """A widget that draws lines: it knows the cells of each style under the present theme."""
 
     glyphs: Glyphs = UNICODE
@@ -29,6 +32,7 @@ class Styled(Widget):
     def __init__(self, *, id: str, classes: str = "") -> None:
         super().__init__(id=id, classes=classes)
         self._palette: dict[str, Style] = {}
+        self._strips: dict[tuple[Line, int, int], Strip] = {}
         self._ground: Style | None = None
 
     @property
@@ -42,11 +46,22 @@ class Styled(Widget):
         """Other colours: forget the old ones."""
         super().notify_style_update()
         self._palette.clear()
+        self._strips.clear()
         self._ground = None
 
     def strip(self, line: Line) -> Strip:
         """A line as cells; a linked text carries its event."""
         return Strip([Segment(self.glyphs.text(text), self._style(name)) for text, name in line])
+
+    def cut_strip(self, line: Line, left: int, width: int) -> Strip:
+        """So many cells of a line; the same strip for the same line, of which most panels change few at a step."""
+        key = line, left, width
+        strip = self._strips.get(key)
+        if strip is None:
+            if len(self._strips) >= KEPT_STRIPS:
+                self._strips.clear()
+            strip = self._strips[key] = self.strip(line).crop_extend(left, left + width, self.rich_style)
+        return strip
 
     def _style(self, name: str) -> Style:
         style = self._palette.get(name)
@@ -73,7 +88,7 @@ class StyledRow(Styled):
         width = self.size.width
         if y:
             return Strip.blank(width, self.rich_style)
-        return self.strip(self.line(width)).crop_extend(0, width, self.rich_style)
+        return self.cut_strip(self.line(width), 0, width)
 
 
 class Lines(Styled, Sized, can_focus=True):
@@ -131,21 +146,18 @@ class Lines(Styled, Sized, can_focus=True):
 
     def redraw(self) -> None:
         """Ask for those visible rows to be painted that look different from what was painted last."""
-        if not self._painted.holds(self._view):
+        view = View.of(self)
+        if not self._painted.holds(view):
             self.refresh()
         elif self.display:
-            for y in self._painted.changed(self.paint, self.size.height):
-                super().refresh(Region(0, y, self.size.width, 1))
+            for y in self._painted.changed(self.paint, view):
+                super().refresh(Region(0, y, view.width, 1))
 
     def refresh(self, *regions: Region, **options: Any) -> Self:
         """Draw anew, and without regions all of it."""
         if not regions:
             self._painted.forget()
         return super().refresh(*regions, **options)
-
-    @property
-    def _view(self) -> View:
-        return self.scroll_offset, self.size
 
     def set_title(self, title: str) -> None:
         """Put plain text, never markup, into the border; a tab names the others too, where a click brings them."""
@@ -176,15 +188,13 @@ class Lines(Styled, Sized, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One visible row, as it was painted last where nothing has asked for more."""
-        return self._painted.row(y, self.paint, self._view)
+        return self._painted.row(y, self.paint, View.of(self))
 
-    def paint(self, y: int) -> Strip:
-        """One visible row as it looks now."""
-        x, top = self.scroll_offset
-        width = self.size.width
-        if y + top >= self._count:
-            return Strip.blank(width, self.rich_style)
-        return self.strip(self.row(y + top)).crop_extend(x, x + width, self.rich_style)
+    def paint(self, y: int, view: View) -> Strip:
+        """One row of a view as it looks now."""
+        if y + view.top >= self._count:
+            return Strip.blank(view.width, self.rich_style)
+        return self.cut_strip(self.row(y + view.top), view.left, view.width)
 
     def show_row(self, y: int, *, margin: int = 1) -> None:
         """Scroll as little as needed to see row `y` with some rows around it."""

@@ -19,6 +19,7 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
 from gviz.tui.messages import NodePointed
 from gviz.tui.tape_rows import TapeRows
+from gviz.tui.widgets.painted_rows import View
 from gviz.tui.widgets.styled import Lines
 from gviz.tui.widgets.tips import node_tip
 
@@ -92,11 +93,11 @@ class Tape(Lines):
         )
         return tuple((text, "selected") for text, _ in spans) if node == self.selected else spans
 
-    def paint(self, y: int) -> Strip:
+    def paint(self, y: int, view: View) -> Strip:
         """The heading in the first line, whatever is scrolled to."""
         if y == 0:
-            return self.strip(self.row(0)).adjust_cell_length(self.size.width, self.rich_style)
-        return super().paint(y)
+            return self.cut_strip(self.row(0), 0, view.width)
+        return super().paint(y, view)
 
     def watch_moment(self) -> None:
         """Every row may have changed."""
