@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 
@@ -165,6 +166,10 @@ class Breakpoints:
     def commands_of(self, number: int) -> tuple[str, ...]:
         """The commands of the breakpoint of a number; none where there is none of it."""
         return next((one.commands for one in self.listed if one.number == number), ())
+
+    def as_they_are(self) -> tuple[Breakpoint, ...]:
+        """Copies, to see later whether any has changed."""
+        return tuple(map(copy, self.listed))
 
     def arrived(self, n: int) -> None:
         """Time stopped here: those that were to stop once are gone."""

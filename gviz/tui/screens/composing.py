@@ -25,18 +25,30 @@ if TYPE_CHECKING:
     from gviz.tui.screens.debugger import DebuggerScreen
 
 
+class Body(Horizontal):
+    """Columns side by side, which cover it: Textual need not paint what is below them."""
+
+    BLANK = True
+
+
+class Column(Vertical):
+    """Panels one above the other, which cover it."""
+
+    BLANK = True
+
+
 def composed(screen: DebuggerScreen) -> ComposeResult:
     """All panels, always; which of them are seen is `arranged`."""
     timeline, glyphs, here = screen.timeline, screen.glyphs, type(screen)
     yield StatusRow(timeline, screen.session.title, glyphs).data_bind(here.moment, here.stop, here.time, here.beside)
     yield TimelineBar(timeline, glyphs).data_bind(here.moment, here.length)
     left = ModuleTree(screen.session, "Modules", id="side-modules")
-    with Horizontal(id="body"):
+    with Body(id="body"):
         yield left.data_bind(here.moment, here.selected, here.wanted)
-        with Vertical(id="main"):
+        with Column(id="main"):
             yield from _views(screen)
             yield from _tabs(screen)
-        with Vertical(id="side"):
+        with Column(id="side"):
             yield from _beside(screen)
     yield Static(f"terminal too small\nneed {LEAST[0]}x{LEAST[1]}, q quits", id="small", markup=False)
     yield HappeningRow(timeline, glyphs).data_bind(here.moment, here.length)

@@ -17,6 +17,7 @@ from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import ERROR, Arrival, saying
+from gviz.tui.breakpoints import Breakpoint
 from gviz.tui.config import Config
 from gviz.tui.cursor import SELECTIONS, Cursor
 from gviz.tui.glyphs import Glyphs
@@ -58,7 +59,7 @@ class DebuggerScreen(Screen[None]):
     selected: reactive[int] = reactive(0, repaint=False)
     frame: reactive[int] = reactive(0, repaint=False)
     full: reactive[bool] = reactive(False, repaint=False)
-    breaks: reactive[int] = reactive(0, repaint=False)
+    breaks: reactive[tuple[Breakpoint, ...]] = reactive((), repaint=False)
     wanted: reactive[Filter] = reactive(ALL, repaint=False)
     beside: reactive[Beside | None] = reactive(None, repaint=False)
     remark: reactive[str] = reactive("", repaint=False)
@@ -66,6 +67,8 @@ class DebuggerScreen(Screen[None]):
     watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
     time: reactive[str] = reactive("REPLAY", repaint=False)
+
+    BLANK = True
 
     def __init__(
         self,
@@ -176,7 +179,7 @@ class DebuggerScreen(Screen[None]):
 
     def follow_settings(self) -> None:
         """Let the panels know the breakpoints and what is watched."""
-        self.breaks += 1
+        self.breaks = self.cursor.breakpoints.as_they_are()
         self.watched = tuple(self.cursor.asker.watched)
         self.beside = self.session.beside
         self.wanted = self.session.folds.wanted(self.timeline.iteration_at(self.cursor.position))

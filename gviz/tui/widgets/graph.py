@@ -18,7 +18,7 @@ from gviz.render.layout import PlacedBox
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import label_density, numbered
-from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.breakpoints import Breakpoint, Breakpoints
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.messages import NodePointed
@@ -42,7 +42,7 @@ class GraphCanvas(Painted, can_focus=True):
     ]
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
-    breaks: reactive[int] = reactive(0, repaint=False)
+    breaks: reactive[tuple[Breakpoint, ...]] = reactive((), repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
 
     beside: reactive[Beside | None] = reactive(None, repaint=False)

@@ -34,7 +34,7 @@ class SourcePane(Lines):
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     frame: reactive[int] = reactive(0, repaint=False)
-    breaks: reactive[int] = reactive(0, repaint=False)
+    breaks: reactive[tuple[Breakpoint, ...]] = reactive((), repaint=False)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints) -> None:
         super().__init__(id="source")

@@ -105,7 +105,7 @@ class Lines(Styled, Sized, can_focus=True):
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id, classes="-panel -tab" if id in TABS else "-panel")
         self._painted = PaintedRows()
-        self._drawing = False
+        self._drawing = self._missed = False
         self._heading = ""
         self._entitled = self._below = Content("")
 
@@ -131,8 +131,9 @@ class Lines(Styled, Sized, can_focus=True):
         self._scroll_update(self.virtual_size)  # by itself Textual looks for a needed scrollbar at a resize only
 
     def draw_soon(self) -> None:
-        """Draw once, however many things change at a time."""
-        if not self._drawing:
+        """Draw once, however many things change at a time; a hidden panel when it is seen again."""
+        self._missed = not self.display
+        if not self._missed and not self._drawing:
             self._drawing = True
             self.call_next(self._draw_now)
 
@@ -166,6 +167,7 @@ class Lines(Styled, Sized, can_focus=True):
 
     def sized(self) -> None:
         """More or fewer names of other tabs fit, and more or less of everything else."""
+        self._missed = False
         self.entitle()
         self.draw()
 
@@ -185,6 +187,12 @@ class Lines(Styled, Sized, can_focus=True):
         """Write into the lower border."""
         if text != self._below:
             self.border_subtitle = self._below = text
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The visible rows; what was missed is drawn next, where no other size has had it drawn already."""
+        if self._missed:
+            self.draw_soon()
+        return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """One visible row, as it was painted last where nothing has asked for more."""

@@ -13,7 +13,7 @@ from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
-from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.breakpoints import Breakpoint, Breakpoints
 from gviz.tui.drawing.tape import columns_for, heading, row, title_width
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
@@ -43,7 +43,7 @@ class Tape(Lines):
     ]
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
-    breaks: reactive[int] = reactive(0, repaint=False)
+    breaks: reactive[tuple[Breakpoint, ...]] = reactive((), repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
     beside: reactive[Beside | None] = reactive(None, repaint=False)
 
