@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar, get_args
 
-from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.geometry import Region
@@ -14,7 +13,7 @@ from gviz.render.boxes.room import Role
 from gviz.render.cells.moments import Moments
 from gviz.render.layout import PlacedBox
 from gviz.tui.widgets.panned import Panned
-from gviz.tui.widgets.true_colours import TrueColours
+from gviz.tui.widgets.styled import Styled
 
 STYLES = (
     "title", "value", "grad", "sum", "muted", "error", "current", "selected", "edge", "gradient", *get_args(Role),
@@ -22,15 +21,18 @@ STYLES = (
 AHEAD = 8
 """So many rows around those in view are dressed with them."""
 
-KEPT_STRIPS = 2000
+KEPT_ROWS = 2000
 
 
-class Painted(Panned, TrueColours):
+class Painted(Styled, Panned):
     """Paints `drawing`, in the middle where it is narrower than the widget; without one it says `said`."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"graph--{style}" for style in STYLES}
     DEFAULT_CSS = """
     Painted {
+        width: 1fr;
+        height: 1fr;
+        overflow: auto;
         & .graph--title, & .graph--root { text-style: bold; }
         & .graph--value { color: $gviz-value; }
         & .graph--grad, & .graph--gradient { color: $gviz-grad; }
@@ -48,9 +50,8 @@ class Painted(Panned, TrueColours):
     def __init__(self, *, id: str, classes: str) -> None:
         super().__init__(id=id, classes=classes)
         self.dressed = range(0)
-        self._strips: dict[int, Strip] = {}
-        self._strips_left = 0
-        self._styles: dict[str, Style] = {}
+        self._rows: dict[int, Strip] = {}
+        self._rows_left = 0
 
     def dress(self) -> None:
         """Compute how everything in view looks now."""
@@ -58,24 +59,23 @@ class Painted(Panned, TrueColours):
 
     def forget_rows(self) -> None:
         """What was painted is no longer there."""
-        self._strips.clear()
+        self._rows.clear()
 
     def notify_style_update(self) -> None:
         """Other colours: draw everything anew."""
         super().notify_style_update()
-        self._styles.clear()
         self.forget_rows()
 
     def render_line(self, y: int) -> Strip:
         """One visible row."""
         left, top = map(int, self.scroll_offset)
         width, row = self.size.width, y + top
-        if left != self._strips_left or len(self._strips) > KEPT_STRIPS:
-            self._strips.clear()
-            self._strips_left = left
-        strip = self._strips.get(row)
+        if left != self._rows_left or len(self._rows) > KEPT_ROWS:
+            self._rows.clear()
+            self._rows_left = left
+        strip = self._rows.get(row)
         if strip is None or strip.cell_length != width:
-            strip = self._strips[row] = self._painted(row, left, width)
+            strip = self._rows[row] = self._painted(row, left, width)
         return strip
 
     def redraw(self) -> None:
@@ -83,9 +83,9 @@ class Painted(Panned, TrueColours):
         (left, top), (width, height) = map(int, self.scroll_offset), self.size
         fresh = {row: self._painted(row, left, width) for row in range(top, top + height)}
         for row, strip in fresh.items():
-            if self._strips.get(row) != strip:
+            if self._rows.get(row) != strip:
                 self.refresh(Region(0, row - top, width, 1))
-        self._strips, self._strips_left = fresh, left
+        self._rows, self._rows_left = fresh, left
 
     def pointed(self, event: events.MouseEvent) -> int:
         """The node whose box is under the mouse, or 0."""
@@ -114,18 +114,13 @@ class Painted(Panned, TrueColours):
         """A row of the drawing as it looks now from a column on, blank below its last one."""
         drawing = self.drawing
         if drawing is None or row >= drawing.canvas.layout.height:
-            said = Strip([Segment("" if row else self.said, self._style("muted"))])
-            return said.adjust_cell_length(width, self._style(""))
+            return self.cut_strip((("" if row else self.said, "muted"),), 0, width)
         if row not in self.dressed:
             self.dress()
         margin = self._margin(width)
         line = drawing.canvas.line(row, left, width - margin)
-        segments = [Segment(text, self._style(style)) for text, style in line]
-        return Strip([Segment(" " * margin, self._style("")), *segments] if margin else segments, width)
+        return self.cut_strip(((" " * margin, ""), *line) if margin else line, 0, width)
 
-    def _style(self, name: str) -> Style:
-        style = self._styles.get(name)
-        if style is None:
-            component = self.get_component_rich_style(f"graph--{name}", partial=True) if name else Style.null()
-            style = self._styles[name] = self.rich_style + component
-        return style
+    def look(self, name: str) -> Style:
+        """The colours of a drawing have names of their own."""
+        return self.get_component_rich_style(f"graph--{name}", partial=True)

@@ -63,13 +63,17 @@ class Styled(TrueColours):
             strip = self._strips[key] = self.strip(line).crop_extend(left, left + width, self.rich_style)
         return strip
 
+    def look(self, name: str) -> Style:
+        """What a style name adds to the ground, under the present theme."""
+        return self.app.get_component_styles(f"line--{name}").partial_rich_style
+
     def _style(self, name: str) -> Style:
         style = self._palette.get(name)
         if style is None:
             style_name, event = style_and_event(name)
             style = self.rich_style
             if style_name:
-                style += self.app.get_component_styles(f"line--{style_name}").partial_rich_style
+                style += self.look(style_name)
             if event:
                 style += Style(meta={"event": event})
             self._palette[name] = style
