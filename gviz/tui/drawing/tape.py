@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 from rich.cells import cell_len
 
@@ -41,6 +41,7 @@ _NUMBER = 6
 """Characters of a value or a gradient in a row, at least: ``|g| 2`` and a blank."""
 
 
+@lru_cache(64)
 def columns_for(width: int, largest_node: int, longest_title: int = 0) -> Columns:
     """Divide a width among the columns; narrow ones lose the inputs first, and titles get the room they need."""
     number = max(2, len(str(largest_node))) + 1

@@ -14,7 +14,7 @@ from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
-from gviz.tui.drawing.tape import columns_for, heading, row, title_width
+from gviz.tui.drawing.tape import Columns, columns_for, heading, row, title_width
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
 from gviz.tui.messages import NodePointed
@@ -25,6 +25,8 @@ from gviz.tui.widgets.tips import node_tip
 
 MEASURED = 200
 """The titles of so many nodes say how wide their column is."""
+
+KEPT_ROWS = 2000
 
 if TYPE_CHECKING:
     from gviz.whatif.beside import Beside
@@ -52,6 +54,8 @@ class Tape(Lines):
         self._timeline = timeline
         self._breakpoints = breakpoints
         self._states: dict[int, tuple[NodeState | None, NodeState | None]] = {}
+        self._known: dict[tuple[int, int], tuple[object, Line]] = {}
+        self._width = 0
         self._longest_title = title_width(timeline, timeline.nodes[:MEASURED])
         self._known_rows = TapeRows(timeline)
         self.glyphs = glyphs
@@ -71,30 +75,39 @@ class Tape(Lines):
     def row(self, y: int) -> Line:
         """Row `y`; the first one belongs to the heading, which is drawn over it."""
         nodes = self._timeline.nodes
-        columns = columns_for(
-            self.scrollable_content_region.width, int(nodes[-1]) if len(nodes) else 0, self._longest_title
-        )
+        columns = columns_for(self._width, int(nodes[-1]) if len(nodes) else 0, self._longest_title)
         if y == 0 or self.moment is None:
             return heading(columns)
         at, output_nr = self._rows.at(y - 1)
-        node = nodes[at]
-        marked = self._breakpoints.at_node(node)
-        state, other = self._state(at)
-        spans = row(
-            self._timeline,
-            self.moment,
-            node,
-            state,
-            columns,
-            self.glyphs,
-            output_nr=output_nr,
-            marked=marked,
-            other=other,
-        )
-        return tuple((text, "selected") for text, _ in spans) if node == self.selected else spans
+        spans = self._spans(at, output_nr, columns, self.moment)
+        return tuple((text, "selected") for text, _ in spans) if nodes[at] == self.selected else spans
+
+    def _spans(self, at: int, output_nr: int, columns: Columns, moment: Moment) -> Line:
+        """The row of an output of node number `at`: as it was, where nothing that it says can have changed."""
+        node = self._timeline.nodes[at]
+        (state, other), marked = self._state(at), self._breakpoints.at_node(node)
+        iteration = self._timeline.iteration_at(moment.n).index
+        happens = moment if node in (moment.actor, moment.node) else None
+        depends = columns, state, other, marked, iteration, moment.failed, happens
+        known = self._known.get((node, output_nr))
+        if known is None or known[0] != depends:
+            spans = row(
+                self._timeline,
+                moment,
+                node,
+                state,
+                columns,
+                self.glyphs,
+                output_nr=output_nr,
+                marked=marked,
+                other=other,
+            )
+            known = self._known[node, output_nr] = depends, spans
+        return known[1]
 
     def paint(self, y: int, view: View) -> Strip:
         """The heading in the first line, whatever is scrolled to."""
+        self._width = view.width
         if y == 0:
             return self.cut_strip(self.row(0), 0, view.width)
         return super().paint(y, view)
@@ -102,6 +115,8 @@ class Tape(Lines):
     def watch_moment(self) -> None:
         """Every row may have changed."""
         self._states = {}
+        if len(self._known) > KEPT_ROWS:
+            self._known = {}
         self.draw_soon()
 
     def watch_beside(self) -> None:
@@ -124,6 +139,7 @@ class Tape(Lines):
 
     def watch_length(self, length: int) -> None:
         """The recording has grown."""
+        self._known = {}
         if length and self.display:  # a panel that comes on the screen counts anew
             self._longest_title = title_width(self._timeline, self._timeline.nodes[:MEASURED])
             self._states = {}
