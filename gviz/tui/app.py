@@ -32,6 +32,7 @@ from gviz.tui.terminal import is_there
 from gviz.tui.terminal_guard import guarded_terminal
 from gviz.tui.themes import THEMES, named, semantic_colours, starting_theme
 from gviz.tui.title import Title
+from gviz.tui.widgets import painted
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -52,7 +53,9 @@ class ScreenApp(App[None]):
     ENABLE_COMMAND_PALETTE = False  # by a key of its own, whatever the keymap says
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Palette}
     """Not Textual's own: its Quit would not ask about a program, its Keys and Maximize leave no way back in sight."""
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{style}" for style in STYLES}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{style}" for style in STYLES} | {
+        f"graph--{style}" for style in painted.STYLES
+    }
     """The styles of text, kept once for all panels: each would else have all of them worked out for itself."""
 
     def __init__(self, start: DebuggerScreen, *, ascii: bool, theme: str | None) -> None:

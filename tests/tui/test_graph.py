@@ -8,6 +8,7 @@ from textual.app import App
 
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
+from gviz.tui.app import ScreenApp
 from gviz.tui.glyphs import ASCII, UNICODE
 from gviz.tui.themes import semantic_colours
 from gviz.tui.widgets.graph import GraphCanvas
@@ -15,6 +16,8 @@ from gviz.tui.widgets.graph import GraphCanvas
 
 class Stage(App):
     """The canvas alone; keeps what it says."""
+
+    COMPONENT_CLASSES = ScreenApp.COMPONENT_CLASSES
 
     def __init__(self, timeline, glyphs=UNICODE):
         super().__init__()

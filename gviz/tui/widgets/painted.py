@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, get_args
+from typing import get_args
 
 from rich.style import Style
 from textual import events
@@ -27,21 +27,11 @@ KEPT_ROWS = 2000
 class Painted(Styled, Panned):
     """Paints `drawing`, in the middle where it is narrower than the widget; without one it says `said`."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"graph--{style}" for style in STYLES}
     DEFAULT_CSS = """
     Painted {
         width: 1fr;
         height: 1fr;
         overflow: auto;
-        & .graph--title, & .graph--root { text-style: bold; }
-        & .graph--value { color: $gviz-value; }
-        & .graph--grad, & .graph--gradient { color: $gviz-grad; }
-        & .graph--sum { color: $gviz-sum; text-style: bold; }
-        & .graph--muted, & .graph--constant, & .graph--edge { color: $gviz-muted; }
-        & .graph--error { color: $gviz-error; text-style: bold; }
-        & .graph--current { color: $gviz-mark; text-style: bold; }
-        & .graph--selected { text-style: bold reverse; }
-        & .graph--leaf, & .graph--parameter, & .graph--chip { color: $gviz-brand; }
     }
     """
     drawing: Moments | None = None
@@ -61,9 +51,9 @@ class Painted(Styled, Panned):
         """What was painted is no longer there."""
         self._rows.clear()
 
-    def notify_style_update(self) -> None:
-        """Other colours: draw everything anew."""
-        super().notify_style_update()
+    def forget_colours(self) -> None:
+        """Draw everything anew."""
+        super().forget_colours()
         self.forget_rows()
 
     def render_line(self, y: int) -> Strip:
@@ -123,4 +113,4 @@ class Painted(Styled, Panned):
 
     def look(self, name: str) -> Style:
         """The colours of a drawing have names of their own."""
-        return self.get_component_rich_style(f"graph--{name}", partial=True)
+        return self.app.get_component_styles(f"graph--{name}").partial_rich_style

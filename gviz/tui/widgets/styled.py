@@ -11,6 +11,7 @@ from textual import events
 from textual.content import Content
 from textual.geometry import Region, Size, Spacing
 from textual.strip import Strip
+from textual.theme import Theme
 from textual.widget import Widget
 
 from gviz.tui.arrangement import TABS, numbered
@@ -34,6 +35,7 @@ class Styled(TrueColours):
         self._palette: dict[str, Style] = {}
         self._strips: dict[tuple[Line, int, int], Strip] = {}
         self._ground: Style | None = None
+        self._theme: Theme | None = None
 
     @property
     def rich_style(self) -> Style:
@@ -43,11 +45,17 @@ class Styled(TrueColours):
         return self._ground
 
     def notify_style_update(self) -> None:
-        """Other colours: forget the old ones."""
+        """Forget old colours; a panel that the focus comes to has another border and the same ones."""
         super().notify_style_update()
+        before, self._ground = (self._theme, self._ground), None
+        self._theme = self.app.current_theme
+        if before != (self._theme, self.rich_style):
+            self.forget_colours()
+
+    def forget_colours(self) -> None:
+        """What was laid out in other colours is to be laid out anew."""
         self._palette.clear()
         self._strips.clear()
-        self._ground = None
 
     def strip(self, line: Line) -> Strip:
         """A line as cells; a linked text carries its event."""
