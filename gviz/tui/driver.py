@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import selectors
 from codecs import getincrementaldecoder
 from collections.abc import Iterable
@@ -14,6 +15,9 @@ from textual.message import Message
 
 _NO_TEXT = "\N{REPLACEMENT CHARACTER}"
 """What stands for such bytes: left out, they would make a report of the mouse take the next key into it."""
+
+_AT_ESCAPE = re.compile("(?=\x1b)")
+"""Where a report may begin: one that the parser fails at takes no key with it that comes in the same breath."""
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 _MOST_BYTES = 4096
@@ -31,11 +35,13 @@ class ForgivingDriver(LinuxDriver):
             while not self.exit_event.is_set():
                 if selector.select(_SECONDS_BETWEEN_LOOKS):
                     text = decode(os.read(self.fileno, _MOST_BYTES))
-                    try:
-                        self._take(parser.feed(text) if text else ())  # nothing at all would end the parser
-                    except ValueError:  # a report of keys that nobody asked for; the parser is at its end
-                        parser = XTermParser(self._debug)
-                self._take(parser.tick())
+                    for keys in filter(None, _AT_ESCAPE.split(text)):  # nothing at all would end the parser
+                        try:
+                            self._take(parser.feed(keys))
+                        except ValueError:  # a report of keys that nobody asked for; the parser is at its end
+                            parser = XTermParser(self._debug)
+                else:  # whatever is read by now is all: only then is an escape a key, and not the begin of one
+                    self._take(parser.tick())
 
     def _take(self, messages: Iterable[Message]) -> None:
         for message in messages:

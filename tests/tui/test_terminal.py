@@ -171,8 +171,7 @@ def test_the_bytes_of_kitty_are_its_keys(terminal):
 def test_bytes_that_are_no_text_are_ignored(terminal, no_text):
     session = terminal("TERM=xterm-256color LC_ALL=C.UTF-8")
     session.until("event 1", "q Quit")
-    raw(session, no_text)
-    raw(session, XTERM["f10"])
+    raw(session, no_text + XTERM["f10"].encode())
     session.until("event 3 ")
     session.keys(":")
     raw(session, b"goto \xff\xfeb\r")

@@ -143,8 +143,9 @@ class DebuggerScreen(Screen[None]):
             return
         with self.app.batch_update():
             super()._refresh_layout(size)
-        self._laid_out = any(panel.size for panel in self.query(Sized))
-        if any(panel._layout_required for panel in self.query(Sized)):
+        panels = [each for each in self.query() if isinstance(each, Sized)]  # by name it would be first bases alone
+        self._laid_out = any(panel.size for panel in panels)
+        if any(panel._layout_required for panel in panels):
             super()._refresh_layout(size)
 
     def on_resize(self) -> None:
