@@ -9,6 +9,7 @@ from render.logs import LOGS
 from gviz.tui.drawing.tape import columns_for, row
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.lines import plain
+from gviz.tui.tape_rows import rows_of
 from gviz.tui.widgets.tape import Tape
 
 
@@ -24,6 +25,6 @@ async def test_a_row_that_is_kept_says_what_is_so_now(name):
             tape.moment = moment = timeline.at(n)
             await pilot.pause()
             columns = columns_for(tape.scrollable_content_region.width, timeline.nodes[-1], tape._longest_title)
-            for at, node in enumerate(timeline.nodes, start=1):
-                fresh = row(timeline, moment, node, moment.state(node), columns, UNICODE)
+            for at, (node, output_nr) in enumerate(rows_of(timeline), start=1):
+                fresh = row(timeline, moment, node, moment.state(node), columns, UNICODE, output_nr=output_nr)
                 assert plain(tape.row(at)) == plain(fresh)
