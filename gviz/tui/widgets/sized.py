@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.geometry import Size
+from textual.messages import Update
 from textual.scroll_view import ScrollView
 
 AROUND_TITLE = 6
@@ -24,6 +25,34 @@ class Sized(ScrollView):
             self._drawn_in = size
             self.sized()
         return changed
+
+    def notify_style_update(self) -> None:
+        """Colours have changed, or the focus has come or gone."""
+        super().notify_style_update()
+        self._paint_bars()
+
+    def _scroll_update(self, virtual_size: Size) -> None:
+        """There is more or less to scroll through."""
+        super()._scroll_update(virtual_size)
+        self._paint_bars()
+
+    def watch_scroll_x(self, old_value: float, new_value: float) -> None:
+        """Another part is seen."""
+        super().watch_scroll_x(old_value, new_value)
+        self._paint_bars()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Another part is seen."""
+        super().watch_scroll_y(old_value, new_value)
+        self._paint_bars()
+
+    def _paint_bars(self) -> None:
+        """Let the scroll bars come in the frame of their panel; they ask by themselves, but often for the next one."""
+        if not self.is_attached:
+            return
+        shown = self.scrollbars_enabled
+        for bar in (self.vertical_scrollbar,) * shown[0] + (self.horizontal_scrollbar,) * shown[1]:
+            self.screen.post_message(Update(bar))
 
     def on_hide(self) -> None:
         """Whatever happens now is missed, to be drawn when the panel comes back in whatever size."""
