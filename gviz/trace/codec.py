@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gviz.events import DEFINITIONS, KINDS, BackwardStarted, Event, Output
+from gviz.events import DEFINITIONS, KINDS, BackwardStarted, Event, Output, ScopeEntered
 from gviz.values import ITEM_SIZES, Value
 
 KIND_NUMBERS: dict[type[Event], int] = {kind: number for number, kind in enumerate(KINDS)}
@@ -32,8 +32,10 @@ def encode(event: Event) -> bytes:
 
 
 def decode(kind: int, body: bytes) -> Event:
-    """The event of a row; ValueError if the body is not such an event, or holds a value that no recording can."""
+    """The event of a row; ValueError if the body is not such an event, or says what no recording can."""
     event = _decoders[kind].decode(body)
+    if isinstance(event, ScopeEntered) and event.parent >= event.scope:  # who goes outwards comes to an end
+        raise ValueError(f"module call {event.scope} lies in {event.parent}, which begins after it")
     for value in values(event):
         if value.data is not None and prod(value.shape) * ITEM_SIZES.get(value.dtype, -1) != len(value.data):
             raise ValueError(f"{len(value.data)} bytes do not make an array of shape {str(value.shape)[:60]}")

@@ -1,14 +1,10 @@
 """Every kind that a check may report, in the smallest program that has it, and in one that nearly has."""
 
-import signal
-from contextlib import contextmanager
-
 import pytest
-from msgspec.structs import replace
 from recording import events_of
 
 import gviz.engine as torch
-from gviz.events import Failed, ScopeEntered
+from gviz.events import Failed
 from gviz.explain.check import check
 from gviz.explain.finding import lines
 from gviz.explain.why import why
@@ -398,30 +394,6 @@ def shared_by_two():
     layers[1].weight = layers[0].weight
     torch.nn.Sequential(*layers)(torch.ones(1, 2)).sum().backward()
     return layers
-
-
-@contextmanager
-def ended_within(seconds):
-    """What goes round for ever fails, instead of holding up all tests."""
-
-    def give_up(number, frame):
-        raise AssertionError(f"not over after {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def test_a_module_call_that_a_trace_puts_around_itself_ends_the_search_for_the_outermost():
-    events = events_of(shared_by_two)
-    assert "shared" in {one.finding.kind for one in check(Timeline(MemoryLog(events)))}
-    looped = [replace(one, parent=one.scope) if isinstance(one, ScopeEntered) else one for one in events]
-    with ended_within(60):
-        assert isinstance(check(Timeline(MemoryLog(looped))), list)
 
 
 def divided_by_zero(numbers):

@@ -306,6 +306,12 @@ def test_a_number_that_counts_nothing_is_refused(event):
         read_back(event)
 
 
+@pytest.mark.parametrize("parent", [5, 6])
+def test_a_call_in_itself_or_in_a_later_one_is_refused(parent):
+    with pytest.raises(ValueError, match="begins after it"):
+        read_back(e.ScopeEntered(5, parent, "net", "Linear"))
+
+
 @pytest.mark.parametrize("shape", [(-1,), (1,) * 65, (3,), (1 << 40, 1 << 40)], ids=str)
 def test_a_shape_that_its_elements_do_not_fill_is_refused(shape):
     with pytest.raises(ValueError, match=r"shape|length|Expected `int`"):

@@ -40,7 +40,7 @@ def found(survey: Survey) -> Iterator[Finding | None]:
 
 def _outermost(survey: Survey, scope: ScopeEntered) -> ScopeEntered:
     """The module call around a module call that no other is around."""
-    while (parent := survey.scopes.get(scope.parent)) is not None and parent.scope < scope.scope:
+    while (parent := survey.scopes.get(scope.parent)) is not None:
         scope = parent
     return scope
 

@@ -65,7 +65,7 @@ def found(survey: Survey) -> Iterator[Finding | None]:
 
 def _outermost(survey: Survey, scope: int) -> int:
     """The module call around a module call that no other is around."""
-    while (parent := survey.scopes[scope].parent) in survey.scopes and parent < scope:
+    while (parent := survey.scopes[scope].parent) in survey.scopes:
         scope = parent
     return scope
 

@@ -82,8 +82,6 @@ def _calls(timeline: Timeline, scope: int, known: dict[int, Calls]) -> Calls:
     inner = scope
     while inner not in known and (entered := timeline.contexts.call(inner)) is not None:
         way.append(ModuleCall(inner, entered.name, entered.kind))
-        if entered.parent >= inner:  # a call begins after the one around it
-            break
         inner = entered.parent
     outer = known.get(inner, ())
     for call in reversed(way):

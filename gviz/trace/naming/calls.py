@@ -168,7 +168,7 @@ class Calls:
         while scope not in self._ways:
             unknown.append(scope)
             call = self._module_call(scope)
-            scope = call.parent if call is not None and call.parent < scope else 0
+            scope = call.parent if call is not None else 0
         way = self._ways[scope]
         for inner in reversed(unknown):
             way = self._ways[inner] = (*way, inner)[:_DEEPEST]
