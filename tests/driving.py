@@ -3,14 +3,13 @@
 import io
 
 from gviz.tui.app import DebuggerApp
-from gviz.tui.cursor import start_of
+from gviz.tui.beginning import Beginning
 from gviz.tui.plain import debug
 from gviz.tui.title import Title
 
 
-def app_of(timeline, *, at=None, ascii=False, theme=None, **options):
-    start = start_of(timeline) if at is None else at
-    return DebuggerApp(timeline, title=Title("demo.py"), at=start, ascii=ascii, theme=theme, **options)
+def app_of(timeline, *, ascii=False, theme=None, config=None, **how):
+    return DebuggerApp(timeline, Beginning(Title("demo.py"), **how), ascii=ascii, theme=theme, config=config)
 
 
 async def after(timeline, *keys, at=1, size=(80, 24)):
@@ -26,5 +25,5 @@ async def after(timeline, *keys, at=1, size=(80, 24)):
 def transcript(timeline, *commands, at=None):
     """What line mode says to some commands."""
     output = io.StringIO()
-    debug(timeline, commands, io.StringIO(), output, at=at)
+    debug(timeline, commands, io.StringIO(), output, Beginning(at=at))
     return output.getvalue()

@@ -10,6 +10,7 @@ from gviz.api.viewing import play_in_notebook, view
 from gviz.api.within import active, held
 from gviz.display import in_notebook
 from gviz.tui import terminal
+from gviz.tui.beginning import Beginning
 from gviz.tui.opening import open_debugger
 from gviz.tui.title import Title
 
@@ -41,4 +42,4 @@ def show(trace: Drawable, *, at: int | str | None = None) -> None:
     elif of.path is not None:
         view(of.path, start)
     else:
-        open_debugger(of.timeline, Title(of.title), at=start, plain=terminal.asks_for_lines())
+        open_debugger(of.timeline, Beginning(Title(of.title), start), plain=terminal.asks_for_lines())

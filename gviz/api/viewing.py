@@ -69,12 +69,13 @@ def _timeline(path: Path) -> Iterator[Timeline]:
 
 def _line_by_line(path: Path, at: int | None, *, waited_for: bool) -> Leaving:
     from gviz.trace.file.places import title_of
+    from gviz.tui.beginning import Beginning
     from gviz.tui.opening import open_debugger
     from gviz.tui.title import Title
 
     with _timeline(path) as timeline:
-        title = Title(title_of(path))
-        return by_exit_code(open_debugger(timeline, title, at=at, plain=True, waited_for=waited_for))
+        beginning = Beginning(Title(title_of(path)), at, waited_for=waited_for)
+        return by_exit_code(open_debugger(timeline, beginning, plain=True))
 
 
 def _full_screen(path: Path, at: int | None, keyboard: int, *, waited_for: bool) -> Leaving:

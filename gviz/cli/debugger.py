@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gviz.cli.settings import GlobalOptions
 from gviz.garbage import uncollected
 from gviz.tui import terminal
+from gviz.tui.beginning import Beginning
 from gviz.tui.echo import unechoed
 
 if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
-    from gviz.tui.title import Title
 
 
 def debug(
     trace: Path,
     settings: GlobalOptions,
+    beginning: Beginning,
     *,
-    title: Title,
     at: str | None = None,
-    lesson: bool = False,
-    opening: Sequence[str] = (),
     commands: Iterable[str] | None = None,
-    waited_for: bool = False,
 ) -> int:
-    """Open the debugger on a trace, at the moment `at`, else at the program's failure, else at the first event.
-
-    The rest is as for `open_debugger`.
-    """
+    """Open the debugger on a trace, at the moment that `at` says if anything; the rest is as for `open_debugger`."""
     with unechoed(plain=bool(terminal.why_plain(asked=settings.plain))):
         with uncollected(lasting=True):
             from gviz.api.moments import moment_of
@@ -41,11 +36,11 @@ def debug(
 
         with open_trace(trace) as log:
             timeline = Timeline(log)
-            start = moment_of(timeline, at) if at else None
+            if at:
+                beginning = replace(beginning, at=moment_of(timeline, at))
             return open_debugger(
-                timeline, title, at=start, plain=settings.plain, ascii=settings.ascii, theme=settings.theme,
-                lesson=lesson, opening=opening, commands=commands, waited_for=waited_for,
-            )  # fmt: skip
+                timeline, beginning, plain=settings.plain, ascii=settings.ascii, theme=settings.theme, commands=commands
+            )
 
 
 def walk(trace: Path) -> None:
@@ -56,7 +51,7 @@ def walk(trace: Path) -> None:
 
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        plain.debug(timeline, _steps(timeline), sys.stdin, sys.stdout, at=0, lesson=True)
+        plain.debug(timeline, _steps(timeline), sys.stdin, sys.stdout, Beginning(at=0, lesson=True))
 
 
 def _steps(timeline: Timeline) -> Iterator[str]:

@@ -11,41 +11,24 @@ from gviz.garbage import uncollected
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode
     from gviz.trace.timeline import Timeline
+    from gviz.tui.beginning import Beginning
     from gviz.tui.leaving import Leaving
     from gviz.tui.live import Launch
     from gviz.tui.title import Title
 
 
-def debug(
-    timeline: Timeline,
-    *,
-    title: Title,
-    at: int | None = None,
-    ascii: bool = False,
-    theme: str | None = None,
-    lesson: bool = False,
-    opening: Sequence[str] = (),
-    waited_for: bool = False,
-) -> Leaving:
-    """Open the terminal debugger over a timeline and stay until the user leaves; what becomes of the program, which may
-    have `waited_for` it.
+def debug(timeline: Timeline, beginning: Beginning, *, ascii: bool = False, theme: str | None = None) -> Leaving:
+    """Open the terminal debugger over a timeline and stay until the user leaves; what becomes of a program that waits.
 
-    Without `at` it opens where the program failed, else at the first event; for a `lesson` the text at the program's
-    top comes first. The commands of `opening` are carried out before any key. Raises GvizError (exit code 70) if gviz
-    itself fails.
+    Raises GvizError (exit code 70) if gviz itself fails.
     """
     with uncollected(lasting=True):
         from gviz.tui.app import DebuggerApp, run  # textual takes 0.19 s to import
         from gviz.tui.config import read
-        from gviz.tui.cursor import start_of
         from gviz.tui.themes import for_terminal
 
-    own, start = read(), start_of(timeline) if at is None else at
-    theme = theme or own.theme or for_terminal()
-    app = DebuggerApp(
-        timeline, title=title, at=start, ascii=ascii, theme=theme, lesson=lesson, opening=opening, config=own,
-        waited_for=waited_for,
-    )  # fmt: skip
+    own = read()
+    app = DebuggerApp(timeline, beginning, ascii=ascii, theme=theme or own.theme or for_terminal(), config=own)
     run(app)
     return app.leaving
 
@@ -98,11 +81,12 @@ def teach(timeline: Timeline, *, title: Title, ascii: bool = False, theme: str |
     """The guided lesson over a recording; see `gviz.tui.tutor`."""
     with uncollected(lasting=True):
         from gviz.tui.app import ScreenApp, run
+        from gviz.tui.beginning import Beginning
         from gviz.tui.config import read
         from gviz.tui.glyphs import glyphs
         from gviz.tui.screens.tutor import TutorScreen
         from gviz.tui.themes import for_terminal
 
     own = read()
-    screen = TutorScreen(timeline, title, 1, glyphs(ascii=ascii), config=own)
+    screen = TutorScreen(timeline, Beginning(title, at=1), glyphs(ascii=ascii), config=own)
     run(ScreenApp(screen, ascii=ascii, theme=theme or own.theme or for_terminal()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from textual.app import App
@@ -19,6 +19,7 @@ from textual.worker import WorkerFailed
 from gviz.crash import EXIT_CODE, crash
 from gviz.garbage import Rest
 from gviz.trace.timeline import Timeline
+from gviz.tui.beginning import Beginning
 from gviz.tui.config import Config
 from gviz.tui.echo import with_echo
 from gviz.tui.glyphs import glyphs
@@ -31,7 +32,6 @@ from gviz.tui.screens.waiting import WaitingScreen
 from gviz.tui.terminal import is_there
 from gviz.tui.terminal_guard import guarded_terminal
 from gviz.tui.themes import THEMES, named, semantic_colours, starting_theme
-from gviz.tui.title import Title
 from gviz.tui.widgets import painted
 
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -152,19 +152,14 @@ class DebuggerApp(ScreenApp):
     def __init__(
         self,
         timeline: Timeline,
+        beginning: Beginning,
         *,
-        title: Title,
-        at: int,
         ascii: bool,
         theme: str | None,
-        lesson: bool = False,
-        opening: Sequence[str] = (),
         config: Config | None = None,
-        waited_for: bool = False,
     ) -> None:
-        kind = WaitingScreen if waited_for else DebuggerScreen
-        screen = kind(timeline, title, at, glyphs(ascii=ascii), lesson=lesson, opening=opening, config=config)
-        super().__init__(screen, ascii=ascii, theme=theme)
+        kind = WaitingScreen if beginning.waited_for else DebuggerScreen
+        super().__init__(kind(timeline, beginning, glyphs(ascii=ascii), config=config), ascii=ascii, theme=theme)
 
     @property
     def leaving(self) -> Leaving:

@@ -31,11 +31,6 @@ _FAR = ("continue", "finish", "phase", "until")
 """Commands that the end of what is recorded cuts short, while the program has not come further."""
 
 
-def start_of(timeline: Timeline) -> int:
-    """Where a viewer begins: at the failure, if the program failed, else at the first event that is not said again."""
-    return timeline.failures[-1] if timeline.failures else min(timeline.dropped.again + 1, len(timeline))
-
-
 class Cursor:
     """A position in a timeline, the selected node, bookmarks, and the positions jumped from."""
 

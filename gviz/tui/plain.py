@@ -6,7 +6,7 @@ The same core and the same commands as on the screen; every stop is one full sen
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -21,7 +21,8 @@ from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
 from gviz.tui.arrival import ENDS, Arrival
-from gviz.tui.cursor import Cursor, start_of
+from gviz.tui.beginning import USUAL, Beginning
+from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.beside import differences, title
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.glyphs import glyphs, wants_ascii
@@ -32,7 +33,6 @@ from gviz.tui.language.parsing import spec_of
 from gviz.tui.language.reading import Reader
 from gviz.tui.leaving import ACTS, ANSWERS, Leaving
 from gviz.tui.session import Session
-from gviz.tui.title import UNTITLED, Title
 from gviz.tui.tutor import Noticed, Tutor
 
 WIDTH = 80
@@ -52,31 +52,23 @@ def debug(
     commands: Iterable[str] | None,
     input: TextIO,
     output: TextIO,
-    *,
-    at: int | None = None,
-    lesson: bool = False,
-    opening: Sequence[str] = (),
-    title: Title = UNTITLED,
-    waited_for: bool = False,
+    beginning: Beginning = USUAL,
 ) -> Conversation:
-    """Debug line by line: carry out `opening`, then `commands` or what is read from `input` until it ends or says
-    ``quit``.
+    """Debug line by line: begin, then carry out `commands` or what is read from `input` until it ends or says ``quit``.
 
-    A program that has `waited_for` this is left by what would let it go on, too.
-
-    Without `at` it begins where the program failed, else at the first event; for a `lesson` with its text.
+    A program that waits is left by what would let it go on, too.
     """
-    start = start_of(timeline) if at is None else at
-    session = Session(Cursor(timeline, start), glyphs(ascii=wants_ascii()), title)
-    waits = ["the program waits: continue at the end lets it go on, quit asks."] if waited_for else []
-    for text in (*(_lesson(session) if lesson else ()), *waits, *_greeting(session)):
+    session = Session(Cursor(timeline, beginning.position(timeline)), glyphs(ascii=wants_ascii()), beginning.title)
+    waits = ["the program waits: continue at the end lets it go on, quit asks."] if beginning.waited_for else []
+    for text in (*(_lesson(session) if beginning.lesson else ()), *waits, *_greeting(session)):
         print(text, file=output)
     reader = Reader(session.cursor.breakpoints)
     given = (
         typed(input, output, reader, partial(completions, session)) if commands is None else echoed(commands, output)
     )
-    leaves = partial(_lets_go, session) if waited_for else is_quit
-    return converse(reader, partial(answers, session, reader), chain(echoed(opening, output), given), output, leaves)
+    leaves = partial(_lets_go, session) if beginning.waited_for else is_quit
+    texts = chain(echoed(beginning.opening, output), given)
+    return converse(reader, partial(answers, session, reader), texts, output, leaves)
 
 
 def is_quit(command: Command) -> bool:

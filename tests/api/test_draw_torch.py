@@ -176,7 +176,7 @@ def test_a_tensor_of_an_earlier_iteration_is_drawn_in_that(tmp_path):
 
 def test_show_opens_a_recorded_tensor_where_it_was_made_and_others_as_they_stand(tmp_path, monkeypatch):
     opened = []
-    monkeypatch.setattr("gviz.api.show.open_debugger", lambda timeline, title, at, plain: opened.append((timeline, at)))
+    monkeypatch.setattr("gviz.api.show.open_debugger", lambda timeline, how, plain: opened.append((timeline, how.at)))
     monkeypatch.setattr("gviz.api.show.view", lambda path, at: opened.append((gviz.load(path), at)))
     with gviz.record(tmp_path / "run.gviz") as made:
         y = torch.tensor(2.0, requires_grad=True).exp()

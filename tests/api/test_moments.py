@@ -18,7 +18,7 @@ CALLS = {
 @pytest.fixture
 def opened(monkeypatch):
     found = []
-    monkeypatch.setattr(showing, "open_debugger", lambda *_, at, **__: found.append(at))
+    monkeypatch.setattr(showing, "open_debugger", lambda _, how, **__: found.append(how.at))
     return found
 
 

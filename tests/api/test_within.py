@@ -196,7 +196,7 @@ def test_without_a_recording_there_is_no_post_mortem(tmp_path, monkeypatch):
 
 def test_show_takes_a_tensor(monkeypatch):
     seen = []
-    monkeypatch.setattr("gviz.api.show.open_debugger", lambda timeline, title, at, plain: seen.append((timeline, at)))
+    monkeypatch.setattr("gviz.api.show.open_debugger", lambda timeline, how, plain: seen.append((timeline, how.at)))
     x = torch.tensor(2.0, requires_grad=True)
     package.show((x * x).sum())
     [(timeline, at)] = seen

@@ -11,6 +11,7 @@ import gviz.engine as torch
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.app import DebuggerApp
+from gviz.tui.beginning import Beginning
 from gviz.tui.title import Title
 
 STORIES = {"small": demo, "long": lambda: chain(40), "failed": failed}
@@ -99,7 +100,7 @@ async def test_a_panel_that_comes_to_the_front_is_painted_as_it_is_now(frames):
 @pytest.mark.parametrize("size", [(60, 16), (60, 18), (61, 24), (80, 23), (81, 24), (109, 31), (110, 32), (200, 60)])
 @pytest.mark.parametrize("ascii", [False, True])
 async def test_no_border_cuts_what_it_says(frames, size, ascii):
-    app = DebuggerApp(chain(40), title=Title("a_long_name.py"), at=20, ascii=ascii, theme=None)
+    app = DebuggerApp(chain(40), Beginning(Title("a_long_name.py"), at=20), ascii=ascii, theme=None)
     async with app.run_test(size=size) as pilot:
         await pilot.press("s", "S")
         for panel in app.screen.query(".-panel"):

@@ -16,10 +16,11 @@ PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as where another program takes it
 from gviz.tui import debug
+from gviz.tui.beginning import Beginning
 from gviz.tui.title import Title
 sys.path.insert(0, sys.argv[1])
 from stories import demo
-debug(demo(), title=Title("demo.py"))
+debug(demo(), Beginning(Title("demo.py")))
 """
 
 

@@ -13,8 +13,9 @@ import sys
 sys.path[:0] = {path!r}
 import stories
 from gviz.tui import debug
+from gviz.tui.beginning import Beginning
 from gviz.tui.title import Title
-debug(stories.demo(), title=Title("demo.py"))
+debug(stories.demo(), Beginning(Title("demo.py")))
 """
 LINE_BY_LINE = """
 import sys

@@ -10,6 +10,7 @@ from stories import demo
 from textual.widgets import Static
 
 from gviz.tui.app import ScreenApp
+from gviz.tui.beginning import Beginning
 from gviz.tui.config import Config
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.plain import teach
@@ -19,6 +20,11 @@ from gviz.tui.tutor import PAGES, Tutor
 from gviz.tui.widgets.graph import GraphCanvas
 
 SOURCE = next(page for page in PAGES if page.key == "1")
+
+
+def taught(timeline, config=None):
+    beginning = Beginning(Title("demo.py"), at=1)
+    return ScreenApp(TutorScreen(timeline, beginning, UNICODE, config=config), ascii=False, theme=None)
 
 
 def painted(app):
@@ -31,7 +37,7 @@ def pressed(key):
 
 @pytest.mark.parametrize("size", [(60, 18), (80, 24), (120, 40), (200, 60)])
 async def test_every_page_waits_for_its_key_on_the_screen(size):
-    app = ScreenApp(TutorScreen(demo(), Title("demo.py"), 1, UNICODE), ascii=False, theme=None)
+    app = taught(demo())
     async with app.run_test(size=size) as pilot:
         screen, rows = app.screen, {60: 3, 80: 2, 120: 2, 200: 1}[size[0]]
         for at, page in enumerate(PAGES, 1):
@@ -50,7 +56,7 @@ async def test_every_page_waits_for_its_key_on_the_screen(size):
 
 @pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 40)])
 async def test_the_graph_of_the_lesson_is_seen_whole_on_every_page(size):
-    app = ScreenApp(TutorScreen(recording("01_product_and_sine"), Title("a.py"), 1, UNICODE), ascii=False, theme=None)
+    app = taught(recording("01_product_and_sine"))
     async with app.run_test(size=size) as pilot:
         graph = app.screen.query_one(GraphCanvas)
         for before, page in zip((None, *PAGES), PAGES, strict=False):
@@ -61,7 +67,7 @@ async def test_the_graph_of_the_lesson_is_seen_whole_on_every_page(size):
 
 
 async def test_the_page_about_the_line_shows_it():
-    app = ScreenApp(TutorScreen(recording("01_product_and_sine"), Title("a.py"), 1, UNICODE), ascii=False, theme=None)
+    app = taught(recording("01_product_and_sine"))
     async with app.run_test(size=(100, 30)) as pilot:
         for page in PAGES[: PAGES.index(SOURCE) + 1]:
             await pilot.press(*pressed(page.key))
@@ -71,7 +77,7 @@ async def test_the_page_about_the_line_shows_it():
 
 @pytest.mark.parametrize("key", ["x", "slash", "colon", "enter", "P"])
 async def test_a_key_that_leads_elsewhere_is_said_with_the_way_back(key):
-    app = ScreenApp(TutorScreen(demo(), Title("demo.py"), 1, UNICODE), ascii=False, theme=None)
+    app = taught(demo())
     async with app.run_test(size=(80, 24)) as pilot:
         lesson = app.screen.query_one("#tutor", Static)
         before = str(lesson.content)
@@ -85,7 +91,7 @@ async def test_a_key_that_leads_elsewhere_is_said_with_the_way_back(key):
 
 
 async def test_no_text_lies_over_the_lesson():
-    app = ScreenApp(TutorScreen(demo(), Title("demo.py"), 1, UNICODE), ascii=False, theme=None)
+    app = taught(demo())
     async with app.run_test(size=(80, 24)) as pilot:
         lesson = painted(app)[:2]
         await pilot.press("question_mark")
@@ -95,7 +101,7 @@ async def test_no_text_lies_over_the_lesson():
 
 async def test_the_lesson_goes_on_with_its_keys_whatever_the_user_has_made_of_them():
     own = Config(keymap="vscode", keys={"time.next": "x"})
-    app = ScreenApp(TutorScreen(demo(), Title("demo.py"), 1, UNICODE, config=own), ascii=False, theme=None)
+    app = taught(demo(), config=own)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("n", "N", "f10")
         assert app.screen.cursor.position == 3
@@ -103,7 +109,7 @@ async def test_the_lesson_goes_on_with_its_keys_whatever_the_user_has_made_of_th
 
 
 async def test_a_remark_and_the_prompt_are_seen_where_the_lesson_has_the_row_of_keys():
-    app = ScreenApp(TutorScreen(demo(), Title("demo.py"), 1, UNICODE), ascii=False, theme=None)
+    app = taught(demo())
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("b")
         assert "breakpoint 1" in painted(app)[-1]

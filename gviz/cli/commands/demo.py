@@ -14,6 +14,7 @@ from gviz.cli.program import Program, record_program
 from gviz.cli.settings import GlobalOptions, display_options
 from gviz.program.order import Engine
 from gviz.tui import terminal
+from gviz.tui.beginning import Beginning
 from gviz.tui.title import Title
 
 
@@ -40,7 +41,8 @@ def command(settings: GlobalOptions, name: str | None, list_all: bool) -> int:
         _walk(recorded.trace)
     else:
         given = chain([first], sys.stdin) if piped else None
-        return debugger.debug(recorded.trace, settings, title=Title(lesson.path.name), lesson=True, commands=given)
+        beginning = Beginning(Title(lesson.path.name), lesson=True)
+        return debugger.debug(recorded.trace, settings, beginning, commands=given)
     return recorded.exit_code
 
 

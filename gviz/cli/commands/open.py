@@ -14,6 +14,7 @@ from gviz.cli.stops import Opening, takes_opening
 from gviz.cli.trace_name import GivenTrace
 from gviz.errors import GvizError
 from gviz.trace.file import places
+from gviz.tui.beginning import Beginning
 from gviz.tui.title import Title
 
 
@@ -49,7 +50,8 @@ def command(
 
         with open_trace(other):  # what is no trace is told before anything opens
             lines = (*lines, f"compare {other}")
-    return debug(path, settings, title=Title(places.title_of(path)), at=at, opening=lines, waited_for=waited_for)
+    title = Title(places.title_of(path))
+    return debug(path, settings, Beginning(title, opening=lines, waited_for=waited_for), at=at)
 
 
 def _newest() -> Path:

@@ -14,6 +14,7 @@ from gviz.cli.program import SCRIPT_CONTEXT, Program, is_left, record_program, t
 from gviz.cli.settings import GlobalOptions, display_options
 from gviz.cli.stops import Opening, takes_opening
 from gviz.tui import echo, terminal
+from gviz.tui.beginning import Beginning
 from gviz.tui.title import Title
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def command(settings: GlobalOptions, program: Program, opening: Opening, pause: 
     if not is_left(recorded.trace):
         return recorded.exit_code
     streams.say(f"trace: {recorded.trace}")
-    code = debug(recorded.trace, settings, title=_title(program), opening=opening.over_a_recording)
+    code = debug(recorded.trace, settings, Beginning(_title(program), opening=opening.over_a_recording))
     return recorded.exit_code or code
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
@@ -17,6 +17,7 @@ from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import ERROR, Arrival, saying
+from gviz.tui.beginning import Beginning
 from gviz.tui.breakpoints import Breakpoint
 from gviz.tui.config import Config
 from gviz.tui.cursor import SELECTIONS, Cursor
@@ -38,7 +39,6 @@ from gviz.tui.screens.prompting import Prompting
 from gviz.tui.screens.toggling import toggle_line
 from gviz.tui.screens.views import LOOKS
 from gviz.tui.session import Session
-from gviz.tui.title import Title
 from gviz.tui.widgets.sized import Sized
 
 if TYPE_CHECKING:
@@ -71,20 +71,12 @@ class DebuggerScreen(Screen[None]):
     BLANK = True
 
     def __init__(
-        self,
-        timeline: Timeline,
-        title: Title,
-        position: int,
-        glyphs: Glyphs,
-        *,
-        lesson: bool = False,
-        opening: Sequence[str] = (),
-        config: Config | None = None,
+        self, timeline: Timeline, beginning: Beginning, glyphs: Glyphs, *, config: Config | None = None
     ) -> None:
         super().__init__()
-        self._opening = (*opening, *(["lesson"] if lesson else []))
+        self._opening = (*beginning.opening, *(["lesson"] if beginning.lesson else []))
         self.timeline = timeline
-        self.session = Session(Cursor(timeline, position), glyphs, title)
+        self.session = Session(Cursor(timeline, beginning.position(timeline)), glyphs, beginning.title)
         self._config = Config() if config is None else config
         self.session.configure(self._config)
         self.reader = Reader(self.session.cursor.breakpoints)

@@ -15,6 +15,7 @@ from textual.timer import Timer
 from gviz.live.controlled import Ended, Report
 from gviz.live.protocol import Mode
 from gviz.tui.arrival import Arrival, saying
+from gviz.tui.beginning import Beginning
 from gviz.tui.commands.live_acts import ACTS, carried_out
 from gviz.tui.config import Config
 from gviz.tui.glyphs import Glyphs
@@ -62,7 +63,7 @@ class LiveScreen(DebuggerScreen):
         self._listens = False
         self._opened_with = ""
         started = launch(self._report, size)
-        super().__init__(started.timeline, title, 0, glyphs, opening=opening, config=config)
+        super().__init__(started.timeline, Beginning(title, 0, tuple(opening)), glyphs, config=config)
         self.live = Live(started.program, self.session)
         self._launch = launch
         self._first = first

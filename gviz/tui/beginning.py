@@ -1,0 +1,38 @@
+"""How a session of the debugger begins, whatever shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gviz.tui.title import UNTITLED, Title
+
+if TYPE_CHECKING:
+    from gviz.trace.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What is known before anybody has typed anything."""
+
+    title: Title = UNTITLED
+    at: int | None = None
+    """The event it opens at; without one where the program failed, else at the first event."""
+    opening: tuple[str, ...] = ()
+    """Commands that are carried out before any key."""
+    lesson: bool = False
+    """Whether the text at the program's top comes first."""
+    waited_for: bool = False
+    """Whether the program waits: who leaves says what becomes of it."""
+
+    def position(self, timeline: Timeline) -> int:
+        """The event of a recording that it opens at."""
+        return start_of(timeline) if self.at is None else self.at
+
+
+USUAL = Beginning()
+
+
+def start_of(timeline: Timeline) -> int:
+    """Where a viewer begins: at the failure, if the program failed, else at the first event that is not said again."""
+    return timeline.failures[-1] if timeline.failures else min(timeline.dropped.again + 1, len(timeline))
