@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.geometry import Size
 from textual.reactive import Reactive, reactive
-from textual.screen import Screen
 from textual.widget import Widget
 
 from gviz.render.boxes.fold import ALL, Filter
@@ -31,6 +30,7 @@ from gviz.tui.screens import row_acts
 from gviz.tui.screens.bindings import BINDINGS, follow_keymap
 from gviz.tui.screens.carry_out import set_to
 from gviz.tui.screens.composing import composed
+from gviz.tui.screens.first_layout import FirstLaidOut
 from gviz.tui.screens.orders import Orders
 from gviz.tui.screens.pages import PAGES
 from gviz.tui.screens.panels import Panels
@@ -39,7 +39,6 @@ from gviz.tui.screens.prompting import Prompting
 from gviz.tui.screens.toggling import toggle_line
 from gviz.tui.screens.views import LOOKS
 from gviz.tui.session import Session
-from gviz.tui.widgets.sized import Sized
 
 if TYPE_CHECKING:
     from gviz.whatif.beside import Beside
@@ -48,7 +47,7 @@ RIGHT = 3
 """The right mouse button."""
 
 
-class DebuggerScreen(Screen[None]):
+class DebuggerScreen(FirstLaidOut):
     """Status, timeline, panels and keys over one recording."""
 
     BINDINGS: ClassVar[list[BindingType]] = BINDINGS
@@ -82,7 +81,6 @@ class DebuggerScreen(Screen[None]):
         self.reader = Reader(self.session.cursor.breakpoints)
         self.glyphs = glyphs
         self.panels = Panels(self)
-        self._laid_out = False
         self.prompting = Prompting(self)
         self.player = Player(self)
         self.orders = Orders(self)
@@ -124,21 +122,6 @@ class DebuggerScreen(Screen[None]):
             self.say(self.timeline.dropped.words)
         for text in self._opening:
             self.run_line(text)
-
-    def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
-        """Lay out, and at first once more before anything is painted: panels that know their size want scroll bars now.
-
-        Later a batch of updates would keep keys from a prompt that is being opened.
-        """
-        if self._laid_out or scroll:
-            super()._refresh_layout(size, scroll)
-            return
-        with self.app.batch_update():
-            super()._refresh_layout(size)
-        panels = [each for each in self.query() if isinstance(each, Sized)]  # by name it would be first bases alone
-        self._laid_out = any(panel.size for panel in panels)
-        if any(panel._layout_required for panel in panels):
-            super()._refresh_layout(size)
 
     def on_resize(self) -> None:
         """Another size may show other panels."""
