@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gviz.live.protocol import Mode
     from gviz.trace.timeline import Timeline
     from gviz.tui.beginning import Beginning
+    from gviz.tui.config import Config
     from gviz.tui.leaving import Leaving
     from gviz.tui.live import Launch
     from gviz.tui.title import Title
@@ -25,10 +26,9 @@ def debug(timeline: Timeline, beginning: Beginning, *, ascii: bool = False, them
     with uncollected(lasting=True):
         from gviz.tui.app import DebuggerApp, run  # textual takes 0.19 s to import
         from gviz.tui.config import read
-        from gviz.tui.themes import for_terminal
 
     own = read()
-    app = DebuggerApp(timeline, beginning, ascii=ascii, theme=theme or own.theme or for_terminal(), config=own)
+    app = DebuggerApp(timeline, beginning, ascii=ascii, theme=_theme(theme, own), config=own)
     run(app)
     return app.leaving
 
@@ -54,21 +54,14 @@ def debug_live(
         from gviz.tui.glyphs import glyphs
         from gviz.tui.live import code_of
         from gviz.tui.screens.live import LiveScreen
-        from gviz.tui.themes import for_terminal
 
     own = read()
     columns, rows = shutil.get_terminal_size()
     screen = LiveScreen(
-        launch,
-        title,
-        glyphs(ascii=ascii),
-        first=first,
-        opening=opening,
-        commands=commands,
-        size=(columns, rows),
+        launch, title, glyphs(ascii=ascii), first=first, opening=opening, commands=commands, size=(columns, rows),
         config=own,
-    )
-    app = ScreenApp(screen, ascii=ascii, theme=theme or own.theme or for_terminal())
+    )  # fmt: skip
+    app = ScreenApp(screen, ascii=ascii, theme=_theme(theme, own))
     run(app)
     while screen.restarts:
         screen = screen.again((columns, rows))
@@ -85,8 +78,14 @@ def teach(timeline: Timeline, *, title: Title, ascii: bool = False, theme: str |
         from gviz.tui.config import read
         from gviz.tui.glyphs import glyphs
         from gviz.tui.screens.tutor import TutorScreen
-        from gviz.tui.themes import for_terminal
 
     own = read()
     screen = TutorScreen(timeline, Beginning(title, at=1), glyphs(ascii=ascii), config=own)
-    run(ScreenApp(screen, ascii=ascii, theme=theme or own.theme or for_terminal()))
+    run(ScreenApp(screen, ascii=ascii, theme=_theme(theme, own)))
+
+
+def _theme(asked: str | None, own: Config) -> str | None:
+    """The theme asked for, else the user's own, else the one that the terminal needs."""
+    from gviz.tui.themes import for_terminal
+
+    return asked or own.theme or for_terminal()
