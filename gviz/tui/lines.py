@@ -85,7 +85,7 @@ def wrapped(spans: Line, width: int, indent: int = 0) -> Iterator[Line]:
     """The line broken at blanks into rows of at most `width` cells, the rows after the first indented."""
     row: list[Span] = []
     used, start = 0, 0
-    for word, style, needed in _needing(tuple(_words(spans)), width - indent):
+    for word, style, needed in _needing(tuple(_untied(_words(spans), width - indent)), width - indent):
         if used + needed > width and used > start:
             yield _stripped(row)
             row, used, start = [(" " * indent, "")], indent, indent
@@ -110,7 +110,7 @@ def paragraphs(text: str, width: int) -> Iterator[Line]:
 
 
 TIED = "\xa0"
-"""Stands between words that belong on one row; `wrapped` makes it a blank."""
+"""Stands between words that belong on one row, where it holds them; `wrapped` makes it a blank."""
 
 
 def labelled(label: str, spans: Iterable[Span], width: int, column: int = 7) -> Iterator[Line]:
@@ -128,6 +128,15 @@ def _words(spans: Line) -> Iterator[Span]:
                 yield text[start:at], style
                 start = at
         yield text[start:], style
+
+
+def _untied(words: Iterable[Span], room: int) -> Iterator[Span]:
+    """The words, those tied together that no row holds one by one: so no number is broken."""
+    for word, style in words:
+        if TIED in word and cell_len(word.rstrip()) > room:
+            yield from ((part, style) for part in re.findall(f"{TIED}*[^{TIED}]+{TIED}?", word))
+        else:
+            yield word, style
 
 
 def _needing(words: Sequence[Span], room: int) -> Iterator[tuple[str, str, int]]:

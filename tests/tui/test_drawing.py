@@ -24,7 +24,7 @@ from gviz.tui.drawing.source import SourceMark, code_lines, first_column, first_
 from gviz.tui.drawing.status import status
 from gviz.tui.glyphs import ASCII, UNICODE, wants_ascii
 from gviz.tui.keymaps import KEYMAPS, first, keys_of
-from gviz.tui.lines import STYLES, cells, cut, line, plain, style_and_event, wrapped
+from gviz.tui.lines import STYLES, TIED, cells, cut, line, plain, style_and_event, wrapped
 from gviz.tui.places import source_place
 from gviz.tui.title import Title
 
@@ -259,7 +259,7 @@ def test_the_keys_fit_and_can_be_clicked(width):
 def test_the_keys_of_the_help_fit_one_screen():
     page = list(help_page(keys_of("default"), 76))
     rows = [plain(row) for row in page]
-    assert next(at for at, row in enumerate(rows) if "below, and :help words" in row) < 22
+    assert next(at for at, row in enumerate(rows) if ":help waiting explains a word" in row) < 22
     assert max(map(cells, page)) <= 76
 
 
@@ -281,6 +281,14 @@ def test_lines_wrap_and_cut_by_cells():
         "in_place_error.py",
         ":20, ok",
     ]
+
+
+@pytest.mark.parametrize("width", range(12, 60))
+def test_numbers_tied_together_that_no_row_holds_part_between_them(width):
+    numbers = "[[0.0197 0.0353 -0.01864 -0.0304 0.07769 0.182]]"
+    rows = [plain(row) for row in wrapped(line(("grad   ", "muted"), (numbers.replace(" ", TIED), "grad")), width, 2)]
+    assert all(len(row) <= width for row in rows)
+    assert " ".join(row.strip() for row in rows).split() == ["grad", *numbers.split()]
 
 
 @pytest.mark.parametrize("width", range(8, 30))
