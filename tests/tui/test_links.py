@@ -105,3 +105,17 @@ async def test_a_page_that_has_left_takes_no_other_with_it(key):
         await pilot.pause()
         assert isinstance(app.screen, CommandPalette)
         assert app._start.cursor.position == 5
+
+
+@pytest.mark.parametrize("key", ["M", "P"])
+async def test_a_list_that_has_left_takes_no_page_with_it(key):
+    app = app_of(demo(), at=3)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(key)
+        await pilot.pause()
+        chooser = app.screen
+        await pilot.press("escape", "ctrl+p")
+        await pilot.pause()
+        chooser.action_leave()  # a key that came to it while it left
+        await pilot.pause()
+        assert isinstance(app.screen, CommandPalette)

@@ -8,14 +8,14 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.screens.page import Page
 
 
-class ChooserScreen(ModalScreen[int | None]):
+class ChooserScreen(Page[int | None]):
     """Rows with an event each; enter or a click answers with the event, escape with none."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

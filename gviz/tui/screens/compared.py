@@ -8,7 +8,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from gviz.render import comparison as text_of
 from gviz.trace.moment import Moment
@@ -17,6 +16,7 @@ from gviz.tui.commands.comparing import Compared
 from gviz.tui.drawing.paired import pair_lines
 from gviz.tui.lines import Line
 from gviz.tui.messages import RowActed
+from gviz.tui.screens.page import Page
 from gviz.tui.screens.sheet import Sheet
 from gviz.tui.session import Session
 from gviz.tui.widgets.lists import Key, RowList
@@ -61,7 +61,7 @@ class PairList(RowList):
         return -1 if key is None else int(key[1])
 
 
-class ComparedScreen(ModalScreen[tuple[int, int] | None]):
+class ComparedScreen(Page[tuple[int, int] | None]):
     """Enter answers with the event and the node of this recording that the chosen row is about; escape with none."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

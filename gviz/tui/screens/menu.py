@@ -8,11 +8,11 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.screens.page import Page
 
 ENTRIES = (
     ("Run to its next event", "to"),
@@ -31,7 +31,7 @@ ENTRIES = (
 """What is offered, and the line of the command language that does it; ``break`` switches on and off."""
 
 
-class MenuScreen(ModalScreen[str | None]):
+class MenuScreen(Page[str | None]):
     """A list over the panels; gives the line that was chosen, None if nothing was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -7,13 +7,12 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.await_complete import AwaitComplete
 from textual.geometry import Size
-from textual.screen import ModalScreen
 
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
 from gviz.tui.messages import Seek
+from gviz.tui.screens.page import Page
 from gviz.tui.widgets.linked import LinkedPage
 
 Draw = Callable[[int], Iterable[Line]]
@@ -40,7 +39,7 @@ Take = Callable[[events.Key], None]
 """What a key does that must not wait for the bindings."""
 
 
-class Over(ModalScreen[None]):
+class Over(Page[None]):
     """A screen with one page, below so many rows of the screen under it."""
 
     headroom = 0
@@ -57,10 +56,6 @@ class Over(ModalScreen[None]):
             debugger = self.app.screen_stack[-2]
             self.dismiss()
             debugger.post_message(Seek(message.position))
-
-    def dismiss(self, result: None = None) -> AwaitComplete:
-        """Leave; a page that has left already does not take with it what came behind it."""
-        return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
 class SheetScreen(Over):
@@ -113,7 +108,7 @@ class SheetScreen(Over):
         self.dismiss()
 
 
-class QuestionScreen(ModalScreen[bool]):
+class QuestionScreen(Page[bool]):
     """A text with a question: y answers yes, any other key no, but for those that scroll a long one."""
 
     def __init__(self, title: str, draw: Draw, glyphs: Glyphs) -> None:
