@@ -26,7 +26,6 @@ MOST_COUNTED = 1000
 MOST_SAID = 1000
 """Messages of log points said on one way through time."""
 
-
 _LOG = re.compile(r"""(.*?)\s*(["'])(.*)\2\s*(if\s.*)?$""", re.DOTALL)
 
 
