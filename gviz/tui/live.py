@@ -22,7 +22,7 @@ from gviz.tui.breakpoints import hits_of
 from gviz.tui.commands import stopping
 from gviz.tui.commands.saving import lasting
 from gviz.tui.commands.table import BY_NAME
-from gviz.tui.commands.unreached import never, nothing_later, of_line
+from gviz.tui.commands.unreached import never, no_code, nothing_later
 from gviz.tui.language.command import Command
 from gviz.tui.pace import Pace
 from gviz.tui.session import Session
@@ -133,7 +133,7 @@ class Live:
             return
         mode, place = _mode(command), _place(command)
         assert mode is not None, command.name  # else it does not take the command
-        if place is not None and (why := of_line(self.timeline, place)):
+        if place is not None and (why := no_code(self.timeline, place)):
             raise nothing_later(self.timeline, place, command.argument, why)
         wish = Wish(mode, count=max(command.count, 1))
         if mode == "to":

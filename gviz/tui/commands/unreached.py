@@ -22,10 +22,10 @@ def never(timeline: Timeline, stop: Stop, hits: Hits, *, growing: bool) -> str:
     """Why nothing fits a stop, in a recording that may be `growing`, in half a sentence; empty where something may."""
     if hits.can_hit():
         return ""
-    why = of_line(timeline, stop)
-    if not why and not growing:
-        why = _beside(timeline, stop) or f"nothing is called {clipped(hits.nowhere(), 30)}"
-    return why
+    why = no_code(timeline, stop)
+    if why or growing:
+        return why
+    return _no_nodes(timeline, stop) or f"nothing is called {clipped(hits.nowhere(), 30)}"
 
 
 def nothing_later(timeline: Timeline, stop: Stop, text: str, why: str = "") -> GvizError:
@@ -36,42 +36,50 @@ def nothing_later(timeline: Timeline, stop: Stop, text: str, why: str = "") -> G
     return GvizError(f"nothing later is at {clipped(text, 40)}", hint=hint, exit_code=2)
 
 
-def of_line(timeline: Timeline, stop: Stop) -> str:
+def no_code(timeline: Timeline, stop: Stop) -> str:
     """Why the line that a stop names is none of the program's code, also of one that runs on; empty if it is."""
-    place = stop.at.place
-    texts = _texts(timeline, place) if place is not None else {}
-    if place is None or not texts:
+    line = _line(stop)
+    texts = _texts(timeline, line) if line is not None else {}
+    if line is None or not texts:
         return ""
-    name = shown(place.word) or (PurePath(next(iter(texts))).name if len(texts) == 1 else "the longest file")
-    if place.number > (most := max(len(rows) for rows in texts.values())):
+    name = shown(line.word) or (PurePath(next(iter(texts))).name if len(texts) == 1 else "the longest file")
+    if line.number > (most := max(len(rows) for rows in texts.values())):
         return f"{name} has {most} line{'s' * (most != 1)}"
-    code = [rows[place.number - 1].strip() for rows in texts.values() if 0 < place.number <= len(rows)]
-    return "" if any(row and not row.startswith("#") for row in code) else f"line {place.number} holds no code"
+    code = [rows[line.number - 1].strip() for rows in texts.values() if 0 < line.number <= len(rows)]
+    return "" if any(row and not row.startswith("#") for row in code) else f"line {line.number} holds no code"
 
 
-def _texts(timeline: Timeline, place: Place) -> dict[str, list[str]]:
-    """The lines of the files that a line may be of."""
-    if place.kind != "line":
-        return {}
-    known = ((path, text) for path, text in timeline.sources.items() if text)
-    return {path: source_lines(text) for path, text in known if place.word in ("", path, PurePath(path).name)}
-
-
-def _beside(timeline: Timeline, stop: Stop) -> str:
-    """Of a line that does nothing that is recorded that it is so, and the next one of the same files that does."""
+def _line(stop: Stop) -> Place | None:
+    """The line that a stop names, if it names one."""
     place = stop.at.place
-    if place is None or place.kind != "line":
+    return place if place is not None and place.kind == "line" else None
+
+
+def _texts(timeline: Timeline, line: Place) -> dict[str, list[str]]:
+    """The files that a line may be of, row by row."""
+    known = ((path, text) for path, text in timeline.sources.items() if text)
+    return {path: source_lines(text) for path, text in known if _may_be_in(path, line)}
+
+
+def _no_nodes(timeline: Timeline, stop: Stop) -> str:
+    """Of a line that does nothing that is recorded that it is so, and the next one of the same files that does."""
+    line = _line(stop)
+    if line is None:
         return ""
-    busy = [line for line in _busy(timeline, place) if line > place.number]
-    return f"line {min(busy)} makes nodes, line {place.number} none" if busy else f"line {place.number} makes no node"
+    later = [number for number in _busy(timeline, line) if number > line.number]
+    return f"line {min(later)} makes nodes, line {line.number} none" if later else f"line {line.number} makes no node"
 
 
-def _busy(timeline: Timeline, place: Place) -> Iterator[int]:
+def _busy(timeline: Timeline, line: Place) -> Iterator[int]:
     """The lines in which nodes are made, of the files that a line may be of."""
     for stack in np.unique(timeline.nodes.origins.stack).tolist():
         for frame in timeline.stack(stack):
-            if place.word in ("", frame.path, PurePath(frame.path).name):
+            if _may_be_in(frame.path, line):
                 yield frame.line
+
+
+def _may_be_in(path: str, line: Place) -> bool:
+    return line.word in ("", path, PurePath(path).name)
 
 
 def of_every_node(stop: Stop, hits: Hits, command: str) -> str:
