@@ -22,7 +22,7 @@ from gviz.values import NUMPY_DTYPES, Value
 from gviz.where.condition import Condition, OpWord
 from gviz.where.guarded import BUILTINS, Numbers
 from gviz.where.place import Place
-from gviz.where.stop import AT_A_NODE, Stop, stop
+from gviz.where.stop import AT_A_NODE, CALLED, Stop, stop
 from gviz.where.summarized import summarized
 
 Test = Callable[[e.Event], bool]
@@ -91,7 +91,7 @@ class Chance:
 
     def _concerns(self, event: e.Event, node: int) -> bool:
         place = self._place
-        if isinstance(event, e.BackwardStarted) and place is not None:
+        if isinstance(event, CALLED) and place is not None:
             return place.calls(self._facts.stacks.get(event.stack, ()))
         if place is None or self._means(place, node):
             return True

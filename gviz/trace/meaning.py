@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Literal
 
-from gviz.events import BackwardStarted
+from gviz.events import BackwardStarted, OptimizerStarted
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.where.place import Place, Possible
+from gviz.where.stop import CALLED
 
 _NEAR = 64
 """So many nodes are looked at first where one is looked for, then twice as many, and so on."""
@@ -119,12 +120,12 @@ class Meant:
             fits = (self._timeline.growing or self._may_be(node)) and self._decided(node)
         return fits
 
-    def begins(self, event: BackwardStarted) -> bool:
-        """Whether it is a line, and this pass was begun in it."""
+    def begins(self, event: BackwardStarted | OptimizerStarted) -> bool:
+        """Whether it is a line, and this pass or step was begun in it."""
         return self._place.calls(self._timeline.stack(event.stack))
 
     def any(self) -> bool:
-        """Whether there is any node that is meant, or a pass that was begun there."""
+        """Whether there is any node that is meant, or a pass or step that was begun there."""
         return self._any() if self._timeline.growing else self._is_any
 
     @cached_property
@@ -137,7 +138,7 @@ class Meant:
             return True
         if not any(map(self._place.calls, self._timeline.stacks.values())):
             return False
-        return any(self.begins(event) for _, event in self._timeline.select((BackwardStarted,)))
+        return any(self.begins(event) for _, event in self._timeline.select(CALLED))
 
     def memory(self) -> dict[int, int]:
         """The storages that the nodes lie in, each with the event in which the first such node was made."""

@@ -18,7 +18,7 @@ from gviz.trace.meaning import Meant
 from gviz.trace.situation import Absent, Situation
 from gviz.trace.timeline import Timeline
 from gviz.values import Array
-from gviz.where.stop import Stop
+from gviz.where.stop import CALLED, Stop
 
 STRETCH = 4096
 """Events looked at in one go; the moments found in them are remembered."""
@@ -133,13 +133,13 @@ class Hits:
         """Which of the wanted events are of what is meant, or write to what such a node holds."""
         nodes = np.unique(columns.node[wanted]).tolist()
         fitting = np.isin(columns.node, [node for node in nodes if node in meant])
-        begun = columns.kind == KIND_NUMBERS[e.BackwardStarted]
+        begun = np.isin(columns.kind, [KIND_NUMBERS[kind] for kind in CALLED])
         unknown = begun | (~fitting & (columns.kind == KIND_NUMBERS[e.StorageWritten]))
         for row in np.flatnonzero(wanted & unknown).tolist():
             event = self._timeline.event(start + row)
             if isinstance(event, e.StorageWritten):
                 fitting[row] = meant.memory().get(event.storage, inf) < start + row
-            elif isinstance(event, e.BackwardStarted):
+            elif isinstance(event, CALLED):
                 fitting[row] = meant.begins(event)
         return fitting
 

@@ -35,8 +35,10 @@ EVENTS: dict[str, Kinds] = {
 
 AT_A_NODE = (e.NodeCreated, e.StepStarted, e.GradAccumulated)
 """A place alone means what its nodes do: they are made, their rule runs, they accumulate."""
-AT_A_LINE = (*AT_A_NODE, e.BackwardStarted)
-"""A line is also where ``backward()`` is called."""
+CALLED: tuple[type[e.BackwardStarted | e.OptimizerStarted], ...] = (e.BackwardStarted, e.OptimizerStarted)
+"""What a line calls for and no node is: a backward pass, and the step of an optimizer."""
+AT_A_LINE = (*AT_A_NODE, *CALLED)
+"""A line is also where ``backward()`` and ``step()`` are called."""
 
 CHANGES: dict[Aspect, Kinds] = {
     "value": e.changing("value"),

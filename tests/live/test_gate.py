@@ -34,7 +34,7 @@ STOPS = (
     "#4", "Mul", "net.*", "on accumulate", "on backward", "on optimizer", "on nan", "on inf net.*", "on inplace #2",
     "change #3", "change Mul.grad", "Add if value.sum() > 3", "on accumulate if grad > 2",
     "if step > 1 and event == 'forward'", "if module == 'net.3'", "on free if op == 'mul'",
-    "on accumulate if value[0] > 1", "if name == 'x' or value < 0",
+    "on accumulate if value[0] > 1", "if name == 'x' or value < 0", "demo.py:3",
 )  # fmt: skip
 laws = settings(deadline=None, max_examples=60)
 

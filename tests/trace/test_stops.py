@@ -70,6 +70,23 @@ def test_each_run_of_a_line_stops_once():
     assert [timeline.info(event.node).op.name for event in found] == ["mul"] * 3
 
 
+def test_a_line_is_also_where_the_step_of_an_optimizer_is_called():
+    def program():
+        w = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for _ in range(2):
+            w.sum().backward()
+            optimizer.step()
+
+    timeline = recorded(program)
+    begun = [n for n, _ in timeline.select((e.OptimizerStarted,))]
+    line = program.__code__.co_firstlineno + 5
+    assert len(begun) == 2
+    found = hits(timeline, f"{__file__}:{line}")
+    assert found[0] == begun[0]
+    assert {*begun} <= {*found}
+
+
 def test_a_write_is_a_change_of_what_lies_there():
     def program():
         y = torch.tensor([1.0, 2.0], requires_grad=True) * 2
