@@ -22,14 +22,15 @@ def is_unseen(timeline: Timeline, owner: int, writer: int) -> bool:
 def step_of(timeline: Timeline, node: int, seq: int) -> OptimizerStarted | OptimizerStepped | None:
     """The step of an optimizer that wrote to a node by event `seq`, if it was one; of an older trace, as it ends."""
     phase = timeline.phase_at(seq)
-    for said, _, end, _ in timeline.contexts.steps_at(seq):
-        step, ended = timeline.event(said), timeline.event(end) if end else None
+    for step in timeline.contexts.steps_at(seq):
+        said, ended = timeline.event(step.said), timeline.event(step.end) if step.end else None
         if isinstance(ended, OptimizerStepped) and node not in ended.parameters:
             continue
-        if isinstance(step, OptimizerStarted):
-            return step
-        if isinstance(step, OptimizerStepped) and phase is not None and phase.kind == "optimizer" and end <= phase.end:
-            return step
+        if isinstance(said, OptimizerStarted):
+            return said
+        in_phase = phase is not None and phase.kind == "optimizer" and step.end <= phase.end
+        if isinstance(said, OptimizerStepped) and in_phase:
+            return said
     return None
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.columns import Index
-from gviz.trace.index.tables import ContextTable, StepTable, picked
+from gviz.trace.index.tables import ContextTable, StepTable, entries, picked
 from gviz.trace.log import EventLog, expect
 from gviz.trace.state import Iteration, NodeInfo, Phase
-from gviz.trace.steps import Row, by_stack, step_that_made
+from gviz.trace.steps import Step, by_stack, step_that_made
 from gviz.values import Array
 
 WHOLE_NODE: frozenset[type[e.Event]] = frozenset(
@@ -109,12 +109,12 @@ class Contexts:
         ends: list[int] = np.unique(np.concatenate(found)).tolist() if found else []
         return ends
 
-    def steps_at(self, n: int) -> list[Row]:
+    def steps_at(self, n: int) -> list[Step]:
         """The steps of optimizers in progress in the thread of `n`, the innermost, which ends first, first."""
         table, thread = self._index.tables.steps, self.thread_at(n)
-        running = _rows(picked(table, (table.start <= n) & ((table.end == 0) | (table.end >= n))))
-        own = (row for row in running if self.thread_at(row[0]) == thread)
-        return sorted(own, key=lambda row: (row[2] == 0, row[2], -row[1]))
+        running = _steps(picked(table, (table.start <= n) & ((table.end == 0) | (table.end >= n))))
+        own = (step for step in running if self.thread_at(step.said) == thread)
+        return sorted(own, key=lambda step: (step.end == 0, step.end, -step.start))
 
     def steps_in(self, part: Iteration | Phase) -> list[int]:
         """The steps of optimizers that go on in a part of the recording, by the events that first tell of them."""
@@ -127,8 +127,8 @@ class Contexts:
         return step_that_made(self._steps, info.created, info.born)
 
     @cached_property
-    def _steps(self) -> dict[int, list[Row]]:
-        return by_stack(_rows(self._index.tables.steps))
+    def _steps(self) -> dict[int, list[Step]]:
+        return by_stack(_steps(self._index.tables.steps))
 
     @property
     def _end(self) -> int:
@@ -144,5 +144,5 @@ def _ends(context: ContextTable, alone: Array) -> Array:
     return np.concatenate((step_ends, outside))
 
 
-def _rows(steps: StepTable) -> Iterator[Row]:
-    return zip(*(column.tolist() for column in steps), strict=True)
+def _steps(table: StepTable) -> Iterator[Step]:
+    return map(Step._make, entries(table))
