@@ -98,7 +98,8 @@ class _Unseen:
     def begin(self) -> None:
         self._made.__enter__()
         atexit.register(self._end)
-        notice.say(f"gviz: recording {self._program} from here on")
+        shown = f"the next breakpoint() shows it; gviz run {self._program} stops at the first, too"
+        notice.say(f"gviz: recording {self._program} from here on, {shown}")
 
     def _end(self) -> None:
         """Without a person it is said where it lies: an interpreter that is about to end answers no more commands."""

@@ -64,7 +64,8 @@ def test_by_itself_the_program_records_from_there_and_shows_it(tmp_path):
         env=environment(tmp_path), timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "recording program.py from here on" in done.stderr
+    assert "recording program.py from here on, the next breakpoint() shows it" in done.stderr
+    assert "gviz run program.py stops at the first, too" in done.stderr
     assert done.stdout.count("recording of ") == 2
     assert "gviz: recorded to" in done.stderr
 
