@@ -103,8 +103,8 @@ def _computed(timeline: Timeline, info: NodeInfo, at: int, held: Sequence[Value 
     operands = tuple(_operands(timeline, info, at))
     attributes = tuple((shown(name), attribute_word(value)) for name, value in info.created.attrs)
     formula, shapes = _formula(info, operands, attributes) if info.created.kind == "op" else ("", "")
-    several = len(held) > 1
-    results = tuple((info.output_name(nr) if several else "", value) for nr, value in enumerate(held))
+    apart = len(held) > 1 and len(info.variables) > 1  # one name alone may be that of any, or of all of them
+    results = tuple((info.output_name(nr) if apart else "", value) for nr, value in enumerate(held))
     return Computation(info.node, formula, shapes, operands, attributes, results, at)
 
 

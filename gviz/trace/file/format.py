@@ -23,7 +23,6 @@ MAGIC = b"SQLite format 3\0"
 APPLICATION_ID = 0x67766973  # "gvis"; `file` and SQLite clients show it
 CHUNK_BYTES = 1 << 20
 HASH_BYTES = 16
-PAGE_BYTES = 8192  # a batch of a thousand events is twenty pages of 4096, and each is two calls of the system
 
 SchemaRow = tuple[str, str, str, str | None]
 """``(type, name, table, sql)``"""
@@ -81,7 +80,6 @@ def _is_full(trouble: Exception) -> bool:
 def _prepare(connection: sqlite3.Connection, about: Mapping[str, str]) -> None:
     from gviz.trace.codec import kind_rows  # numpy with it, which nobody needs who only looks for a file's mark
 
-    connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
     connection.execute("PRAGMA synchronous = OFF")  # only a power loss can then lose what was flushed
     connection.execute("BEGIN")
     for statement in _statements():
