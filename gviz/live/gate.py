@@ -192,7 +192,7 @@ class Gate:
         if kind in _DECIDING:
             phases = len(self._chapters.rows)
             self._chapters.happen(self.count + 1, event)
-            if self._until_phase_ends and len(self._chapters.rows) > phases > 0 and self._ended_at() == self.count:
+            if self._until_phase_ends and len(self._chapters.rows) > phases > 0 and self._phase_is_over():
                 self._hold("wish")
         if kind in LEARNED_FROM:
             self._facts.learn(event)
@@ -205,10 +205,13 @@ class Gate:
                 scope = event.scope if isinstance(event, _SCOPE_KINDS) else 0
             _, _, self._scope, self._depth = self._context.happen(KIND_NUMBERS[kind], node, pass_nr, scope)
 
-    def _ended_at(self) -> int:
-        """The last event of the phase before the present one, 0 if the program went on from just there."""
-        end = self._chapters.rows[-2][2]
-        return end if end > self._wished_at else 0
+    def _phase_is_over(self) -> bool:
+        """Whether the event that waits shows that a phase ended with the one before, or the next began even earlier.
+
+        Not if the program went on from just there.
+        """
+        (_, _, end, _), (_, start, _, _) = self._chapters.rows[-2:]
+        return end > self._wished_at and (end == self.count or start <= self.count)
 
     def _hold(self, why: Why) -> None:
         """Wait for the next wish; whatever comes out of the wait goes to the program, which then runs to a stop."""

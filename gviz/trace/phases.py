@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gviz import events as e
+from gviz.trace.preparation import Preparation
 from gviz.trace.state import PhaseKind
 from gviz.trace.steps import OptimizerSteps
 
@@ -31,7 +32,7 @@ class Chapters:
 
     After a pass nothing is decided until something happens: what changes memory or gradients, or makes nodes that
     autograd does not track, is the optimizer's; the first tracked node, or new data, begins the next forward and the
-    next iteration, with the module call that made it. A pass that made a graph itself (``create_graph``) has only begun
+    next iteration, with what was prepared for it. A pass that made a graph itself (``create_graph``) has only begun
     something: the iteration goes on, unless memory is written before the next forward. Within the step of an optimizer
     only a tracked node or a module call, those of a closure, begin a forward. Data made between a pass and a step, with
     no tracked node in between, began nothing.
@@ -47,7 +48,7 @@ class Chapters:
         self._by_data = False  # the iteration began with new data, and no tracked node was made since
         self._goes_on = False  # that pass made a graph, and nothing was written since
         self._stepped = False  # the optimizer has finished its step, and no forward began since
-        self._entered = 0  # where a module's forward began that has made nothing but what begins an iteration
+        self._preparation = Preparation(self.steps)
 
     def happen(self, seq: int, event: e.Event) -> None:
         """Take notice of the next event, one of `DECIDING`."""
@@ -76,7 +77,8 @@ class Chapters:
         if pass_nr in self._running:
             self._running.remove(pass_nr)
         if not self._running:
-            self._pass_over, self._stepped, self._entered = True, False, 0
+            self._pass_over, self._stepped = True, False
+            self._preparation = Preparation(self.steps)
             if self._current == "backward":
                 self._end(seq)
                 self._current = None
@@ -93,22 +95,32 @@ class Chapters:
             self._goes_on = False
         if tracked:
             self._by_data = False
-        if isinstance(event, e.ScopeEntered):
-            self._entered = self._entered if event.parent else seq
-        elif not begins:
-            self._entered = 0
+        if self._pass_over and not begins:
+            self._preparation.happen(seq, event)
+        start = seq
         if begins and self._pass_over:
             self._pass_over = False
             if not self._goes_on:
-                self.iterations.append(self._entered or seq)
+                start = self._preparation.start or seq
+                self._begin_iteration(start)
                 self._by_data = not tracked
         goes_on = isinstance(event, e.NodeCreated) and not in_step and (self._stepped or self._goes_on)
         if isinstance(event, e.OptimizerStarted):
             self._begin("optimizer", seq)
         elif self._current != "forward":
             forward = begins or isinstance(event, e.ScopeEntered) or goes_on or not self.rows
-            self._begin("forward" if forward else "optimizer", seq)
+            self._begin("forward" if forward else "optimizer", start)
         self._stepped = self._current == "optimizer" and (self._stepped or isinstance(event, e.OptimizerStepped))
+
+    def _begin_iteration(self, start: int) -> None:
+        """Let the next iteration and its forward begin at an event, which may have gone by."""
+        self.iterations.append(start)
+        while self.rows and self.rows[-1][1] >= start:
+            self.rows.pop()
+        if self.rows:
+            kind, first, end, pass_nr = self.rows[-1]
+            self.rows[-1] = (kind, first, min(end or start - 1, start - 1), pass_nr)
+        self._current = None
 
     def _take_back(self) -> None:
         """What the new data began was the step of an optimizer."""

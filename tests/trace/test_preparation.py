@@ -1,0 +1,99 @@
+"""What is made between a step and the next forward: with which iteration it goes."""
+
+from itertools import pairwise
+
+import pytest
+from recording import events_of
+
+import gviz.engine as torch
+from gviz.trace.log import MemoryLog
+from gviz.trace.phases import Chapters
+from gviz.trace.timeline import Timeline
+
+
+def weight():
+    return torch.tensor([2.0, 3.0], requires_grad=True)
+
+
+def a_number_first():
+    w = weight()
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = ((w - 4) ** 2).sum()
+        loss.backward()
+        optimizer.step()
+
+
+def a_batch_first():
+    data, w = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), weight()
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    for i in range(3):
+        x = data[i]
+        y = data[i] * 2
+        optimizer.zero_grad()
+        loss = ((w * 1.5 * x - y) ** 2).sum()
+        loss.backward()
+        optimizer.step()
+
+
+def an_update_by_hand():
+    w = weight()
+    for _ in range(3):
+        loss = ((w - 4) ** 2).sum()
+        loss.backward()
+        with torch.no_grad():
+            w -= 0.1 * w.grad
+        w.grad = None
+
+
+def measured_after_the_step():
+    data, w = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), weight()
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    for i in range(3):
+        x = data[i]
+        out = w * x
+        out.sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        right = out.detach() > 0
+        right * 1.0
+
+
+def first_made(program):
+    timeline = Timeline(MemoryLog(events_of(program)))
+    return [
+        next(timeline.info(node).title for node in timeline.nodes if timeline.info(node).born >= iteration.start)
+        for iteration in timeline.iterations
+    ], timeline
+
+
+@pytest.mark.parametrize(
+    ("program", "first"),
+    [
+        (a_number_first, "tensor"),
+        (a_batch_first, "x"),
+        (an_update_by_hand, "tensor"),
+        (measured_after_the_step, "x"),
+    ],
+)
+def test_an_iteration_begins_with_what_was_prepared_for_its_forward(program, first):
+    made, timeline = first_made(program)
+    assert made[1:] == [first, first]
+    for iteration in timeline.iterations[1:]:
+        phase = timeline.phase_at(iteration.start)
+        assert (phase.kind, phase.start) == ("forward", iteration.start)
+
+
+@pytest.mark.parametrize("program", [a_number_first, a_batch_first, an_update_by_hand, measured_after_the_step])
+def test_phases_follow_one_another_without_overlap(program):
+    rows = [row for row in _chapters(program).rows if row[2]]
+    assert all(end < start for (_, _, end, _), (_, start, _, _) in pairwise(rows))
+    assert all(start <= end for _, start, end, _ in rows)
+
+
+def _chapters(program):
+    chapters = Chapters()
+    for seq, event in enumerate(events_of(program), 1):
+        chapters.happen(seq, event)
+    return chapters
