@@ -98,6 +98,8 @@ def export(
 
 def _exporter(target: str, moments: str) -> Exporter:
     exporter = kind_of(target)
+    if moments and exporter.opens and not is_series(target):
+        raise GvizError(f"{target} steps through every moment", hint="at chooses the one it opens at", exit_code=2)
     if moments and not (exporter.moves or is_series(target)):
         raise GvizError(f"{target} shows one moment", hint="at chooses which one; moments are for many", exit_code=2)
     return exporter
