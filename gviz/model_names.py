@@ -7,8 +7,9 @@ are ``generator.0.weight`` and ``discriminator.0.weight``, from the moment on in
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from gviz import site
 from gviz.emit import Channel
@@ -37,13 +38,22 @@ _paths: weakref.WeakKeyDictionary[Channel, weakref.WeakKeyDictionary[object, str
 def path(channel: Channel, module: object, kind: str, named: Callable[[], Iterable[tuple[str, object]]]) -> str:
     """The path of a module that no running one contains: the one it has in its model, if that was called before.
 
-    Else it is a model itself, and has the name of its class; `named` gives the modules within it by their paths.
+    Else it is a model itself, and has the name of its class, with a number where another one has that: they would
+    else be taken for calls of one. `named` gives the modules within it by their paths.
     """
     known = _paths.setdefault(channel, weakref.WeakKeyDictionary())
     if module not in known:
+        taken = set(known.values())
+        own = next(each for each in _numbered(kind) if each not in taken)
         for within, inner in named():
-            known.setdefault(inner, f"{kind}.{within}" if within else kind)
+            known.setdefault(inner, f"{own}.{within}" if within else own)
     return known[module]
+
+
+def _numbered(kind: str) -> Iterator[str]:
+    """``Linear``, ``Linear_2``, ``Linear_3`` …"""
+    yield kind
+    yield from (f"{kind}_{number}" for number in count(2))
 
 
 def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> None:

@@ -99,6 +99,21 @@ def test_a_part_of_a_model_has_its_path_when_it_is_called_alone(framework, tmp_p
     assert paths == ["Model", *within, *within]
 
 
+LAYERS = """
+net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+for _ in range(2):
+    net[2](net[1](net[0](x)))
+    nn.MSELoss()(net[0](x), net[0](x))
+"""
+
+
+@pytest.mark.parametrize("framework", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
+def test_two_layers_that_are_called_alone_are_two_and_not_one_called_twice(framework, tmp_path):
+    names(LAYERS, framework, tmp_path / "t.gviz")
+    paths = [event.name for _, event in gviz.load(tmp_path / "t.gviz").select((ScopeEntered,))]
+    assert paths == ["Linear", "Tanh", "Linear_2", "Linear", "Linear", "MSELoss"] * 2
+
+
 ORIGINALS = """
 from torch.nn.utils.parametrizations import spectral_norm
 def judge():
