@@ -31,6 +31,18 @@ def test_every_iteration_and_phase_is_a_row_and_the_moment_is_in_one_of_each():
     ]
 
 
+def test_of_many_passes_the_last_is_told_too():
+    def program():
+        w = torch.tensor(2.0, requires_grad=True)
+        for factor in (1.0, 2.0, 3.0):
+            (w * factor).backward(create_graph=True)
+        meta = w * 5.0
+        meta.backward()
+
+    (first, *_) = pass_rows(Timeline(MemoryLog(events_of(program))), 1)
+    assert first[0].endswith(", mul 2, mul 4, …, meta 10")
+
+
 def test_every_iteration_is_told_with_its_loss():
     def program():
         w = torch.tensor(2.0, requires_grad=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import islice
 from operator import attrgetter
 
 from gviz.events import BackwardStarted
@@ -27,7 +26,8 @@ def pass_rows(timeline: Timeline, n: int) -> list[tuple[str, int, bool]]:
     rows: list[tuple[str, int, bool]] = []
     for iteration in _near(timeline, n):
         inside = iteration.start <= n <= iteration.end
-        events = ", ".join((f"events {iteration.start} to {iteration.end}", *_losses(timeline, iteration)))
+        span = f"events {iteration.start} to {iteration.end}"
+        events = ", ".join(filter(None, (span, *_losses(timeline, iteration))))
         rows.append((f"{iteration_called(timeline)} {iteration.index + 1}  {events}", iteration.start, inside))
         for phase in timeline.phases:
             if iteration.start <= phase.start <= iteration.end:
@@ -37,12 +37,24 @@ def pass_rows(timeline: Timeline, n: int) -> list[tuple[str, int, bool]]:
 
 
 def _losses(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
-    """What the passes of an iteration began at, where that is one number, of the first few: ``loss 0.2924``."""
-    for phase in islice(_passes(timeline, iteration), MOST_LOSSES):
-        value, started = root_value(timeline, phase.start), timeline.event(phase.start)
-        if value is not None and isinstance(started, BackwardStarted):
-            whose = _of_thread(timeline, phase, " (thread {})")
-            yield f"{shown(timeline.info(started.roots[0][0]).title)} {number(value)}{whose}"
+    """What the passes of an iteration began at, of many the first few and the last: ``loss 0.2924``.
+
+    Empty for one that began at no single number.
+    """
+    passes = list(_passes(timeline, iteration))
+    first = passes[:MOST_LOSSES] if len(passes) <= MOST_LOSSES else passes[: MOST_LOSSES - 1]
+    yield from (_loss(timeline, phase) for phase in first)
+    if len(first) < len(passes):
+        yield from ("…", _loss(timeline, passes[-1]))
+
+
+def _loss(timeline: Timeline, phase: Phase) -> str:
+    """What a pass began at, and whose it is; empty where that is not one number."""
+    value, started = root_value(timeline, phase.start), timeline.event(phase.start)
+    if value is None or not isinstance(started, BackwardStarted):
+        return ""
+    title = shown(timeline.info(started.roots[0][0]).title)
+    return f"{title} {number(value)}{_of_thread(timeline, phase, ' (thread {})')}"
 
 
 def _of_thread(timeline: Timeline, phase: Phase, words: str) -> str:
