@@ -35,28 +35,27 @@ Driven: TypeAlias = Generator[Far, None, T]
 
 def finished(work: Driven[T], told: Callable[[Far], None] | None = None) -> T:
     """The result of work, done in one go; wherever it could rest `told` hears how far it has come."""
-    while True:
-        try:
-            far = next(work)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+    results: list[T] = []
+    for far in _resulting(work, results):
         if told is not None:
             told(far)
+    return results[0]
 
 
 def paced(work: Driven[T], seconds: float) -> Driven[T]:
     """The same work, which rests only after it has gone on for so long."""
+    results: list[T] = []
     until = monotonic() + seconds
-    while True:
-        try:
-            far = next(work)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+    for far in _resulting(work, results):
         if monotonic() > until:
             yield far
             until = monotonic() + seconds
+    return results[0]
+
+
+def _resulting(work: Driven[T], results: list[T]) -> Iterator[Far]:
+    """The rests of work, whose result joins others: a loop over the work itself would lose it."""
+    results.append((yield from work))
 
 
 def collected(found: Iterable[T | Far]) -> Driven[list[T]]:
