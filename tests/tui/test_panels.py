@@ -236,3 +236,19 @@ async def test_source_that_comes_on_the_screen_shows_its_lines_from_the_first_co
         await pilot.pause()
         await pilot.pause()
         assert app.screen.query_one(SourcePane).scroll_offset.x == 0
+
+
+async def test_a_panel_that_was_hidden_between_two_frames_shows_what_it_missed():
+    app = app_of(demo(), at=3)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        screen, stack = app.screen, app.screen.query_one("#stack")
+        screen.panels.bring("stack")
+        await pilot.pause()
+        before = said(app, "stack")
+        stack.display = False
+        screen.action_seek(7)
+        stack.display = True
+        await pilot.pause()
+        await pilot.pause()
+        assert said(app, "stack") != before
