@@ -5,6 +5,7 @@ from driving import app_of
 from render.logs import LOGS, Script, two_shares
 from stories import chain, demo
 from textual.app import App
+from textual.messages import Update
 
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -168,6 +169,24 @@ async def test_a_box_that_was_out_of_view_comes_near_the_middle():
         middle = place.y + place.height // 2 - app.graph.scroll_offset.y
         assert abs(middle - app.graph.size.height // 2) <= 2
         assert app.graph.show_vertical_scrollbar
+
+
+@pytest.mark.parametrize("change", ["scroll", "focus"])
+async def test_the_scroll_bar_is_asked_for_with_its_panel_and_not_a_frame_later(change, monkeypatch):
+    app = Stage(tall())
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.go(1)
+        await pilot.pause()
+        app.graph.selected = 30
+        await pilot.pause()
+        asked = []
+        monkeypatch.setattr(app.screen, "post_message", asked.append)
+        if change == "scroll":
+            app.graph.scroll_to(y=0, animate=False, force=True, immediate=True)
+        else:
+            app.graph.notify_style_update()
+        monkeypatch.undo()
+        assert app.graph.vertical_scrollbar in [message.widget for message in asked if isinstance(message, Update)]
 
 
 async def test_a_drag_pans_and_does_not_select():
