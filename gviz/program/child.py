@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gviz import frameworks, notice
 from gviz.errors import GvizError
-from gviz.program import order, parent, pytorch_only, runner, sudden_end, torch_name
+from gviz.program import order, own_frames, parent, pytorch_only, runner, sudden_end, torch_name
 from gviz.trace.recording.kept import Kept
 from gviz.trace.recording.record import (  # now, while the program's own folder is not on the path yet
     Recording,
@@ -44,7 +44,7 @@ def main() -> None:
         notice.say(*error.lines())
         sys.exit(error.exit_code)
     except BaseException as error:
-        runner.show_from_own_frames(error)
+        own_frames.show_error(error)
         raise
     atexit.register(_close, recording)
     sudden_end.close_before_exit(recording)
@@ -79,12 +79,13 @@ def _run(what: order.Order, target: runner.Target, recording: Recording) -> None
     try:
         code = runner.load(target)
         _choose_engine(what, code, recording)
+        own_frames.show_stacks()
         with _noting_graph_breaks() if what.graph_breaks else nullcontext():
             runner.execute(code)
     except SystemExit:
         raise
     except BaseException as error:
-        runner.show_from_own_frames(error)
+        own_frames.show_error(error)
         atexit.unregister(_close)
         recording.__exit__(type(error), error, error.__traceback__)
         raise

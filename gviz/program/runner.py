@@ -2,8 +2,8 @@
 
 Three steps, because a recording begins between them: `find` says what to run, `load` compiles it and puts its module
 in the place of ``__main__``, `execute` runs it. Whatever the program raises leaves `execute` as it is; the interpreter
-then ends as it always does (exit code, ``sys.excepthook``, threads, ``atexit``, death by SIGINT after Ctrl-C), only
-that the traceback shows the program's frames alone.
+then ends as it always does (exit code, ``sys.excepthook``, threads, ``atexit``, death by SIGINT after Ctrl-C);
+`gviz.program.own_frames` sees to it that the program is shown no other frames than its own.
 
 The caller has taken its own entry out of ``sys.path[0]`` first, where ``python`` puts one.
 """
@@ -15,15 +15,14 @@ import importlib.util
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import CodeType, ModuleType, TracebackType
+from types import CodeType, ModuleType
 
 from gviz.errors import GvizError, did_you_mean
 from gviz.plain_text import shown
 from gviz.program.undecodable import as_python_says
-from gviz.site import is_hidden, of_listening
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +85,6 @@ def execute(code: CodeType) -> None:
     exec(code, sys.modules["__main__"].__dict__)
 
 
-def show_from_own_frames(error: BaseException) -> None:
-    """Trim the error's traceback to the program's frames, now and when the interpreter prints it."""
-    own = _own(error.__traceback__)
-    BaseException.with_traceback(error, own)  # that of a frozen dataclass refuses an assignment
-    sys.excepthook = _trimming(sys.excepthook, error, own)
-
-
 def _find_module(name: str) -> Target:
     if not sys.flags.safe_path:
         sys.path.insert(0, os.getcwd())
@@ -150,38 +142,3 @@ def compiled(target: Target) -> CodeType:
         return compiled or compile(text, target.path, "exec", dont_inherit=True)
     except SyntaxError as error:
         raise as_python_says(error, text, target.path) from None
-
-
-def _own(traceback: TracebackType | None) -> TracebackType | None:
-    """The part of a traceback that begins with the program's own first frame."""
-    while traceback is not None and is_hidden(traceback.tb_frame.f_code.co_filename):
-        traceback = traceback.tb_next
-    return _leave_out_listening(traceback)
-
-
-def _leave_out_listening(traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames by which gviz listens to a framework in the middle of its work."""
-    entries = []
-    while traceback is not None:
-        entries.append(traceback)
-        traceback = traceback.tb_next
-    ours = of_listening([entry.tb_frame.f_code for entry in entries])
-    left = None
-    for place, entry in reversed([*enumerate(entries)]):
-        if place not in ours:
-            entry.tb_next = left
-            left = entry
-    return left
-
-
-_Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
-
-
-def _trimming(hook: _Hook, error: BaseException, own: TracebackType | None) -> _Hook:
-    def excepthook(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
-        if value is error:
-            BaseException.with_traceback(error, own)
-            traceback = own
-        hook(kind, value, traceback)
-
-    return excepthook

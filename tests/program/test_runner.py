@@ -58,6 +58,16 @@ def test_passes_on_the_flags_of_the_interpreter(folder, flag):
     assert recorded("sub/probe.py", cwd=folder, flags=[flag]) == python("sub/probe.py", cwd=folder, flags=[flag])
 
 
+STACK = """\
+import inspect, logging, traceback
+def f():
+    traceback.print_stack()
+    traceback.print_stack(limit=1)
+    logging.warning("here", stack_info=True)
+    print([(one.function, one.lineno) for one in inspect.stack()], len(traceback.extract_stack()))
+f()
+"""
+
 ENDS = {
     "normally": "print('done')",
     "exit code": "import sys; sys.exit(3)",
@@ -70,6 +80,12 @@ ENDS = {
     "group": "raise ExceptionGroup('two', [ValueError(1), KeyError(2)])",
     "syntax error": "x = = 1",
     "excepthook": "import sys\nsys.excepthook = lambda *a: print('hook', a[2].tb_lineno, a[2].tb_next)\n1 / 0",
+    "no excepthook": "import sys\ndel sys.excepthook\n1 / 0",
+    "excepthook that fails": "import sys\ndef h(*a): {}['a']\nsys.excepthook = h\n1 / 0",
+    "excepthook that is none": "import sys\nsys.excepthook = None\n1 / 0",
+    "excepthook that exits": "import sys\nsys.excepthook = lambda *a: sys.exit(7)\n1 / 0",
+    "stack": STACK,
+    "stack of a hook": "import sys, traceback\nsys.excepthook = lambda *a: traceback.print_stack()\n1 / 0",
     "atexit": "import atexit\natexit.register(print, 'bye')\n1 / 0",
     "thread": "import threading, time\nthreading.Thread(target=lambda: (time.sleep(.1), print('late'))).start()",
     "interrupt": "import atexit, signal\natexit.register(print, 'bye')\nsignal.raise_signal(signal.SIGINT)\nprint(1)",
