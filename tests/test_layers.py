@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
 BOTTOM = {
     "arguments", "driven", "notice", "own_process", "errors", "plain_text", "values", "site", "numbers", "value_text",
-    "display", "garbage", "whole_files", "syntax",
+    "display", "garbage", "whole_files", "scratch", "syntax",
 }  # fmt: skip
 MAY_IMPORT = {
     "arguments": {"errors"},
@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "garbage": set(),
     "whole_files": {"errors", "plain_text"},
     "values": set(),
+    "scratch": set(),
     "site": set(),
     "version": set(),
     "numbers": set(),

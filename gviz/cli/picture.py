@@ -33,10 +33,10 @@ def _note(note: str) -> None:
 
 def print_picture(trace: Path, format: str, **options: Any) -> None:
     """Write a picture to standard output."""
-    import tempfile
+    from gviz.scratch import scratch_folder
 
-    with tempfile.TemporaryDirectory(prefix="gviz-") as folder:
-        picture = Path(folder) / f"picture{suffix_of(format)}"
+    with scratch_folder() as folder:
+        picture = folder / f"picture{suffix_of(format)}"
         write_picture(trace, picture, **options)
         sys.stdout.buffer.write(picture.read_bytes())
         sys.stdout.buffer.flush()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from gviz.cli import script_arguments
 from gviz.cli.program import Program, is_trace, record_program
 from gviz.errors import GvizError
+from gviz.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
@@ -44,8 +44,8 @@ def trace_of(program: Program) -> Iterator[Path]:
         script_arguments.refuse_for_trace(name, theirs)
         yield Path(name)
         return
-    with tempfile.TemporaryDirectory(prefix="gviz-") as folder:
-        own = program.output or Path(folder) / "program.gviz"
+    with scratch_folder() as folder:
+        own = program.output or folder / "program.gviz"
         with _output_on_stderr():
             trace = record_program(replace(program, output=own)).trace
         yield trace

@@ -103,9 +103,8 @@ def command(
     Without --at it is the last moment before the optimizer stepped, or the program took its graph down; a page opens at
     the first event.
     """
-    import tempfile
-
     from gviz.api.targets import kind_of, refuse
+    from gviz.scratch import scratch_folder
 
     path = Path(source)
     if is_trace(path):
@@ -115,10 +114,10 @@ def command(
     else:
         kind_of(output)  # before a long recording, not after it
         refuse(output, force=force, source=path)
-    with tempfile.TemporaryDirectory(prefix="gviz-") as folder:
+    with scratch_folder() as folder:
         trace = path
         if not is_trace(path):
-            own = Path(folder) / f"{path.stem}.gviz"
+            own = folder / f"{path.stem}.gviz"
             trace = record_program(Program((source, *arguments), engine=engine, output=own)).trace
         if output == "-":
             print_picture(trace, kind, **how)

@@ -93,10 +93,10 @@ def _branch(
 
 
 def _keep(branch: Branch, output: Path, force: bool) -> None:
-    from tempfile import TemporaryDirectory
+    from gviz.scratch import scratch_folder
 
-    with TemporaryDirectory(prefix="gviz-") as folder:
-        branch.write(unfinished := Path(folder) / output.name)
+    with scratch_folder() as folder:
+        branch.write(unfinished := folder / output.name)
         outputs.write_all([(output, unfinished.read_bytes())], force=force)
     streams.say(f"wrote {output}")
 
