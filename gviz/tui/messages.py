@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.message import Message
+from textual.widget import Widget
 
 
 class Seek(Message):
@@ -24,6 +25,18 @@ class NodePointed(Message):
         super().__init__()
         self.node = node
         self.run = run
+
+
+class Pressed(Message):
+    """A button went down in a panel, on a node or beside all (0): the panel takes the focus, the node is selected.
+
+    One message for both, and no focus by Textual before it: then both come in one frame.
+    """
+
+    def __init__(self, panel: Widget, node: int) -> None:
+        super().__init__()
+        self.panel = panel
+        self.node = node
 
 
 class LinePointed(Message):

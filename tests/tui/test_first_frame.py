@@ -13,6 +13,8 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.app import DebuggerApp
 from gviz.tui.beginning import Beginning
 from gviz.tui.title import Title
+from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.tape import Tape
 
 STORIES = {"small": demo, "long": lambda: chain(40), "failed": failed}
 
@@ -95,6 +97,28 @@ async def test_a_panel_that_comes_to_the_front_is_painted_as_it_is_now(frames):
             await pilot.press(key)
             await pilot.pause()
             assert frames[seen] == frames[-1], key
+
+
+async def test_a_press_moves_focus_and_selection_in_one_frame(styled_frames):
+    app = app_of(chain(40), at=20)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        graph = app.screen.query_one(GraphCanvas)
+        box, scrolled = graph.place(18), graph.scroll_offset
+        at_box = (box.x + graph.margin + 4 - int(scrolled.x), box.y + 2 - int(scrolled.y))
+        for panel, offset, selects in [
+            (GraphCanvas, at_box, True),
+            (Tape, (8, 6), True),
+            (GraphCanvas, (70, 1), False),
+        ]:
+            seen, before = len(styled_frames), app.screen.cursor.selected
+            await pilot.mouse_down(panel, offset=offset)
+            await pilot.pause(0.1)
+            await pilot.mouse_up(panel, offset=offset)
+            await pilot.pause()
+            assert app.focused is app.screen.query_one(panel)
+            assert (app.screen.cursor.selected != before) is selects
+            assert len(styled_frames) == seen + 1
 
 
 @pytest.mark.parametrize("size", [(60, 16), (60, 18), (61, 24), (80, 23), (81, 24), (109, 31), (110, 32), (200, 60)])

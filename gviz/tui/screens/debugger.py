@@ -25,7 +25,7 @@ from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
 from gviz.tui.language.reading import Reader
 from gviz.tui.leaving import Leaving
-from gviz.tui.messages import LinePointed, NodePointed, RowActed, Seek, Typed
+from gviz.tui.messages import LinePointed, NodePointed, Pressed, RowActed, Seek, Typed
 from gviz.tui.screens import row_acts
 from gviz.tui.screens.bindings import BINDINGS, follow_keymap
 from gviz.tui.screens.carry_out import set_to
@@ -298,6 +298,12 @@ class DebuggerScreen(FirstLaidOut):
         self._move(lambda: self.cursor.select(message.node))
         if message.run:
             self.action_travel("to")
+
+    def on_pressed(self, message: Pressed) -> None:
+        """A button went down in a panel of nodes."""
+        self.set_focus(message.panel, scroll_visible=False)
+        if message.node:
+            self._move(lambda: self.cursor.select(message.node))
 
     def on_line_pointed(self, message: LinePointed) -> None:
         """Somebody pointed at a line."""

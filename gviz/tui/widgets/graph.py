@@ -21,7 +21,7 @@ from gviz.tui.arrangement import label_density, numbered
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.messages import NodePointed
+from gviz.tui.messages import NodePointed, Pressed
 from gviz.tui.widgets.drawings import Drawings
 from gviz.tui.widgets.in_view import kept_in_view, scrolled_to
 from gviz.tui.widgets.painted import AHEAD, Painted
@@ -40,6 +40,7 @@ class GraphCanvas(Painted, can_focus=True):
         Binding("left", "beside(-1)", show=False),
         Binding("right", "beside(1)", show=False),
     ]
+    FOCUS_ON_CLICK = False  # the screen gives the focus to a panel that is pressed
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     breaks: reactive[tuple[Breakpoint, ...]] = reactive((), repaint=False)
@@ -178,11 +179,16 @@ class GraphCanvas(Painted, can_focus=True):
         """Tell in full what the mouse rests on."""
         self.tooltip = node_tip(self._timeline, self.moment, self.pointed(event), self._glyphs)
 
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Select the node of a box, or begin a drag, or both."""
+        super().on_mouse_down(event)
+        self.post_message(Pressed(self, self.pointed(event)))
+
     def on_click(self, event: events.Click) -> None:
-        """Select the node of a box; a double click runs to it."""
-        node = 0 if self.dragged else self.pointed(event)
+        """A double click runs to the node of a box."""
+        node = 0 if self.dragged or event.chain != 2 else self.pointed(event)
         if node:
-            self.post_message(NodePointed(node, run=event.chain == 2))
+            self.post_message(NodePointed(node, run=True))
 
     def _nothing(self) -> str:
         if self._timeline.growing:

@@ -48,8 +48,10 @@ class Sized(ScrollView):
 
     def _paint_bars(self) -> None:
         """Let the scroll bars come in the frame of their panel; they ask by themselves, but often for the next one."""
-        if not self.is_attached:
-            return
+        if self.is_attached:
+            self.call_next(self._bars_now)
+
+    def _bars_now(self) -> None:
         shown = self.scrollbars_enabled
         for bar in (self.vertical_scrollbar,) * shown[0] + (self.horizontal_scrollbar,) * shown[1]:
             self.screen.post_message(Update(bar))

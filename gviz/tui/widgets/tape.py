@@ -17,7 +17,7 @@ from gviz.tui.breakpoints import Breakpoint, Breakpoints
 from gviz.tui.drawing.tape import Columns, columns_for, heading, row, title_width
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
-from gviz.tui.messages import NodePointed
+from gviz.tui.messages import NodePointed, Pressed
 from gviz.tui.tape_rows import TapeRows
 from gviz.tui.widgets.painted_rows import View
 from gviz.tui.widgets.styled import Lines
@@ -43,6 +43,7 @@ class Tape(Lines):
         Binding("home", "screen.select('edge', 0)", show=False),
         Binding("end", "screen.select('edge', -1)", show=False),
     ]
+    FOCUS_ON_CLICK = False  # the screen gives the focus to a panel that is pressed
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     breaks: reactive[tuple[Breakpoint, ...]] = reactive((), repaint=False)
@@ -160,20 +161,24 @@ class Tape(Lines):
         target = rows.first_of(at or 0) + pages * max(self.size.height - 2, 1)
         self.post_message(NodePointed(self._node_at(max(0, min(target, len(rows) - 1)))))
 
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Select the node of a row."""
+        self.post_message(Pressed(self, self._pointed(event)))
+
     def on_click(self, event: events.Click) -> None:
-        """Select the node of a row; a double click runs to it."""
-        offset = event.get_content_offset(self)
-        if offset is None or offset.y == 0:
-            return
-        node = self._node_at(offset.y + int(self.scroll_offset.y) - 1)
+        """A double click runs to the node of a row."""
+        node = self._pointed(event) if event.chain == 2 else 0
         if node:
-            self.post_message(NodePointed(node, run=event.chain == 2))
+            self.post_message(NodePointed(node, run=True))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """What the mouse rests on is told in full."""
+        self.tooltip = node_tip(self._timeline, self.moment, self._pointed(event), self.glyphs)
+
+    def _pointed(self, event: events.MouseEvent) -> int:
+        """The node under the mouse, 0 if there is none."""
         offset = event.get_content_offset(self)
-        node = self._node_at(offset.y + int(self.scroll_offset.y) - 1) if offset is not None and offset.y else 0
-        self.tooltip = node_tip(self._timeline, self.moment, node, self.glyphs)
+        return self._node_at(offset.y + int(self.scroll_offset.y) - 1) if offset is not None and offset.y else 0
 
     def _state(self, at: int) -> tuple[NodeState | None, NodeState | None]:
         """Node number `at` of the tape, and as it is in the branch; a screen of them is asked for at once: cheaper."""
