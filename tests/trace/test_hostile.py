@@ -14,6 +14,7 @@ from histories import ACTIONS, tell
 
 from gviz import events as e
 from gviz.errors import GvizError
+from gviz.site import Frame
 from gviz.trace import load
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
 from gviz.trace.file import connection
@@ -445,3 +446,28 @@ def test_an_unfinished_trace_in_a_folder_without_write_permission_is_explained(o
     said = opened_by_nobody(sealed / "run.gviz")
     assert said.startswith("3 ")
     assert "written to" in said
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        e.OpSeen(1, "x" * 10**6, "y" * 10**6, ("a" * 10**6,), ("g * " * 10**6,), ("s" * 10**6,), "2 * " * 10**6),
+        e.StackSeen(1, (Frame("/p" * 10**6, "f" * 10**6, 1, 1, 0, 1),)),
+        e.SourceSeen("a.py", "x = 1\n" * 10**6),
+    ],
+    ids=["operation", "stack", "source"],
+)
+def test_what_many_events_show_is_not_longer_than_a_person_reads(path, definition):
+    body = encode(definition)
+    change(path, ("DELETE FROM definition", ), ("INSERT INTO definition(kind, body) VALUES (?, ?)",
+                                                KIND_NUMBERS[type(definition)], body))  # fmt: skip
+    with open_trace(path) as trace:
+        assert len(repr((trace.ops, trace.stacks, trace.sources))) < 10_000
+
+
+def test_a_text_that_a_program_may_have_is_read_whole(path):
+    seen = e.OpSeen(1, "x" * 200, "y" * 200, ("a",) * 300, ("g * cos(self)",) * 300, ("s",), "2 * " * 1000)
+    change(path, ("DELETE FROM definition",), ("INSERT INTO definition(kind, body) VALUES (?, ?)",
+                                               KIND_NUMBERS[e.OpSeen], encode(seen)))  # fmt: skip
+    with open_trace(path) as trace:
+        assert trace.ops == {1: seen}

@@ -20,6 +20,7 @@ from gviz.trace.file import format as file_format
 from gviz.trace.file.batch import Batch, Row
 from gviz.trace.file.batches import Batches
 from gviz.trace.file.connection import Connection, damaged
+from gviz.trace.file.longest import within_bounds
 from gviz.trace.log import NOTHING_DROPPED, Columns, Dropped
 from gviz.values import ITEM_SIZES, Array, Value
 from gviz.values import decode as decode_array
@@ -201,7 +202,7 @@ class Trace:
             return
         sql = "SELECT id, kind, body FROM definition WHERE id > ? ORDER BY id"
         for number, kind, body in self._connection.rows(sql, (self._definitions,)):
-            self._define(self._decoded(f"definition {number}", kind, body))
+            self._define(within_bounds(self._decoded(f"definition {number}", kind, body)))
             self._definitions = number
         self._has_new_definitions = False
 

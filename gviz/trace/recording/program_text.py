@@ -27,4 +27,5 @@ def read_source(path: str) -> str | None:
 def _of_a_cell(path: str) -> str | None:
     """The text of a notebook's cell, which is in no file: whoever runs it leaves it where tracebacks look."""
     entry = linecache.cache.get(path)
-    return "".join(entry[2]) if entry is not None and len(entry) > 1 else None
+    text = "".join(entry[2]) if entry is not None and len(entry) > 1 else None
+    return text if text is None or len(text) <= LARGEST_SOURCE else None

@@ -1,0 +1,50 @@
+"""How long the texts may be that many events share: a stranger's may be of any length, and every event shows them."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from gviz.events import Event, OpSeen, SourceSeen, StackSeen
+from gviz.site import Frame
+from gviz.trace.naming.bindings import LARGEST_SOURCE
+
+LONGEST_NAME = 1000
+LONGEST_RULE = 10_000
+LONGEST_PATH = 4096
+
+E = TypeVar("E", bound=Event)
+
+
+def within_bounds(event: E) -> E:
+    """The same definition with longer names cut, and without longer texts: nobody has recorded such a one."""
+    match event:
+        case OpSeen():
+            return msgspec.structs.replace(
+                event, name=_cut(event.name), grad_fn=_cut(event.grad_fn), slots=_all_cut(event.slots),
+                rules=tuple(map(_rule, event.rules)), saved=_all_cut(event.saved), formula=_rule(event.formula),
+            )  # fmt: skip
+        case StackSeen():
+            return msgspec.structs.replace(event, frames=tuple(map(_frame, event.frames)))
+        case SourceSeen(text=str(text)) if len(text) > LARGEST_SOURCE:
+            return msgspec.structs.replace(event, text=None)
+    return event
+
+
+def _frame(frame: Frame) -> Frame:
+    if len(frame.path) <= LONGEST_PATH and len(frame.function) <= LONGEST_NAME:
+        return frame
+    return msgspec.structs.replace(frame, path=_cut(frame.path, LONGEST_PATH), function=_cut(frame.function))
+
+
+def _cut(text: str, longest: int = LONGEST_NAME) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _all_cut(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(_cut, texts))
+
+
+def _rule(text: str) -> str:
+    return text if len(text) <= LONGEST_RULE else ""
