@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gviz.errors import GvizError
-from gviz.events import BackwardStarted
 from gviz.explain.contributions import agreeing
 from gviz.explain.finding import Finding
 from gviz.explain.losses import Losses, losses_of
 from gviz.explain.names import innermost, label_at
+from gviz.explain.pass_starts import pass_started
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
@@ -50,7 +50,7 @@ def by_loss(timeline: Timeline, node: int, parts: Sequence[Contribution], total:
 
     Nothing either where each contribution comes from another loss at once, and says so itself.
     """
-    started = _started(timeline, parts)
+    started = pass_started(timeline, timeline.at(parts[-1].seq).pass_nr) if parts else None
     losses = losses_of(timeline, [root for root, _ in started.roots if root]) if started is not None else None
     if losses is None or total is None or node in losses.uses or {one.source for one in parts} <= losses.uses.keys():
         return
@@ -73,13 +73,6 @@ def _told(timeline: Timeline, loss: int, brought: Array, seq: int, total: Value 
     text = f"{'all' if total is None else share(value)} of it because of the loss {label_at(timeline, loss)}"
     found = Finding("by-loss", text, seq, loss, at=innermost(timeline.info(loss)))
     return found if total is None else agreeing(timeline, found, value, total)
-
-
-def _started(timeline: Timeline, parts: Sequence[Contribution]) -> BackwardStarted | None:
-    pass_nr = timeline.at(parts[-1].seq).pass_nr if parts else 0
-    start = next((phase.start for phase in timeline.phases if pass_nr and phase.pass_nr == pass_nr), 0)
-    event = timeline.event(start) if start else None
-    return event if isinstance(event, BackwardStarted) else None
 
 
 def _shares(apart: _Apart, node: int) -> _Shares:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gviz.events import BackwardStarted, DataSet, GradAccumulated, OptimizerStepped, StorageWritten
+from gviz.events import DataSet, GradAccumulated, OptimizerStepped, StorageWritten
 from gviz.explain.finding import Finding
 from gviz.explain.names import innermost, label, label_at, made_at
+from gviz.explain.pass_starts import pass_started
 from gviz.explain.rewriting import update_in_place
 from gviz.explain.trouble import line_text
 from gviz.plain_text import clipped, shown
@@ -108,9 +109,8 @@ def _is_of_a_loop(timeline: Timeline, added: list[GradAccumulated]) -> bool:
 
 
 def _called(timeline: Timeline, pass_nr: int) -> int:
-    start = next((phase.start for phase in reversed(timeline.phases) if pass_nr and phase.pass_nr == pass_nr), 0)
-    event = timeline.event(start) if start else None
-    return event.stack if isinstance(event, BackwardStarted) else 0
+    started = pass_started(timeline, pass_nr)
+    return started.stack if started is not None else 0
 
 
 def _recomputed(timeline: Timeline, info: NodeInfo, seq: int) -> Finding | None:

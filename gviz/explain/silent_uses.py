@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from gviz.events import BackwardStarted
 from gviz.explain.finding import Finding
 from gviz.explain.names import innermost, label, made_at, why_untracked
+from gviz.explain.pass_starts import start_of_pass
 from gviz.explain.ways import ancestors
 from gviz.trace.state import Contribution, NodeInfo
 from gviz.trace.timeline import Timeline
@@ -59,9 +60,9 @@ def cuts_after(timeline: Timeline, node: int, window: range) -> Iterator[NodeInf
 def _forward_before(timeline: Timeline, parts: Sequence[Contribution]) -> range | None:
     """The events between the pass that brought contributions and the one before it."""
     at = timeline.at(parts[-1].seq).pass_nr if parts else 0
-    passes = [phase for phase in timeline.phases if phase.kind == "backward"]
-    start = next((phase.start for phase in passes if phase.pass_nr == at), 0)
-    return range(max((phase.end for phase in passes if phase.end < start), default=0) + 1, start) if at else None
+    start = start_of_pass(timeline, at)
+    ends = (phase.end for phase in timeline.phases if phase.kind == "backward" and phase.end < start)
+    return range(max(ends, default=0) + 1, start) if at else None
 
 
 def _leading(timeline: Timeline, start: int) -> set[int]:

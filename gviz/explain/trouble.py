@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gviz.events import BackwardFinished, BackwardStarted, Failed
+from gviz.events import BackwardFinished, Failed
+from gviz.explain.pass_starts import pass_started
 from gviz.site import Frame, source_lines
 from gviz.trace.timeline import Timeline
 
@@ -76,7 +77,6 @@ def troubles(timeline: Timeline) -> Iterator[Trouble]:
 
 
 def _of_a_pass(timeline: Timeline, seq: int, event: BackwardFinished) -> Trouble:
-    starts = (phase.start for phase in timeline.phases if phase.pass_nr == event.pass_nr)
-    started = timeline.event(next(starts, seq))
-    frames = timeline.stack(started.stack) if isinstance(started, BackwardStarted) else ()
+    started = pass_started(timeline, event.pass_nr)
+    frames = timeline.stack(started.stack) if started is not None else ()
     return Trouble(timeline, seq, event.raised or "an error", event.error, timeline.at(seq).node, frames)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from gviz.events import BackwardStarted, GradAccumulated, GradFlowed
+from gviz.events import GradAccumulated, GradFlowed
 from gviz.explain.accumulation import Accumulation, accumulation, passes_added
 from gviz.explain.by_loss import by_loss
 from gviz.explain.contributions import agreeing, contribution, contributions
@@ -13,6 +13,7 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at
 from gviz.explain.neglected import has_stepped, neglected
+from gviz.explain.pass_starts import pass_started
 from gviz.explain.silent_uses import silent_uses
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
@@ -109,16 +110,10 @@ def _others(timeline: Timeline, node: int, earlier: Sequence[Added]) -> Finding:
     return Finding("earlier", text, last[0][0], node, tuple(parts))
 
 
-def start_of_pass(timeline: Timeline, pass_nr: int) -> int:
-    """The event with which a pass begins, 0 if it is not recorded."""
-    return next((phase.start for phase in timeline.phases if pass_nr and phase.pass_nr == pass_nr), 0)
-
-
 def the_pass(timeline: Timeline, pass_nr: int) -> str:
     """``backward pass 1 of #7 loss = Mean at train.py:9``."""
-    start = start_of_pass(timeline, pass_nr)
-    started = timeline.event(start) if start else None
-    roots = started.roots if isinstance(started, BackwardStarted) else ()
+    started = pass_started(timeline, pass_nr)
+    roots = started.roots if started is not None else ()
     return f"backward pass {pass_nr}" + (f" of {label_at(timeline, roots[0][0])}" if roots and roots[0][0] else "")
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from gviz.events import BackwardFinished
 from gviz.explain.contributions import contributions
 from gviz.explain.finding import Finding
-from gviz.explain.findings.gradient import gradient, start_of_pass, the_pass
+from gviz.explain.findings.gradient import gradient, the_pass
 from gviz.explain.findings.written_grad import written
 from gviz.explain.kind import Kind, Question
+from gviz.explain.pass_starts import start_of_pass
 from gviz.value_text import grad
 
 

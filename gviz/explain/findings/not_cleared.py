@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from gviz.events import BackwardStarted, DataSet, Event, GradAccumulated, GradSet, OptimizerStepped, StorageWritten
+from gviz.events import DataSet, Event, GradAccumulated, GradSet, OptimizerStepped, StorageWritten
 from gviz.explain.finding import Finding, Number
 from gviz.explain.kind import Kind
 from gviz.explain.names import iteration_called, label, made_at
+from gviz.explain.pass_starts import pass_started
 from gviz.explain.survey import Survey
 from gviz.trace.timeline import Timeline
 from gviz.value_text import grad, share
@@ -87,10 +88,8 @@ def _finding(timeline: Timeline, leaf: _Leaf, times: int) -> Finding:
         before.part if isinstance(before, GradAccumulated) and before.value is None else getattr(before, "value", None)
     )
     since = f" from backward pass {before.pass_nr}" if isinstance(before, GradAccumulated) else ""
-    started = next(
-        (timeline.event(p.start) for p in timeline.phases if event.pass_nr and p.pass_nr == event.pass_nr), None
-    )
-    frames = timeline.stack(started.stack) if isinstance(started, BackwardStarted) else ()
+    started = pass_started(timeline, event.pass_nr)
+    frames = timeline.stack(started.stack) if started is not None else ()
     text = (
         f"the .grad of {name} still held the gradient{since}, which a step had used, when backward{made_at(frames)} "
         f"added to it{_how_often(timeline, times)}"

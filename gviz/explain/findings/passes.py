@@ -6,6 +6,7 @@ from gviz.events import BackwardStarted, GradSet, changing
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at, made_at
+from gviz.explain.pass_starts import pass_started, start_of_pass
 
 _CHANGES = changing("grad")
 
@@ -52,9 +53,8 @@ def on_its_way(asked: Question) -> Finding | None:
     if asked.moment.pass_nr == state.pass_nr:
         cut_off = "; the recording ends within it" if asked.moment.n == len(timeline) and not timeline.growing else ""
         return Finding("pending", f"the backward pass has not come to {name} yet{cut_off}", 0, asked.node)
-    start = next((start for start, event in passes if event.pass_nr == state.pass_nr), 0)
-    event = timeline.event(start) if start else None
-    if isinstance(event, BackwardStarted) and event.inputs:
+    start, event = start_of_pass(timeline, state.pass_nr), pass_started(timeline, state.pass_nr)
+    if event is not None and event.inputs:
         at = made_at(timeline.stack(event.stack))
         text = f"the pass{at} was asked for other gradients only (inputs=, or autograd.grad): it added to no .grad here"
         return Finding("not-asked-for", text, start, asked.node)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise, takewhile
 
-from gviz.events import BackwardStarted
 from gviz.explain.finding import Finding
 from gviz.explain.findings.not_kept import nameless_leaf
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label, label_at, made_at, symbol
+from gviz.explain.pass_starts import pass_started, start_of_pass
 from gviz.explain.trouble import Trouble
 from gviz.site import Frame
 from gviz.trace.state import NodeInfo
@@ -30,7 +30,7 @@ def explain(trouble: Trouble) -> Finding | None:
     freed = state.saved_freed
     released = Finding("freed", freed_by(timeline, freed), freed, node)
     way = _way_down(timeline, trouble.seq, node)
-    first_pass = _pass_start(timeline, timeline.at(freed).pass_nr)
+    first_pass = start_of_pass(timeline, timeline.at(freed).pass_nr)
     crossing = next((edge for edge in pairwise(way) if _crosses(timeline, edge, first_pass)), None)
     if crossing is None:
         fix = f"retain_graph=True in {_call(timeline, freed)}, or build the graph again"
@@ -131,13 +131,8 @@ def _call(timeline: Timeline, seq: int) -> str:
 
 def _called_at(timeline: Timeline, seq: int) -> str | None:
     """Where the pass that ran at an event was called, as words; None if no pass ran."""
-    start = _pass_start(timeline, timeline.at(seq).pass_nr)
-    started = timeline.event(start) if start else None
-    return made_at(timeline.stack(started.stack)) if isinstance(started, BackwardStarted) else None
-
-
-def _pass_start(timeline: Timeline, number: int) -> int:
-    return next((phase.start for phase in timeline.phases if number and phase.pass_nr == number), 0)
+    started = pass_started(timeline, timeline.at(seq).pass_nr)
+    return made_at(timeline.stack(started.stack)) if started is not None else None
 
 
 def _way_down(timeline: Timeline, seq: int, node: int) -> list[int]:
