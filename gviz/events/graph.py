@@ -58,6 +58,11 @@ class NodeCreated(Event, frozen=True):
     scope: Count
     during: Edge = (0, 0)
 
+    @property
+    def first_value(self) -> Value | None:
+        """What it made, if that was recorded; of several outputs the first."""
+        return self.outputs[0].value if self.outputs else None
+
 
 class StorageWritten(Event, frozen=True):
     """Memory was written in place by `node`; `value` is the whole storage afterwards (one-dimensional, in elements; in
@@ -136,6 +141,11 @@ class OpSeen(Event, frozen=True):
     rules: tuple[str, ...]
     saved: tuple[str, ...]
     formula: str = ""
+
+    @property
+    def base_name(self) -> str:
+        """The name whether it writes in place or not: ``add`` of ``add_``, too."""
+        return self.name.rstrip("_")
 
 
 class Named(Event, frozen=True):

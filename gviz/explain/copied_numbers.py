@@ -72,7 +72,7 @@ def _equals(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
 
 def _elements(timeline: Timeline, info: NodeInfo, most: int = _MOST_ELEMENTS) -> Array:
     """The stored elements of the first output; none where there are more, or they are not known."""
-    value = info.created.outputs[0].value if info.created.outputs else None
+    value = info.created.first_value
     array = timeline.array(value) if value is not None and value.size <= most else None
     return np.empty(0) if array is None or array.dtype.kind != "f" else array.ravel()
 

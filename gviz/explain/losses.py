@@ -45,7 +45,7 @@ def losses_of(timeline: Timeline, roots: Sequence[int]) -> Losses | None:
 def _added(timeline: Timeline, info: NodeInfo) -> list[int]:
     """What a node of the sum is the sum of, or a multiple of; nothing if it is a loss itself."""
     sources = _tracked(timeline, info)
-    op = info.op.name.rstrip("_")
+    op = info.op.base_name
     known = (op in _SUMS and bool(sources)) or (op in _SCALES and len(sources) == 1)
     if known and all(map(_is_scalar, sources)):
         return [source.node for source in sources]
@@ -59,5 +59,5 @@ def _tracked(timeline: Timeline, info: NodeInfo) -> list[NodeInfo]:
 
 
 def _is_scalar(info: NodeInfo) -> bool:
-    value = info.created.outputs[0].value if info.created.outputs else None
+    value = info.created.first_value
     return value is not None and value.size == 1

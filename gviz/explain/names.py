@@ -94,7 +94,7 @@ def symbol(timeline: Timeline, node: int, output_nr: int = 0) -> str:
     info = timeline.info(node)
     if len(info.created.outputs) > 1:
         return abridged(info.output_name(output_nr), MAX_NAME) or f"#{node} output {output_nr}"
-    value = info.created.outputs[0].value if info.created.outputs else None
+    value = info.created.first_value
     if info.created.kind == "constant" and not info.name and value is not None and is_small(value):
         return ""
     return abridged(info.name, MAX_NAME) or f"#{node}"

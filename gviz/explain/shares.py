@@ -201,7 +201,7 @@ def _before(timeline: Timeline, seq: int, edge: Edge) -> tuple[Value | None, int
 
 def _counted(rule: str, info: NodeInfo, operand: Operand) -> str:
     """The rule of a mean with the number of elements that each result is the mean of."""
-    result = info.created.outputs[0].value if info.created.outputs else None
+    result = info.created.first_value
     if operand.value is None or result is None or not result.size:
         return rule
     count = str(operand.value.size // result.size)

@@ -39,7 +39,7 @@ class Made:
     @property
     def value(self) -> Value | None:
         """What its first output held then."""
-        return self.created.outputs[0].value if self.created.outputs else None
+        return self.created.first_value
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -86,7 +86,7 @@ class Survey:
 
     def _name(self, op: int) -> str:
         if op not in self._names:
-            self._names[op] = self.timeline.op(op).name.rstrip("_")
+            self._names[op] = self.timeline.op(op).base_name
         return self._names[op]
 
     def select(self, *kinds: type[E]) -> Iterator[tuple[int, E]]:

@@ -202,7 +202,7 @@ def _made_bad(timeline: Timeline, node: int) -> bool:
 
 def _born(timeline: Timeline, node: int) -> Finding:
     info = timeline.info(node)
-    made = info.created.outputs[0].value if info.created.outputs else None
+    made = info.created.first_value
     how = computation(timeline, node).text or f"it is {info.created.kind} data"
     text = f"{_what(made)} born in {label(timeline, node)}{made_at(info.frames)}: {how}"
     remedy = _fix(timeline, info, made)

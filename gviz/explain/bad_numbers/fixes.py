@@ -48,7 +48,7 @@ _LARGEST = {"float16": 65504.0, "bfloat16": 3.39e38, "float32": 3.4e38, "float64
 
 def fix(info: NodeInfo, made: Value | None, operands: Iterable[Value | None], *, diverging: bool = False) -> str:
     """What to write instead of an operation that has made a bad value of these operands; `diverging`: the loss grew."""
-    op, operands = info.op.name.rstrip("_"), list(operands)
+    op, operands = info.op.base_name, list(operands)
     if info.created.kind != "op":
         return _DATA
     if op in MASKING:

@@ -129,13 +129,13 @@ def died_out(timeline: Timeline, way: list[Step]) -> Finding | None:
 
 def _length_of_loss(timeline: Timeline, way: list[Step]) -> int:
     """How many steps of a way are through the loss itself, but for the last of them."""
-    ops = [timeline.info(step.node).op.name.rstrip("_") for step in way]
+    ops = [timeline.info(step.node).op.base_name for step in way]
     return max(next((at for at, op in enumerate(ops) if op not in _OF_LOSSES), len(way) - 1) - 1, 0)
 
 
 def _squashed(timeline: Timeline, way: list[Step]) -> list[Step]:
     """The way from the first of the functions that have squashed a gradient to its end; nothing if they have not."""
-    at = [i for i, step in enumerate(way) if i and timeline.info(step.node).op.name.rstrip("_") in SQUASHING]
+    at = [i for i, step in enumerate(way) if i and timeline.info(step.node).op.base_name in SQUASHING]
     if len(at) < FEWEST:
         return []
     let_through = prod(way[i].size / way[i - 1].size for i in at if way[i - 1].size)
@@ -172,7 +172,7 @@ def _finding(timeline: Timeline, way: list[Step], kind: str) -> Finding:
 def _fix(kind: str, strong: list[NodeInfo]) -> str:
     if kind == "exploding":
         return "smaller weights at the start, normalization, fewer steps, or clip_grad_norm_ before the step"
-    ops = [info.op.name.rstrip("_") for info in strong]
+    ops = [info.op.base_name for info in strong]
     if ops[:1] in (["softmax"], ["log_softmax"]):
         return "smaller scores going into it, or the scores themselves for a loss that takes them (cross_entropy)"
     squashing = next((op for op in ops if op in SQUASHING), "")

@@ -117,14 +117,14 @@ def _place_of(timeline: Timeline, seq: int) -> Place:
 def _is_a_mask(timeline: Timeline, node: int) -> bool:
     """Whether an infinity was put there on purpose: as a constant, or as what hides a part of attention scores."""
     info = timeline.info(node)
-    value = info.created.outputs[0].value if info.created.outputs else None
-    masks = info.created.kind != "op" or info.op.name.rstrip("_") in MASKING or _is_log_of_a_mask(timeline, info)
+    value = info.created.first_value
+    masks = info.created.kind != "op" or info.op.base_name in MASKING or _is_log_of_a_mask(timeline, info)
     return masks and "nan" not in bad_text(value)
 
 
 def _is_log_of_a_mask(timeline: Timeline, info: NodeInfo) -> bool:
     """Whether this is the logarithm of what only says yes or no, which the program made so: not what numbers are."""
-    if info.op.name.rstrip("_") != "log" or not info.created.inputs:
+    if info.op.base_name != "log" or not info.created.inputs:
         return False
     source = timeline.info(info.created.inputs[0][0])
     while source.op.name in _CONVERTING and source.created.inputs and not _is_yes_or_no(source):
@@ -133,7 +133,7 @@ def _is_log_of_a_mask(timeline: Timeline, info: NodeInfo) -> bool:
 
 
 def _is_yes_or_no(info: NodeInfo) -> bool:
-    value = info.created.outputs[0].value if info.created.outputs else None
+    value = info.created.first_value
     return info.op.name in ("tril", "triu") or (value is not None and value.dtype == "bool")
 
 

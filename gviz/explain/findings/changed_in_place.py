@@ -52,7 +52,7 @@ _FIX = "use the operation that makes a new tensor, or clone() before the change"
 def _fix(writer: NodeInfo | None) -> str:
     if writer is None or not writer.op.name.endswith("_"):
         return _FIX
-    plain = writer.op.name.rstrip("_")
+    plain = writer.op.base_name
     if plain == "copy":
         return "assign before it is used, write to a clone(), or make the whole of its parts with stack or cat"
     instead = "an activation with inplace=True" if plain in _ACTIVATIONS else "an operator like +="

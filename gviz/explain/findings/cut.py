@@ -97,13 +97,13 @@ def _uses(asked: Question) -> Sequence[int]:
 def _like(asked: Question) -> tuple[int, int] | None:
     """Another leaf of the same shape that requires a gradient, made nearby, and the first operation that used it."""
     timeline, made = asked.timeline, asked.info.created
-    shape = made.outputs[0].value.shape if made.outputs and made.outputs[0].value is not None else None
+    shape = made.first_value.shape if made.first_value is not None else None
     place = timeline.nodes.place_of(asked.node)
     for other in timeline.nodes[max(place - _NEAR, 0) : place + _NEAR]:
         info = timeline.info(other) if other != asked.node else None
-        if info is None or info.created.kind == "op" or not info.created.requires_grad or not info.created.outputs:
+        if info is None or info.created.kind == "op" or not info.created.requires_grad:
             continue
-        value, users = info.created.outputs[0].value, timeline.nodes.users(other)
+        value, users = info.created.first_value, timeline.nodes.users(other)
         if value is not None and value.shape == shape and users:
             return other, users[0]
     return None

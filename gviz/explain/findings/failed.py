@@ -77,7 +77,7 @@ def _for_labels(trouble: Trouble) -> str:
 
 def _classes(info: NodeInfo) -> int:
     """How many classes a tensor can be the scores of, 0 for what is none."""
-    value = info.created.outputs[0].value if info.created.outputs else None
+    value = info.created.first_value
     if value is None or not value.dtype.startswith(("float", "bfloat")) or not value.shape:
         return 0
     return value.shape[min(1, len(value.shape) - 1)]

@@ -33,7 +33,7 @@ def _several(trouble: Trouble) -> Finding:
     timeline, names = trouble.timeline, trouble.names_on_its_line()
     infos = (timeline.info(node) for node in islice(reversed(timeline.nodes), 1000))
     root = next((info for info in infos if info.name in names and info.created.requires_grad), None)
-    value = root.created.outputs[0].value if root is not None else None
+    value = root.created.first_value if root is not None else None
     shape = f" of shape {shape_text(value.shape)}" if value is not None else ""
     text = f"backward of a tensor{shape} with several elements needs a gradient to start from"
     made = (Finding("root", f"it is {label_at(timeline, root.node)}", root.born, root.node),) if root else ()

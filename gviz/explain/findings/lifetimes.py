@@ -38,8 +38,7 @@ def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreat
     root = roots[-1] if roots else nodes[-1]
     states = moment.states([made.node for made in nodes])
     held = sum(state is not None and state.saved == "held" for state in states)
-    results = [made.outputs[0].value for made in nodes if made.outputs]
-    size = sum(value.nbytes for value in results if value is not None)
+    size = sum(made.first_value.nbytes for made in nodes if made.first_value is not None)
     born = timeline.nodes.born(root.node)
     text = (
         f"iteration {index + 1}: {len(nodes)} nodes, results of {bytes_text(size)}, saved tensors of {held} held, "

@@ -46,7 +46,7 @@ def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
     for node in (root, *ancestors(timeline, root)):
         info = timeline.info(node)
         line = line_text(timeline, innermost(info)).strip()
-        value = info.created.outputs[0].value if info.created.outputs else None
+        value = info.created.first_value
         if info.created.kind != "constant" or value is None:
             continue
         taken = any(event.value == value for _, event in timeline.select((GradCaptured,), 1, info.born))

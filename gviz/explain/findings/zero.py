@@ -92,7 +92,7 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_
     culprit = _zero_operand(timeline, info, part.slot)
     if culprit is not None:
         info = _origin(timeline, culprit)
-    dead = info.op.name.rstrip("_") in _DEAD
+    dead = info.op.base_name in _DEAD
     reason = _of_zeros(info) if culprit is not None and not dead else _reason(timeline, info)
     if reason is _UNKNOWN and part.value.size < arrived_size:
         reason = _ADDED_UP
@@ -120,7 +120,7 @@ def _origin(timeline: Timeline, info: NodeInfo) -> NodeInfo:
     while True:
         zeros = (operand.node for operand in computation(timeline, info.node).operands if is_zero(operand.value))
         before = next((node for node in zeros if node), 0)
-        if not before or info.op.name.rstrip("_") in _DEAD:
+        if not before or info.op.base_name in _DEAD:
             return info
         info = timeline.info(before)
 
@@ -132,11 +132,11 @@ def _of_zeros(info: NodeInfo) -> _Reason:
 
 
 def _multiplies(info: NodeInfo) -> bool:
-    return info.op.name.rstrip("_") in {"mul", "mm", "addmm", "bmm", "baddbmm", "matmul", "mv", "dot", "convolution"}
+    return info.op.base_name in {"mul", "mm", "addmm", "bmm", "baddbmm", "matmul", "mv", "dot", "convolution"}
 
 
 def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
-    op = info.op.name.rstrip("_")
+    op = info.op.base_name
     if op in _DEAD:
         off = (
             "is off everywhere, as none of its inputs is above zero,"
@@ -163,7 +163,7 @@ def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
 
 def _is_one_hot(timeline: Timeline, info: NodeInfo) -> bool:
     """Whether a softmax is so sure that every element is 0 or 1; True where that is not known."""
-    value = info.created.outputs[0].value if info.created.outputs else None
+    value = info.created.first_value
     array = timeline.array(value) if value is not None else None
     if array is None or array.dtype.kind != "f":
         return True
@@ -172,7 +172,7 @@ def _is_one_hot(timeline: Timeline, info: NodeInfo) -> bool:
 
 
 def _inactive(info: NodeInfo) -> float | None:
-    value = info.created.outputs[0].value if info.created.outputs else None
+    value = info.created.first_value
     stats = value.statistics() if value is not None and value.size else None
     return stats.zero / value.size if stats is not None and value is not None else None
 

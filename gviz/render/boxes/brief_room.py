@@ -27,7 +27,7 @@ def value_room(value: Value | None) -> int:
 
 def brief_width(info: NodeInfo, title: str, role: str) -> int:
     """The characters of the title with a word beside it, and of the widest value beside a gradient."""
-    value = info.created.outputs[0].value if info.created.outputs else None
+    value = info.created.first_value
     known = len(short(value, value_room(value), DIGITS)) if value is not None else 1
     if role == "constant":
         return max(cell_len(title), known)

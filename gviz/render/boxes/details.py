@@ -100,11 +100,11 @@ def _equal(*words: str) -> str:
 
 
 def _has_type(info: NodeInfo) -> bool:
-    return bool(info.created.outputs) and info.created.outputs[0].value is not None
+    return info.created.first_value is not None
 
 
 def _type(info: NodeInfo) -> str:
-    value = info.created.outputs[0].value
+    value = info.created.first_value
     assert value is not None  # `_has_type` was asked
     return f"{shape_text(value.shape)} {dtype_text(value.dtype)}  {bytes_text(value.nbytes)}"
 

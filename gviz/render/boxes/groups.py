@@ -10,7 +10,7 @@ from gviz.numbers import count_text, number
 from gviz.render.boxes.brief_room import GAP
 from gviz.render.boxes.brief_room import TENSOR as BRIEF_VALUE
 from gviz.render.boxes.fold import Group
-from gviz.render.boxes.room import Outline, first_output
+from gviz.render.boxes.room import Outline
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.rows import Now, as_grid
 from gviz.render.boxes.states import State, has_failed
@@ -30,7 +30,7 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
     made = sum(now.states[node] is not None for node in group.inner)
     some = f"{made} of " if 0 < made < len(group.inner) else ""
     made_last = state.outputs[0].value if state is not None and state.outputs else None
-    gives = as_grid(_gives(place, state), made_last, first_output(now.timeline.info(place.node)), now)
+    gives = as_grid(_gives(place, state), made_last, now.timeline.info(place.node).created.first_value, now)
     rows = [Row(f"{some}{len(group.inner)} nodes{_weights(group, now)}", "muted"), gives]
     if group.call.of > 1:
         rows.append(_adds(group, now))
@@ -90,7 +90,7 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
 
 def _weights(group: Group, now: Now) -> str:
     infos = map(now.timeline.info, group.parameters)
-    count = sum(value.size for info in infos if (value := info.created.outputs[0].value) is not None)
+    count = sum(value.size for info in infos if (value := info.created.first_value) is not None)
     return f", {count_text(count)} params" if count else ""
 
 

@@ -99,7 +99,7 @@ class Rooms:
         grads = self.backward and bool(group.parameters)
         width = max(cell_len(text) + STATUS_ROOM, self._value_width(last, "op"), 30)
         makes = group.call.path != OPTIMIZER  # that changes parameters, and makes nothing
-        gives = value_lines(first_output(last), self.options) if makes else 0
+        gives = value_lines(last.created.first_value, self.options) if makes else 0
         adds = grads and group.call.of > 1
         return Outline(key, last.node, "module", text, width, 2 + gives + grads + adds, group=group)
 
@@ -152,11 +152,6 @@ def module_title(call: ModuleCall) -> str:
     kind = f" {call.kind}" if call.kind and call.kind != path else ""
     nr = f":{call.nr}" if call.of > 1 and call.of_module else ""
     return f"[+] {clipped(path, MAX_TITLE)}{nr}{clipped(kind, MAX_TITLE)}"
-
-
-def first_output(info: NodeInfo) -> Value | None:
-    """What a node made, if that was recorded; of several outputs the first."""
-    return info.created.outputs[0].value if info.created.outputs else None
 
 
 def value_lines(value: Value | None, options: Options) -> int:

@@ -78,7 +78,7 @@ def node_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now,
         return ()
     rows = list(_value_rows(place, info, state, now))
     if place.role in ("leaf", "parameter"):
-        rows += _leaf_rows(place, info.created.outputs[0].value, state, now)
+        rows += _leaf_rows(place, info.created.first_value, state, now)
     elif info.created.requires_grad and not info.created.untracked and place.role != "constant":
         rows += _grad_rows(place, info, state, now)
     if remark:

@@ -75,7 +75,7 @@ def _cells(length: float | None, most: float) -> int:
 
 
 def _size(timeline: Timeline, module: Module) -> str:
-    values = (timeline.info(node).created.outputs[0].value for node in module.parameters)
+    values = (timeline.info(node).created.first_value for node in module.parameters)
     count = sum(value.size for value in values if value is not None)
     calls = f"{len(module.calls)} calls, " if len(module.calls) > 1 else ""
     return f"{calls}{len(module.nodes)} node{'' if len(module.nodes) == 1 else 's'}" + (
