@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gviz.garbage import uncollected
 
 if TYPE_CHECKING:
-    from gviz.live.protocol import Mode
     from gviz.trace.timeline import Timeline
-    from gviz.tui.beginning import Beginning
+    from gviz.tui.beginning import Beginning, LiveBeginning
     from gviz.tui.config import Config
     from gviz.tui.leaving import Leaving
-    from gviz.tui.live import Launch
     from gviz.tui.title import Title
 
 
@@ -33,21 +30,8 @@ def debug(timeline: Timeline, beginning: Beginning, *, ascii: bool = False, them
     return app.leaving
 
 
-def debug_live(
-    launch: Launch,
-    *,
-    title: Title,
-    first: Mode,
-    ascii: bool = False,
-    theme: str | None = None,
-    opening: Sequence[str] = (),
-    commands: Sequence[str] = (),
-) -> int:
-    """Open the terminal debugger over a program that it starts and holds; the program's exit code, 0 if it lives on.
-
-    The commands of `opening` set up what is wanted before the program begins, with `first` as its first wish; those of
-    `commands` are carried out one after the other, each when the program stands still.
-    """
+def debug_live(beginning: LiveBeginning, *, ascii: bool = False, theme: str | None = None) -> int:
+    """Open the terminal debugger over a program that it starts and holds; the program's exit code, 0 if it lives on."""
     with uncollected(lasting=True):
         from gviz.tui.app import ScreenApp, run
         from gviz.tui.config import read
@@ -57,10 +41,7 @@ def debug_live(
 
     own = read()
     columns, rows = shutil.get_terminal_size()
-    screen = LiveScreen(
-        launch, title, glyphs(ascii=ascii), first=first, opening=opening, commands=commands, size=(columns, rows),
-        config=own,
-    )  # fmt: skip
+    screen = LiveScreen(beginning, glyphs(ascii=ascii), size=(columns, rows), config=own)
     app = ScreenApp(screen, ascii=ascii, theme=_theme(theme, own))
     run(app)
     while screen.restarts:

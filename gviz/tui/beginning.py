@@ -1,4 +1,4 @@
-"""How a session of the debugger begins, whatever shows it."""
+"""How a session of the debugger begins, whatever shows it: over a recording, or over a program that it starts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from gviz.tui.title import UNTITLED, Title
 
 if TYPE_CHECKING:
+    from gviz.live.protocol import Mode
     from gviz.trace.timeline import Timeline
+    from gviz.tui.live import Launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,20 @@ class Beginning:
 
 
 USUAL = Beginning()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBeginning:
+    """The same of a program, which `launch` starts and the session holds."""
+
+    launch: Launch
+    first: Mode
+    """How it runs from its start, where no breakpoint is set."""
+    title: Title = UNTITLED
+    opening: tuple[str, ...] = ()
+    """Commands that set up what is wanted before the program begins."""
+    commands: tuple[str, ...] = ()
+    """Commands that are carried out one after the other, each when the program stands still."""
 
 
 def start_of(timeline: Timeline) -> int:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TextIO
 
 from gviz.errors import GvizError
 from gviz.live.controlled import Ended, Report, Written
-from gviz.live.protocol import Mode
 from gviz.plain_text import shown
 from gviz.tui import plain
 from gviz.tui.arrival import Arrival
+from gviz.tui.beginning import LiveBeginning
 from gviz.tui.commands.live_acts import ACTS, carried_out
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs, wants_ascii
@@ -21,10 +21,9 @@ from gviz.tui.language.command import Command
 from gviz.tui.language.command_lines import echoed, typed
 from gviz.tui.language.completing import completions
 from gviz.tui.language.reading import Reader
-from gviz.tui.live import Launch, Live, code_of, kept
+from gviz.tui.live import Live, code_of, kept
 from gviz.tui.pace import QUIET_SECONDS
 from gviz.tui.session import Session
-from gviz.tui.title import Title
 
 SIZE = (80, 24)
 HANG_UP_SECONDS = 0.2
@@ -34,27 +33,18 @@ _CONTINUE = Command("continue")
 _ANSWERS = "type LINE gives one, type ^D the end of its input"
 
 
-def debug(
-    launch: Launch,
-    commands: Iterable[str],
-    input: TextIO,
-    output: TextIO,
-    *,
-    title: Title,
-    first: Mode,
-    opening: Sequence[str] = (),
-) -> int:
-    """Debug a program line by line: set up by `opening`, then `commands`, then what is read from `input`.
+def debug(beginning: LiveBeginning, input: TextIO, output: TextIO) -> int:
+    """Debug a program line by line: with the commands of its beginning, then what is read from `input`.
 
     Where the input ends the program runs on to its end. Its exit code is given, or 2 where that is 0 but a command was
     refused that nobody typed.
     """
-    conversation = _Conversation(launch, title, first, output)
+    conversation = _Conversation(beginning, output)
     talk = partial(plain.converse, conversation.reader, conversation.answer, output=output)
-    refused = talk(texts=echoed(opening, output)).refused
+    refused = talk(texts=echoed(beginning.opening, output)).refused
     conversation.begin()
     try:
-        told = talk(texts=echoed(commands, output))
+        told = talk(texts=echoed(beginning.commands, output))
         refused += told.refused
         if told.left is None:
             told = talk(texts=typed(input, output, conversation.reader, conversation.completions))
@@ -78,10 +68,8 @@ def _asked(input: TextIO, output: TextIO) -> str:
 class _Conversation:
     """Sentences about one program, and about its next run."""
 
-    def __init__(self, launch: Launch, title: Title, first: Mode, output: TextIO) -> None:
-        self._launch = launch
-        self._title = title
-        self._first = first
+    def __init__(self, beginning: LiveBeginning, output: TextIO) -> None:
+        self._beginning = beginning
         self._output = output
         self.reader = Reader()
         self._start()
@@ -93,8 +81,8 @@ class _Conversation:
     def begin(self) -> None:
         """Let the program begin."""
         self._say("n s f c let the program run on, n- and s- go back; an empty line repeats; help lists all.")
-        self.live.begin(self._first)
-        if self._first != "run" or self.live.cursor.breakpoints.listed:
+        self.live.begin(self._beginning.first)
+        if self._beginning.first != "run" or self.live.cursor.breakpoints.listed:
             self._say_all(self._until_it_stands(_CONTINUE))
 
     def answer(self, command: Command) -> Iterator[str]:
@@ -161,13 +149,13 @@ class _Conversation:
         self.live.program.stop()
         self._start()
         kept(before, self._session)
-        self.live.begin(self._first)
+        self.live.begin(self._beginning.first)
         yield from self._until_it_stands(_CONTINUE)
 
     def _start(self) -> None:
         self._reports: SimpleQueue[Report] = SimpleQueue()
-        started = self._launch(self._reports.put, SIZE)
-        self._session = Session(Cursor(started.timeline, 0), glyphs(ascii=wants_ascii()), self._title)
+        started = self._beginning.launch(self._reports.put, SIZE)
+        self._session = Session(Cursor(started.timeline, 0), glyphs(ascii=wants_ascii()), self._beginning.title)
         self.live = Live(started.program, self._session)
         self.reader.breakpoints = self.live.cursor.breakpoints
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")

@@ -14,6 +14,7 @@ from gviz.cli.program import Program
 from gviz.explain.why import why
 from gviz.live.controlled import Written
 from gviz.tui.app import ScreenApp
+from gviz.tui.beginning import LiveBeginning
 from gviz.tui.config import Config
 from gviz.tui.drawing import node as node_panel
 from gviz.tui.glyphs import glyphs
@@ -63,13 +64,14 @@ class Running:
         return "".join(text for text, _ in self.screen.query_one(StatusRow).line(120))
 
 
-def debugged(scenario, tmp_path, *, text=PROGRAM, loops=False, screen=LiveScreen, **options):
+def debugged(scenario, tmp_path, *, text=PROGRAM, loops=False, screen=LiveScreen, config=None, **options):
     program = tmp_path / "program.py"
     program.write_text(text.format(loops=loops))
 
     async def run():
         launch = Launcher(Program((str(program),), output=tmp_path / "trace.gviz"))
-        made = screen(launch, Title("program.py"), glyphs(ascii=False), **{"first": "next", **options})
+        beginning = LiveBeginning(launch, **{"first": "next", "title": Title("program.py"), **options})
+        made = screen(beginning, glyphs(ascii=False), config=config)
         async with ScreenApp(made, ascii=False, theme=None).run_test(size=(120, 40)) as pilot:
             await scenario(Running(made, pilot))
         return made
@@ -264,7 +266,7 @@ def test_a_breakpoint_of_the_command_line_is_set_once(tmp_path):
         assert "yet" not in running.screen.remark
         assert [one.number for one in running.screen.cursor.breakpoints.listed] == [1]
 
-    debugged(scenario, tmp_path, opening=["break #3"])
+    debugged(scenario, tmp_path, opening=("break #3",))
 
 
 def test_a_report_on_its_way_while_the_screen_opens_is_heard(tmp_path, monkeypatch):
@@ -296,14 +298,14 @@ def test_the_opening_sets_breakpoints_and_its_commands_wait_for_the_program(tmp_
         await running.stands_at(3)
         assert running.screen.stop.reason.words == "breakpoint 1"
 
-    debugged(scenario, tmp_path, opening=["break #3"])
+    debugged(scenario, tmp_path, opening=("break #3",))
 
 
 def test_commands_wait_until_the_program_stands_still(tmp_path):
     async def scenario(running):
         await running.stands_at(3)
 
-    debugged(scenario, tmp_path, commands=["n", "n"])
+    debugged(scenario, tmp_path, commands=("n", "n"))
 
 
 def test_another_run_has_the_same_breakpoints(tmp_path):

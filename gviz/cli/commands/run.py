@@ -14,7 +14,7 @@ from gviz.cli.program import SCRIPT_CONTEXT, Program, is_left, record_program, t
 from gviz.cli.settings import GlobalOptions, display_options
 from gviz.cli.stops import Opening, takes_opening
 from gviz.tui import echo, terminal
-from gviz.tui.beginning import Beginning
+from gviz.tui.beginning import Beginning, LiveBeginning
 from gviz.tui.title import Title
 
 if TYPE_CHECKING:
@@ -67,21 +67,12 @@ def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mo
         from gviz.cli.launch import Launcher
         from gviz.tui import live_plain
 
-        launch, title = Launcher(program), _title(program)
+        launch = Launcher(program)
+        beginning = LiveBeginning(launch, first, _title(program), opening.breaks, opening.commands)
         if plain:
-            code = live_plain.debug(
-                launch, opening.commands, sys.stdin, sys.stdout, title=title, first=first, opening=opening.breaks
-            )
+            code = live_plain.debug(beginning, sys.stdin, sys.stdout)
         else:
-            code = tui.debug_live(
-                launch,
-                title=title,
-                first=first,
-                ascii=terminal.needs_ascii(asked=settings.ascii),
-                theme=settings.theme,
-                opening=opening.breaks,
-                commands=opening.commands,
-            )
+            code = tui.debug_live(beginning, ascii=terminal.needs_ascii(asked=settings.ascii), theme=settings.theme)
     launch.leave(printed=not plain)
     if is_left(launch.trace):
         streams.say(f"trace: {launch.trace}")

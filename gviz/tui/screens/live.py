@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import ClassVar
 
@@ -13,18 +14,16 @@ from textual.message import Message
 from textual.timer import Timer
 
 from gviz.live.controlled import Ended, Report
-from gviz.live.protocol import Mode
 from gviz.tui.arrival import Arrival, saying
-from gviz.tui.beginning import Beginning
+from gviz.tui.beginning import Beginning, LiveBeginning
 from gviz.tui.commands.live_acts import ACTS, carried_out
 from gviz.tui.config import Config
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, first
 from gviz.tui.language.command import Command
 from gviz.tui.language.parsing import parse
-from gviz.tui.live import Launch, Live, kept
+from gviz.tui.live import Live, kept
 from gviz.tui.screens.debugger import DebuggerScreen
-from gviz.tui.title import Title
 from gviz.tui.widgets.output import OutputPanel
 
 TICK_SECONDS = 0.2
@@ -49,27 +48,23 @@ class LiveScreen(DebuggerScreen):
 
     def __init__(
         self,
-        launch: Launch,
-        title: Title,
+        beginning: LiveBeginning,
         glyphs: Glyphs,
         *,
-        first: Mode,
-        opening: Sequence[str] = (),
-        commands: Sequence[str] = (),
         size: tuple[int, int] = (80, 24),
         config: Config | None = None,
     ) -> None:
         self._reports: SimpleQueue[Report] = SimpleQueue()
         self._listens = False
         self._opened_with = ""
-        started = launch(self._report, size)
-        super().__init__(started.timeline, Beginning(title, 0, tuple(opening)), glyphs, config=config)
+        started = beginning.launch(self._report, size)
+        opened = Beginning(beginning.title, 0, beginning.opening)
+        super().__init__(started.timeline, opened, glyphs, config=config)
         self.live = Live(started.program, self.session)
-        self._launch = launch
-        self._first = first
+        self._beginning = beginning
         self.restarts = False
         """Whether the user has left only to run the program again."""
-        self._queue = deque(map(parse, commands))
+        self._queue = deque(map(parse, beginning.commands))
         self._ticking: Timer | None = None
 
     def on_mount(self, event: events.Mount | None = None) -> None:
@@ -80,15 +75,15 @@ class LiveScreen(DebuggerScreen):
         self._opened_with = self.remark
         self._listens = True
         self.post_message(Reported())  # of what came earlier
-        self.live.begin(self._first)
+        self.live.begin(self._beginning.first)
         self._run_on()
 
     def again(self, size: tuple[int, int]) -> LiveScreen:
         """The screen for another run of the program, which ends this one."""
         self.live.program.stop()
-        old = self.session
-        screen = LiveScreen(self._launch, old.title, self.glyphs, first=self._first, size=size, config=self._config)
-        kept(old, screen.session)
+        anew = replace(self._beginning, opening=(), commands=())
+        screen = LiveScreen(anew, self.glyphs, size=size, config=self._config)
+        kept(self.session, screen.session)
         return screen
 
     def on_unmount(self) -> None:
