@@ -21,12 +21,12 @@ from gviz.tui.arrival import END, ERROR, Arrival, Reason, by_command
 from gviz.tui.breakpoints import hits_of
 from gviz.tui.commands import stopping
 from gviz.tui.commands.saving import lasting
-from gviz.tui.commands.table import BY_NAME
 from gviz.tui.commands.unreached import never, no_code, nothing_later
 from gviz.tui.language.command import Command
 from gviz.tui.pace import Pace
+from gviz.tui.purpose import Purpose, mode_of, until_of
 from gviz.tui.session import Session
-from gviz.where.stop import Stop, stop
+from gviz.where.stop import Stop
 
 REFRESH_SECONDS = 0.05
 
@@ -51,18 +51,6 @@ Launch = Callable[[Callable[[Report], None], tuple[int, int]], Started]
 """Starts the program in a terminal of a size; what it reports goes to the function."""
 
 
-@dataclass(frozen=True, slots=True)
-class Purpose:
-    """What the program runs for: a command that began at moment `start`, and how often it is still to be done."""
-
-    name: str
-    start: int
-    wish: Wish
-    left: int = 1
-    place: Stop | None = None
-    """Where it runs to, beside the breakpoints."""
-
-
 class Live:
     """One program under control, from its start to its end."""
 
@@ -77,7 +65,7 @@ class Live:
         """Whether it was asked to stand still, and does not yet."""
         self._seen = 0
         self._purpose = Purpose("start", 0, Wish("run"))
-        self._place: Hits | None = None
+        self._awaited: Hits | None = None
         self._grow(growing=True)
         self._pace = Pace()
 
@@ -100,24 +88,24 @@ class Live:
 
     def takes(self, command: Command) -> bool:
         """Whether a command lets the program run, instead of moving in what is recorded."""
-        runs = _mode(command)
+        runs = mode_of(command)
         if not self.alive or (runs is None and not self._ahead(command)):
             return False
         if runs is None:
             return True
-        return self.at_end or self.running or (runs == "continue" and self._stopped_late(_place(command)))
+        return self.at_end or self.running or (runs == "continue" and self._stopped_late(until_of(command)))
 
     def _ahead(self, command: Command) -> int:
         """How many events the program is short of the one that a `goto` names; 0 if it is there, or none is named."""
         named = re.fullmatch(r"@?(\d{1,18})", command.argument) if command.name == "goto" else None
         return max(int(named[1]) - len(self.timeline) - self.timeline.behind, 0) if named else 0
 
-    def _stopped_late(self, place: Stop | None) -> bool:
+    def _stopped_late(self, until: Stop | None) -> bool:
         """Whether the cursor is where the program was held for, which has shown itself a little later."""
         here = self.cursor.position
         if here != self._purpose.start or self._purpose.name != "stopped":
             return False
-        return stopping.met(self.timeline, self.cursor.breakpoints, here, self._hits(place)) is None
+        return stopping.met(self.timeline, self.cursor.breakpoints, here, self._hits(until)) is None
 
     def begin(self, mode: Mode) -> None:
         """Let the program begin; with breakpoints it runs to the first of them."""
@@ -131,24 +119,26 @@ class Live:
         if ahead := self._ahead(command):
             self._send(Purpose(command.name, self.cursor.position, Wish("step", count=ahead)))
             return
-        mode, place = _mode(command), _place(command)
+        mode, until = mode_of(command), until_of(command)
         assert mode is not None, command.name  # else it does not take the command
-        if place is not None and (why := no_code(self.timeline, place)):
-            raise nothing_later(self.timeline, place, command.argument, why)
-        wish = Wish(mode, count=max(command.count, 1))
-        if mode == "to":
-            node = self.cursor.node_at(command.argument)
-            if not node:
-                raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-            outputs = self.timeline.info(node).created.outputs
-            wish = Wish(mode, node=node, storages=tuple({output.storage for output in outputs}))
-        elif mode == "continue":
-            wish = Wish(mode, stops=self._stops() + ((place.text,) if place is not None else ()))
-        elif mode == "next":
-            wish = Wish(mode, count=wish.count, closed=self._folds.closed)
-        one_by_one = mode not in ("step", "next")
-        left = max(command.count, 1) if one_by_one else 1
-        self._send(Purpose(command.name, self.cursor.position, wish, left, place))
+        if until is not None and (why := no_code(self.timeline, until)):
+            raise nothing_later(self.timeline, until, command.argument, why)
+        times = 1 if mode in ("step", "next") else max(command.count, 1)  # these two are counted by the gate
+        self._send(Purpose(command.name, self.cursor.position, self._wish(command, mode, until), times, until))
+
+    def _wish(self, command: Command, mode: Mode, until: Stop | None) -> Wish:
+        match mode:
+            case "to":
+                node = self.cursor.node_at(command.argument)
+                if not node:
+                    raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
+                outputs = self.timeline.info(node).created.outputs
+                return Wish(mode, node=node, storages=tuple({output.storage for output in outputs}))
+            case "continue":
+                return Wish(mode, stops=self._stops() + ((until.text,) if until is not None else ()))
+            case "next":
+                return Wish(mode, count=max(command.count, 1), closed=self._folds.closed)
+        return Wish(mode, count=max(command.count, 1))
 
     def run_out(self) -> None:
         """Let the program run to its end."""
@@ -202,14 +192,14 @@ class Live:
         """Say that the recording goes on behind its end, or no more: then every name is known."""
         self.timeline.growing = self.cursor.growing = self.cursor.breakpoints.growing = growing
         self.cursor.breakpoints.search_again()
-        self._place = self._hits(self._purpose.place)
+        self._awaited = self._hits(self._purpose.until)
 
-    def _hits(self, place: Stop | None) -> Hits | None:
-        return hits_of(self.timeline, place) if place is not None else None
+    def _hits(self, until: Stop | None) -> Hits | None:
+        return hits_of(self.timeline, until) if until is not None else None
 
     def _send(self, purpose: Purpose) -> None:
         self._purpose = purpose
-        self._place = self._hits(purpose.place)
+        self._awaited = self._hits(purpose.until)
         self._pace.begin()
         self._go(purpose.wish)
 
@@ -221,8 +211,8 @@ class Live:
         purpose, end = self._purpose, len(self.timeline)
         thread = held.thread if held.thread != "MainThread" else ""
         if held.why in _ASKED_FOR:
-            stop = self._stop(end, Reason("held", f"{_ASKED_FOR[held.why]}{_at(held.place)}"), thread)
-            return self._shown(held.node, stop) if held.node in self.timeline.nodes else stop
+            arrival = self._stop(end, Reason("held", f"{_ASKED_FOR[held.why]}{_at(held.place)}"), thread)
+            return self._shown(held.node, arrival) if held.node in self.timeline.nodes else arrival
         if purpose.wish.mode == "continue":
             met = self._met()
             if met is None:
@@ -236,21 +226,21 @@ class Live:
             return None
         return self._stop(position, reason, thread)
 
-    def _shown(self, node: int, stop: Arrival) -> Arrival:
+    def _shown(self, node: int, arrival: Arrival) -> Arrival:
         """Select the node that the program shows, unless the user looks at a moment before: then say which it is."""
-        if stop.position != len(self.timeline):
-            return replace(stop, reason=replace(stop.reason, text=f"{stop.reason.text} and shows #{node}"))
+        if arrival.position != len(self.timeline):
+            return replace(arrival, reason=replace(arrival.reason, text=f"{arrival.reason.text} and shows #{node}"))
         self.cursor.select(node)
-        return stop
+        return arrival
 
     def _ended(self) -> Arrival:
-        place, met = self._purpose.place, self._met() if self._purpose.wish.mode == "continue" else None
+        until, met = self._purpose.until, self._met() if self._purpose.wish.mode == "continue" else None
         failed = [n for n in self.timeline.failures if n > self._purpose.start]
-        stop = self._stop(failed[0], ERROR) if failed else self._stop(*(met or (len(self.timeline), END)))
-        if place is None or met is not None:
-            return stop
-        why = never(self.timeline, place, hits_of(self.timeline, place), growing=False)
-        return replace(stop, said=(*stop.said, f"nothing came at {place.text}" + f": {why}" * bool(why)))
+        arrival = self._stop(failed[0], ERROR) if failed else self._stop(*(met or (len(self.timeline), END)))
+        if until is None or met is not None:
+            return arrival
+        why = never(self.timeline, until, hits_of(self.timeline, until), growing=False)
+        return replace(arrival, said=(*arrival.said, f"nothing came at {until.text}" + f": {why}" * bool(why)))
 
     def _stop(self, position: int, reason: Reason, thread: str = "") -> Arrival:
         """Bring the cursor there, unless it has gone away from where the program was let run."""
@@ -263,7 +253,7 @@ class Live:
 
     def _met(self) -> tuple[int, Reason] | None:
         """The first moment at which running on stops, as far as it has come, and why."""
-        return stopping.met(self.timeline, self.cursor.breakpoints, self._purpose.start, self._place)
+        return stopping.met(self.timeline, self.cursor.breakpoints, self._purpose.start, self._awaited)
 
     def _stops(self) -> tuple[str, ...]:
         listed = self.cursor.breakpoints.listed
@@ -283,17 +273,6 @@ def kept(old: Session, new: Session) -> None:
     new.cursor.asker.watched = [*old.cursor.asker.watched]
     new.folds.close_as(old.folds)
     new.settings = old.settings
-
-
-def _mode(command: Command) -> Mode | None:
-    """How the program runs by a command, None if it does not."""
-    spec = BY_NAME[command.name]
-    return spec.runs if command.argument else spec.runs_bare or spec.runs
-
-
-def _place(command: Command) -> Stop | None:
-    """The place that a command that runs on to one names."""
-    return stop(command.argument) if command.argument and _mode(command) == "continue" else None
 
 
 def _at(place: str) -> str:

@@ -124,30 +124,30 @@ class LiveScreen(DebuggerScreen):
             self._heard(self._reports.get())
 
     def _heard(self, report: Report) -> None:
-        stop = self.live.heard(report)
-        if stop is None:
+        arrival = self.live.heard(report)
+        if arrival is None:
             return
         self._tick(follow=False)
-        if stop.reason.asked_for and self.remark == self._opened_with:
+        if arrival.reason.asked_for and self.remark == self._opened_with:
             self.remark = ""  # that nothing fits its place yet
         if self.remark == WAITS:
             self.remark = ""
         if not self.length and not self.live.alive:
             self.moment = None  # the only one there is looks different now: nothing starts any more
-        self.show_arrival(stop)
-        self._say_what_is_first(stop)
-        self.reader.take(stop)
+        self.show_arrival(arrival)
+        self._say_what_is_first(arrival)
+        self.reader.take(arrival)
         if isinstance(report, Ended):
-            self.say("; ".join((*stop.said[-1:], report.words)))
+            self.say("; ".join((*arrival.said[-1:], report.words)))
             self._queue.clear()
         elif self.reader.waits:
             self.orders.attempt(self.orders.go_on)
         while self._queue and not self.live.running:
             self.run_command(self._queue.popleft())
 
-    def _say_what_is_first(self, stop: Arrival) -> None:
+    def _say_what_is_first(self, arrival: Arrival) -> None:
         """A program that begins with its data may have a long way to its model: say how to get there, once."""
-        if self.remark or stop.start or self.length != 1 or len(self.cursor.breakpoints.listed) or self._queue:
+        if self.remark or arrival.start or self.length != 1 or len(self.cursor.breakpoints.listed) or self._queue:
             return
         made = [self.timeline.info(node).created for node in self.timeline.nodes]
         if made and made[0].kind == "constant":

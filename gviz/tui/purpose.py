@@ -1,0 +1,35 @@
+"""What a program under control is let run for, as a command says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gviz.live.protocol import Mode, Wish
+from gviz.tui.commands.table import BY_NAME
+from gviz.tui.language.command import Command
+from gviz.where.stop import Stop, stop
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """A command that began at moment `start`, the wish that it is to the program, and how often it is still to be done.
+
+    A program that runs on `until` something stops there, and at any breakpoint before.
+    """
+
+    name: str
+    start: int
+    wish: Wish
+    left: int = 1
+    until: Stop | None = None
+
+
+def mode_of(command: Command) -> Mode | None:
+    """How the program runs by a command, None if it does not."""
+    spec = BY_NAME[command.name]
+    return spec.runs if command.argument else spec.runs_bare or spec.runs
+
+
+def until_of(command: Command) -> Stop | None:
+    """What a command that runs on names to stop at."""
+    return stop(command.argument) if command.argument and mode_of(command) == "continue" else None
