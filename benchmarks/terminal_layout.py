@@ -84,7 +84,7 @@ def rows() -> Iterator[Row]:
 def boxes_of(count: int, edges: list[Edge]) -> list[Box]:
     """Boxes as large as those on the screen."""
     fed = {edge.target for edge in edges}
-    return [Box(node, 24 if node in fed else 18, 4, "op" if node in fed else "leaf") for node in range(count)]
+    return [Box(node, 24 if node in fed else 18, 4) for node in range(count)]
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ WIDTHS = {"op": 18, "leaf": 14, "parameter": 14, "constant": 10}
 
 
 def boxes(roles):
-    return [Box(key, WIDTHS[role], 3 if role == "constant" else 4, role) for key, role in enumerate(roles)]
+    return [Box(key, WIDTHS[role], 3 if role == "constant" else 4) for key, role in enumerate(roles)]
 
 
 def laid_out(roles, edges, function=layout):

@@ -76,7 +76,7 @@ RIGHTWARD = """\
 
 def square(look, function=layout, **options):
     """y = x * x."""
-    return Canvas(function([Box("x", 16, 3, "leaf"), Box("y", 18, 3)], SQUARE), look, **options)
+    return Canvas(function([Box("x", 16, 3), Box("y", 18, 3)], SQUARE), look, **options)
 
 
 def faces(x=(), y=(), *, title="x leaf", note="", role="op"):
@@ -189,7 +189,7 @@ def test_what_is_visible_is_near_the_rows():
 
 
 def test_boxes_too_small_for_their_title_keep_their_size():
-    canvas = Canvas(layout([Box(width, width, 2, "constant") for width in range(3, 9)], []), Appearance({
+    canvas = Canvas(layout([Box(width, width, 2) for width in range(3, 9)], []), Appearance({
         width: Face("2.5", role="constant") for width in range(3, 9)
     }))  # fmt: skip
     assert canvas.text().splitlines() == ["╭2╮   ╭2.╮   ╭ … ╮   ╭ 2… ╮   ╭ 2.5 ╮   ╭ 2.5 ─╮",

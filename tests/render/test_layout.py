@@ -60,14 +60,14 @@ def test_a_leaf_stands_just_above_its_user():
 
 
 def test_each_use_of_an_argument_has_a_line_of_its_own():
-    drawn = layout([Box("x", 12, 4, "leaf"), Box("square", 16, 4)], [Edge("x", "square", 0), Edge("x", "square", 1)])
+    drawn = layout([Box("x", 12, 4), Box("square", 16, 4)], [Edge("x", "square", 0), Edge("x", "square", 1)])
     ends = {wire.points[-1] for wire in drawn.wires}
     assert len(ends) == 2
     assert {wire.points[0] for wire in drawn.wires} == {(drawn.places["x"].port, drawn.places["x"].bottom)}
 
 
 def test_a_box_grows_to_have_room_for_all_its_lines():
-    boxes = [*[Box(key, 8, 3, "leaf") for key in range(20)], Box("cat", 8, 4)]
+    boxes = [*[Box(key, 8, 3) for key in range(20)], Box("cat", 8, 4)]
     drawn = layout(boxes, [Edge(key, "cat", key) for key in range(20)])
     place = drawn.places["cat"]
     ends = {wire.points[-1][0] for wire in drawn.wires}
@@ -86,7 +86,7 @@ def test_graphs_that_do_not_hang_together_share_the_canvas():
 
 
 def test_many_single_boxes_stand_on_shelves():
-    drawn = layout([Box(key, 10, 3, "leaf") for key in range(200)], [])
+    drawn = layout([Box(key, 10, 3) for key in range(200)], [])
     assert drawn.width < 120
     assert not any(overlap(a, b) for a, b in combinations(drawn.places.values(), 2))
 

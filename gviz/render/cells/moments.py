@@ -36,7 +36,7 @@ BAD = frozenset({"nan", "inf", "error"})
 
 def laid_out(shape: Structure, room: int = SHELF) -> Layout:
     """The terminal layout of an iteration's graph, for a panel of so many columns."""
-    rooms = [Room(place.key, place.width + 4, place.height + 1, place.role) for place in shape.places]
+    rooms = [Room.around(place.key, place.width, place.height) for place in shape.places]
     edges = dict.fromkeys(_edge(link) for link in shape.links if link.kind != "gradient")
     return layout(rooms, list(edges), room=room)
 

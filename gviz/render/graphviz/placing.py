@@ -38,7 +38,7 @@ class Placing:
 
 def placing(scene: Scene) -> Placing:
     """Where everything stands when the graph flows from top to bottom. Gradients have no lines of their own."""
-    sizes = [Box(box.key, box.width + 4, box.height + 1, box.role) for box in scene.boxes]
+    sizes = [Box.around(box.key, box.width, box.height) for box in scene.boxes]
     names = {
         Edge(edge.source, edge.target, edge.slot): f"e{number}"
         for number, edge in enumerate(scene.edges)

@@ -32,7 +32,7 @@ def layout(boxes: Sequence[Box], edges: Sequence[Edge], *, room: int = SHELF) ->
 
 def layout_rightward(boxes: Sequence[Box], edges: Sequence[Edge]) -> Layout:
     """Lay a small graph out from left to right: boxes with more lines than rows grow taller."""
-    turned = _layout([Box(box.key, box.height, box.width, box.role) for box in boxes], edges, pitch=2, room=SHELF)
+    turned = _layout([Box(box.key, box.height, box.width) for box in boxes], edges, pitch=2, room=SHELF)
     places = {
         key: PlacedBox(key, place.y, place.x, place.height, place.width, place.port)
         for key, place in turned.places.items()

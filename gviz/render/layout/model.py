@@ -16,7 +16,11 @@ class Box(NamedTuple):
     key: Key
     width: int
     height: int
-    role: str = "op"
+
+    @classmethod
+    def around(cls, key: Key, width: int, height: int) -> Box:
+        """The box of a text of so many cells and rows, the first of which stands in the upper border."""
+        return cls(key, width + 4, height + 1)
 
 
 class Edge(NamedTuple):
