@@ -8,7 +8,7 @@ from html import escape
 from gviz.plain_text import shown
 from gviz.render.boxes.lines import ADDED
 from gviz.render.graphviz.cards import SPLIT, card
-from gviz.render.graphviz.flow import BLANK, ends, flow, repeated, spine
+from gviz.render.graphviz.flow import BLANK, LABELLED_EDGES, STRAIGHT, ends, flow, repeated, spacing, spine
 from gviz.render.graphviz.frames import add_frames
 from gviz.render.graphviz.graph import Digraph
 from gviz.render.graphviz.labels import CHARACTER, SMALL, box_label, coloured, inner, table
@@ -18,14 +18,6 @@ from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import LIGHT, Direction, Theme
 from gviz.trace.timeline import Timeline
-
-LABELLED_EDGES = 60
-"""More lines than this carry no labels: they would hide the graph. The words stay in the tooltips."""
-EASY_NODES = 150
-"""Above this, Graphviz is told to search less for the best order: seconds instead of minutes, hardly worse."""
-
-STRAIGHT = "8"
-"""The weight of lines between operations, so that a long chain is drawn straight and the leaves beside it."""
 
 LEGEND_WIDTH, LEGEND_LINES = 110, 6
 """Characters of one line of the legend, and the lines it has at least."""
@@ -121,7 +113,7 @@ def _add_lines(graph: Digraph, scene: Scene, theme: Theme, prefix: str, placing:
 
 
 def _graph_attributes(scene: Scene, theme: Theme, prefix: str, direction: Direction) -> dict[str, str]:
-    attributes = {
+    return {
         "id": prefix,
         "bgcolor": theme.canvas,
         "rankdir": flow(scene, direction, theme.form.direction),
@@ -129,13 +121,9 @@ def _graph_attributes(scene: Scene, theme: Theme, prefix: str, direction: Direct
         "fontsize": str(theme.form.size),
         "labelloc": "b",
         "labeljust": "l",
-        "nodesep": "0.3",
-        "ranksep": "0.55",
         "pad": "0.2",
+        **spacing(scene),
     }
-    if len(scene.boxes) > EASY_NODES:
-        attributes |= {"nslimit": "1", "nslimit1": "1", "mclimit": "0.1"}
-    return attributes
 
 
 def _label(scene: Scene, theme: Theme, placing: Placing | None) -> dict[str, str]:

@@ -9,9 +9,8 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from gviz.render.graphviz.dot import EASY_NODES, LABELLED_EDGES, STRAIGHT
 from gviz.render.graphviz.drawing import draw
-from gviz.render.graphviz.flow import BLANK, ends, flow, repeated, spine
+from gviz.render.graphviz.flow import BLANK, LABELLED_EDGES, STRAIGHT, ends, flow, repeated, spacing, spine
 from gviz.render.graphviz.labels import CHARACTER, ROW
 from gviz.render.graphviz.picture import laid_out_or_simple
 from gviz.render.graphviz.placing import INCH, placing
@@ -76,9 +75,9 @@ def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     """The boxes as empty rectangles; nothing a program said is in it."""
     labelled = len(scene.edges) <= LABELLED_EDGES
     straight, apart = spine(scene), repeated(scene) if labelled else frozenset()
-    easy = " nslimit=1 nslimit1=1 mclimit=0.1" if len(scene.boxes) > EASY_NODES else ""
+    spaced = " ".join(f"{name}={value}" for name, value in spacing(scene).items())
     lines = [
-        f"digraph {{ rankdir={flow(scene, direction)} nodesep=0.3 ranksep=0.55{easy}",
+        f"digraph {{ rankdir={flow(scene, direction)} {spaced}",
         'node [shape=box fixedsize=true label=""]',
     ]
     lines += [_dot_box(box) for box in scene.boxes]
