@@ -132,6 +132,12 @@ class Survey:
         """The module calls by number."""
         return {event.scope: event for _, event in self.select(e.ScopeEntered)}
 
+    def outermost(self, scope: int) -> int:
+        """The module call around a module call that no other is around."""
+        while (parent := self.scopes[scope].parent) in self.scopes:
+            scope = parent
+        return scope
+
     def alive(self, n: int) -> Iterator[Made]:
         """The nodes that something still refers to at moment `n`."""
         freed = self.timeline.nodes.freed(n)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gviz.events import ScopeEntered
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label
@@ -28,7 +27,7 @@ def found(survey: Survey) -> Iterator[Finding | None]:
         for user in users:
             scope = survey.scopes.get(user.created.scope)
             if scope is not None:
-                places[scope.kind, _outermost(survey, scope).scope].add(scope.name)
+                places[scope.kind, survey.outermost(scope.scope)].add(scope.name)
         names = next((sorted(names) for names in places.values() if len(names) > 1), None)
         if names:
             where = ", ".join(map(shown, names[:4]))
@@ -36,13 +35,6 @@ def found(survey: Survey) -> Iterator[Finding | None]:
             fix = "make each module anew, or copy.deepcopy(layer), if they were to differ (leave it if tied on purpose)"
             at = innermost(timeline.info(made.node))
             yield Finding("shared", text, made.seq, made.node, (), fix, at, suspected=True)
-
-
-def _outermost(survey: Survey, scope: ScopeEntered) -> ScopeEntered:
-    """The module call around a module call that no other is around."""
-    while (parent := survey.scopes.get(scope.parent)) is not None:
-        scope = parent
-    return scope
 
 
 SHARED = Kind("shared", "warning", "one parameter that several modules use", find=found)

@@ -49,11 +49,11 @@ def found(survey: Survey) -> Iterator[Finding | None]:
         yield None
         match event:
             case ScopeEntered(kind=kind, name=name) if "Dropout" in kind:
-                call = calls.setdefault(_outermost(survey, event.scope), _Call())
+                call = calls.setdefault(survey.outermost(event.scope), _Call())
                 call.trains.setdefault(name, False)
                 call.dropouts.add(name)
             case NodeCreated(kind="op", scope=scope, during=(0, _)) if scope in survey.scopes:
-                call = calls.setdefault(_outermost(survey, scope), _Call())
+                call = calls.setdefault(survey.outermost(scope), _Call())
                 _made(survey, call, survey.nodes[event.node])
             case OptimizerStepped(parameters=stepped):
                 trained = [call for call in calls.values() if not call.parameters.isdisjoint(stepped)]
@@ -61,13 +61,6 @@ def found(survey: Survey) -> Iterator[Finding | None]:
                 calls.clear()
     if seen.first is not None and (seen.active or seen.steps >= _FEWEST):
         yield _finding(survey, seen, *seen.first)
-
-
-def _outermost(survey: Survey, scope: int) -> int:
-    """The module call around a module call that no other is around."""
-    while (parent := survey.scopes[scope].parent) in survey.scopes:
-        scope = parent
-    return scope
 
 
 def _made(survey: Survey, call: _Call, made: Made) -> None:
