@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from gviz.events import DataSet, GradAccumulated, GradSet, NodeCreated, OptimizerStepped, StorageWritten
+from gviz.events import DataSet, Event, GradAccumulated, GradSet, NodeCreated, OptimizerStepped, StorageWritten
 from gviz.explain.expressions import called
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
@@ -36,15 +36,19 @@ def found(survey: Survey) -> Iterator[Finding | None]:
                 filled.add(node)
                 learned.update(output.storage for output in survey.nodes[node].created.outputs)
                 clipped, late = 0, late or clipped
-            case OptimizerStepped() if late:
+            case _ if late and _updates(event, learned, filled):
                 yield _finding(survey.timeline, late, seq)
                 return
-            case StorageWritten(storage=storage) if late and storage in learned:
-                yield _finding(survey.timeline, late, seq)
-                return
-            case DataSet(node=node) if late and node in filled:
-                yield _finding(survey.timeline, late, seq)
-                return
+
+
+def _updates(event: Event, learned: set[int], filled: set[int]) -> bool:
+    """Whether an event says that a leaf was changed: one in the memories of `learned`, or with a gradient."""
+    match event:
+        case StorageWritten(storage=storage):
+            return storage in learned
+        case DataSet(node=node):
+            return node in filled
+    return isinstance(event, OptimizerStepped)
 
 
 def _clips(timeline: Timeline, stack: int) -> bool:
