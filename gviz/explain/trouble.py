@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from gviz.events import BackwardFinished, Failed
 from gviz.explain.pass_starts import pass_started
 from gviz.site import Frame, source_lines
+from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
+
+_LOOKED_AT = 1000
+"""So many nodes before an error are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,12 @@ class Trouble:
     def line(self) -> str:
         """The text of the line that raised it, without its comment; empty if it is not known."""
         return line_text(self.timeline, self.at).split("#")[0]
+
+    def made_before(self) -> Iterator[NodeInfo]:
+        """The last nodes that were made before it, the latest first: what it is about is among them, if anywhere."""
+        born = self.timeline.nodes.born
+        before = (node for node in reversed(self.timeline.nodes) if born(node) < self.seq)
+        return map(self.timeline.info, islice(before, _LOOKED_AT))
 
     def names_on_its_line(self) -> tuple[str, ...]:
         """The names on the line that raised it, in the order of the line."""

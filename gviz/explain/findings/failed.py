@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
 
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
@@ -30,10 +29,6 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "compare the shapes of the inputs",
     ),
 )
-
-
-_LOOKED_AT = 1000
-"""Nodes before the failure, at most, among which the scores are looked for."""
 
 
 def explain(trouble: Trouble) -> Finding:
@@ -64,13 +59,12 @@ def _for_labels(trouble: Trouble) -> str:
     asked = re.match(r"Target (-?\d+) is out of bounds", trouble.message)
     if asked is None:
         return ""
-    timeline, names = trouble.timeline, trouble.names_on_its_line()
-    made = [timeline.info(node) for node in islice(reversed(timeline.nodes), _LOOKED_AT)]
+    names, made = trouble.names_on_its_line(), list(trouble.made_before())
     given = [one for one in made if one.name in names and trouble.at not in one.frames]
     for info in (*given, *made):
         classes = _classes(info)
         if classes and not 0 <= int(asked[1]) < classes:
-            scores = label(timeline, info.node)
+            scores = label(trouble.timeline, info.node)
             return f"labels lie from 0 to {classes - 1}: the scores, {scores}, have {classes} columns"
     return "labels lie from 0 to C - 1, where the scores have C columns"
 

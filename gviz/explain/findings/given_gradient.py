@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
 
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
@@ -31,8 +30,7 @@ def explain(trouble: Trouble) -> Finding | None:
 
 def _several(trouble: Trouble) -> Finding:
     timeline, names = trouble.timeline, trouble.names_on_its_line()
-    infos = (timeline.info(node) for node in islice(reversed(timeline.nodes), 1000))
-    root = next((info for info in infos if info.name in names and info.created.requires_grad), None)
+    root = next((info for info in trouble.made_before() if info.name in names and info.created.requires_grad), None)
     value = root.created.first_value if root is not None else None
     shape = f" of shape {shape_text(value.shape)}" if value is not None else ""
     text = f"backward of a tensor{shape} with several elements needs a gradient to start from"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
 
 from gviz.events import GradCaptured
 from gviz.explain.finding import Finding
@@ -16,7 +15,6 @@ from gviz.plain_text import clipped
 from gviz.trace.timeline import Timeline
 
 PATTERN = r"does not require grad and does not have a grad_fn"
-_LOOKED_AT = 1000
 _FIX = "requires_grad=True on what it is made from; data that went through numpy or .item() has no history"
 _LOSING = {"no_grad", "detach", "data", "dtype", "numbers"}
 
@@ -67,11 +65,9 @@ def _fix(timeline: Timeline, lost: int) -> str:
 
 def _root(trouble: Trouble) -> int:
     """The tensor on whose line backward was called: by its name there, else the last one that was made."""
-    timeline, names = trouble.timeline, trouble.names_on_its_line()
-    before = (node for node in reversed(timeline.nodes) if timeline.nodes.born(node) < trouble.seq)
-    made = list(islice(before, _LOOKED_AT))
-    named = (node for node in made if timeline.info(node).name in names)
-    return next(named, made[0] if made else 0)
+    names, last = trouble.names_on_its_line(), next(trouble.made_before(), None)
+    named = (info.node for info in trouble.made_before() if info.name in names)
+    return next(named, last.node if last is not None else 0)
 
 
 def _lost_at(timeline: Timeline, root: int) -> int:
