@@ -33,6 +33,13 @@ def test_the_words_of_others_are_answered_with_what_is_typed_here(word):
     assert not any(spec.name.startswith(word) for spec in SPECS)
 
 
+@pytest.mark.parametrize("moment", ["iteration 12", "forward 2", "bwd 3", "backward", "nan"])
+def test_a_moment_alone_is_answered_with_goto(moment):
+    with pytest.raises(GvizError, match="there is no command") as caught:
+        parse(moment)
+    assert caught.value.hint == f"goto {moment} goes there"
+
+
 @pytest.mark.parametrize("word", INFO_INSTEAD)
 def test_the_same_of_what_follows_info(word):
     assert f"hint: {INFO_INSTEAD[word]}." in transcript(demo(), f"info {word}")

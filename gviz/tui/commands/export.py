@@ -14,8 +14,9 @@ TIMEOUT = 10.0
 """Seconds that Graphviz has while somebody waits at the screen; past them a simpler layout is drawn."""
 
 
-def export(timeline: Timeline, n: int, path: str) -> str:
-    """Write moment `n` to a file that does not exist yet, in the format of its suffix; what was done, in a sentence."""
+def export(timeline: Timeline, n: int, path: str) -> tuple[str, ...]:
+    """Write moment `n` to a file that does not exist yet, in the format of its suffix; what was done, and what is to be
+    said of the file, without their full stops."""
     from gviz.render.exporters import ExportOptions, exporter_for  # Graphviz is only needed here
 
     notes: list[str] = []
@@ -23,7 +24,7 @@ def export(timeline: Timeline, n: int, path: str) -> str:
     picture = exporter.render(timeline, n, ExportOptions(timeout=TIMEOUT, note=notes.append))
     data = picture if isinstance(picture, bytes) else picture.encode("utf-8", "backslashreplace")
     write_new(path, data)
-    return "; ".join([f"wrote {shown(path)} (event {n})", *notes])
+    return (f"wrote {shown(path)} (event {n})", *(note.rstrip(".") for note in notes))
 
 
 def write_new(path: str, data: bytes) -> None:

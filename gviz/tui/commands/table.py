@@ -112,9 +112,9 @@ def _export(session: Session, command: Command) -> Said:
 
     if command.argument.endswith(branching.SUFFIX):
         return branching.export(session, command.argument)
-    written = export(session.timeline, session.cursor.position, command.argument)
+    written, *notes = export(session.timeline, session.cursor.position, command.argument)
     of = "; of the recording, without the what if" if session.beside is not None else ""
-    return Said((f"{written}{of}.",))
+    return Said((f"{written}{of}.", *(f"{note}." for note in notes)))
 
 
 _TIME = (

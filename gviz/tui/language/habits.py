@@ -17,6 +17,7 @@ INSTEAD: Mapping[str, str] = {
     **_each("resume", "continue goes to the next stop"),
     **_each("rsi rni reverse-stepi reverse-nexti", "reverse-step is one event back"),
     **_each("when", "event tells what has happened here"),
+    **_each("iterations iter epoch", "goto iteration 3, passes lists them"),
     **_each("seek ugo", "goto 12 goes to event 12"),
     **_each("frame", "where, up and down show the call stack"),
     **_each("args locals variables dv", "info locals lists names and values"),

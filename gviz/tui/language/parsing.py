@@ -12,6 +12,8 @@ from gviz.tui.drawing.words import about, words_like, words_page
 from gviz.tui.language.command import Command, Look, Said, Spec
 from gviz.tui.language.habits import INSTEAD
 from gviz.tui.lines import Line, line, wrapped
+from gviz.words.moments import is_stretch
+from gviz.words.vocabulary import MOMENT_WORDS
 
 _CAPITALS = {
     alias.upper(): f"reverse-{spec.name}"
@@ -44,7 +46,7 @@ def parse(text: str) -> Command:
     if match is None:
         raise _unknown(text)
     word, rest = match.group(1), match.group(2).strip()
-    spec = find(_CAPITALS.get(word) or ("goto" if word == "@" else word.lower()))
+    spec = find(_CAPITALS.get(word) or ("goto" if word == "@" else word.lower()), rest)
     return _counted(spec, rest) if spec.counted else _checked(spec, rest)
 
 
@@ -77,8 +79,11 @@ def written(spec: Spec) -> str:
     return f"{', '.join((spec.name, *spec.aliases))} {spec.takes}".rstrip()
 
 
-def find(word: str) -> Spec:
-    """The command of a name, a short form or the beginning of one; GvizError where that is none, or several."""
+def find(word: str, rest: str = "") -> Spec:
+    """The command of a name, a short form or the beginning of one; GvizError where that is none, or several.
+
+    What stands behind it, as the number of `iteration 3`, may tell what was meant.
+    """
     if word in BY_NAME:
         return BY_NAME[word]
     if word.endswith("-") and len(word) > 1:
@@ -89,13 +94,19 @@ def find(word: str) -> Spec:
     if found:
         names = ", ".join(spec.name for spec in found)
         raise GvizError(f"{word!r} is ambiguous", hint=f"it may mean {names}", exit_code=2)
-    raise _unknown(word)
+    raise _unknown(word, rest)
 
 
-def _unknown(word: str) -> GvizError:
+def _unknown(word: str, rest: str = "") -> GvizError:
     value = f"print {clipped(word, 30)} shows a value, " if _VALUE.fullmatch(word) else ""
-    hint = INSTEAD.get(word.lower()) or did_you_mean(word, BY_NAME, f"{value}help lists the commands", _ALIKE)
+    hint = INSTEAD.get(word.lower()) or _going(f"{word} {rest}".strip())
+    hint = hint or did_you_mean(word, BY_NAME, f"{value}help lists the commands", _ALIKE)
     return GvizError(f"there is no command {clipped(repr(word), 40)}", hint=hint, exit_code=2)
+
+
+def _going(moment: str) -> str:
+    """How to go to a moment that stands alone, if it is one."""
+    return f"goto {clipped(moment, 40)} goes there" if moment in MOMENT_WORDS or is_stretch(moment) else ""
 
 
 def _counted(spec: Spec, rest: str) -> Command:
