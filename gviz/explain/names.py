@@ -125,16 +125,18 @@ def frame_text(frame: Frame, width: int = 60) -> str:
     return f"{short_name}{line}{function}"
 
 
-def phase_words(timeline: Timeline, moment: Moment) -> str:
+def phase_words(timeline: Timeline, moment: Moment, *, numbered: bool = True) -> str:
     """The phase, and from the second on the number of its backward pass: ``forward``, ``backward pass 2``.
 
+    It may go without that number where the iteration is told beside it, and has no other pass.
     Where several threads were recorded, first the one whose moment it is: ``thread 2, backward pass 2``.
     """
     thread = f"thread {moment.thread}" if moment.thread else ""
     if moment.phase is None:
         return thread
     pass_nr = moment.pass_nr or moment.phase.pass_nr
-    phase = f"{moment.phase.kind} pass {pass_nr}" if pass_nr > 1 else phase_called(timeline, moment.phase)
+    numbered = numbered and pass_nr > 1
+    phase = f"{moment.phase.kind} pass {pass_nr}" if numbered else phase_called(timeline, moment.phase)
     return f"{thread}, {phase}" if thread else phase
 
 

@@ -6,11 +6,11 @@ paper and in the terminal, are drawn from the same scene.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.events import GradFlowed
-from gviz.explain.names import op_title, phase_words, title
+from gviz.explain.names import iteration_called, op_title, phase_words, title
 from gviz.explain.standing import as_at, as_in
 from gviz.plain_text import file_line, file_name
 from gviz.render.boxes.beside import rows_beside
@@ -25,6 +25,7 @@ from gviz.render.boxes.row import Row, Style
 from gviz.render.boxes.rows import Now, chip_rows, node_rows, saved_rows
 from gviz.render.boxes.states import State, state_word, states_of, status
 from gviz.render.boxes.structure import Structure, structure
+from gviz.trace.iteration_ends import through
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
@@ -197,16 +198,31 @@ def place_text(info: NodeInfo) -> str:
 
 
 def caption(timeline: Timeline, moment: Moment) -> str:
-    """Where in time the picture is: ``event 12/17, backward pass 2, b = Mul #4 to x = Mul #2, demo.py:4``."""
-    words = [f"event {moment.n}/{len(timeline)}"]
+    """Where in time the picture is: ``event 12/17, backward pass 2, b = Mul #4 to x = Mul #2, demo.py:4``.
+
+    Of several iterations it is ``iteration 3 of 20, backward``, with the event where this is not the end of the pass.
+    """
+    words = [*_when(timeline, moment)]
     if moment.phase is not None:
-        words.append(phase_words(timeline, moment))
+        several = len(timeline.iterations) < 2 or len(timeline.pass_ends(timeline.iteration_at(moment.n))) > 1
+        words.append(phase_words(timeline, moment, numbered=several))
     if moment.actor:
         info = _now(timeline, moment, moment.actor)
         to = moment.event.node if isinstance(moment.event, GradFlowed) and moment.event.source else 0
         words.append(title(info) + (f" to {title(_now(timeline, moment, to))}" if to else ""))
         words += [place_text(info)] if info.frames else []
     return ", ".join(words)
+
+
+def _when(timeline: Timeline, moment: Moment) -> Iterator[str]:
+    iterations, here = timeline.iterations, timeline.iteration_at(moment.n)
+    if len(iterations) < 2:
+        yield f"event {moment.n}/{len(timeline)}"
+        return
+    yield f"{iteration_called(timeline)} {here.index - iterations[0].index + 1} of {len(iterations):,}"
+    ends = moment.phase is not None and moment.n == moment.phase.end
+    if not ends and moment.n != through(timeline, here):
+        yield f"event {moment.n}"
 
 
 def _now(timeline: Timeline, moment: Moment, node: int) -> NodeInfo:

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from recording import events_of
 from render.logs import LOGS, Script, recurrent, two_shares, value
-from stories import late
+from stories import iterations, late
 
 import gviz.engine as torch
 from gviz import events as e
 from gviz.explain.happening import sentence
 from gviz.render.forms.text import text
-from gviz.render.scene import Options, scene, structure
+from gviz.render.scene import Options, caption, scene, structure
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
@@ -260,6 +260,25 @@ def test_the_caption_tells_where_in_time():
     n = moment_of(script, e.StepStarted, node=4)
     assert at(script, n).caption == f"event {n}/{len(script.timeline)}, backward, b = Mul #4, demo.py:4"
     assert at(script, n).title == "demo.py"
+
+
+def test_the_caption_tells_the_iteration_and_the_event_only_within_a_pass():
+    timeline = iterations(3)
+    second = timeline.iterations[1]
+    start = timeline.pass_ends(second)[0] - 1
+    assert caption(timeline, timeline.at(timeline.pass_ends(second)[0])) == "iteration 2 of 3, backward"
+    assert caption(timeline, timeline.at(start)).startswith(f"iteration 2 of 3, event {start}, backward, ")
+    assert caption(timeline, timeline.at(0)) == "iteration 1 of 3, event 0"
+
+
+def test_a_grad_that_there_is_not_is_none_also_where_its_numbers_would_be_a_grid():
+    script = Script()
+    x, w = script.leaf("x", np.ones(8)), script.leaf("w", 2.0)
+    y = script.op("sum", (x,), 8.0, "y")
+    assert rows(at(script), f"n{x}")[-1] == rows(at(script), f"n{w}")[-1] == ".grad None"
+    assert not box(at(script), f"n{x}").rows[-1].grid
+    script.backward(y, [(y, 1.0, [(0, x, np.ones(8), None)])], accumulate=[(x, np.ones(8), None)])
+    assert box(at(script), f"n{x}").rows[-1].grid == (("1",) * 8,)
 
 
 def test_a_tensor_gradient_tells_its_length():
