@@ -10,7 +10,7 @@ from gviz.explain.computation import computation
 from gviz.explain.contributions import contributions
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
-from gviz.explain.names import innermost, label, label_at, made_at
+from gviz.explain.names import innermost, label, label_at, made_at, why_untracked
 from gviz.explain.writes import is_unseen, step_of
 from gviz.plain_text import shown
 from gviz.value_text import grad, short
@@ -28,10 +28,19 @@ def computed(asked: Question) -> Finding:
     made = info.created.outputs[asked.output_nr].value
     how = replace(computation(timeline, asked.node), results=(("", made),)).text or f"{info.created.kind} {short(made)}"
     text, at = f"{label_at(timeline, asked.node)}: {how}", innermost(info)
+    further = (*_cut(asked), *_gradient(asked))
     if not output.written_by:
-        return Finding("computed", text, info.born, asked.node, tuple(_gradient(asked)), at=at)
+        return Finding("computed", text, info.born, asked.node, further, at=at)
     part = _written(asked, output.written_by)
-    return Finding("written", text, info.born, asked.node, (part, *_gradient(asked)), at=at)
+    return Finding("written", text, info.born, asked.node, (part, *further), at=at)
+
+
+def _cut(asked: Question) -> Iterator[Finding]:
+    """That no gradient comes through an operation that could have been tracked."""
+    made = asked.info.created
+    if made.untracked and made.untracked != "inputs":
+        text = f"no gradient goes back through it: {why_untracked(made)}"
+        yield Finding("cut", text, asked.info.born, asked.node)
 
 
 def _written(asked: Question, writer: int) -> Finding:
