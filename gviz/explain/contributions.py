@@ -20,6 +20,9 @@ from gviz.value_text import bad_text, norm, share
 from gviz.values import Array, Value
 
 MOST_PARTS = 50
+_WAYS = ((-0.2, "against"), (0.2, "nearly at right angles to"), (0.7, "only partly the way of"))
+"""By the cosine that it stays below, where a part of a sum points; two that have nothing to do with each other, and are
+of one length, both point about the way of their sum, at 0.7."""
 
 
 def contributions(timeline: Timeline, parts: Sequence[Contribution], total: Value | None = None) -> tuple[Finding, ...]:
@@ -71,7 +74,7 @@ def sent_by(timeline: Timeline, part: Contribution) -> Share:
 def agreeing(timeline: Timeline, found: Finding, part: Value, total: Value) -> Finding:
     """The fact about a part of a sum, with its length, its cosine to the sum, and how many signs are the same.
 
-    Of so few elements that they stand there themselves that is said in the numbers alone.
+    Words say it only where it does not point the way of the sum, and its elements do not stand there themselves.
     """
     one, whole = timeline.array(part), timeline.array(total)
     size = norm(part)
@@ -82,8 +85,14 @@ def agreeing(timeline: Timeline, found: Finding, part: Value, total: Value) -> F
         return replace(found, numbers=numbers)
     cosine, same = _alike(one, whole)
     numbers = (*numbers, Number("cosine to the sum", cosine, found.event), Number("same signs", same, found.event))
-    agree = f"; cosine to the sum {number(cosine, 2)}, {number(100 * same, 2)}% of the signs agree"
-    return replace(found, text=found.text if is_small(part) else found.text + agree, numbers=numbers)
+    way = "" if is_small(part) else _way(cosine)
+    return replace(found, text=found.text + way, numbers=numbers)
+
+
+def _way(cosine: float) -> str:
+    """Where a part points beside the sum, with their cosine; nothing where it is nearly the same way."""
+    where = next((where for most, where in _WAYS if cosine < most), "")
+    return f"; it points {where} the sum (cosine {number(cosine, 2)})" if where else ""
 
 
 def _alike(one: Array, whole: Array) -> tuple[float, float]:

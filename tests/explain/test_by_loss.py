@@ -142,3 +142,23 @@ def test_a_sum_that_is_used_elsewhere_too_is_not_told_apart():
 
     (found,) = shares(program)
     assert "not known: their sum is used elsewhere" in found.text
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ([0.5] * 8, ""),
+        ([-0.5] * 8, "it points against the sum (cosine -1)"),
+        ([0.5, -0.5] * 4, "it points nearly at right angles to the sum (cosine 0.16)"),
+        ([4.0] + [0.0] * 7, "it points only partly the way of the sum (cosine 0.66)"),
+    ],
+)
+def test_of_a_part_is_said_where_it_does_not_pull_the_way_of_the_sum(other, said):
+    def program():
+        w = torch.ones(8, requires_grad=True)
+        (w * torch.full((8,), 3.0)).sum().add((w * torch.tensor(other)).sum()).backward()
+
+    timeline = recorded_now(program)
+    found = why(timeline, timeline.at(len(timeline)), 1, "grad")
+    told = [part.text.partition("; ")[2] for part in found.parts if part.kind == "contribution"]
+    assert sorted(filter(None, told)) == [said] * bool(said)
