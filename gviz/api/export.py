@@ -58,23 +58,24 @@ def export(
     The suffix of `path` says which kind; a folder (``frames/``) or a number in the name (``step%03d.png``) asks for one
     picture a moment. `at` is an event number or what the debugger calls a moment (``nan``, ``iteration 3``, ``loss``;
     without it pages open at the first event, pictures show the end),
-    `moments` a range ``FIRST..LAST`` for moving pictures. `modules` closes those that fit its patterns, `depth` all
-    that lie deeper; `node` with `ancestors` or a `radius`, or modules `only`, draw that part alone. `params` names
-    tensors of a tensor's graph, `scale` makes pictures larger or smaller; without `legend` nothing says what their
-    signs mean. `note` hears of compromises, `progress` how far a long work is, from 0 to 1. Answers the files. Raises
-    `GvizError` where something cannot be drawn or written; then nothing is.
+    `moments` a range ``FIRST..LAST`` for moving pictures, or all that a page holds. `modules` closes those that fit its
+    patterns, `depth` all that lie deeper; `node` with `ancestors` or a `radius`, or modules `only`, draw that part
+    alone. `params` names tensors of a tensor's graph, `scale` makes pictures larger or smaller; without `legend`
+    nothing says what their signs mean. `note` hears of compromises, `progress` how far a long work is, from 0 to 1.
+    Answers the files. Raises `GvizError` where something cannot be drawn or written; then nothing is.
     """
     refuse_unknown("direction", direction, get_args(Direction))
     drawing = _drawing(labels, tensors, saved=saved)
     asked = _part(modules, depth, radius, only, ancestors=ancestors)
     place = arguments.place("node", node)
     target = arguments.new_path("path", path)
-    exporter = _exporter(target, arguments.text("moments", moments))
+    exporter = kind_of(target, arguments.text("moments", moments))
     refuse(target, force=arguments.flag("force", force), hint=outputs.AS_ARGUMENT)
     found = drawable.drawn(of, params)
     if found.node and not (place or asked.only):
         place, asked = f"#{found.node}", replace(asked, ancestors=ancestors or not radius)
-    n = _moment(found, at, exporter if not place else None)
+    stretch = span(found.timeline, moments)
+    n = _moment(found, at, exporter, stretch, of_part=bool(place))
     options = ExportOptions(
         theme=theme,
         timeout=arguments.at_least_0("timeout", timeout),
@@ -84,10 +85,10 @@ def export(
         legend=arguments.flag("legend", legend),
         drawing=drawing,
         part=part_around(found.timeline, n, asked, place),
-        moments=span(found.timeline, moments),
+        moments=stretch,
     )
     options = replace(options, note=note or options.note, progress=progress or options.progress)
-    if at is None and n == found.n and not found.node:
+    if at is None and n == found.n and not (found.node or stretch):
         _say_which(found.timeline, n, options.note)
     for ignored in _ignored(options, exporter):
         options.note(ignored)
@@ -96,20 +97,22 @@ def export(
     return [file for file, _ in written]
 
 
-def _exporter(target: str, moments: str) -> Exporter:
-    exporter = kind_of(target)
-    if moments and exporter.opens and not is_series(target):
-        raise GvizError(f"{target} steps through every moment", hint="at chooses the one it opens at", exit_code=2)
-    if moments and not (exporter.moves or is_series(target)):
-        raise GvizError(f"{target} shows one moment", hint="at chooses which one; moments are for many", exit_code=2)
-    return exporter
+def _moment(
+    found: drawable.Drawn, at: int | str | None, exporter: Exporter, stretch: Sequence[int], *, of_part: bool
+) -> int:
+    """The moment asked for; else where such a file opens, if it is of a whole graph, else the last worth drawing.
 
-
-def _moment(found: drawable.Drawn, at: int | str | None, exporter: Exporter | None) -> int:
-    """The moment asked for; else where such a file opens, if it is of a whole graph, else the last worth drawing."""
-    if at is not None:
-        return moment_of(found.timeline, at)
-    return exporter.opens(found.timeline) if exporter is not None and exporter.opens else found.n
+    One that opens at a moment of a `stretch` has no other: GvizError.
+    """
+    n = None if at is None else moment_of(found.timeline, at)
+    if exporter.opens is None:
+        return found.n if n is None else n
+    if not stretch:
+        return n if n is not None else found.n if of_part else exporter.opens(found.timeline)
+    if n is not None and n not in stretch:
+        hint = "at chooses where among them the page opens"
+        raise GvizError(f"event {n} is not one of the moments {stretch[0]} to {stretch[-1]}", hint=hint, exit_code=2)
+    return n if n is not None else stretch[-1] if of_part else stretch[0]
 
 
 def _say_which(timeline: Timeline, n: int, note: Callable[[str], None]) -> None:

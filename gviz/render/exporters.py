@@ -31,8 +31,9 @@ class Exporter:
     """One format: its name, the suffixes of its files, and what writes it for moment `n` of a timeline.
 
     One that `moves` shows `ExportOptions.moments`, or all of the pass around `n`. One that is a `picture` of Graphviz
-    can be drawn for many moments without anything moving; one that `scales` can be drawn larger. It `opens` at a moment
-    of its own if none is asked for. `of_style` says what it takes from the style of the picture.
+    can be drawn for many moments without anything moving; one that `scales` can be drawn larger. One that holds all
+    moments, or only `ExportOptions.moments`, `opens` at one of its own if none is asked for. `of_style` says what it
+    takes from the style of the picture.
     """
 
     name: str

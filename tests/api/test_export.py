@@ -179,7 +179,7 @@ def test_a_heat_map_has_a_scale(tmp_path):
         ("x.svg", {"modules": "net.*"}, r"no module fits net\.\*(\n|$)", 2),
         ("x.svg", {"only": "net.*"}, r"no module fits net\.\*(\n|$)", 2),
         ("x.dot", {"moments": "1..3"}, "shows one moment", 2),
-        ("x.html", {"moments": "1..3"}, "steps through every moment", 2),
+        ("x.html", {"moments": "1..3", "at": 5}, "event 5 is not one of the moments 1 to 3", 2),
         ("x.gif", {"moments": "12"}, "no range of moments", 2),
         ("x.gif", {"moments": "20..99"}, "there is no event 99", 2),
         ("x.gif", {"moments": "20..10"}, "there are no events 20 to 10", 2),

@@ -56,8 +56,8 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     "--moments",
     default="",
     metavar="FIRST..LAST",
-    help="The moments of a moving picture or series, from where FIRST begins; also one pass or iteration: backward, "
-    '"iteration 3".',
+    help="The moments of a moving picture or series, or all that a page holds, from where FIRST begins; also one pass "
+    'or iteration: backward, "iteration 3".',
 )
 @click.option("--style", default="gviz", metavar="NAME", help="How it looks; the styles are listed below.")
 @click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", help="Colours of the picture.")
@@ -112,7 +112,7 @@ def command(
     if output == "-":
         suffix_of(kind)
     else:
-        kind_of(output)  # before a long recording, not after it
+        kind_of(output, how["moments"], dashes="--")  # before a long recording, not after it
         refuse(output, force=force, source=path)
     with scratch_folder() as folder:
         trace = path

@@ -70,7 +70,7 @@ class _Drawn:
 
 def contents(timeline: Timeline, n: int, options: ExportOptions) -> dict[str, Any]:
     """What the page that opens at moment `n` holds."""
-    held = extent(timeline, n, alone=bool(options.part.node))
+    held = extent(timeline, n, alone=bool(options.part.node), moments=options.moments)
     strings, sources = Strings(), Sources(timeline)
     graphs, titles, drawn = [], {}, set[int]()
     for one in _drawn(timeline, held, options):

@@ -24,17 +24,29 @@ class Extent:
     left_out: str
 
 
-def extent(timeline: Timeline, n: int, *, alone: bool = False) -> Extent:
-    """What a page opened at moment `n` holds: its iteration `alone`, or as much around it as fits."""
+def extent(timeline: Timeline, n: int, *, alone: bool = False, moments: Sequence[int] = ()) -> Extent:
+    """What a page opened at moment `n` holds: its iteration `alone`, or as much around it as fits; of `moments`, if
+    they are given, nothing else."""
     every = timeline.iterations
     here = timeline.iteration_at(n)
-    kept = (here,) if alone else _grown(timeline, every, every.index(here))
+    wanted = _around(every, moments) if moments else every
+    kept = (here,) if alone else _grown(timeline, wanted, wanted.index(here))
     first, last = kept[0], kept[-1]
     low, high = (0 if first is every[0] else first.start), last.end
+    if moments:
+        low, high = max(low, moments[0]), min(high, moments[-1])
     if high - low > EVENTS:
         low = max(low, min(n - EVENTS // 2, high - EVENTS))
         high = low + EVENTS
-    return Extent(kept, low, high, _left_out(every, kept, low, high, len(timeline)))
+    held = _held(every, kept, low, high, len(timeline))
+    rest = "" if moments else "; export --at another moment for the rest"
+    return Extent(kept, low, high, f"This page holds {held}{rest}." if held else "")
+
+
+def _around(every: Sequence[Iteration], moments: Sequence[int]) -> Sequence[Iteration]:
+    """The iterations in which the moments lie; what is before the first one belongs to it."""
+    within = [one for one in every if one.start <= moments[-1] and moments[0] <= one.end]
+    return within or every[:1]
 
 
 def _grown(timeline: Timeline, every: Sequence[Iteration], at: int) -> tuple[Iteration, ...]:
@@ -57,7 +69,8 @@ def _size(timeline: Timeline, iteration: Iteration) -> tuple[int, int]:
     return iteration.end - iteration.start + 1, len(timeline.nodes.of(iteration))
 
 
-def _left_out(every: Sequence[Iteration], kept: Sequence[Iteration], low: int, high: int, count: int) -> str:
+def _held(every: Sequence[Iteration], kept: Sequence[Iteration], low: int, high: int, count: int) -> str:
+    """What is held, in words, where that is not everything."""
     words = []
     if len(kept) < len(every):
         first, last = kept[0].index + 1, kept[-1].index + 1
@@ -65,4 +78,4 @@ def _left_out(every: Sequence[Iteration], kept: Sequence[Iteration], low: int, h
         words.append(f"{which} of {len(every)}")
     if high - low < count - 1 or words:
         words.append(f"events {max(low, 1):,} to {high:,} of {count:,}")
-    return f"This page holds {', '.join(words)}; export --at another moment for the rest." if words else ""
+    return ", ".join(words)

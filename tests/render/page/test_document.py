@@ -116,6 +116,20 @@ def test_what_does_not_fit_is_left_out_around_the_moment_and_said(monkeypatch):
     assert notes == data["notes"] == [f"{said}; export --at another moment for the rest."]
 
 
+def test_a_page_of_a_stretch_holds_that_and_nothing_else():
+    timeline = iterations(5)
+    third = timeline.iterations[2]
+    options = ExportOptions(moments=tuple(range(third.start + 2, third.end)))
+    data = held(exporter_for("page.html").render(timeline, third.start + 2, options))
+    assert [graph["nr"] for graph in data["graphs"]] == [3]
+    assert (data["low"], data["high"], data["start"]) == (third.start + 2, third.end - 1, third.start + 2)
+    said = f"This page holds iteration 3 of 5, events {third.start + 2} to {third.end - 1} of {len(timeline)}."
+    assert data["notes"] == [said]
+    across = ExportOptions(moments=tuple(range(third.start, third.end + 2)))
+    data = held(exporter_for("page.html").render(timeline, third.end, across))
+    assert [(graph["nr"], graph["high"]) for graph in data["graphs"]] == [(3, third.end), (4, third.end + 1)]
+
+
 def test_each_graph_says_what_of_it_is_left_out(monkeypatch):
     monkeypatch.setattr("gviz.render.request.FEW_NODES", 1)
 
