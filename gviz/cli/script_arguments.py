@@ -21,7 +21,7 @@ def say_lost(argv: Sequence[str]) -> None:
     One that the text of the script knows, too, is meant for the script.
     """
     script, *theirs = argv
-    own = {name for option in click.get_current_context().command.params for name in option.opts if name[:2] == "--"}
+    own = {name for option in click.get_current_context().command.params for name in option.opts if name[:1] == "-"}
     lost = [name for name in dict.fromkeys(one.partition("=")[0] for one in theirs) if name in own]
     text = _text(script) if lost else ""
     for name in lost:

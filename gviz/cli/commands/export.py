@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from gviz.cli import script_arguments, shell, slide, streams
+from gviz.cli import script_arguments, shell, slide, streams, word_order
 from gviz.cli.moment import at_option
 from gviz.cli.picture import print_picture, suffix_of, write_picture
 from gviz.cli.program import Program, engine_option, is_trace, record_program
+from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.program.order import Engine
 
@@ -34,6 +35,8 @@ class Export(script_arguments.OptionsBehind):
 def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str:
     """The only source; `GvizError` where more were given, which may be meant for the script."""
     first, *more = values
+    if more and "output" not in ctx.params:
+        word_order.refuse_unnamed(first, more[0])
     if more:
         what = f"export makes one picture: of {shown(first)}, or of {shown(more[0])}?"
         raise script_arguments.misplaced(f"export {shell.word(first)}{Export.usual}", more[0], what)
@@ -45,7 +48,7 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @click.option(
     "-o",
     "--output",
-    required=True,
+    default="",
     metavar="PATH",
     help="The picture; its suffix says which kind. A folder (frames/) or a number in the name (step%03d.png) "
     "asks for one picture a moment; - is standard output.",
@@ -107,6 +110,9 @@ def command(
     from gviz.scratch import scratch_folder
 
     path = Path(source)
+    if not output:
+        hint = f"gviz export {shell.word(source)} -o graph.svg; its suffix says which kind"
+        raise GvizError("export needs a name for the picture", hint=hint, exit_code=2)
     if is_trace(path):
         script_arguments.refuse_for_trace(source, arguments)
     if output == "-":

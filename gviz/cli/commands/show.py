@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gviz.cli import shell
+from gviz.cli import shell, word_order
 from gviz.cli.moment import at_option
 from gviz.cli.program import Program, engine_option
 from gviz.cli.quietly import trace_of
@@ -17,7 +17,9 @@ PAGES = ("stats", "tape", "events", "node")
 
 @click.command("show", cls=OptionsBehind)
 @click.argument("source", metavar="TRACE|SCRIPT")
-@click.argument("page", type=click.Choice(PAGES), default="stats", required=False, metavar="[stats|tape|events|node]")
+@click.argument(
+    "page", type=word_order.Page(PAGES), default="stats", required=False, metavar="[stats|tape|events|node]"
+)
 @click.argument("place", required=False, metavar="[NODE]")
 @at_option("For tape and node, the moment")
 @click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")

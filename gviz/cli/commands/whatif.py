@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gviz.api import outputs
-from gviz.cli import streams
+from gviz.cli import streams, word_order
 from gviz.cli.moment import at_option
 from gviz.cli.progress import told
 from gviz.cli.settings import GlobalOptions
@@ -57,6 +57,7 @@ def command(
     from gviz.trace.timeline import Timeline
     from gviz.whatif.sweep import swept
 
+    word_order.expect_file(trace, changes[-1], "whatif {1} {0}")
     if output is not None:
         outputs.refuse_picture(output, trace, force=force)
         _refuse_suffix(output, is_range=any(".." in change for change in changes))

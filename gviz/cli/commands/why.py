@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from gviz.cli import answers
+from gviz.cli import answers, word_order
 from gviz.cli.moment import at_option
 from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
 from gviz.cli.quietly import recorded
 
 
-@click.command("why", context_settings=SCRIPT_CONTEXT)
+@click.command("why", cls=word_order.OptionsBehindPlace, context_settings=SCRIPT_CONTEXT)
 @click.argument("place", metavar="PLACE[.grad|.value]")
 @at_option("The moment asked about")
 @click.option("--all", "whole", is_flag=True, help="Print every line of a long answer.")
@@ -21,7 +21,9 @@ def command(program: Program, place: str, at: str | None, whole: bool, kind: str
 
     PLACE is as in gviz explain; `error` asks why the program failed, `nan` where the first nan came from. SCRIPT may
     be a trace. What the program prints goes to standard error, so that the answer stands alone. Options of gviz stand
-    before PLACE.
+    before SCRIPT.
     """
+    if not program.as_module:
+        word_order.expect_file(program.argv[0], place, "why {0} {1}")
     with recorded(program) as timeline:
         answers.say(answers.answer(timeline, place, at), kind, whole=whole)

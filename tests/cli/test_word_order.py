@@ -1,0 +1,53 @@
+"""Words in another order than a command takes them: options behind the first are read, else it is said what to type."""
+
+import pytest
+from cli.programs import gviz, gviz_here
+
+PROGRAM = "import gviz.engine as torch\nx = torch.ones(2, requires_grad=True)\nloss = (x * x).sum()\nloss.backward()\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("order")
+    (folder / "t.py").write_text(PROGRAM)
+    assert gviz("record", "-o", "t.gviz", "t.py", cwd=folder)[0] == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["why", "t.gviz", "x.grad"], "hint: gviz why x.grad t.gviz\n"),
+        (["explain", "x.grad", "t.gviz"], "hint: gviz explain t.gviz x.grad\n"),
+        (["explain", "x.grad", "t.py"], "hint: gviz why x.grad t.py\n"),
+        (["explain", "t.py", "x.grad"], "hint: gviz why x.grad t.py runs it"),
+        (["show", "tape", "t.gviz"], "hint: gviz show t.gviz tape\n"),
+        (["show", "t.gviz", "x"], "hint: gviz show t.gviz node x prints a node\n"),
+        (["whatif", "x = 5", "t.gviz"], "hint: gviz whatif t.gviz 'x = 5'\n"),
+        (["export", "t.gviz", "g.svg"], "hint: gviz export t.gviz -o g.svg\n"),
+        (["export", "g.svg", "t.gviz"], "hint: gviz export t.gviz -o g.svg\n"),
+        (["export", "t.gviz"], "hint: gviz export t.gviz -o graph.svg; its suffix"),
+    ],
+)
+def test_the_other_order_is_answered_with_what_to_type(folder, typed, said):
+    code, out, err = gviz_here(*typed, cwd=folder)
+    assert (code in (2, 3), out) == (True, "")
+    assert said in err
+    assert not (folder / "g.svg").exists()
+
+
+@pytest.mark.parametrize(
+    "options", [["--at", "3"], ["--at=3", "--format", "text"], ["--engine", "builtin", "-f", "--at", "3"]]
+)
+def test_options_stand_before_or_behind_the_place(folder, options):
+    before = gviz_here("why", *options, "x.grad", "t.gviz", cwd=folder)
+    assert gviz_here("why", "x.grad", *options, "t.gviz", cwd=folder) == before
+    assert before[0] == 0
+
+
+def test_what_stands_behind_the_script_is_still_the_script_s(folder):
+    (folder / "asks.py").write_text(f"import sys\n{PROGRAM}print(sys.argv[1:])\n")
+    code, _, err = gviz("why", "x.grad", "--all", "asks.py", "--at", "3", "-m", cwd=folder)
+    assert code == 0
+    assert "['--at', '3', '-m']" in err
+    assert "note: --at stands behind asks.py" in err
