@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -21,8 +22,9 @@ def say_lost(argv: Sequence[str]) -> None:
     One that the text of the script knows, too, is meant for the script.
     """
     script, *theirs = argv
-    own = {name for option in click.get_current_context().command.params for name in option.opts if name[:1] == "-"}
+    own = {name for option in click.get_current_context().command.params for name in option.opts if name[:2] == "--"}
     lost = [name for name in dict.fromkeys(one.partition("=")[0] for one in theirs) if name in own]
+    lost += ["-o"] * any(one == "-o" and name.endswith(".gviz") for one, name in pairwise(theirs))
     text = _text(script) if lost else ""
     for name in lost:
         if name not in text:
