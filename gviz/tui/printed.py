@@ -18,7 +18,7 @@ def tape_rows(timeline: Timeline, n: int, width: int) -> Iterator[str]:
     columns = tape.columns_for(width, max(timeline.nodes, default=0), tape.title_width(timeline, timeline.nodes))
     yield plain(tape.heading(columns)).rstrip()
     for node, nr in rows_of(timeline):
-        yield plain(tape.row(timeline, moment, node, moment.state(node), columns, marks, output_nr=nr)).rstrip()
+        yield plain(tape.row(timeline, moment, tape.Entry(node, moment.state(node), nr), columns, marks)).rstrip()
 
 
 def node_panel(timeline: Timeline, n: int, node: int, width: int) -> Iterator[str]:

@@ -37,7 +37,8 @@ def panel(timeline, n, node, width=31, full=False):
 def tape_rows(timeline, n, width=45, glyphs=UNICODE):
     moment = timeline.at(n)
     columns = tape.columns_for(width, 5)
-    rows = [tape.row(timeline, moment, node, moment.state(node), columns, glyphs) for node in timeline.nodes]
+    entries = [tape.Entry(node, moment.state(node)) for node in timeline.nodes]
+    rows = [tape.row(timeline, moment, entry, columns, glyphs) for entry in entries]
     return [plain(row).rstrip() for row in rows]
 
 
@@ -104,7 +105,7 @@ def test_the_tape_fits_its_width(width):
     for n in (0, 7, 21, 33):
         moment = demo().at(n)
         for node in demo().nodes:
-            assert cells(tape.row(demo(), moment, node, moment.state(node), columns, UNICODE)) <= width
+            assert cells(tape.row(demo(), moment, tape.Entry(node, moment.state(node)), columns, UNICODE)) <= width
 
 
 @pytest.mark.parametrize("story", [demo, failed, hostile, iterations])
@@ -409,7 +410,7 @@ def test_a_grad_that_held_something_says_what_was_added_to_what():
         assert ".grad   2 += 2 -> 4  (the former since pass 1)" in panel(timeline, n, 1, width=60)
         moment = timeline.at(n)
         columns = tape.columns_for(100, 5)
-        row = plain(tape.row(timeline, moment, 1, moment.state(1), columns, UNICODE))
+        row = plain(tape.row(timeline, moment, tape.Entry(1, moment.state(1)), columns, UNICODE))
         assert "2 += 2" in row
     assert not any("since pass" in row for row in panel(timeline, 12, 1, width=60))
 
@@ -422,7 +423,8 @@ def test_the_end_of_the_recording_is_not_its_start():
 def test_a_shape_that_arrives_for_a_leaf_has_its_brackets_already():
     timeline = Timeline(MemoryLog(events_of(lambda: torch.ones(2, requires_grad=True).mul(20.125).sum().backward())))
     n = max(n for n in range(1, len(timeline) + 1) if isinstance(timeline.event(n), GradFlowed))
-    row = plain(tape.row(timeline, timeline.at(n), 1, timeline.at(n).state(1), tape.columns_for(45, 5), UNICODE))
+    entry = tape.Entry(1, timeline.at(n).state(1))
+    row = plain(tape.row(timeline, timeline.at(n), entry, tape.columns_for(45, 5), UNICODE))
     assert row.partition("+=")[0].count("(2,)") == 1
     assert "((" not in row
 

@@ -6,7 +6,7 @@ import pytest
 from driving import app_of
 from render.logs import LOGS
 
-from gviz.tui.drawing.tape import columns_for, row
+from gviz.tui.drawing.tape import Entry, columns_for, row
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.lines import plain
 from gviz.tui.tape_rows import rows_of
@@ -26,5 +26,5 @@ async def test_a_row_that_is_kept_says_what_is_so_now(name):
             await pilot.pause()
             columns = columns_for(tape.scrollable_content_region.width, timeline.nodes[-1], tape._longest_title)
             for at, (node, output_nr) in enumerate(rows_of(timeline), start=1):
-                fresh = row(timeline, moment, node, moment.state(node), columns, UNICODE, output_nr=output_nr)
+                fresh = row(timeline, moment, Entry(node, moment.state(node), output_nr), columns, UNICODE)
                 assert plain(tape.row(at)) == plain(fresh)

@@ -132,7 +132,7 @@ def _tape_lines(session: Session, width: int) -> Iterator[Line]:
     yield drawing.heading(columns)
     for number, state in zip(nodes[:ROWS], moment.states(list(nodes[:ROWS])), strict=True):
         for nr in range(max(len(timeline.info(number).created.outputs), 1)):
-            yield drawing.row(timeline, moment, number, state, columns, session.glyphs, output_nr=nr)
+            yield drawing.row(timeline, moment, drawing.Entry(number, state, nr), columns, session.glyphs)
     if len(nodes) > ROWS:
         yield line(f"and {len(nodes) - ROWS} more nodes; node #{nodes[ROWS]} shows one")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
@@ -65,23 +66,23 @@ def heading(columns: Columns) -> Line:
     )
 
 
-def row(
-    timeline: Timeline,
-    moment: Moment,
-    node: int,
-    state: NodeState | None,
-    columns: Columns,
-    glyphs: Glyphs,
-    *,
-    output_nr: int = 0,
-    marked: bool = False,
-    other: NodeState | None = None,
-) -> Line:
-    """One node at one moment, in the state it has then; `marked` where a breakpoint is.
+class Entry(NamedTuple):
+    """What a row is about: a node in its `state`; `marked` where a breakpoint is.
 
     Its first output stands in its row, any other in one of its own below. `other` is the state in a branch, whose
     numbers stand beside those of the recording.
     """
+
+    node: int
+    state: NodeState | None
+    output_nr: int = 0
+    marked: bool = False
+    other: NodeState | None = None
+
+
+def row(timeline: Timeline, moment: Moment, entry: Entry, columns: Columns, glyphs: Glyphs) -> Line:
+    """The row of an entry, whose state is that of the moment."""
+    node, state, output_nr, marked, other = entry
     state = in_its_iteration(timeline, moment.n, state)
     info = as_at(timeline.info(node), state)
     style = "title" if node == moment.actor else "" if state is not None else "muted"

@@ -14,7 +14,7 @@ from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
-from gviz.tui.drawing.tape import Columns, columns_for, heading, row, title_width
+from gviz.tui.drawing.tape import Columns, Entry, columns_for, heading, row, title_width
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
 from gviz.tui.messages import NodePointed, Pressed
@@ -86,23 +86,14 @@ class Tape(Lines):
     def _spans(self, at: int, output_nr: int, columns: Columns, moment: Moment) -> Line:
         """The row of an output of node number `at`: as it was, where nothing that it says can have changed."""
         node = self._timeline.nodes[at]
-        (state, other), marked = self._state(at), self._breakpoints.at_node(node)
+        state, other = self._state(at)
+        entry = Entry(node, state, output_nr, self._breakpoints.at_node(node), other)
         iteration = self._timeline.iteration_at(moment.n).index
         happens = moment if node in (moment.actor, moment.node) else None
-        depends = columns, state, other, marked, iteration, moment.failed, happens
+        depends = columns, entry, iteration, moment.failed, happens
         known = self._known.get((node, output_nr))
         if known is None or known[0] != depends:
-            spans = row(
-                self._timeline,
-                moment,
-                node,
-                state,
-                columns,
-                self.glyphs,
-                output_nr=output_nr,
-                marked=marked,
-                other=other,
-            )
+            spans = row(self._timeline, moment, entry, columns, self.glyphs)
             known = self._known[node, output_nr] = depends, spans
         return known[1]
 
