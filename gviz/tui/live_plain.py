@@ -159,7 +159,7 @@ class _Conversation:
         self.live = Live(started.program, self._session)
         self.reader.breakpoints = self.live.cursor.breakpoints
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._printed = ""
+        self._printed: list[str] = []  # the line that it has not ended, in pieces: it may be of any length
         self._asked = False  # it may be waiting for an answer, which is a command
         self._unheard = False  # nobody is there any more who could answer the program
 
@@ -213,14 +213,17 @@ class _Conversation:
             yield f"{report.words}."
 
     def _lines(self, data: bytes) -> Iterator[str]:
-        *lines, self._printed = (self._printed + self._decoder.decode(data)).replace("\r\n", "\n").split("\n")
-        yield from map(self._bar, lines)
+        self._printed += filter(None, [text := self._decoder.decode(data)])
+        if "\n" in text:
+            *lines, rest = "".join(self._printed).replace("\r\n", "\n").split("\n")
+            self._printed = [rest] if rest else []
+            yield from map(self._bar, lines)
 
     def _unfinished(self) -> Iterator[str]:
         """What the program has printed of a line that it has not ended."""
         if self._printed:
-            yield self._bar(self._printed)
-            self._printed = ""
+            yield self._bar("".join(self._printed))
+            self._printed = []
 
     def _bar(self, text: str) -> str:
         return self._session.glyphs.text(f"| {shown(text)}")

@@ -74,6 +74,14 @@ def test_the_program_runs_to_its_end_where_the_commands_end(tmp_path):
     assert "the program has ended with exit code 5." in out
 
 
+def test_a_line_of_any_length_is_one_line(tmp_path):
+    length = 20_000_000  # to join what came before with every piece of it takes minutes
+    code, out, _ = live(tmp_path, program=f"print('y' * {length})\nprint('end')\n")
+    assert code == 0
+    assert sorted(map(len, out.splitlines()))[-1] == length + len("| ")
+    assert "| end\n" in out
+
+
 def test_breakpoints_hold_it_again_and_again_and_in_the_next_run(tmp_path):
     code, out, _ = live(tmp_path, "--break", "Mul if step == 1", commands="c\ntype Ada\ncontinue 2\nrun\nkill\n")
     stops = re.findall(r"event (\d+), (\w+).*\nbreakpoint 1\.", out)
