@@ -16,6 +16,7 @@ from gviz.render.boxes.options import Options
 from gviz.render.forms import text
 from gviz.render.graphviz.dot import digraph, dot
 from gviz.render.graphviz.legend import legend, together
+from gviz.render.graphviz.manner import Manner
 from gviz.render.graphviz.placing import placing
 from gviz.render.request import ExportOptions, moment_scene
 from gviz.render.scene import scene, structure
@@ -66,7 +67,7 @@ def test_a_gradient_that_has_not_flowed_is_laid_out_and_not_seen():
 
 def test_themes_differ_in_colours_alone():
     drawn = scene_of("odd_ops")
-    light, dark = dot(drawn, LIGHT), dot(drawn, DARK)
+    light, dark = dot(drawn, Manner(LIGHT)), dot(drawn, Manner(DARK))
     assert light != dark
     for ours, theirs in zip(
         [*LIGHT.texts.values(), *(paint.fill for paint in LIGHT.paints.values())],
@@ -203,7 +204,7 @@ def test_a_placing_gives_every_box_a_position_and_every_data_line_a_way():
     assert found.boxes.keys() == {box.key for box in drawn.boxes}
     assert found.lines.keys() == {f"e{nr}" for nr, e in enumerate(drawn.edges) if e.kind == "forward"}
     assert all(line["pos"].startswith("e,") for line in found.lines.values())
-    text = digraph(drawn, placing=found).source
+    text = digraph(drawn, Manner(placing=found)).source
     assert text.count("pos=") == len(drawn.boxes) + 6
 
 

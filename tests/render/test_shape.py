@@ -8,6 +8,7 @@ from recording import events_of
 import gviz.engine as torch
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.drawing import draw
+from gviz.render.graphviz.manner import Manner
 from gviz.render.graphviz.picture import settled
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Options, scene, structure
@@ -16,7 +17,7 @@ from gviz.trace.timeline import Timeline
 
 
 def centres(scene):
-    laid_out = json.loads(draw(digraph(scene, direction="TB").source, "json"))
+    laid_out = json.loads(draw(digraph(scene, Manner(direction="TB")).source, "json"))
     return {box["name"]: tuple(map(float, box["pos"].split(","))) for box in laid_out["objects"] if "pos" in box}
 
 

@@ -18,7 +18,7 @@ from gviz.render.forms.svg import scaled
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.drawing import Picture, draw, draw_all
 from gviz.render.graphviz.legend import legend, together
-from gviz.render.graphviz.picture import DPI, laid_out_or_simple, settled, sized
+from gviz.render.graphviz.picture import DPI, laid_out_or_simple, manner_of, settled, sized
 from gviz.render.graphviz.placing import INCH, Placing, placing
 from gviz.render.moments import check_moment
 from gviz.render.request import ExportOptions, drawing, moment_structure
@@ -73,10 +73,8 @@ def pictures(
     seen: Sequence[Scene], options: ExportOptions, picture: Picture, prefix: str = "gviz", pixels: int = 0
 ) -> list[bytes]:
     """The scenes as pictures of one size in which every box has its place, at most so many `pixels` wide and high."""
-    theme, place = options.colours, _placing(seen, options, prefix)
-    if place.simple:
-        theme = replace(theme, form=replace(theme.form, card="box"))
-    drawn = (digraph(one, theme, prefix, place, options.direction) for one in seen)
+    place = _placing(seen, options, prefix)
+    drawn = (digraph(one, manner_of(options, prefix, place)) for one in seen)
     return draw_all(
         (sized(graph, picture, options.scale or _fitting(place, pixels)).source for graph in drawn),
         picture,
@@ -99,13 +97,13 @@ def _placing(seen: Sequence[Scene], options: ExportOptions, prefix: str) -> Plac
         len(widest.boxes),
         options,
         lambda: _laid_out(settled(widest, options, prefix), options, prefix),
-        lambda: replace(placing(widest), simple=True),
+        lambda: placing(widest),
     )
     return replace(found, legend=signs, room=room)
 
 
 def _laid_out(widest: Scene, options: ExportOptions, prefix: str) -> Placing:
-    source = digraph(widest, options.colours, prefix, direction=options.direction).source
+    source = digraph(widest, manner_of(options, prefix)).source
     graph = json.loads(draw(source, "json", timeout=options.timeout))
     objects = graph.get("objects", [])
     boxes = {box["name"]: _box(box) for box in objects if "pos" in box}

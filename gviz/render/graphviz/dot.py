@@ -13,10 +13,11 @@ from gviz.render.graphviz.frames import add_frames
 from gviz.render.graphviz.graph import Digraph
 from gviz.render.graphviz.labels import CHARACTER, SMALL, box_label, coloured, inner, table
 from gviz.render.graphviz.legend import HEAT, legend, painted
+from gviz.render.graphviz.manner import USUAL, Manner
 from gviz.render.graphviz.placing import Placing
 from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Edge, Scene
-from gviz.render.theme import LIGHT, Direction, Theme
+from gviz.render.theme import Theme
 from gviz.trace.timeline import Timeline
 
 LEGEND_WIDTH, LEGEND_LINES = 110, 6
@@ -25,28 +26,19 @@ LEGEND_WIDTH, LEGEND_LINES = 110, 6
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Moment `n` as DOT."""
-    return dot(asked_scene(timeline, n, options), options.colours, direction=options.direction)
+    return dot(asked_scene(timeline, n, options), Manner(options.colours, direction=options.direction))
 
 
-def dot(scene: Scene, theme: Theme = LIGHT, prefix: str = "gviz", direction: Direction = "auto") -> str:
+def dot(scene: Scene, manner: Manner = USUAL) -> str:
     """The DOT text of a scene."""
-    return str(digraph(scene, theme, prefix, direction=direction).source)
+    return str(digraph(scene, manner).source)
 
 
-def digraph(
-    scene: Scene,
-    theme: Theme = LIGHT,
-    prefix: str = "gviz",
-    placing: Placing | None = None,
-    direction: Direction = "auto",
-) -> Digraph:
-    """The scene as a graph of the ``graphviz`` package; every id in it starts with `prefix`.
-
-    With a `placing`, everything stands where it says, and a line that it does not know is not drawn.
-    """
-    form = theme.form
+def digraph(scene: Scene, manner: Manner = USUAL) -> Digraph:
+    """The scene as a graph of the ``graphviz`` package."""
+    form = manner.theme.form
     graph = Digraph(
-        graph_attr=_graph_attributes(scene, theme, prefix, direction) | _label(scene, theme, placing),
+        graph_attr=_graph_attributes(scene, manner) | _label(scene, manner),
         node_attr={
             "fontname": form.font,
             "fontsize": str(form.size),
@@ -57,13 +49,14 @@ def digraph(
         edge_attr={"fontname": form.font, "fontsize": str(SMALL), "arrowsize": "0.7"},
     )
     for box in scene.boxes:
-        _add_box(graph, box, theme, prefix, placing)
-    add_frames(graph, scene, theme, prefix, placing)
-    _add_lines(graph, scene, theme, prefix, placing)
+        _add_box(graph, box, manner)
+    add_frames(graph, scene, manner)
+    _add_lines(graph, scene, manner)
     return graph
 
 
-def _add_box(graph: Digraph, box: Box, theme: Theme, prefix: str, placing: Placing | None) -> None:
+def _add_box(graph: Digraph, box: Box, manner: Manner) -> None:
+    theme, prefix, placing = manner.theme, manner.prefix, manner.placing
     common = {"id": f"{prefix}-{box.key}", "class": _classes(box), "tooltip": _tooltip(box.tooltip)}
     place = placing.boxes[box.key] if placing else {}
     if theme.form.card == "box":
@@ -93,7 +86,8 @@ def _circle(box: Box, theme: Theme) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _add_lines(graph: Digraph, scene: Scene, theme: Theme, prefix: str, placing: Placing | None) -> None:
+def _add_lines(graph: Digraph, scene: Scene, manner: Manner) -> None:
+    theme, placing = manner.theme, manner.placing
     boxes = theme.form.card == "box"
     labelled = boxes and len(scene.edges) <= LABELLED_EDGES
     ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
@@ -103,7 +97,7 @@ def _add_lines(graph: Digraph, scene: Scene, theme: Theme, prefix: str, placing:
         if way is None or (edge.kind == "gradient" and not boxes):
             continue
         weight = STRAIGHT if number in straight else "1"
-        attributes = _edge_attributes(edge, theme) | {"id": f"{prefix}-e{number}", "weight": weight} | way
+        attributes = _edge_attributes(edge, theme) | {"id": f"{manner.prefix}-e{number}", "weight": weight} | way
         tail, head = ends(edge)
         head += SPLIT if not boxes and head in ops else ""
         if theme.form.card == "wire":
@@ -112,11 +106,12 @@ def _add_lines(graph: Digraph, scene: Scene, theme: Theme, prefix: str, placing:
         graph.edge(tail, head, label, **attributes)
 
 
-def _graph_attributes(scene: Scene, theme: Theme, prefix: str, direction: Direction) -> dict[str, str]:
+def _graph_attributes(scene: Scene, manner: Manner) -> dict[str, str]:
+    theme = manner.theme
     return {
-        "id": prefix,
+        "id": manner.prefix,
         "bgcolor": theme.canvas,
-        "rankdir": flow(scene, direction, theme.form.direction),
+        "rankdir": flow(scene, manner.direction, theme.form.direction),
         "fontname": theme.form.font,
         "fontsize": str(theme.form.size),
         "labelloc": "b",
@@ -126,8 +121,9 @@ def _graph_attributes(scene: Scene, theme: Theme, prefix: str, direction: Direct
     }
 
 
-def _label(scene: Scene, theme: Theme, placing: Placing | None) -> dict[str, str]:
+def _label(scene: Scene, manner: Manner) -> dict[str, str]:
     """What stands below the picture: what it is, where the program is, and how to read it."""
+    theme, placing = manner.theme, manner.placing
     title, muted = f"<b>{coloured(scene.title, theme.texts['title'])}</b>", theme.texts["muted"]
     lines = [f"{title}{'&#160;' * 4}{coloured(scene.caption, muted)}"]
     lines.append(coloured(scene.code, theme.texts["text"]))  # empty or not: its line stays, and so do the boxes

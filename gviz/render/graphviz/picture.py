@@ -11,7 +11,8 @@ from gviz.errors import GvizError
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.drawing import Picture, TooSlowError, draw, draw_all
 from gviz.render.graphviz.graph import Digraph
-from gviz.render.graphviz.placing import placing
+from gviz.render.graphviz.manner import Manner
+from gviz.render.graphviz.placing import Placing, placing
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Scene
 
@@ -34,12 +35,20 @@ def sized(graph: Digraph, picture: Picture, scale: float | None) -> Digraph:
     return graph
 
 
+def manner_of(options: ExportOptions, prefix: str, placing: Placing | None = None) -> Manner:
+    """How a picture is written that is asked for so; our own layout places one box for each node."""
+    theme = options.colours
+    if placing is not None and placing.simple:
+        theme = replace(theme, form=replace(theme.form, card="box"))
+    return Manner(theme, prefix, options.direction, placing)
+
+
 def settled(scene: Scene, options: ExportOptions, prefix: str) -> Scene:
     """The scene, without the frames of its modules where they stretch it: a loop through one becomes a staircase."""
     if len({key for box in scene.boxes for key, _ in box.within}) < FEW_FRAMES:
         return scene
     free = replace(scene, boxes=tuple(replace(box, within=()) for box in scene.boxes))
-    graphs = [digraph(one, options.colours, prefix, direction=options.direction).source for one in (scene, free)]
+    graphs = [digraph(one, manner_of(options, prefix)).source for one in (scene, free)]
     framed, bare = map(_area, draw_all(graphs, "json", timeout=options.timeout))
     return free if framed > STRETCHED * bare else scene
 
@@ -60,7 +69,7 @@ def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str
 
     def laid_out() -> bytes:
         fitting = settled(scene, options, prefix)
-        graph = sized(digraph(fitting, options.colours, prefix, direction=options.direction), picture, options.scale)
+        graph = sized(digraph(fitting, manner_of(options, prefix)), picture, options.scale)
         return draw(graph.source, picture, timeout=options.timeout)
 
     return laid_out_or_simple(count, options, laid_out, lambda: _simple(scene, options, picture, prefix))
@@ -81,7 +90,5 @@ def laid_out_or_simple(
 
 
 def _simple(scene: Scene, options: ExportOptions, picture: Picture, prefix: str) -> bytes:
-    theme = options.colours
-    boxes = replace(theme, form=replace(theme.form, card="box"))  # the layout places one box for each node
-    graph = sized(digraph(scene, boxes, prefix, placing(scene)), picture, options.scale)
+    graph = sized(digraph(scene, manner_of(options, prefix, placing(scene))), picture, options.scale)
     return draw(graph.source, picture, program="nop2", timeout=3 * options.timeout)

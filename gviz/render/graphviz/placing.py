@@ -46,7 +46,7 @@ def placing(scene: Scene) -> Placing:
     }
     found = layout(sizes, list(names))
     boxes = {box.key: _box(found.places[box.key]) for box in scene.boxes}
-    return Placing(boxes, {names[edge]: {"pos": pos} for edge, pos in _lines(found)})
+    return Placing(boxes, {names[edge]: {"pos": pos} for edge, pos in _lines(found)}, simple=True)
 
 
 def _box(place: PlacedBox) -> dict[str, str]:
