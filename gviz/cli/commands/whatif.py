@@ -19,6 +19,7 @@ from gviz.plain_text import shown
 from gviz.tui import terminal
 
 if TYPE_CHECKING:
+    from gviz.consequences.curves import Curve
     from gviz.trace.state import Iteration
     from gviz.trace.timeline import Timeline
     from gviz.whatif.branch import Branch
@@ -63,23 +64,24 @@ def command(
         _refuse_suffix(output, is_range=any(".." in change for change in changes))
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        n = moment_of(timeline, at) if at else len(timeline)
-        iteration = timeline.iteration_at(n)
+        iteration = timeline.iteration_at(moment_of(timeline, at) if at else len(timeline))
         shows = named(show or "")
-        if ranges := [change for change in changes if list(swept(change, points))]:
-            _sweep(timeline, iteration, changes, ranges, points, shows, output, force, settings)
+        ranges = [change for change in changes if list(swept(change, points))]
+        if not ranges:
+            branch = _branch(timeline, iteration, changes, shows)
+            if output is not None:
+                _keep(branch, output, force)
+            return
+        over = _only(ranges, shows)
+        drawn = _curves(timeline, iteration, changes, over, points, shows)
+        if output is not None:
+            _keep_curves(over, drawn, output, force)
         else:
-            _branch(timeline, iteration, changes, shows, output, force)
+            _print(over, drawn, ascii=terminal.needs_ascii(asked=settings.ascii))
 
 
-def _branch(
-    timeline: Timeline,
-    iteration: Iteration,
-    changes: Sequence[str],
-    shows: Sequence[str],
-    output: Path | None,
-    force: bool,
-) -> None:
+def _branch(timeline: Timeline, iteration: Iteration, changes: Sequence[str], shows: Sequence[str]) -> Branch:
+    """Run a branch, and say what follows in it."""
     from gviz.consequences.branching import branch_of, meanings
     from gviz.consequences.telling import differences, stops, what_runs_again
 
@@ -89,8 +91,7 @@ def _branch(
         click.echo(line)
     for line in _shown(timeline, branch, iteration, shows) if shows else differences(timeline, iteration, branch):
         click.echo(line)
-    if output is not None:
-        _keep(branch, output, force)
+    return branch
 
 
 def _keep(branch: Branch, output: Path, force: bool) -> None:
@@ -123,33 +124,43 @@ def _shown(timeline: Timeline, branch: Branch, iteration: Iteration, shows: Sequ
         yield f"{shown(text):<{width}}  {old:<{_COLUMN}} {in_branch(evaluator, beside, text, iteration.end)}".rstrip()
 
 
-def _sweep(
-    timeline: Timeline,
-    iteration: Iteration,
-    changes: Sequence[str],
-    ranges: Sequence[str],
-    points: int,
-    shows: Sequence[str],
-    output: Path | None,
-    force: bool,
-    settings: GlobalOptions,
-) -> None:
-    from gviz.consequences.curves import curves
-    from gviz.render.curve import svg_curves, text_curve
-    from gviz.whatif.sweep import swept
-
+def _only(ranges: Sequence[str], shows: Sequence[str]) -> str:
+    """The one range, if it is clear what is to be drawn over it."""
     if len(ranges) != 1 or not shows:
         what = "a range needs --show, and no second range"
         raise GvizError(what, hint='"x = -3..3" --show z,x.grad', exit_code=2)
-    sweep, kept = list(swept(ranges[0], points)), [change for change in changes if change != ranges[0]]
-    drawn, stopped = told(curves(timeline, iteration, sweep, shows, kept))
+    return ranges[0]
+
+
+def _curves(
+    timeline: Timeline, iteration: Iteration, changes: Sequence[str], over: str, points: int, shows: Sequence[str]
+) -> list[Curve]:
+    """Run a branch for each point of a range, and say where one had to stop."""
+    from gviz.consequences.curves import curves
+    from gviz.whatif.sweep import swept
+
+    kept = [change for change in changes if change != over]
+    drawn, stopped = told(curves(timeline, iteration, list(swept(over, points)), shows, kept))
     for line in stopped:
         click.echo(line)
-    what = ranges[0].partition("=")[0].strip()
-    if output is None:
-        for text, curve in drawn:
-            for line in text_curve(f"{text} over {what}", curve, ascii=terminal.needs_ascii(asked=settings.ascii)):
-                click.echo(line)
-        return
-    outputs.write_all([(output, svg_curves(what, drawn).encode())], force=force)
+    return drawn
+
+
+def _print(over: str, drawn: Sequence[Curve], *, ascii: bool) -> None:
+    from gviz.render.curve import text_curve
+
+    for text, curve in drawn:
+        for line in text_curve(f"{text} over {_changed(over)}", curve, ascii=ascii):
+            click.echo(line)
+
+
+def _keep_curves(over: str, drawn: Sequence[Curve], output: Path, force: bool) -> None:
+    from gviz.render.curve import svg_curves
+
+    outputs.write_all([(output, svg_curves(_changed(over), drawn).encode())], force=force)
     streams.say(f"wrote {output}")
+
+
+def _changed(over: str) -> str:
+    """What a range changes: ``x`` of ``x = -3..3``."""
+    return over.partition("=")[0].strip()
