@@ -66,7 +66,7 @@ def teach(timeline: Timeline, *, title: Title, ascii: bool = False, theme: str |
 
 
 def _theme(asked: str | None, own: Config) -> str | None:
-    """The theme asked for, else the user's own, else the one that the terminal needs."""
+    """The theme asked for, else the one that the terminal needs, else the user's own, chosen for another terminal."""
     from gviz.tui.themes import for_terminal
 
-    return asked or own.theme or for_terminal()
+    return asked or for_terminal() or own.theme

@@ -31,7 +31,7 @@ from gviz.tui.screens.palette import Palette, PalettePage
 from gviz.tui.screens.waiting import WaitingScreen
 from gviz.tui.terminal import is_there
 from gviz.tui.terminal_guard import guarded_terminal
-from gviz.tui.themes import THEMES, named, semantic_colours, starting_theme
+from gviz.tui.themes import THEMES, colours_fall_together, named, semantic_colours, starting_theme
 from gviz.tui.widgets import painted
 
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -74,6 +74,9 @@ class ScreenApp(App[None]):
 
     def on_mount(self) -> None:
         """The terminal is ours by now."""
+        remark = colours_fall_together(self.current_theme)
+        if remark and not self.is_headless:
+            self._start.say(remark)
         with_echo(getattr(self._driver, "attrs_before", None))
         self.app_resume_signal.subscribe(self, lambda _: self._come_back())
         self._rest = Rest()

@@ -108,6 +108,14 @@ def for_terminal(environ: Mapping[str, str] = os.environ) -> str | None:
     return "gviz-ansi" if known == "standard" else None
 
 
+def colours_fall_together(theme: Theme, environ: Mapping[str, str] = os.environ) -> str:
+    """That a theme is made of more colours than the terminal has, and which is not; empty where all can be seen."""
+    needed = for_terminal(environ) if environ.get("TERM") else None
+    if needed is None or theme.ansi or theme.name == "gviz-mono":
+        return ""
+    return f"this terminal has 16 colours: theme {needed.removeprefix('gviz-')} keeps values and gradients apart"
+
+
 def starting_theme(asked: str | None, environ: Mapping[str, str] = os.environ) -> str:
     """The theme asked for; without colours the one that sends none; a light terminal gets the light one."""
     if environ.get("NO_COLOR"):

@@ -6,7 +6,7 @@ from stories import demo, failed
 from textual.color import Color
 
 from gviz.errors import GvizError
-from gviz.tui.themes import SHORT, THEMES, for_terminal, named, semantic_colours
+from gviz.tui.themes import SHORT, THEMES, colours_fall_together, for_terminal, named, semantic_colours
 from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.tape import Tape
 
@@ -38,6 +38,25 @@ def contrast(one, other):
 )
 def test_a_terminal_of_16_colours_gets_its_own(environ, theme):
     assert for_terminal(environ) == theme
+
+
+def test_a_theme_of_more_colours_than_there_are_says_so():
+    said = {theme.name: colours_fall_together(theme, {"TERM": "linux"}) for theme in THEMES}
+    assert {name for name, text in said.items() if not text} == {"gviz-ansi", "gviz-mono"}
+    assert said["gviz-dark"] == "this terminal has 16 colours: theme ansi keeps values and gradients apart"
+    for environ in ({"TERM": "xterm-256color"}, {}):
+        assert not any(colours_fall_together(theme, environ) for theme in THEMES)
+
+
+async def test_the_screen_says_so_when_one_is_chosen(monkeypatch):
+    monkeypatch.delenv("COLORTERM", raising=False)
+    monkeypatch.setenv("TERM", "linux")
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        for name, text in (("ansi", "theme is gviz-ansi"), ("light", "16 colours")):
+            app.screen.run_line(f"theme {name}")
+            await pilot.pause()
+            assert text in app.screen.remark
 
 
 def test_the_terminals_own_colours_tell_values_gradients_and_sums_apart():

@@ -17,7 +17,7 @@ from gviz.tui.commands.comparing import Compared
 from gviz.tui.commands.looking import wrapped_lines
 from gviz.tui.language.command import Asked, FrontEnd, Look, Outside, Reply, Said
 from gviz.tui.screens import pages
-from gviz.tui.themes import named
+from gviz.tui.themes import colours_fall_together, named
 from gviz.tui.widgets.node import NodePanel
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ def set_to(screen: DebuggerScreen, name: str, value: str) -> None:
 def _set(screen: DebuggerScreen, text: str) -> None:
     name, value = text.split(" ", 1)
     set_to(screen, name, value)
-    screen.say(f"{name} is {value}")
+    remark = colours_fall_together(screen.app.current_theme) if name == "theme" else ""
+    screen.say(remark or f"{name} is {value}")
 
 
 def _play(screen: DebuggerScreen, text: str) -> None:
