@@ -11,6 +11,7 @@ from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.config import Config
 from gviz.tui.cursor import Cursor
+from gviz.tui.drawing.source import SourceMark
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, keys_of
@@ -19,6 +20,15 @@ from gviz.tui.title import UNTITLED, Title
 
 if TYPE_CHECKING:
     from gviz.whatif.beside import Beside
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What was listed last: some lines of a file, from where one stood."""
+
+    mark: SourceMark
+    lines: range
+    stood: tuple[int, int, int]
 
 
 @dataclass(slots=True)
@@ -35,6 +45,7 @@ class Session:
     own_keys: Mapping[str, str] = field(default_factory=dict)
     _frame: tuple[int, int] = (0, 0)
     told: set[str] = field(default_factory=set)
+    listed: Listed | None = None
     folds: Folds = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,6 +95,12 @@ class Session:
     def frame_of(self, node: int) -> int:
         """How many callers up from where this node was made one looks."""
         return self._frame[1] if self._frame[0] == node else 0
+
+    @property
+    def stands(self) -> tuple[int, int, int]:
+        """The moment, the selected node, and how far up among its callers one looks."""
+        node = self.cursor.selected
+        return self.cursor.position, node, self.frame_of(node)
 
     def look_from(self, frame: int) -> None:
         """Look from so many callers up, as long as this node is selected."""

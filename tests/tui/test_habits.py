@@ -4,7 +4,7 @@ import re
 
 import pytest
 from driving import after, app_of, transcript
-from stories import demo
+from stories import Story, demo
 
 from gviz.errors import GvizError
 from gviz.tui.commands.informing import PAGES
@@ -89,3 +89,38 @@ async def test_the_screen_leaves_without_a_question_too():
 async def test_a_word_of_others_has_one_row_of_the_screen():
     screen = await after(demo(), ":", *"frame", "enter")
     assert screen.remark == f"there is no command 'frame' ({INSTEAD['frame']})"
+
+
+def long_program(lines):
+    """A program of so many lines, the last but three of which makes its second node."""
+    story = Story(source="".join(f"y{number} = {number}\n" for number in range(1, lines + 1)))
+    x = story.leaf("x", 3, lines // 2)
+    story.mul("y", x, x, lines - 3)
+    return story.timeline()
+
+
+def listed(said):
+    """The numbers of the lines of source in a transcript."""
+    return [int(found) for found in re.findall(r"^.? {1,5}(\d+)(?: |$)", said, re.MULTILINE)]
+
+
+def test_list_again_goes_on_behind_what_it_has_shown():
+    timeline = long_program(40)
+    assert listed(transcript(timeline, "list 3", "list", "l -", "l .", at=1)) == [
+        *range(1, 8), 20, *range(8, 17), *range(1, 8), *range(16, 25)
+    ]  # fmt: skip
+    assert listed(transcript(timeline, "list 5,6", "", "", at=1)) == [5, 6, *range(7, 16), *range(16, 25)]
+    assert listed(transcript(timeline, "list", "n", "list", at=1)) == [*range(16, 25), *range(33, 41)]
+
+
+def test_list_says_where_the_file_ends():
+    said = transcript(long_program(20), "list 15,20", "l", "list 1,2", "l -")
+    assert "demo.py has 20 lines; hint: list . shows the current one." in said
+    assert "demo.py begins there; hint: list . shows the current one." in said
+
+
+def test_an_empty_line_repeats_what_looks_and_nothing_that_sets_something():
+    again = transcript(demo(), "where", "", at=3).split("(gviz) ")
+    assert again[1].removeprefix("where") == again[2]
+    assert transcript(demo(), "break x", "", "info break").count("breakpoint 1") == 1
+    assert "there is no" not in transcript(demo(), "info watch", "")

@@ -18,35 +18,39 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.language.command import Look
 from gviz.tui.lines import Line, line
 from gviz.tui.places import running_frame, source_place
-from gviz.tui.session import Session
+from gviz.tui.session import Listed, Session
 from gviz.where.place import Place, place
 
 _LINES = re.compile(r"(\d{1,9})(?:\s*,\s*(\d{1,9}))?")
 """``12``, or ``12,20`` as in gdb and pdb."""
 AROUND = 4
 """Lines of source shown before and after the current one where there is no panel for it."""
+WINDOW = 2 * AROUND + 1
+"""Lines of source shown next, by the same command again."""
 
 
 def source(session: Session, text: str) -> Look:
     """``list [PLACE]``: where a node was made, which is then looked at; of a line that made none the line alone.
 
-    ``12`` and ``12,20`` are lines of the file one looks at, ``.`` the current one.
+    ``12`` and ``12,20`` are lines of the file one looks at, ``.`` the current one. Without a place it goes on behind
+    what it has shown, ``-`` before that, as long as one stands where one stood.
     """
     if numbers := _LINES.fullmatch(text):
         return _of_lines(session, int(numbers[1]), int(numbers[2] or 0))
-    if text == ".":
-        return here(session)
+    if text in ("", "-") and session.listed is not None and session.listed.stood == session.stands:
+        return _going_on(session, session.listed, backward=text == "-")
+    if text in (".", "-"):
+        return _current(session)
     try:
         node = session.cursor.node_at(text) if text else 0
     except GvizError:
         meant = place(text)
         if meant.kind != "line":
             raise
-        mark = _line_of_a_file(session, meant)
-        return Look("Source", lambda _: _lines_at(session, mark))
+        return _listing(session, _line_of_a_file(session, meant))
     if node:
         session.cursor.select(node)
-    return here(session)
+    return _current(session)
 
 
 def function(session: Session, _: str) -> Look:
@@ -55,7 +59,7 @@ def function(session: Session, _: str) -> Look:
     if seen is None:
         raise GvizError("no place in the source is known here", exit_code=2)
     first, last = _around_line(session.timeline.source(seen.frame.path) or "", seen.frame.line)
-    return Look("Source", lambda _: _lines_at(session, seen, range(first, last + 1)))
+    return _listing(session, seen, range(first, last + 1))
 
 
 def _around_line(text: str, line: int) -> tuple[int, int]:
@@ -76,12 +80,42 @@ def _of_lines(session: Session, first: int, last: int) -> Look:
     mark = _line_of_a_file(session, place(f":{first}"))
     if last and last < first:
         raise GvizError(f"line {last} is before line {first}", hint=f"list {last},{first}", exit_code=2)
-    return Look("Source", lambda _: _lines_at(session, mark, range(first, last + 1) if last else None))
+    return _listing(session, mark, range(first, last + 1) if last else None)
 
 
 def here(session: Session) -> Look:
     """The source of the selected node, as far up among its callers as one looks."""
     return Look("Source", lambda _: _source_lines(session), panel="source")
+
+
+def _current(session: Session) -> Look:
+    """The same, for the next listing to go on behind it."""
+    seen = _place_here(session)
+    return here(session) if seen is None else _listing(session, seen, panel="source")
+
+
+def _listing(session: Session, mark: SourceMark, rows: range | None = None, panel: str = "") -> Look:
+    """Some lines of a file, else those around a place; the next listing goes on behind them."""
+    here, most = mark.frame.line, len(_code(session, mark))
+    around = range(max(here - AROUND, 1), min(here + AROUND, most) + 1)
+    session.listed = Listed(mark, rows or around, session.stands) if most else None
+    return Look("Source", lambda _: _lines_at(session, mark, rows), panel=panel)
+
+
+def _going_on(session: Session, listed: Listed, *, backward: bool) -> Look:
+    """The lines behind those that were listed, or before them; GvizError where there are none."""
+    mark, shown, code = listed.mark, listed.lines, _code(session, listed.mark)
+    behind = range(shown.stop, min(shown.stop + WINDOW, len(code) + 1))
+    rows = range(max(shown.start - WINDOW, 1), shown.start) if backward else behind
+    if not rows:
+        what = f"{PurePath(mark.frame.path).name} " + ("begins there" if backward else f"has {len(code)} lines")
+        raise GvizError(what, hint="list . shows the current one", exit_code=2)
+    session.listed = Listed(mark, rows, listed.stood)
+    return Look("Source", lambda _: map(line, _numbered(code, list(rows), mark, session.glyphs)), panel="source")
+
+
+def _code(session: Session, mark: SourceMark) -> tuple[Line, ...]:
+    return code_lines(session.timeline.source(mark.frame.path) or "")
 
 
 def _line_of_a_file(session: Session, meant: Place) -> SourceMark:

@@ -119,33 +119,33 @@ def _export(session: Session, command: Command) -> Said:
 
 _TIME = (
     Spec("step", ("s",), "[N]", "one event forward: a node made, a gradient added, a buffer freed",
-         _moves(navigation.step, "step"), repeats=True, runs="step"),
+         _moves(navigation.step, "step"), runs="step"),
     Spec("reverse-step", ("rs",), "[N]", "one event back",
-         _moves(navigation.reverse_step, "step", backward=True), repeats=True),
+         _moves(navigation.reverse_step, "step", backward=True)),
     Spec("next", ("n",), "[N]", "one whole node forward: its backward with all its additions",
-         _nodes(Folds.next_node), repeats=True, runs="next"),
+         _nodes(Folds.next_node), runs="next"),
     Spec("reverse-next", ("rn",), "[N]", "one whole node back",
-         _nodes(Folds.reverse_next_node, backward=True), repeats=True),
+         _nodes(Folds.reverse_next_node, backward=True)),
     Spec("finish", ("f", "return", "r"), "[N]", "to the end of the current module call, else of the current pass",
-         _moves(navigation.finish, "finish"), repeats=True, runs="finish"),
+         _moves(navigation.finish, "finish"), runs="finish"),
     Spec("reverse-finish", ("rf",), "[N]", "to the start of the current module call, else of the current pass",
-         _moves(navigation.reverse_finish, "finish", backward=True), repeats=True),
+         _moves(navigation.reverse_finish, "finish", backward=True)),
     Spec("continue", ("c", "cont"), "[N]",
          "to the next stop: a breakpoint, an error, the first nan or inf, a mark, else the end",
-         _runs_on(), repeats=True, runs="continue"),
+         _runs_on(), runs="continue"),
     Spec("reverse-continue", ("rc",), "[N]", "to the stop before",
-         _runs_on(backward=True), repeats=True),
+         _runs_on(backward=True)),
     Spec("phase", (), "[N]", "to the next phase (forward, backward, optimizer, next iteration); phase -1 goes back",
-         _moves(navigation.phase, "phase"), repeats=True, runs="phase"),
+         _moves(navigation.phase, "phase"), runs="phase"),
     Spec("reverse-phase", ("rp",), "[N]", "to the phase before",
-         _moves(navigation.reverse_phase, "phase", backward=True), repeats=True),
+         _moves(navigation.reverse_phase, "phase", backward=True)),
     Spec("until", ("unt", "advance", "run-to"), "[PLACE]",
          "forward to a place, as break takes it (12: line 12), or a stop that comes first; without one finish",
-         _cursor(Cursor.until), repeats=True, runs="continue", runs_bare="finish"),
+         _cursor(Cursor.until), runs="continue", runs_bare="finish"),
     Spec("to", ("t",), "[PLACE]", "to the next event of a node, of the selected one without PLACE",
-         _cursor(Cursor.to), repeats=True, runs="to"),
+         _cursor(Cursor.to), runs="to"),
     Spec("reverse-to", ("rt",), "[PLACE]", "to the event before of a node",
-         _cursor(Cursor.reverse_to), repeats=True),
+         _cursor(Cursor.reverse_to)),
     Spec("jump", ("j",), "PLACE", "the same as goto: in a recording nothing is run or skipped", _jump),
     Spec("goto", ("@",), "PLACE",
          f"move the time cursor: {A_MOMENT}", _cursor(Cursor.going)),
@@ -155,17 +155,17 @@ _TIME = (
     Spec("mark", (), "NAME [PLACE]", "remember this position, or that of a place; goto 'NAME comes back",
          lambda session, command: Said((session.cursor.bookmark(command.argument),))),
     Spec("find", ("/",), "TEXT", "select the next node that fits: text, #4, @12, op:Mul, nan",
-         _cursor(Cursor.find), repeats=True),
+         _cursor(Cursor.find)),
     Spec("select", (), "PLACE", "look at a node; the time does not move",
          _cursor(lambda cursor, place: cursor.select(cursor.node_at(place)))),
     Spec("last", (), "EXPR", "back to where a value, gradient or expression changed last: last x.grad",
-         _cursor(Cursor.last_change), repeats=True),
+         _cursor(Cursor.last_change)),
     Spec("first", (), "EXPR", "to where it changed first", _cursor(Cursor.first_change)),
 )  # fmt: skip
 
 _LOOK = (
     Spec("print", ("p",), "[EXPR]", "an expression at this moment: x.grad * 2, norm(#4); without one the selected node",
-         looking.print_expression, repeats=True),
+         looking.print_expression),
     Spec("pp", (), "EXPR", "the same, with all elements", _asks(asking.evaluate_all)),
     Spec("eval", ("=",), "EXPR", "the same as print EXPR", _asks(asking.evaluate)),
     Spec("node", (), "[PLACE]", "a node in full: value, gradient, where it was made", _looks(looking.node)),
@@ -181,12 +181,12 @@ _LOOK = (
     Spec("tape", (), "", "all nodes of this iteration, one row each", _looks(looking.tape)),
     Spec("graph", (), "[PLACE]", "the graph, and a node in it", _looks(looking.graph)),
     Spec("list", ("l",), "[PLACE]",
-         "the source around the current line, where a node was made, or of lines: 12, 12,20, model.py:12",
-         _looks(listing.source)),
+         "the source around the current line, where a node was made, or of lines (12, 12,20, model.py:12); again: the "
+         "lines behind those, list - the ones before", _looks(listing.source), goes_on=True),
     Spec("longlist", ("ll",), "", "the whole function that the current line is in", _looks(listing.function)),
     Spec("where", ("w", "bt", "backtrace"), "", "the call stack of the selected node", _looks(looking.where)),
-    Spec("up", ("u",), "[N]", "to the caller of the line that made the selected node", looking.up, repeats=True),
-    Spec("down", ("d",), "[N]", "back towards the line that made it", looking.down, repeats=True),
+    Spec("up", ("u",), "[N]", "to the caller of the line that made the selected node", looking.up),
+    Spec("down", ("d",), "[N]", "back towards the line that made it", looking.down),
     Spec("info", ("i",), "[WORD]",
          "what there is: breaks, watch, locals, marks, graph, saved, params, next, stats, leaks",
          lambda session, command: _said(informing.info(session, command.argument))),
@@ -296,5 +296,8 @@ GROUPS: Mapping[str, tuple[Spec, ...]] = {
 }
 """In the order of the help."""
 SPECS: tuple[Spec, ...] = tuple(spec for group in GROUPS.values() for spec in group)
+
+REPEATED = frozenset(spec.name for spec in (*_TIME, *_LOOK))
+"""What an empty line does again, as in gdb and pdb; what sets something is not done twice."""
 
 BY_NAME = {name: spec for spec in SPECS for name in (spec.name, *spec.aliases)}

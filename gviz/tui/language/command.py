@@ -91,8 +91,9 @@ class Spec:
     """A command as it is declared: full name, short forms (which always win), what follows, what it does, who does it.
 
     `takes` is ``[N]`` for a count, in brackets where it may be left out, empty where nothing follows; small letters are
-    meant as they stand. An empty line does it again if it `repeats`. Where the recording ends it lets a held program
-    run on, as far as `runs` says, or `runs_bare` where nothing follows, if that is another way.
+    meant as they stand. Again it may have something to go on with: then an empty line repeats it without what followed.
+    Where the recording ends it lets a held program run on, as far as `runs` says, or `runs_bare` where nothing follows,
+    if that is another way.
     """
 
     name: str
@@ -100,7 +101,7 @@ class Spec:
     takes: str
     help: str
     run: Run
-    repeats: bool = False
+    goes_on: bool = False
     runs: Mode | None = None
     runs_bare: Mode | None = None
 

@@ -9,6 +9,7 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.tui.arrival import Arrival
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
+from gviz.tui.commands.table import REPEATED
 from gviz.tui.language.command import Asked, Command, Reply, Said, Script
 from gviz.tui.language.parsing import parse, spec_of
 
@@ -27,7 +28,7 @@ class _Collected:
 class Reader:
     """Turns lines into commands.
 
-    An empty line repeats the last command; ``commands`` takes the lines up to ``end``; a question takes its answer.
+    An empty line repeats the last command that moves or looks; ``commands`` takes the lines up to ``end``; a question takes its answer.
     """
 
     def __init__(self, breakpoints: Breakpoints | None = None) -> None:
@@ -99,7 +100,8 @@ class Reader:
         command = parse(text) if text.strip() else self._last
         if command.name == "commands":
             return self._begin(command.argument)
-        self._last = command if spec_of(command).repeats else self._last
+        if command.name in REPEATED:
+            self._last = Command(command.name) if spec_of(command).goes_on else command
         return command
 
     def _answered(self, answer: str) -> Said:
