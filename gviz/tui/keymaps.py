@@ -95,7 +95,7 @@ ACTS: tuple[Act, ...] = (
     Act("live.answer", "A", "ask('answer')", "answer what the program of gviz run asks"),
     Act("live.restart", "ctrl+r", "do('restart')", "run the program of gviz run again"),
     Act("act.help", "question_mark,f1", "open('help')", "help"),
-    Act("act.quit", "q,ctrl+q", "quit", "quit"),
+    Act("act.quit", "q,ctrl+q,ctrl+d", "quit", "quit"),
 )
 """Every key of the debugger. Letters act on the screen only: typed into the prompt they are text."""
 
@@ -109,6 +109,7 @@ KEYMAPS: Mapping[str, Mapping[str, str]] = {
         "break.toggle": "f9,b",
         "act.command": "colon,ctrl+g",
         "look.page-down": "ctrl+d",
+        "act.quit": "q,ctrl+q",
         "find.ask": "slash,ctrl+f",
         "find.next": "comma,f3",
         "find.previous": "full_stop,shift+f3",
@@ -121,6 +122,7 @@ KEYMAPS: Mapping[str, Mapping[str, str]] = {
         "time.to": "ctrl+t,t",
         "break.toggle": "ctrl+f8,b",
         "look.page-down": "ctrl+d",
+        "act.quit": "q,ctrl+q",
         "find.ask": "slash,ctrl+f",
         "find.next": "comma,f3",
         "find.previous": "full_stop,shift+f3",

@@ -11,6 +11,7 @@ from gviz.tui.commands.informing import PAGES
 from gviz.tui.commands.table import BY_NAME, SPECS
 from gviz.tui.language.habits import INFO_INSTEAD, INSTEAD
 from gviz.tui.language.parsing import parse
+from gviz.tui.widgets.prompt import Prompt
 
 KNOWN = """bt; info b; info display; info locals; p x; p x.item(); l; l 3; l 2,4; l .; ll; longlist; finish; tbreak 4
 cond 1; ignore 1 3; disable; enable 1; display x; display; undisplay 1; commands; end; jump 5; return; !x * 2; pp x
@@ -124,3 +125,34 @@ def test_an_empty_line_repeats_what_looks_and_nothing_that_sets_something():
     assert again[1].removeprefix("where") == again[2]
     assert transcript(demo(), "break x", "", "info break").count("breakpoint 1") == 1
     assert "there is no" not in transcript(demo(), "info watch", "")
+
+
+async def test_ctrl_d_leaves_from_an_empty_prompt_as_from_anywhere():
+    for keys in (["ctrl+d"], [":", "ctrl+d"]):
+        app = app_of(demo())
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.press(*keys)
+            await pilot.pause()
+        assert app._exit, keys
+
+
+async def test_ctrl_d_in_a_line_takes_the_next_letter():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(":", *"xy", "left", "ctrl+d")
+        prompt = app.screen.query_one(Prompt)
+        assert (prompt.display, prompt.line) == (True, ":x")
+
+
+async def test_ctrl_d_ends_the_commands_of_a_breakpoint_and_leaves_a_search():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*":break x", "enter", *":commands", "enter", *"print x", "enter")
+        await pilot.pause()
+        await pilot.press("ctrl+d")
+        await pilot.pause()
+        assert app.screen.cursor.breakpoints.commands_of(1) == ("print x",)
+        await pilot.press("/", "ctrl+d")
+        await pilot.pause()
+        assert not app.screen.query_one(Prompt).display
+    assert not app._exit

@@ -28,7 +28,8 @@ class _Collected:
 class Reader:
     """Turns lines into commands.
 
-    An empty line repeats the last command that moves or looks; ``commands`` takes the lines up to ``end``; a question takes its answer.
+    An empty line repeats the last command that moves or looks; ``commands`` takes the lines up to ``end``; a question
+    takes its answer.
     """
 
     def __init__(self, breakpoints: Breakpoints | None = None) -> None:

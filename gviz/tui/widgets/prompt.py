@@ -14,6 +14,9 @@ from textual.widgets.input import Selection
 
 from gviz.tui.messages import Typed
 
+_AT_AN_END = {":": "quit", ">": "end"}
+"""What the end of the input means by the sign in front of it."""
+
 
 class Completer(Suggester):
     """Suggests how a command goes on."""
@@ -35,6 +38,7 @@ class Prompt(Horizontal):
         Binding("up", "earlier(1)", show=False),
         Binding("down", "earlier(-1)", show=False),
         Binding("tab", "complete", show=False),  # with no priority: it waits for the letters before it
+        Binding("ctrl+d", "end", show=False, priority=True),  # before the line itself, which knows half of what it does
     ]
 
     def __init__(self) -> None:
@@ -79,6 +83,7 @@ class Prompt(Horizontal):
         acts: dict[str, Callable[[], object]] = {
             "tab": self.action_complete,
             "escape": self.action_close,
+            "ctrl+d": self.action_end,
             "backspace": entry.action_delete_left,
             "enter": lambda: self._enter(entry.value),
         }
@@ -90,6 +95,16 @@ class Prompt(Horizontal):
         """Leave the prompt without doing anything."""
         self.display = False
         self.post_message(Typed("", ""))
+
+    def action_end(self) -> None:
+        """What Ctrl-D is at any prompt: in a line the next letter goes; where there is none it is the end."""
+        entry = self.query_one(Input)
+        if entry.value:
+            entry.action_delete_right()
+        elif self._sign in _AT_AN_END:
+            self._enter(_AT_AN_END[self._sign])
+        else:
+            self.action_close()
 
     def action_complete(self) -> None:
         """The next completion of what was typed; after the last one what was typed. The only command can go on."""
