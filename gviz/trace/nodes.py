@@ -157,6 +157,17 @@ class Nodes(Sequence[int]):
         """Those that nothing referred to any more at moment `n`."""
         return frozenset(self._index.lists["freed"].keys_between(1, n + 1).tolist())
 
+    def with_saved(self, n: int) -> tuple[Sequence[int], int]:
+        """Of those made by moment `n`, by an operation that saves: which have not freed it, and how many have.
+
+        What is computed while no gradients are is still among the first.
+        """
+        saving = [number for number, op in self._log.ops.items() if op.saved]
+        made = np.asarray(self[: int(np.sort(self._births).searchsorted(n, "right"))], np.int64)
+        nodes = made[np.isin(self.origins.op[: len(made)], saving)]
+        freed = np.isin(nodes, self._index.lists["saved_freed"].keys_between(1, n + 1))
+        return nodes[~freed].tolist(), int(np.count_nonzero(freed))
+
     def name(self, node: int) -> str:
         """What the program calls a node, or nothing."""
         return self._names.of(node)

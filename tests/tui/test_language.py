@@ -4,10 +4,14 @@ import io
 
 import pytest
 from driving import after, app_of, transcript
+from recording import events_of
 from stories import demo, failed, iterations
 
+import gviz.engine as torch
 from gviz.driven import finished
 from gviz.errors import GvizError
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 from gviz.tui import keymaps
 from gviz.tui.commands.saving import session_lines
 from gviz.tui.commands.table import SPECS
@@ -85,6 +89,24 @@ def test_up_stops_at_the_outermost_line():
 )
 def test_info_counts_what_there_is(word, says):
     assert says in transcript(demo(), "goto end", f"info {word}")
+
+
+def without_gradients():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with torch.no_grad():
+        y = x * x
+    z = x * y * x
+    (z * z).sum().backward()
+    return y, z
+
+
+@pytest.mark.parametrize("timeline", [demo(), Timeline(MemoryLog(events_of(without_gradients)))])
+def test_info_saved_counts_what_the_states_of_the_nodes_say(timeline):
+    for n in range(len(timeline) + 1):
+        states = [timeline.at(n).state(node) for node in timeline.nodes]
+        held, freed = (sum(state is not None and state.saved == how for state in states) for how in ("held", "freed"))
+        said = transcript(timeline, "info saved", at=n)
+        assert f"{held} nodes hold what they saved for backward, {freed} have released it" in said, n
 
 
 def test_marks_of_the_program_and_of_the_user_are_told_apart():

@@ -105,9 +105,14 @@ def _graph(session: Session, _: str) -> Iterator[str | Far]:
 
 
 def _saved(session: Session, _: str) -> Iterator[str | Far]:
-    states = yield from collected(_states(session, _made(session)))
-    held = [state.node for state in states if state.saved == "held"]
-    freed = sum(state.saved == "freed" for state in states)
+    nodes = session.timeline.nodes
+    left, freed = nodes.with_saved(session.moment.n)
+    held: list[int] = []
+    for part in parts(left, "looking at node"):
+        if isinstance(part, Far):
+            yield part
+        else:
+            held += [node for node, made in nodes.all_created(part) if made.kind == "op" and not made.untracked]
     yield f"{len(held)} nodes hold what they saved for backward, {freed} have released it"
     yield from _rows([f"  {label(session.timeline, node)}: {_what(session, node)}" for node in held])
 
