@@ -71,7 +71,8 @@ def _step_at(timeline: Timeline, info: NodeInfo, n: int) -> int:
     if info.created.kind != "op":
         raise GvizError(f"#{info.node} is a {info.created.kind}: it has no rule to check", exit_code=2)
     if not steps:
-        raise GvizError(f"no backward pass went through #{info.node}", exit_code=2)
+        hint = f"explain #{info.node} says why"
+        raise GvizError(f"no backward pass went through #{info.node}", hint=hint, exit_code=2)
     return max((seq for seq in steps if seq <= n), default=steps[0])
 
 

@@ -38,8 +38,28 @@ def test_a_leaf_is_checked_where_it_is_used_and_a_kink_is_told():
     assert "kink" in " ".join(answer[3:])
 
 
-def test_what_cannot_be_checked_is_refused():
+def test_what_cannot_be_checked_is_refused_and_what_can_is_said():
     assert said("gradcheck nosuch")[0].startswith("there is no nosuch")
+
+    def leaves():
+        x, u = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([1.0], requires_grad=True)
+        c, alone = torch.tensor([2.0, 2.0]), torch.tensor([1.0], requires_grad=True)
+        dead = x * 3
+        with torch.no_grad():
+            u * 2
+        (x * c).sum().backward()
+        return c, alone, dead
+
+    recorded = Timeline(MemoryLog(events_of(leaves)))
+    for place, answer in (
+        ("c", "c requires no gradient: none was sent to it; hint: gradcheck PLACE"),
+        ("alone", "nothing uses #"),
+        ("u", "no backward pass went through #"),
+        ("dead", " says why."),
+        ("x", ": no backward pass went through #"),
+        ("x", "self = #1 x: agrees"),
+    ):
+        assert answer in transcript(recorded, f"gradcheck {place}"), place
 
 
 async def test_on_the_screen_it_is_a_page():

@@ -10,6 +10,7 @@ from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.numbers import number
 from gviz.plain_text import shown
+from gviz.trace.timeline import Timeline
 from gviz.tui.language.command import Look
 from gviz.tui.lines import Line, line, wrapped
 from gviz.tui.session import Session
@@ -24,16 +25,33 @@ def gradcheck(session: Session, place: str) -> Driven[Look]:
     node = cursor.asker.last(place, cursor.position) if place else cursor.selected
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-    is_op = timeline.info(node).created.kind == "op"
-    users = (user for user in timeline.nodes.users(node) if timeline.info(user).created.requires_grad)
-    nodes = [node] if is_op else list(dict.fromkeys(users))
-    if not nodes:
-        raise GvizError(f"nothing uses {shown(label(timeline, node))}", exit_code=2)
+    nodes = _checkable(timeline, node)
     rows: list[str] = []
     for done, one in enumerate(nodes):
         yield Far("running again: node", done, len(nodes))
-        rows += _told(session, one)
+        rows += _told(session, one) if len(nodes) == 1 else _as_far_as_it_goes(session, one)
     return Look("Gradients by differences", partial(_lines, rows))
+
+
+def _checkable(timeline: Timeline, node: int) -> list[int]:
+    """The node itself, or what uses a leaf and sends gradients to it; GvizError that says what to check instead."""
+    if timeline.info(node).created.kind == "op":
+        return [node]
+    name, users = shown(label(timeline, node)), timeline.nodes.users(node)
+    if not timeline.info(node).created.requires_grad:
+        hint = "gradcheck PLACE of what was computed checks its rule"
+        raise GvizError(f"{name} requires no gradient: none was sent to it", hint=hint, exit_code=2)
+    if not users:
+        raise GvizError(f"nothing uses {name}", hint="check says which leaves get no gradient", exit_code=2)
+    return list(dict.fromkeys(user for user in users if timeline.info(user).created.requires_grad)) or [users[0]]
+
+
+def _as_far_as_it_goes(session: Session, node: int) -> Iterator[str]:
+    """The same of one of several: where one cannot be checked that is said, and the next comes."""
+    try:
+        yield from list(_told(session, node))
+    except GvizError as error:
+        yield f"{label(session.timeline, node)}: {error.what}" + (f" ({error.hint})" if error.hint else "")
 
 
 def _told(session: Session, node: int) -> Iterator[str]:
