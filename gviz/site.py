@@ -200,6 +200,17 @@ def frames(key: StackKey) -> tuple[Frame, ...]:
     return tuple(map(_frame, codes(key), key[1::2]))
 
 
+def user_frames(most: int = 200) -> tuple[Frame, ...]:
+    """Where the user's program stands, innermost first, to be told to others; of a deep recursion that many frames."""
+    return tuple(map(_in_letters, frames(stack()[: 2 * most])))
+
+
+def _in_letters(frame: Frame) -> Frame:
+    """A frame that can be sent: a path may hold bytes that are no text."""
+    path, function = (text.encode("utf-8", "backslashreplace").decode() for text in (frame.path, frame.function))
+    return msgspec.structs.replace(frame, path=path, function=function)
+
+
 def _meet(code: CodeType) -> bool:
     """Keep a code object; whether frames of it are hidden."""
     _codes[id(code)] = code

@@ -18,8 +18,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gviz import notice, own_process
 from gviz.display import DRAWN_BY, in_notebook
+from gviz.site import Frame
 from gviz.tui import terminal
 from gviz.tui.leaving import Leaving, by_exit_code
 
@@ -30,10 +33,10 @@ uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext
 """What gives standard input and output back to the person for a while, where a test runner has taken them."""
 
 
-def view(path: Path, at: int | None = None, *, waited_for: bool = False) -> Leaving:
+def view(path: Path, at: int | None = None, *, waited_for: bool = False, stack: tuple[Frame, ...] = ()) -> Leaving:
     """Open the debugger on a trace, at event `at`, else where its program failed, else at its first event.
 
-    It gives what is to become of this program, which is asked about where it has `waited_for` that.
+    It gives what is to become of this program, which is asked about where it has `waited_for` that, at this `stack`.
 
     A person at a terminal gets the full screen there, whatever standard input is. Without one, or if ``GVIZ_PLAIN``
     asks for lines, commands come from standard input, as for pdb. A notebook shows the page that steps through it.
@@ -44,11 +47,11 @@ def view(path: Path, at: int | None = None, *, waited_for: bool = False) -> Leav
         return "go on"
     with uncaptured(), terminal.keyboard() as keyboard:
         if keyboard is not None and not (terminal.asks_for_lines() or terminal.why_no_screen()):
-            return _full_screen(path, at, keyboard, waited_for=waited_for)
+            return _full_screen(path, at, keyboard, waited_for=waited_for, stack=stack)
     if sys.stdin is None or sys.stdout is None:
         notice.say(f"gviz: recorded to {path}")
         return "go on"
-    return _line_by_line(path, at, waited_for=waited_for)
+    return _line_by_line(path, at, waited_for=waited_for, stack=stack)
 
 
 def play_in_notebook(timeline: Timeline, at: int | None) -> None:
@@ -67,19 +70,20 @@ def _timeline(path: Path) -> Iterator[Timeline]:
         yield Timeline(log)
 
 
-def _line_by_line(path: Path, at: int | None, *, waited_for: bool) -> Leaving:
+def _line_by_line(path: Path, at: int | None, *, waited_for: bool, stack: tuple[Frame, ...]) -> Leaving:
     from gviz.trace.file.places import title_of
     from gviz.tui.beginning import Beginning
     from gviz.tui.opening import open_debugger
     from gviz.tui.title import Title
 
     with _timeline(path) as timeline:
-        beginning = Beginning(Title(title_of(path)), at, waited_for=waited_for)
+        beginning = Beginning(Title(title_of(path)), at, waited_for=waited_for, stack=stack)
         return by_exit_code(open_debugger(timeline, beginning, plain=True))
 
 
-def _full_screen(path: Path, at: int | None, keyboard: int, *, waited_for: bool) -> Leaving:
+def _full_screen(path: Path, at: int | None, keyboard: int, *, waited_for: bool, stack: tuple[Frame, ...]) -> Leaving:
     how = [*(["--at", f"@{at}"] if at is not None else []), *(["--waited-for"] if waited_for else [])]
+    how += ["--stack", msgspec.json.encode(stack).decode()] if stack else []
     with _terminal_to_itself() as (output, errors):
         command = own_process.command("gviz.cli.viewer", [str(os.getpid()), "open", str(path), *how])
         viewer = subprocess.Popen(command, stdin=keyboard, stdout=output, stderr=errors)

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from gviz import emit, frameworks, notice
+from gviz import emit, frameworks, notice, site
 from gviz.api.viewing import view
 from gviz.display import DRAWN_BY, in_notebook
 from gviz.errors import GvizError
@@ -139,7 +139,10 @@ def _show(made: Recording | Within, *, here: bool = False) -> None:
     made.flush()
     _seen[made.path] = len(made)
     with emit.silence():
-        _obey(view(made.path, len(made) if here else None, waited_for=True))
+        if here:
+            _obey(view(made.path, len(made), waited_for=True, stack=site.user_frames()))
+        else:
+            _obey(view(made.path, waited_for=True))
 
 
 def _obey(leaving: Leaving) -> None:

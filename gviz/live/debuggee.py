@@ -12,7 +12,6 @@ import fcntl
 import os
 import signal
 import socket
-import sys
 import termios
 import threading
 import time
@@ -86,10 +85,10 @@ class Debuggee:
             return Wish("run")
         self._recording.flush()
         self._stops += 1
-        place = _place() if why not in ("wish", "maybe") else ""
+        stack = site.user_frames() if why not in ("wish", "maybe") else ()
         try:
             node = self._node if why == "show" else 0
-            told = self._line.send(Held(why, threading.current_thread().name, place, self._stops, node))
+            told = self._line.send(Held(why, threading.current_thread().name, stack, self._stops, node))
             return self._answer() if told else Wish("run")
         except BaseException:
             self._line.send(Released())
@@ -170,12 +169,3 @@ def _outlive_terminal() -> None:
 def _at_hang_up(handler: int) -> None:
     """Set a handler of C, of which Python and the program's own children do not know."""
     ctypes.CDLL(None).signal(signal.SIGHUP, ctypes.c_void_p(handler))
-
-
-def _place() -> str:
-    """Where in the user's program this thread stands: ``demo.py:12 in train``."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and site.is_hidden(frame.f_code.co_filename):
-        frame = frame.f_back
-    code = frame.f_code
-    return f"{code.co_filename}:{frame.f_lineno} in {code.co_qualname}"

@@ -14,6 +14,8 @@ from typing import Literal
 
 import msgspec
 
+from gviz.site import Frame
+
 LARGEST_MESSAGE = 1 << 20
 _LENGTH_BYTES = 4
 
@@ -48,14 +50,15 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
 
 
 class Held(msgspec.Struct, frozen=True, tag=True):
-    """The program stands still and its trace is complete up to now; `thread` and `place` say who stands where.
+    """The program stands still and its trace is complete up to now; `thread` says who stands, at which `stack`.
 
-    Stops are numbered from 1. `node` is what the program wants to be looked at, 0 for none.
+    That is the user's, innermost first, and is left out where a wish of the debugger is fulfilled: the last event has
+    it. Stops are numbered from 1. `node` is what the program wants to be looked at, 0 for none.
     """
 
     why: Why
     thread: str = ""
-    place: str = ""
+    stack: tuple[Frame, ...] = ()
     number: int = 0
     node: int = 0
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gviz.site import Frame
+from gviz.tui.places import Stood
 from gviz.tui.title import UNTITLED, Title
 
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode
     from gviz.trace.timeline import Timeline
+    from gviz.tui.cursor import Cursor
     from gviz.tui.live import Launch
 
 
@@ -26,10 +29,23 @@ class Beginning:
     """Whether the text at the program's top comes first."""
     waited_for: bool = False
     """Whether the program waits: who leaves says what becomes of it."""
+    stack: tuple[Frame, ...] = ()
+    """Where it stands meanwhile, innermost frame first, if that is known."""
 
     def position(self, timeline: Timeline) -> int:
         """The event of a recording that it opens at."""
         return start_of(timeline) if self.at is None else self.at
+
+    def cursor(self, timeline: Timeline) -> Cursor:
+        """Who stands there."""
+        from gviz.tui.cursor import (
+            Cursor,  # with all that moves in time: a program that only says how to begin has none
+        )
+
+        cursor = Cursor(timeline, self.position(timeline))
+        if self.stack:
+            cursor.stood[cursor.position] = Stood(self.stack, cursor.selected)
+        return cursor
 
 
 USUAL = Beginning()

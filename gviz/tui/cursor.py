@@ -17,6 +17,7 @@ from gviz.tui.arrival import CONTINUE, END, ERROR, FIRST_BAD, LIVE_END, START, A
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import stopping
 from gviz.tui.commands.asking import Asker
+from gviz.tui.places import Stood
 from gviz.where.place import split_aspect
 from gviz.words import nodes
 from gviz.words.moments import event_at, remark
@@ -41,6 +42,8 @@ class Cursor:
         self.bookmarks: dict[str, int] = {}
         self.breakpoints = Breakpoints(timeline)
         self.asker = Asker(timeline)
+        self.stood: dict[int, Stood] = {}
+        """Where the program stood, by the moment at which it was held by its own code or a person."""
         self.growing = False
         """Whether the recording may go on behind its end, because its program still runs."""
         self._jumped: list[int] = []

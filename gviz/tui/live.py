@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 
 from gviz.errors import GvizError
+from gviz.explain.names import frame_text
 from gviz.live.controlled import ControlledProgram, Ended, Report, Written, exit_code
 from gviz.live.protocol import Held, Mode, Released, Why, Wish
 from gviz.plain_text import clipped
+from gviz.site import Frame
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import END, ERROR, Arrival, Reason, by_command
@@ -24,6 +25,7 @@ from gviz.tui.commands.saving import lasting
 from gviz.tui.commands.unreached import never, no_code, nothing_later
 from gviz.tui.language.command import Command
 from gviz.tui.pace import Pace
+from gviz.tui.places import Stood
 from gviz.tui.purpose import Purpose, mode_of, until_of
 from gviz.tui.session import Session
 from gviz.where.stop import Stop
@@ -211,8 +213,12 @@ class Live:
         purpose, end = self._purpose, len(self.timeline)
         thread = held.thread if held.thread != "MainThread" else ""
         if held.why in _ASKED_FOR:
-            arrival = self._stop(end, Reason("held", f"{_ASKED_FOR[held.why]}{_at(held.place)}"), thread)
-            return self._shown(held.node, arrival) if held.node in self.timeline.nodes else arrival
+            arrival = self._stop(end, Reason("held", f"{_ASKED_FOR[held.why]}{_at(held.stack)}"), thread)
+            arrival = self._shown(held.node, arrival) if held.node in self.timeline.nodes else arrival
+            if held.stack and held.why != "post-mortem":  # which looks at where it failed
+                node = self.cursor.selected if arrival.position == end else self.timeline.at(end).actor
+                self.cursor.stood[end] = Stood(held.stack, node)
+            return arrival
         if purpose.wish.mode == "continue":
             met = self._met()
             if met is None:
@@ -234,6 +240,7 @@ class Live:
         return arrival
 
     def _ended(self) -> Arrival:
+        self.cursor.stood.pop(len(self.timeline), None)  # it stands there no more
         until, met = self._purpose.until, self._met() if self._purpose.wish.mode == "continue" else None
         failed = [n for n in self.timeline.failures if n > self._purpose.start]
         arrival = self._stop(failed[0], ERROR) if failed else self._stop(*(met or (len(self.timeline), END)))
@@ -275,7 +282,6 @@ def kept(old: Session, new: Session) -> None:
     new.settings = old.settings
 
 
-def _at(place: str) -> str:
-    """A place of the program without its folders."""
-    path, colon, rest = place.rpartition(":")
-    return f" at {clipped(PurePath(path).name + colon + rest, 40)}" if place else ""
+def _at(stack: tuple[Frame, ...]) -> str:
+    """Where the innermost frame is, without folders."""
+    return f" at {frame_text(stack[0], 30)}" if stack else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from gviz.events import (
     BackwardStarted,
     DataSet,
@@ -20,10 +22,30 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.source import SourceMark
 
 
-def source_place(timeline: Timeline, moment: Moment, node: int, depth: int = 0) -> SourceMark | None:
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """Where the program itself stood when it was held at a moment, innermost frame first, and the node looked at then.
+
+    Who held it knows that; a recording does not.
+    """
+
+    frames: tuple[Frame, ...]
+    node: int
+
+
+def stack_of(timeline: Timeline, node: int, stood: Stood | None = None) -> tuple[Frame, ...]:
+    """The call stack one looks at: where the program stood, until one selects another node, else where that was made"""
+    return stood.frames if stood is not None and stood.node == node else _frames(timeline, node)
+
+
+def source_place(
+    timeline: Timeline, moment: Moment, node: int, depth: int = 0, stood: Stood | None = None
+) -> SourceMark | None:
     """The expression that made the node (or its caller `depth` frames up), and the line the program is running."""
-    running = running_frame(timeline, moment)
-    frames = _frames(timeline, node)
+    running = stood.frames[0] if stood is not None else running_frame(timeline, moment)
+    frames = stack_of(timeline, node, stood)
+    if stood is not None and stood.node == node and not depth:
+        return SourceMark(frames[0])
     if not frames or (node != moment.actor and running is None and not node):
         return SourceMark(running) if running is not None else None
     frame = frames[min(depth, len(frames) - 1)]

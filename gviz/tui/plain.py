@@ -16,7 +16,7 @@ from gviz.driven import finished, paced
 from gviz.errors import GvizError
 from gviz.explain.docstring import about
 from gviz.explain.happening import sentence
-from gviz.explain.names import label
+from gviz.explain.names import frame_text, label
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
@@ -58,7 +58,7 @@ def debug(
 
     A program that waits is left by what would let it go on, too.
     """
-    session = Session(Cursor(timeline, beginning.position(timeline)), glyphs(ascii=wants_ascii()), beginning.title)
+    session = Session(beginning.cursor(timeline), glyphs(ascii=wants_ascii()), beginning.title)
     waits = ["the program waits: continue at the end lets it go on, quit asks."] if beginning.waited_for else []
     for text in (*(_lesson(session) if beginning.lesson else ()), *waits, *_greeting(session)):
         print(text, file=output)
@@ -209,6 +209,8 @@ def _greeting(session: Session) -> Iterator[str]:
         yield f"{timeline.dropped.words}."
     yield "n goes on by a node, s by an event, n- and s- go back; an empty line repeats; help lists all, quit leaves."
     yield from _here(session)
+    if session.stood is not None:
+        yield session.glyphs.text(f"the program stands at {frame_text(session.stood.frames[0])}.")
 
 
 def _here(session: Session, told: int = 0) -> Iterator[str]:

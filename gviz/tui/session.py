@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
+from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.config import Config
@@ -15,6 +16,7 @@ from gviz.tui.drawing.source import SourceMark
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, keys_of
+from gviz.tui.places import Stood, stack_of
 from gviz.tui.settings import Settings
 from gviz.tui.title import UNTITLED, Title
 
@@ -43,7 +45,7 @@ class Session:
     title: Title = UNTITLED
     settings: Settings = field(default_factory=Settings)
     own_keys: Mapping[str, str] = field(default_factory=dict)
-    _frame: tuple[int, int] = (0, 0)
+    _frame: tuple[int, int, Stood | None] = (0, 0, None)
     told: set[str] = field(default_factory=set)
     listed: Listed | None = None
     folds: Folds = field(init=False)
@@ -66,6 +68,16 @@ class Session:
     def moment(self) -> Moment:
         """The moment it stands at."""
         return self.timeline.at(self.cursor.position)
+
+    @property
+    def stood(self) -> Stood | None:
+        """Where the program was held at this moment, if it was."""
+        return self.cursor.stood.get(self.cursor.position)
+
+    @property
+    def stack(self) -> tuple[Frame, ...]:
+        """The call stack one looks at, innermost frame first."""
+        return stack_of(self.timeline, self.cursor.selected, self.stood)
 
     @property
     def beside(self) -> Beside | None:
@@ -94,7 +106,8 @@ class Session:
 
     def frame_of(self, node: int) -> int:
         """How many callers up from where this node was made one looks."""
-        return self._frame[1] if self._frame[0] == node else 0
+        of, depth, stood = self._frame
+        return depth if of == node and stood is self.stood else 0
 
     @property
     def stands(self) -> tuple[int, int, int]:
@@ -103,5 +116,5 @@ class Session:
         return self.cursor.position, node, self.frame_of(node)
 
     def look_from(self, frame: int) -> None:
-        """Look from so many callers up, as long as this node is selected."""
-        self._frame = self.cursor.selected, frame
+        """Look from so many callers up, as long as this node is selected where the program stands now."""
+        self._frame = self.cursor.selected, frame, self.stood

@@ -6,9 +6,12 @@ import pytest
 from driving import app_of
 from stories import demo
 
-from gviz.tui import leaving, plain
+from gviz.site import Frame
+from gviz.tui import leaving, lines, plain
+from gviz.tui.beginning import Beginning
 from gviz.tui.language.command import Command
-from gviz.tui.plain import Conversation
+from gviz.tui.plain import Conversation, debug
+from gviz.tui.widgets.source import SourcePane
 
 
 async def left(*keys, at=1):
@@ -68,3 +71,38 @@ def test_line_by_line_a_person_is_asked(answer, how):
 def test_what_ends_otherwise_lets_the_program_go_on():
     assert [leaving.by_exit_code(code) for code in (0, 2, 70, -15)] == ["go on"] * 4
     assert [leaving.by_exit_code(code) for code in leaving.EXIT_CODES.values()] == list(leaving.EXIT_CODES)
+
+
+STACK = (Frame("/home/me/demo.py", "inner", 6, 6, 4, 9), Frame("/home/me/demo.py", "<module>", 2, 2, 0, 5))
+
+
+async def test_the_source_and_the_stack_are_those_of_where_the_program_stands():
+    app = app_of(demo(), at=3, waited_for=True, stack=STACK)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        source, screen = app.screen.query_one(SourcePane), app.screen
+        assert "Source demo.py:6" in str(source.border_title)
+        assert screen.stop.reason.words == "at demo.py:6 in inner"
+        await pilot.press("5")
+        await pilot.pause()
+        assert "demo.py:6 in inner" in lines.plain(screen.query_one("#stack").row(0))
+        await pilot.press("1", "u")
+        await pilot.pause()
+        assert "Source demo.py:2, running :6" in str(source.border_title)
+        await pilot.press("k")
+        await pilot.pause()
+        assert "Source demo.py:3, running :6" in str(source.border_title), "another node is looked at"
+        await pilot.press("s", "S")
+        await pilot.pause()
+        assert "Source demo.py:2, running :6" in str(source.border_title), "back at that moment, and at that caller"
+
+
+def test_line_by_line_it_is_said_where_the_program_stands():
+    output = io.StringIO()
+    beginning = Beginning(at=3, waited_for=True, stack=STACK)
+    debug(demo(), ["where", "list", "up"], io.StringIO(), output, beginning)
+    said = output.getvalue()
+    assert "the program stands at demo.py:6 in inner.\n" in said
+    assert "the program stands at:\n  0  demo.py:6 in inner\n  1  demo.py:2\n" in said
+    assert "demo.py:6 in inner:" in said.split("(gviz) list")[1]
+    assert "demo.py:2:" in said.split("(gviz) up")[1]

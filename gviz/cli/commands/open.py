@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import msgspec
 
 from gviz.cli import ranks
 from gviz.cli.debugger import debug
@@ -13,6 +14,7 @@ from gviz.cli.settings import GlobalOptions, display_options
 from gviz.cli.stops import Opening, takes_opening
 from gviz.cli.trace_name import GivenTrace
 from gviz.errors import GvizError
+from gviz.site import Frame
 from gviz.trace.file import places
 from gviz.tui.beginning import Beginning
 from gviz.tui.title import Title
@@ -23,6 +25,7 @@ from gviz.tui.title import Title
 @click.argument("other", type=GivenTrace(), required=False)
 @at_option("Where to open", "its failure or its first event")
 @click.option("--waited-for", is_flag=True, hidden=True, help="A program waits for the end of this.")
+@click.option("--stack", hidden=True, default="[]", help="Where that program stands.")
 @takes_opening
 @display_options
 @click.pass_obj
@@ -34,6 +37,7 @@ def command(
     opening: Opening,
     *,
     waited_for: bool,
+    stack: str,
 ) -> int:
     """Open the debugger on a trace; without TRACE on the newest one in the cache folder. With OTHER it begins with the
     two beside each other, as gviz diff shows them.
@@ -51,7 +55,15 @@ def command(
         with open_trace(other):  # what is no trace is told before anything opens
             lines = (*lines, f"compare {other}")
     title = Title(places.title_of(path))
-    return debug(path, settings, Beginning(title, opening=lines, waited_for=waited_for), at=at)
+    beginning = Beginning(title, opening=lines, waited_for=waited_for, stack=_frames(stack))
+    return debug(path, settings, beginning, at=at)
+
+
+def _frames(text: str) -> tuple[Frame, ...]:
+    try:
+        return msgspec.json.decode(text, type=tuple[Frame, ...])
+    except msgspec.MsgspecError as error:
+        raise GvizError("--stack is for a program that calls gviz.breakpoint()", exit_code=2) from error
 
 
 def _newest() -> Path:

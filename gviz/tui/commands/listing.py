@@ -120,7 +120,7 @@ def _code(session: Session, mark: SourceMark) -> tuple[Line, ...]:
 
 def _line_of_a_file(session: Session, meant: Place) -> SourceMark:
     """A line of a file in the trace; without a name that of the file one looks at. GvizError if there is none."""
-    running = running_frame(session.timeline, session.moment)
+    running = session.stood.frames[0] if session.stood is not None else running_frame(session.timeline, session.moment)
     seen = _place_here(session)
     path = _path_of(session, meant.word) if meant.word else seen.frame.path if seen is not None else ""
     text = session.timeline.source(path)
@@ -140,7 +140,7 @@ def _path_of(session: Session, word: str) -> str:
 
 def _place_here(session: Session) -> SourceMark | None:
     node = session.cursor.selected
-    return source_place(session.timeline, session.moment, node, session.frame_of(node))
+    return source_place(session.timeline, session.moment, node, session.frame_of(node), session.stood)
 
 
 def _source_lines(session: Session) -> Iterator[Line]:

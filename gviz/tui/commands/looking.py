@@ -12,6 +12,7 @@ from gviz.explain.docstring import about
 from gviz.explain.happening import sentence
 from gviz.explain.names import frame_text, label
 from gviz.plain_text import shown
+from gviz.site import Frame
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.tui import lines
 from gviz.tui.commands import asking, listing
@@ -106,10 +107,8 @@ def down(session: Session, command: Command) -> Look:
 
 
 def _frame(session: Session, steps: int) -> Look:
-    selected = session.cursor.selected
-    frames = session.timeline.info(selected).frames if selected else ()
-    wanted = session.frame_of(selected) + steps
-    if not 0 <= wanted < max(len(frames), 1):
+    wanted = session.frame_of(session.cursor.selected) + steps
+    if not 0 <= wanted < max(len(session.stack), 1):
         raise GvizError(f"this is the {'outermost' if steps > 0 else 'innermost'} line of the call", exit_code=2)
     session.look_from(wanted)
     return listing.here(session)
@@ -143,8 +142,12 @@ def where(session: Session, _: str) -> Look:
 
 
 def _stack_lines(session: Session) -> Iterator[Line]:
-    selected = session.cursor.selected
-    running = running_frame(session.timeline, session.moment)
+    selected, stood = session.cursor.selected, session.stood
+    if stood is not None and stood.node == selected:
+        yield line("the program stands at:")
+        yield from _numbered(stood.frames)
+        return
+    running = stood.frames[0] if stood is not None else running_frame(session.timeline, session.moment)
     if running is not None:
         yield line(f"the program is at {frame_text(running)}")
     if not selected:
@@ -152,8 +155,11 @@ def _stack_lines(session: Session) -> Iterator[Line]:
         return
     info = session.timeline.info(selected)
     yield line(f"node {label(session.timeline, selected)} was made at event {info.born}:")
-    for depth, frame in enumerate(info.frames):
-        yield line(f"  {depth}  {frame_text(frame)}")
+    yield from _numbered(info.frames)
+
+
+def _numbered(frames: tuple[Frame, ...]) -> Iterator[Line]:
+    return (line(f"  {depth}  {frame_text(frame)}") for depth, frame in enumerate(frames))
 
 
 def tensor(session: Session, text: str) -> Look:

@@ -90,7 +90,7 @@ def edit(session: Session, place: str) -> Outside:
     if place:
         session.cursor.select(session.cursor.node_at(place))
     node = session.cursor.selected
-    mark = source_place(session.timeline, session.moment, node, session.frame_of(node))
+    mark = source_place(session.timeline, session.moment, node, session.frame_of(node), session.stood)
     if mark is None:
         raise GvizError("no place in the source is known here", exit_code=2)
     path, line = Path(mark.frame.path), mark.frame.line

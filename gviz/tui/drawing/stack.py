@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from gviz.explain.names import frame_text
-from gviz.trace.timeline import Timeline
+from gviz.site import Frame
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, line
 
 
-def frame_rows(timeline: Timeline, node: int, depth: int, glyphs: Glyphs, width: int) -> list[tuple[Line, int]]:
+def frame_rows(frames: tuple[Frame, ...], node: int, depth: int, glyphs: Glyphs, width: int) -> list[tuple[Line, int]]:
     """A row for each frame, innermost first, and its depth (-1: no frame); the one that is looked at is marked."""
-    frames = timeline.info(node).frames if node else ()
     if not frames:
         said = "where it was made is not known" if node else "no node is selected"
         return [(line((said, "muted")), -1)]

@@ -12,10 +12,11 @@ from textual.geometry import Size
 from textual.reactive import Reactive, reactive
 from textual.widget import Widget
 
+from gviz.explain.names import frame_text
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrival import ERROR, Arrival, saying
+from gviz.tui.arrival import ERROR, Arrival, Reason, saying
 from gviz.tui.beginning import Beginning
 from gviz.tui.breakpoints import Breakpoint
 from gviz.tui.config import Config
@@ -26,6 +27,7 @@ from gviz.tui.language.command import Command
 from gviz.tui.language.reading import Reader
 from gviz.tui.leaving import Leaving
 from gviz.tui.messages import LinePointed, NodePointed, Pressed, RowActed, Seek, Typed
+from gviz.tui.places import Stood
 from gviz.tui.screens import row_acts
 from gviz.tui.screens.bindings import BINDINGS, follow_keymap
 from gviz.tui.screens.carry_out import set_to
@@ -57,6 +59,7 @@ class DebuggerScreen(FirstLaidOut):
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     frame: reactive[int] = reactive(0, repaint=False)
+    stood: reactive[Stood | None] = reactive(None, repaint=False)
     full: reactive[bool] = reactive(False, repaint=False)
     breaks: reactive[tuple[Breakpoint, ...]] = reactive((), repaint=False)
     wanted: reactive[Filter] = reactive(ALL, repaint=False)
@@ -75,7 +78,7 @@ class DebuggerScreen(FirstLaidOut):
         super().__init__()
         self._opening = (*beginning.opening, *(["lesson"] if beginning.lesson else []))
         self.timeline = timeline
-        self.session = Session(Cursor(timeline, beginning.position(timeline)), glyphs, beginning.title)
+        self.session = Session(beginning.cursor(timeline), glyphs, beginning.title)
         self._config = Config() if config is None else config
         self.session.configure(self._config)
         self.reader = Reader(self.session.cursor.breakpoints)
@@ -113,7 +116,9 @@ class DebuggerScreen(FirstLaidOut):
     def on_mount(self) -> None:
         """Stand at the starting position."""
         here = self.cursor.position
-        why = ERROR if here in self.timeline.failures else saying("? for help")
+        stood = self.session.stood
+        why = saying("? for help") if stood is None else Reason("held", f"at {frame_text(stood.frames[0], 30)}")
+        why = ERROR if here in self.timeline.failures else why
         self.show_arrival(Arrival(here, here, why))
         self.panels.fit()
         self.follow_keymap()
@@ -164,6 +169,7 @@ class DebuggerScreen(FirstLaidOut):
         """Let the source follow ``up`` and ``down``, and all panels a node that was selected."""
         if self.selected != self.cursor.selected:
             self.selected = self.cursor.selected
+        self.stood = self.session.stood
         self.frame = self.session.frame_of(self.selected)
 
     def follow_keymap(self) -> None:

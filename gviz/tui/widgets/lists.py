@@ -17,6 +17,7 @@ from gviz.tui.drawing.stops import break_rows
 from gviz.tui.drawing.watched import watch_rows
 from gviz.tui.lines import Line, cut, line
 from gviz.tui.messages import RowActed
+from gviz.tui.places import Stood, stack_of
 from gviz.tui.session import Session
 from gviz.tui.widgets.styled import Page
 
@@ -171,9 +172,14 @@ class BreakList(RowList):
 
 
 class StackList(RowList):
-    """The frames of the selected node; the source shows the one that is marked."""
+    """The frames of where the program stands, or of the selected node; the source shows the one that is marked."""
 
     frame: reactive[int] = reactive(0, repaint=False)
+    stood: reactive[Stood | None] = reactive(None, repaint=False)
+
+    def watch_stood(self) -> None:
+        """The program stands elsewhere."""
+        self.draw_soon()
 
     def watch_frame(self, frame: int) -> None:
         """Another frame is looked at."""
@@ -182,7 +188,8 @@ class StackList(RowList):
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
         """One row a frame."""
-        found = frame_rows(self.session.timeline, self.selected, self.frame, self.glyphs, width)
+        frames = stack_of(self.session.timeline, self.selected, self.stood)
+        found = frame_rows(frames, self.selected, self.frame, self.glyphs, width)
         return [(text, ("frame", depth) if depth >= 0 else None) for text, depth in found]
 
 

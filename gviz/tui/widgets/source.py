@@ -19,7 +19,7 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells
 from gviz.tui.marks import marked_lines, nodes_of_line
 from gviz.tui.messages import LinePointed, NodePointed
-from gviz.tui.places import source_place
+from gviz.tui.places import Stood, source_place
 from gviz.tui.widgets.painted_rows import View
 from gviz.tui.widgets.sized import AROUND_TITLE
 from gviz.tui.widgets.styled import Lines
@@ -34,6 +34,7 @@ class SourcePane(Lines):
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     frame: reactive[int] = reactive(0, repaint=False)
+    stood: reactive[Stood | None] = reactive(None, repaint=False)
     breaks: reactive[tuple[Breakpoint, ...]] = reactive((), repaint=False)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints) -> None:
@@ -89,6 +90,10 @@ class SourcePane(Lines):
         """Another caller is looked at."""
         self.draw_soon()
 
+    def watch_stood(self) -> None:
+        """The program stands elsewhere."""
+        self.draw_soon()
+
     def watch_breaks(self) -> None:
         """A breakpoint came or went."""
         self._mark()
@@ -113,7 +118,8 @@ class SourcePane(Lines):
         """Follow the place, unless it is in view as it is."""
         if self.moment is None:
             return
-        place, size = source_place(self._timeline, self.moment, self.selected, self.frame), self.content_size
+        place = source_place(self._timeline, self.moment, self.selected, self.frame, self.stood)
+        size = self.content_size
         if (place, size) == self._followed:
             return
         self._place, self._followed = place, (place, size)
