@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gviz.cli import streams
+from gviz.cli import slide, streams
 
 SECONDS_OF_SILENCE = 1.0
 ERASED = "\x1b[K"
@@ -23,6 +23,18 @@ def write_picture(trace: Path, output: str | Path, **options: Any) -> list[Path]
 
     with _patience(f"drawing {Path(output).name or output}, Ctrl-C gives up") as progress:
         return export(trace, output, **options, note=_note, progress=progress)
+
+
+def draw_again(trace: Path, path: Path, options: Mapping[str, Any], changed: Mapping[str, Any]) -> Path:
+    """Draw the same in its own size with some options changed, and say nothing; raises `GvizError` as an export."""
+    from gviz.api.export import export
+
+    export(trace, path, **{**options, "scale": None, **changed}, force=True, timeout=slide.SECONDS, note=_nobody)
+    return path
+
+
+def _nobody(note: str) -> None:
+    """Hears of the compromises of a picture that nobody sees."""
 
 
 def _note(note: str) -> None:

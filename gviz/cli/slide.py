@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 SLIDE = 960.0, 540.0
 """Points of a slide of 16:9."""
@@ -13,25 +15,76 @@ POINTS = 72 / 96
 """Points of a pixel."""
 LEAST, TEXT = 7, 11
 """Points of text that can be read from afar, at least, and of that in a picture."""
+GAIN = 1.0
+"""Points by which an option makes text higher that is worth naming."""
+SECONDS = 2.0
+"""So long it is tried what helps, of a picture that took no longer itself."""
+
+Options = Mapping[str, Any]
+Draw = Callable[[Options], Path]
+"""Draws the same moment as an svg of its own size, with other options."""
+
+WAYS: tuple[tuple[str, Options], ...] = (
+    ("--labels min", {"labels": "min"}),
+    ("--depth 1", {"depth": 1}),
+    ("--tensors line", {"tensors": "line"}),
+    ("--direction LR", {"direction": "LR"}),
+    ("--direction TB", {"direction": "TB"}),
+    ("--no-legend", {"legend": False}),
+)
+"""What may make a picture smaller, as it is typed; what shows less of it first."""
+USUAL: Options = {"labels": "short", "depth": None, "tensors": None, "direction": "auto", "legend": True}
+"""What an option is that was not given."""
+PART = "--only or --node PLACE draws a part"
 
 
-def hint(picture: Path, scale: float) -> str:
-    """What to ask for where the text of a picture, drawn so many times its size, is too small on a slide.
+def hint(picture: Path, asked: Options, draw: Draw | None) -> str:
+    """What helps where the text of a picture, drawn as `asked`, is too small on a slide: found by drawing it anew.
 
-    Empty for one that fits, and for one of a kind that is scrolled.
+    Empty for one that fits, and for one of a kind that is scrolled. Without a `draw`, which takes too long for some,
+    what was not asked for is named alone.
     """
+    size = _size(picture, asked["scale"] or 1.0)
+    if size is None or _height(size) >= LEAST:
+        return ""
+    too_small = f"{size[0]:.0f} x {size[1]:.0f} points: on a slide its text would be {_height(size):.0f} points high"
+    open_ways = [(option, change) for option, change in WAYS if all(asked[name] == USUAL[name] for name in change)]
+    if draw is None:
+        return f"{too_small}; {', '.join([*(option for option, _ in open_ways[:2]), PART])}"
+    found = sorted(_helping(open_ways, _height(size), draw), key=lambda found: -found[1])
+    higher = ", ".join(f"{option} ({high:.0f})" for option, high in found)
+    return "; ".join([too_small, *[f"higher with {higher}"] * bool(found), PART])
+
+
+def _helping(ways: list[tuple[str, Options]], high: float, draw: Draw) -> Iterator[tuple[str, float]]:
+    """The options that make the text higher than it is, each with how high; last all together, if that helps more."""
+    together: dict[str, Any] = {}
+    words: list[str] = []
+    ends, best = time.monotonic() + SECONDS, high
+    for option, change in ways:
+        if time.monotonic() > ends:
+            return
+        size = _size(draw(change), 1.0)
+        if size is not None and _height(size) >= high + GAIN:
+            yield option, _height(size)
+            best = max(best, _height(size))
+            together.update(change)
+            words.append(option)
+    size = _size(draw(together), 1.0) if len(words) > 1 else None
+    if size is not None and _height(size) >= best + GAIN:
+        yield " ".join(words), _height(size)
+
+
+def _height(size: tuple[float, float]) -> float:
+    """How high text is where a picture of so many points fills a slide."""
+    return TEXT * min(SLIDE[0] / size[0], SLIDE[1] / size[1])
+
+
+def _size(picture: Path, scale: float) -> tuple[float, float] | None:
+    """Width and height in points, if it were not drawn so many times its size; None for a kind that has none."""
     measure = _MEASURES.get(picture.suffix)
     size = measure(picture.read_bytes()) if measure is not None else None
-    if size is None:
-        return ""
-    width, height = (points / scale for points in size)
-    text = TEXT * min(SLIDE[0] / width, SLIDE[1] / height)
-    if text >= LEAST:
-        return ""
-    return (
-        f"{width:.0f} x {height:.0f} points: on a slide its text would be {text:.0f} points high; "
-        "--depth 1, --labels min, --direction LR, --only or --node PLACE --radius 1 show less"
-    )
+    return (size[0] / scale, size[1] / scale) if size is not None else None
 
 
 def _svg(data: bytes) -> tuple[float, float] | None:

@@ -3,8 +3,9 @@
 import struct
 
 import pytest
+from cli.programs import gviz, gviz_here
 
-from gviz.cli.slide import hint
+from gviz.cli.slide import PART, USUAL, hint
 
 
 def svg(folder, width, height):
@@ -41,12 +42,58 @@ def gif(folder, width, height):
     ],
 )
 def test_only_what_is_too_small_is_said(tmp_path, make, size, scale, said):
-    told = hint(make(tmp_path, *size), scale)
+    told = hint(make(tmp_path, *size), {**USUAL, "scale": scale}, None)
     assert told.partition("; ")[0] == said
-    assert bool(told) == ("--node PLACE" in told)
+    assert told.partition("; ")[2] == "--labels min, --depth 1, --only or --node PLACE draws a part" * bool(said)
 
 
 @pytest.mark.parametrize("name", ["graph.html", "graph.dot", "graph.pdf"])
 def test_of_other_kinds_nothing_is_said(tmp_path, name):
     (tmp_path / name).write_text("")
-    assert hint(tmp_path / name, 1.0) == ""
+    assert hint(tmp_path / name, {**USUAL, "scale": None}, None) == ""
+
+
+def told(folder, asked, sizes):
+    """What is said of a picture whose width is that of the options that `sizes` tells of, else 1760 points."""
+    tried = []
+
+    def draw(changed):
+        tried.append({**changed})
+        drawn = {name: value for name, value in {**asked, **changed}.items() if value != USUAL[name]}
+        known = [width for options, width in sizes if options.items() <= drawn.items()]
+        return svg(folder, min(known, default=1760), 500)
+
+    return hint(svg(folder, 1760, 500), {**USUAL, **asked, "scale": None}, draw), tried
+
+
+def test_what_helps_is_found_by_drawing_it_the_most_first(tmp_path):
+    sizes = [({"labels": "min"}, 1320), ({"depth": 1}, 1056), ({"labels": "min", "depth": 1}, 880)]
+    said, tried = told(tmp_path, {}, sizes)
+    ways = "--labels min --depth 1 (12), --depth 1 (10), --labels min (8)"
+    assert said == f"1760 x 500 points: on a slide its text would be 6 points high; higher with {ways}; {PART}"
+    assert tried[-1] == {"labels": "min", "depth": 1}
+
+
+def test_what_was_given_or_does_not_help_is_not_named(tmp_path):
+    said, tried = told(
+        tmp_path, {"labels": "min", "direction": "LR"}, [({"depth": 1}, 1056), ({"legend": False}, 1740)]
+    )
+    assert "higher with --depth 1 (10); " in said
+    assert not any({"labels", "direction"} & set(changed) for changed in tried)
+    assert "higher" not in told(tmp_path, {}, [])[0]
+
+
+def test_nothing_is_tried_for_longer_than_somebody_waits(tmp_path, monkeypatch):
+    monkeypatch.setattr("gviz.cli.slide.SECONDS", -1.0)
+    said, tried = told(tmp_path, {}, [({"labels": "min"}, 880)])
+    assert (tried, "higher" in said) == ([], False)
+
+
+def test_the_command_names_what_makes_this_picture_larger(tmp_path, monkeypatch):
+    monkeypatch.setattr("gviz.cli.slide.SECONDS", 60.0)
+    chain = "\n".join(f"h{at} = torch.sin(h{at - 1})" for at in range(1, 14))
+    (tmp_path / "t.py").write_text(f"import gviz.engine as torch\nh0 = torch.ones(3, requires_grad=True)\n{chain}\n")
+    assert gviz("record", "-o", "t.gviz", "t.py", cwd=tmp_path)[0] == 0
+    code, _, err = gviz_here("export", "t.gviz", "-o", "g.svg", cwd=tmp_path)
+    assert (code, "higher with --" in err, "--labels min (" in err) == (0, True, True)
+    assert {one.name for one in tmp_path.iterdir()} == {"t.py", "t.gviz", "g.svg"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import click
 
 from gviz.cli import script_arguments, shell, slide, streams, word_order
 from gviz.cli.moment import at_option
-from gviz.cli.picture import print_picture, suffix_of, write_picture
+from gviz.cli.picture import draw_again, print_picture, suffix_of, write_picture
 from gviz.cli.program import Program, engine_option, is_trace, record_program
 from gviz.errors import GvizError
 from gviz.plain_text import shown
@@ -128,8 +130,10 @@ def command(
         if output == "-":
             print_picture(trace, kind, **how)
             return
-        written = write_picture(trace, output, force=force, **how)
-    first, *rest = written
-    streams.say(f"wrote {first}" if not rest else f"wrote {first} to {rest[-1].name}, {len(written)} pictures")
-    if not rest and (hint := slide.hint(first, how["scale"] or 1.0)):
-        streams.say(hint)
+        begun = time.monotonic()
+        first, *rest = write_picture(trace, output, force=force, **how)
+        streams.say(f"wrote {first} to {rest[-1].name}, {len(rest) + 1} pictures" if rest else f"wrote {first}")
+        tries = time.monotonic() - begun < slide.SECONDS and not kind_of(output).moves
+        draw = partial(draw_again, trace, folder / "slide.svg", how) if tries else None
+        if not rest and (hint := slide.hint(first, how, draw)):
+            streams.say(hint)
