@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ LEAST, TEXT = 7, 11
 """Points of text that can be read from afar, at least, and of that in a picture."""
 GAIN = 1.0
 """Points by which an option makes text higher that is worth naming."""
-SECONDS = 2.0
+SECONDS = 4.0
 """So long it is tried what helps, of a picture that took no longer itself."""
 
 Options = Mapping[str, Any]
@@ -51,28 +51,33 @@ def hint(picture: Path, asked: Options, draw: Draw | None) -> str:
     open_ways = [(option, change) for option, change in WAYS if all(asked[name] == USUAL[name] for name in change)]
     if draw is None:
         return f"{too_small}; {', '.join([*(option for option, _ in open_ways[:2]), PART])}"
-    found = sorted(_helping(open_ways, _height(size), draw), key=lambda found: -found[1])
+    found = _helping(open_ways, _height(size), draw)
     higher = ", ".join(f"{option} ({high:.0f})" for option, high in found)
     return "; ".join([too_small, *[f"higher with {higher}"] * bool(found), PART])
 
 
-def _helping(ways: list[tuple[str, Options]], high: float, draw: Draw) -> Iterator[tuple[str, float]]:
-    """The options that make the text higher than it is, each with how high; last all together, if that helps more."""
-    together: dict[str, Any] = {}
-    words: list[str] = []
-    ends, best = time.monotonic() + SECONDS, high
+def _helping(ways: list[tuple[str, Options]], high: float, draw: Draw) -> list[tuple[str, float]]:
+    """The options that make the text higher than it is, with how high, the best first; before it the best two together
+    if that helps more."""
+    ends, found = time.monotonic() + SECONDS, []
     for option, change in ways:
         if time.monotonic() > ends:
-            return
-        size = _size(draw(change), 1.0)
-        if size is not None and _height(size) >= high + GAIN:
-            yield option, _height(size)
-            best = max(best, _height(size))
-            together.update(change)
-            words.append(option)
-    size = _size(draw(together), 1.0) if len(words) > 1 else None
-    if size is not None and _height(size) >= best + GAIN:
-        yield " ".join(words), _height(size)
+            break
+        if (reached := _drawn(draw, change)) >= high + GAIN:
+            found.append((reached, option, change))
+    found.sort(key=lambda one: -one[0])
+    told = [(option, reached) for reached, option, _ in found]
+    if len(found) < 2:
+        return told
+    (best, option, change), (_, other, further) = found[:2]
+    both = _drawn(draw, {**change, **further})
+    return [(f"{option} {other}", both), *told] if both >= best + GAIN else told
+
+
+def _drawn(draw: Draw, change: Options) -> float:
+    """How high text is in a picture that is drawn with other options."""
+    size = _size(draw(change), 1.0)
+    return _height(size) if size is not None else 0.0
 
 
 def _height(size: tuple[float, float]) -> float:

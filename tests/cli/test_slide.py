@@ -69,7 +69,7 @@ def told(folder, asked, sizes):
 def test_what_helps_is_found_by_drawing_it_the_most_first(tmp_path):
     sizes = [({"labels": "min"}, 1320), ({"depth": 1}, 1056), ({"labels": "min", "depth": 1}, 880)]
     said, tried = told(tmp_path, {}, sizes)
-    ways = "--labels min --depth 1 (12), --depth 1 (10), --labels min (8)"
+    ways = "--depth 1 --labels min (12), --depth 1 (10), --labels min (8)"
     assert said == f"1760 x 500 points: on a slide its text would be 6 points high; higher with {ways}; {PART}"
     assert tried[-1] == {"labels": "min", "depth": 1}
 
