@@ -4,6 +4,7 @@ import re
 
 import msgspec
 import pytest
+from cli.programs import gviz
 from recording import events_of
 from render.logs import LOGS
 from stories import demo, failed, iterations
@@ -15,6 +16,7 @@ from gviz.events import StorageWritten
 from gviz.explain.panel.fact import Asked
 from gviz.explain.panel.questions import QUESTIONS
 from gviz.render.page.panel import PanelRows
+from gviz.trace.file.reader import open_trace
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
@@ -127,3 +129,27 @@ def test_a_use_that_is_to_come_is_not_said_to_be_none():
     assert texts(facts(timeline, len(timeline), 5)["used by"]) == ["used by: nothing"]
     timeline.growing = True
     assert texts(facts(timeline, len(timeline), 5)["used by"]) == ["used by: nothing yet"]
+
+
+LINEAR = """
+import torch
+from torch.nn.functional import linear
+layer, w = torch.nn.Linear(3, 2), torch.nn.Parameter(torch.ones(2, 3))
+x = torch.ones(4, 3)
+y = layer(x)
+z = linear(
+    x, w)
+own = x @ w.t()
+"""
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_the_transposed_weight_that_nobody_wrote_says_what_it_is_for(engine, tmp_path):
+    (tmp_path / "t.py").write_text(LINEAR)
+    assert gviz("record", "--engine", engine, "-o", "t.gviz", "t.py", cwd=tmp_path)[0] == 0
+    with open_trace(tmp_path / "t.gviz") as log:
+        timeline = Timeline(log)
+        transposed = [node for node in timeline.nodes if timeline.info(node).op.name == "t"]
+        said = [texts(facts(timeline, len(timeline), node)["in module"])[-1:] for node in transposed]
+    why = ": a linear layer is x @ weight.T + bias: this is its weight.T, no line of the program"
+    assert said == [[why], [why], []]

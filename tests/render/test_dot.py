@@ -102,6 +102,7 @@ def test_the_legend_names_what_is_there_and_nothing_else():
         "►, now: acts in this event",
     ]
     assert "dotted line: shares memory" in list(legend(scene_of("odd_ops")))
+    assert not any(sign.startswith("T: ") for sign in legend(scene_of("linear_model")))
     ended = list(legend(scene_of("two_shares")))
     assert "thick arrow: gradient, against the data" in ended
     assert "+=: a part that is added" in ended

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from gviz.explain.computation import Computation, Operand, computation
@@ -10,11 +11,14 @@ from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event, listed
 from gviz.explain.standing import as_at
 from gviz.numbers import bytes_text, dtype_text, shape_text
 from gviz.plain_text import abridged, clipped, shown
+from gviz.site import source_lines
 from gviz.trace.state import NodeState
 from gviz.value_text import bad_text, full, short
 from gviz.values import Value
 
 NOT_RECORDED = "a tensor that is not recorded"
+LINEAR = "x @ weight.T + bias"
+_TRANSPOSES = re.compile(r"\.m?T\b|\.t\(|transpose|permute|swapaxes|swapdims|adjoint|\bt\(")
 
 
 def to_be_made(asked: Asked) -> Iterator[Fact]:
@@ -184,6 +188,20 @@ def place(asked: Asked) -> Iterator[Fact]:
 
 
 def module(asked: Asked) -> Iterator[Fact]:
-    """The module in whose forward it was made."""
+    """The module in whose forward it was made; of the transposed weight of a linear layer, which no line of the
+    program writes, what it is there for."""
     if asked.info.scope:
         yield Fact("in module", (Part(clipped(asked.info.scope, 200)),))
+    if _is_weight_of_a_layer(asked):
+        text = f"a linear layer is {LINEAR}: this is its weight.T, no line of the program"
+        yield Fact("", (Part(text, "muted"),), 0, 1)
+
+
+def _is_weight_of_a_layer(asked: Asked) -> bool:
+    """Whether a node transposes a parameter in a line that transposes nothing."""
+    info, timeline = asked.info, asked.timeline
+    if info.op.name != "t" or not info.frames or timeline.info(info.created.inputs[0][0]).created.kind != "parameter":
+        return False
+    first = info.frames[0]
+    lines = source_lines(timeline.source(first.path) or "")[first.line - 1 : first.end_line]
+    return bool(lines) and not _TRANSPOSES.search("\n".join(lines))

@@ -17,7 +17,7 @@ NUMBERS: Rows = (
 RULES: Rows = (
     ("to #1 x: g * y", "what the backward rule of this node sends to its input #1, called x"),
     ("g", "the gradient that came into this node: how the result changes with its value"),
-    ("@  .T", "matrix product; transposed"),
+    ("@  .T", "matrix product; transposed, as the weight of a linear layer is: x @ weight.T + bias"),
     ("+= 3", "what is added: by one line into a node, or by a pass to what .grad was"),
     ("incoming, .grad", "what arrives at a leaf in this pass; what all passes have added up, for the optimizer"),
     (

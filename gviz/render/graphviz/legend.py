@@ -35,7 +35,8 @@ def is_picture(row: Row) -> bool:
 
 
 class Seen(NamedTuple):
-    """What there is in a picture: names of roles and the like, `said` in rows and over lines."""
+    """What there is in a picture: names of roles and the like, the operations right in linear `layers`, and what is
+    `said` in rows and over lines."""
 
     roles: frozenset[str]
     states: frozenset[str]
@@ -43,6 +44,7 @@ class Seen(NamedTuple):
     words: frozenset[str]
     lines: frozenset[str]
     rows: frozenset[str]
+    layers: frozenset[str]
     said: str
 
 
@@ -58,6 +60,7 @@ def seen(scene: Scene) -> Seen:
         words=frozenset(box.status for box in boxes if box.height > 1),
         lines=frozenset(name for edge in there for name in (edge.kind, *edge.states)),
         rows=frozenset({*pictured, *(row.label for row in rows), *(row.style for row in rows)}),
+        layers=frozenset(box.op for box in boxes for _, title in box.within[-1:] if title.endswith("Linear")),
         said=" ".join([*(edge.text for edge in there), *(row.text for row in rows if not row.grid)]),
     )
 
@@ -69,6 +72,7 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: "chip" in seen.roles, "thin and round: one use of a shared leaf"),
     (lambda seen: bool(seen.roles & {"op", "root"}), "square: operation"),
     (lambda seen: "root" in seen.roles, "double: result"),
+    (lambda seen: "T" in seen.layers, "T: a Linear's weight, transposed, as in x @ weight.T + bias"),
     (lambda seen: "module" in seen.roles, "with a tab: module"),
     (lambda seen: "saved" in seen.roles, "folded corner: kept for backward"),
     (lambda seen: "backward" in seen.states, "made in pass …: by a backward pass, while it ran"),
