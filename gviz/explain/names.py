@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from gviz.events import DataSet, NodeCreated, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.substitute import is_small
 from gviz.plain_text import abridged, clipped, file_line, file_name, shown
@@ -167,18 +169,14 @@ def iteration_called(timeline: Timeline) -> str:
 
 
 def _run_again(timeline: Timeline, end: int) -> bool:
-    """Whether one of the first iterations ran a place of the one before, or no place is known."""
+    """Whether one of the first iterations ran a place of the one before, or there are several and no place is known."""
     seen: set[int] = set()
-    before: set[Frame] = set()
+    ran: list[set[Frame]] = []
     for iteration in timeline.iterations[:_COMPARED]:
         new = [node for node in timeline.nodes.of(iteration) if node not in seen]
-        infos = map(timeline.info, new[-_LOOKED_AT:])
-        places = {info.frames[0] for info in infos if info.created.kind == "op" and info.frames}
-        if before & places:
-            return True
+        ran.append({info.frames[0] for info in map(timeline.info, new[-_LOOKED_AT:]) if info.frames})
         seen |= {*new}
-        before = places
-    return not before
+    return any(before & after for before, after in pairwise(ran)) or (len(ran) > 1 and not any(ran))
 
 
 def made_in(timeline: Timeline, info: NodeInfo) -> str:

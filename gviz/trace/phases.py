@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gviz import events as e
 from gviz.trace.preparation import Preparation
+from gviz.trace.rounds import Rounds
 from gviz.trace.state import PhaseKind
 from gviz.trace.steps import OptimizerSteps
 
@@ -40,7 +41,7 @@ class Chapters:
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
-        self.iterations: list[int] = [1]
+        self.rounds = Rounds()
         self.steps = OptimizerSteps()
         self._running: list[int] = []
         self._current: PhaseKind | None = None
@@ -60,7 +61,10 @@ class Chapters:
                 self._begin("failed", seq)
             case e.BackwardStarted(pass_nr=pass_nr):
                 if not self._running:
+                    if self._by_data:
+                        self._take_back()
                     self._begin("backward", seq, pass_nr)
+                    self.rounds.begin_pass(event.stack)
                     self._goes_on = event.create_graph
                 self._running.append(pass_nr)
             case e.BackwardFinished(pass_nr=pass_nr):
@@ -68,9 +72,15 @@ class Chapters:
             case _ if not self._running:
                 self._outside_a_pass(seq, event)
 
+    @property
+    def iterations(self) -> list[int]:
+        """The events with which iterations begin."""
+        return self.rounds.starts
+
     def forget(self) -> None:
         """Drop what is over, and keep what may still go on."""
-        del self.iterations[:-1], self.rows[:-1]
+        del self.rows[:-1]
+        self.rounds.forget()
         self.steps.forget()
 
     def _finish_pass(self, seq: int, pass_nr: int) -> None:
@@ -114,7 +124,7 @@ class Chapters:
 
     def _begin_iteration(self, start: int) -> None:
         """Let the next iteration and its forward begin at an event, which may have gone by."""
-        self.iterations.append(start)
+        self.rounds.begin(start)
         while self.rows and self.rows[-1][1] >= start:
             self.rows.pop()
         if self.rows:
@@ -124,7 +134,7 @@ class Chapters:
 
     def _take_back(self) -> None:
         """What the new data began was the step of an optimizer."""
-        self.iterations.pop()
+        self.rounds.take_back()
         self.rows[-1] = (PHASE_KINDS.index("optimizer"), *self.rows[-1][1:])
         self._current, self._pass_over, self._by_data = "optimizer", True, False
 

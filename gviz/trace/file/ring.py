@@ -100,7 +100,7 @@ class Ring:
         chapters = self._chapters
         before = len(chapters.iterations)
         chapters.happen(seq, event)
-        begun = len(chapters.iterations) > before
+        begun = len(chapters.iterations) > before and not isinstance(event, e.BackwardStarted)
         if begun:
             chapters.forget()
         if isinstance(event, e.BackwardStarted):

@@ -1,0 +1,62 @@
+"""Which graphs of a program are one turn of its loop: those of a GAN's two losses, each with a pass of its own."""
+
+from __future__ import annotations
+
+
+class Rounds:
+    """Puts the graphs that a program makes, one after the other, together to iterations.
+
+    A graph is known by the place (the call stack) from which its first pass is begun. Where the program comes back to a
+    place for the first time a turn is over: what came in between is of the turn that begins there, then and later. So
+    ``a b a b`` are two iterations, while ``a a b b``, two loops one after the other, are four; ``a a b a a b`` are six,
+    because nobody can tell from the places whether a loop within a loop is one step or several. Until a first turn is
+    over each graph is its own iteration.
+    """
+
+    def __init__(self) -> None:
+        self.starts: list[int] = [1]
+        """The events with which iterations begin."""
+        self._parts: dict[int, frozenset[int]] = {}  # by the place with which a turn begins, the others in it
+        self._row: list[int] = []  # the places of this turn; of a first one each graph stands for itself as yet
+        self._before: list[int] = []  # those of the turn before
+        self._open = 1  # the event with which a graph began that has no pass yet; 0: the last graph has one
+
+    def begin(self, start: int) -> None:
+        """The next graph begins at an event; as yet it is taken for what the turn before had in its place."""
+        self._open = start
+        if self._row == self._before or self._row != self._before[: len(self._row)]:
+            self.starts.append(start)
+
+    def take_back(self) -> None:
+        """The graph that began last is none."""
+        if self.starts and self.starts[-1] == self._open:
+            self.starts.pop()
+        self._open = 0
+
+    def begin_pass(self, place: int) -> None:
+        """A pass is begun from a place; of a graph with several, the first one counts."""
+        if not self._open:
+            return
+        start = self._open
+        self.take_back()
+        first_turn = not self._row or self._row[0] not in self._parts
+        if not first_turn and place in self._parts[self._row[0]] and place not in self._row:
+            self._row.append(place)
+            return
+        if first_turn and place in self._row:
+            self._come_back(place)
+        if first_turn and place not in self._parts:
+            self._row.append(place)
+        else:
+            self._before, self._row = self._row, [place]
+        self.starts.append(start)
+
+    def forget(self) -> None:
+        """Drop the iterations that are over."""
+        del self.starts[: -1 - len(self._row)]
+
+    def _come_back(self, place: int) -> None:
+        """The first turn is over that began at a place: it is one iteration."""
+        _, *others = self._row = self._row[self._row.index(place) :]
+        self._parts[place] = frozenset(others)
+        del self.starts[len(self.starts) - len(others) :]

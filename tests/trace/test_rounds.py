@@ -1,0 +1,135 @@
+"""Which graphs are one turn of a program's loop."""
+
+import pytest
+from recording import events_of
+
+import gviz
+import gviz.engine as torch
+from gviz.explain.names import iteration_called
+from gviz.trace.log import MemoryLog
+from gviz.trace.rounds import Rounds
+from gviz.trace.timeline import Timeline
+from gviz.tui.drawing.passes import pass_rows
+from gviz.words.moments import event_at
+
+
+def put_together(places):
+    """The places of one graph after the other, those of one iteration without a blank."""
+    rounds = Rounds()
+    for at, place in enumerate(places):
+        if at:
+            rounds.begin(at + 1)
+        rounds.begin_pass(ord(place))
+    ends = [*rounds.starts[1:], len(places) + 1]
+    return " ".join(places[start - 1 : end - 1] for start, end in zip(rounds.starts, ends, strict=True))
+
+
+@pytest.mark.parametrize(
+    "iterations",
+    [
+        "a a a",
+        "ab ab",
+        "abc abc ab",
+        "a b c",
+        "a a b b",
+        "s ab ab",
+        "ab ab cd cd",
+        "a a b a a b",
+        "a a b b a a b b",
+        "dg d d dg d",
+        "ab ab x ab",
+        "ab ab b ab",
+    ],
+)
+def test_a_turn_is_over_where_the_program_comes_back_to_a_place(iterations):
+    assert put_together(iterations.replace(" ", "")) == iterations
+
+
+def test_what_was_a_graph_by_itself_joins_its_turn_once_the_program_comes_back():
+    told = [put_together("abab"[:count]) for count in range(1, 5)]
+    assert told == ["a", "a b", "ab a", "ab ab"]
+
+
+def test_a_graph_that_has_no_pass_yet_is_taken_for_what_the_last_turn_had():
+    rounds = Rounds()
+    for place in "dgd":
+        rounds.begin_pass(ord(place))
+        rounds.begin(rounds.starts[-1] + 10)
+    assert rounds.starts == [1, 21]
+    rounds.begin_pass(ord("d"))
+    assert rounds.starts == [1, 21, 31]
+
+
+def two_optimizers():
+    g, d = (torch.tensor([value], requires_grad=True) for value in (2.0, 3.0))
+    opt_g, opt_d = (torch.optim.SGD([weight], lr=0.1) for weight in (g, d))
+    for _ in range(3):
+        fake = g * 0.5
+        opt_d.zero_grad()
+        d_loss = (d - fake.detach()).sum()
+        d_loss.backward()
+        opt_d.step()
+        opt_g.zero_grad()
+        g_loss = (d * fake).sum()
+        g_loss.backward()
+        opt_g.step()
+
+
+def gradients_of_several_batches():
+    w = torch.tensor([2.0], requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    for turn in range(4):
+        loss = (w * (turn + 1.0)).sum()
+        loss.backward()
+        if turn % 2:
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def two_losses_of_one_forward():
+    w = torch.tensor([2.0], requires_grad=True)
+    for _ in range(2):
+        out = w * 3.0
+        out.sum().backward(retain_graph=True)
+        (out * 2.0).sum().backward()
+        w.grad = None
+
+
+@pytest.mark.parametrize(
+    ("program", "iterations", "losses"),
+    [(two_optimizers, 3, 2), (gradients_of_several_batches, 4, 1), (two_losses_of_one_forward, 2, 2)],
+)
+def test_an_iteration_is_a_turn_of_the_training_loop(program, iterations, losses):
+    timeline = Timeline(MemoryLog(events_of(program)))
+    assert [len(timeline.pass_ends(one)) for one in timeline.iterations] == [losses] * iterations
+    assert iteration_called(timeline) == "iteration"
+    assert sum(text.startswith("iteration ") for text, _, _ in pass_rows(timeline, 1)) == iterations
+
+
+def test_a_moment_of_an_iteration_is_of_the_whole_turn():
+    timeline = Timeline(MemoryLog(events_of(two_optimizers)))
+    n = event_at(timeline, "iteration 2")
+    assert timeline.info(timeline.event(timeline.pass_start(4)).roots[0][0]).name == "g_loss"
+    assert timeline.pass_start(4) < n <= timeline.iterations[1].end
+
+
+def test_a_flight_recorder_keeps_whole_turns(tmp_path):
+    with gviz.record(tmp_path / "last.gviz", last=2):
+        two_optimizers()
+    kept = gviz.load(tmp_path / "last.gviz")
+    assert len(kept.iterations) == 2
+
+
+def test_a_second_pass_through_a_graph_is_of_its_iteration_though_data_was_made_before():
+    def program():
+        w = torch.tensor([2.0], requires_grad=True)
+        loss = (w * w).sum()
+        loss.backward(retain_graph=True)
+        torch.tensor([1.0])
+        loss.backward()
+        with torch.no_grad():
+            w -= 0.1
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    assert [phase.kind for phase in timeline.phases].count("backward") == 2
+    assert len(timeline.iterations) == 1
