@@ -10,7 +10,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gviz.trace.state import NodeState
+    from gviz.trace.state import NodeState, Phase
     from gviz.trace.timeline import Timeline
 
 Data = Callable[["Timeline", int, int], Any]
@@ -57,6 +57,35 @@ def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
         yield f"{name:<18} {count:,}"
 
 
+def passes_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
+    """The iterations in order, each with its phases, and what each backward pass began at."""
+    from gviz.explain.root_values import root_value
+    from gviz.tui.drawing.passes import phases_of
+
+    def told(phase: Phase) -> dict[str, Any]:
+        value = root_value(timeline, phase.start)
+        loss = {} if value is None else {"loss": value if isfinite(value) else str(value)}
+        numbers = {"pass": phase.pass_nr} if phase.pass_nr else {}
+        return {"kind": phase.kind, "start": phase.start, "end": phase.end, **numbers, **loss}
+
+    return [
+        {
+            "iteration": one.index + 1,
+            "start": one.start,
+            "end": one.end,
+            "phases": [*map(told, phases_of(timeline, one))],
+        }
+        for one in timeline.iterations
+    ]
+
+
+def passes_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
+    """The iterations and what each consists of, as the debugger lists them."""
+    from gviz.tui.printed import passes
+
+    return passes(timeline)
+
+
 def tape_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
     """Every node in order of creation, as it is at one moment."""
     moment = timeline.at(n)
@@ -95,8 +124,20 @@ def node_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     return node_panel(timeline, n, node, _width())
 
 
-DATA: dict[str, Data] = {"stats": stats_data, "tape": tape_data, "events": events_data, "node": node_data}
-TEXT: dict[str, Text] = {"stats": stats_text, "tape": tape_text, "events": events_text, "node": node_text}
+DATA: dict[str, Data] = {
+    "stats": stats_data,
+    "passes": passes_data,
+    "tape": tape_data,
+    "events": events_data,
+    "node": node_data,
+}
+TEXT: dict[str, Text] = {
+    "stats": stats_text,
+    "passes": passes_text,
+    "tape": tape_text,
+    "events": events_text,
+    "node": node_text,
+}
 
 
 def _row(timeline: Timeline, node: int, state: NodeState | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gviz.trace.timeline import Timeline
 from gviz.tui.drawing import tape
 from gviz.tui.drawing.node import Subject, node_lines
+from gviz.tui.drawing.passes import pass_rows
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.lines import plain
 from gviz.tui.tape_rows import rows_of
@@ -25,3 +26,9 @@ def node_panel(timeline: Timeline, n: int, node: int, width: int) -> Iterator[st
     """The panel of a node in full."""
     subject = Subject(timeline, timeline.at(n), node, width, glyphs(ascii=wants_ascii()), full=True)
     return (plain(line).rstrip() for line in node_lines(subject))
+
+
+def passes(timeline: Timeline) -> Iterator[str]:
+    """Every iteration and what it consists of, a line each."""
+    marks = glyphs(ascii=wants_ascii())
+    return (marks.text(text) for text, _, _ in pass_rows(timeline, 0, every=True))

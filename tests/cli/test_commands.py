@@ -147,6 +147,18 @@ def test_show_stats(folder):
     assert re.search(r"^loss +12$", out, re.MULTILINE)
 
 
+def test_show_passes(folder):
+    _, out, _ = gviz_here("show", "program.gviz", "passes", cwd=folder)
+    first, forward, backward, *_ = out.splitlines()
+    assert re.fullmatch(r"graph 1  events 1 to \d+, \S+ 12", first)
+    assert (forward.split()[0], backward.split()[:3]) == ("forward", ["backward", "pass", "1"])
+    _, out, _ = gviz_here("show", "program.gviz", "passes", "--format", "json", cwd=folder)
+    (iteration,) = json.loads(out)["passes"]
+    forward, backward, *_ = iteration["phases"]
+    assert (forward["start"], backward["start"]) == (iteration["start"], forward["end"] + 1)
+    assert (backward["kind"], backward["pass"], backward["loss"]) == ("backward", 1, 12)
+
+
 def test_show_tape(folder):
     code, out, _ = gviz_here("show", "program.gviz", "tape", cwd=folder)
     assert code == 0
@@ -162,7 +174,7 @@ def test_show_events_are_numbered_sentences(folder):
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-@pytest.mark.parametrize("page", [("stats",), ("tape",), ("events",), ("node", "b")])
+@pytest.mark.parametrize("page", [("stats",), ("passes",), ("tape",), ("events",), ("node", "b")])
 def test_show_runs_a_script_and_prints_what_its_trace_would_say(folder, tmp_path, page):
     code, out, err = gviz("show", "program.py", *page, cwd=folder, env=alone(tmp_path))
     kept = gviz_here("show", "program.gviz", *page, cwd=folder)[1]

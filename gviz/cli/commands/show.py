@@ -12,14 +12,12 @@ from gviz.cli.script_arguments import OptionsBehind
 from gviz.errors import GvizError
 from gviz.program.order import Engine
 
-PAGES = ("stats", "tape", "events", "node")
+PAGES = ("stats", "passes", "tape", "events", "node")
 
 
 @click.command("show", cls=OptionsBehind)
 @click.argument("source", metavar="TRACE|SCRIPT")
-@click.argument(
-    "page", type=word_order.Page(PAGES), default="stats", required=False, metavar="[stats|tape|events|node]"
-)
+@click.argument("page", type=word_order.Page(PAGES), default="stats", required=False, metavar=f"[{'|'.join(PAGES)}]")
 @click.argument("place", required=False, metavar="[NODE]")
 @at_option("For tape and node, the moment")
 @click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
@@ -29,8 +27,8 @@ def command(
 ) -> None:
     """Print what is in a trace, or in that of a script, which is run for it and not kept.
 
-    stats: how much of what; tape: every node at one moment (the end); events: everything that happened, in order; node
-    NODE: one node (#4 or its name) at one moment.
+    stats: how much of what; passes: the iterations, their passes and losses; tape: every node at one moment (the end);
+    events: everything that happened, in order; node NODE: one node (#4 or its name) at one moment.
     """
     if (page == "node") != (place is not None):
         raise GvizError("node, and only node, needs a NODE", hint=f"gviz show {shell.word(source)} node 4", exit_code=2)

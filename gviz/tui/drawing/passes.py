@@ -21,19 +21,31 @@ MOST = 1000
 """So many rows are listed; of a longer recording those around the moment."""
 
 
-def pass_rows(timeline: Timeline, n: int) -> list[tuple[str, int, bool]]:
-    """A row for each iteration and phase, the event it begins with, and whether moment `n` lies in it."""
+def pass_rows(timeline: Timeline, n: int, *, every: bool = False) -> list[tuple[str, int, bool]]:
+    """A row for each iteration and phase, the event it begins with, and whether moment `n` lies in it.
+
+    Of a recording that has more than `MOST` of them those around the moment, unless `every` one is asked for.
+    """
     rows: list[tuple[str, int, bool]] = []
-    for iteration in _near(timeline, n):
+    for iteration in timeline.iterations if every else _near(timeline, n):
         inside = iteration.start <= n <= iteration.end
         span = f"events {iteration.start} to {iteration.end}"
         events = ", ".join(filter(None, (span, *_losses(timeline, iteration))))
         rows.append((f"{iteration_called(timeline)} {iteration.index + 1}  {events}", iteration.start, inside))
-        for phase in timeline.phases:
-            if iteration.start <= phase.start <= iteration.end:
-                here = phase.start <= n <= phase.end
-                rows.append((f"  {_told(timeline, phase)}", phase.start, here))
+        rows += (
+            (f"  {_told(timeline, phase)}", phase.start, phase.start <= n <= phase.end)
+            for phase in phases_of(timeline, iteration)
+        )
     return rows
+
+
+def phases_of(timeline: Timeline, iteration: Iteration) -> Iterator[Phase]:
+    """The phases that begin in an iteration."""
+    phases = timeline.phases
+    for phase in phases[bisect_left(phases, iteration.start, key=attrgetter("start")) :]:
+        if phase.start > iteration.end:
+            return
+        yield phase
 
 
 def _losses(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
@@ -41,7 +53,7 @@ def _losses(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
 
     Empty for one that began at no single number.
     """
-    passes = list(_passes(timeline, iteration))
+    passes = [phase for phase in phases_of(timeline, iteration) if phase.kind == "backward"]
     first = passes[:MOST_LOSSES] if len(passes) <= MOST_LOSSES else passes[: MOST_LOSSES - 1]
     yield from (_loss(timeline, phase) for phase in first)
     if len(first) < len(passes):
@@ -61,16 +73,6 @@ def _of_thread(timeline: Timeline, phase: Phase, words: str) -> str:
     """Whose a phase is, where several threads were recorded: their phases lie across each other."""
     thread = timeline.at(phase.start).thread
     return words.format(thread) if thread else ""
-
-
-def _passes(timeline: Timeline, iteration: Iteration) -> Iterator[Phase]:
-    """The backward passes that begin in an iteration."""
-    phases = timeline.phases
-    for phase in phases[bisect_left(phases, iteration.start, key=attrgetter("start")) :]:
-        if phase.start > iteration.end:
-            return
-        if phase.kind == "backward":
-            yield phase
 
 
 def _near(timeline: Timeline, n: int) -> tuple[Iteration, ...]:
