@@ -118,13 +118,21 @@ def _of_iteration(timeline: Timeline, word: str, number: int) -> int:
     """Where the iteration of a number is through, counted from 1, or the last pass of it that a word means."""
     count = len(timeline.iterations)
     if not 1 <= number <= count:
-        only = f"there are {count:,}" if count > 1 else "there is one"
-        raise GvizError(f"there is no iteration {number}", hint=only, exit_code=2)
+        raise _no_iteration(timeline, number, count)
     iteration = timeline.iterations[number - 1]
     if word == "iteration":
         return through(timeline, iteration)
     ends = [phase.end for phase in timeline.phases if phase.kind == PASSES[word] and _starts_in(iteration, phase)]
     return ends[-1] if ends else _without(timeline, f"{word} {number}", f"{PASSES[word]} pass")
+
+
+def _no_iteration(timeline: Timeline, number: int, count: int) -> GvizError:
+    """That there is none of this number; of a program that still runs, what lets it run there."""
+    if timeline.growing and number > count:
+        hint = f"until if step == {number - 1} lets the program run there"
+        return GvizError(f"there is no iteration {number} so far", hint=hint, exit_code=2)
+    only = f"there are {count:,}" if count > 1 else "there is one"
+    return GvizError(f"there is no iteration {number}", hint=only, exit_code=2)
 
 
 def _starts_in(iteration: Iteration, phase: Phase) -> bool:

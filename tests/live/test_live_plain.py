@@ -52,6 +52,14 @@ def test_q_with_an_exclamation_mark_stops_the_program_without_a_question(tmp_pat
     assert "| step 2" not in out
 
 
+def test_an_iteration_that_is_still_to_come_is_told_with_what_lets_the_program_run_there(tmp_path):
+    _, out, _ = live(tmp_path, commands="goto iteration 2\nuntil if step == 1\ngoto iteration 2\nq!\n")
+    assert "there is no iteration 2 so far; hint: until if step == 1 lets the program run there." in out
+    assert "| step 0" in out
+    assert "| step 1" not in out
+    assert out.count("there is no iteration") == 1
+
+
 def test_goto_lets_the_program_run_to_an_event_that_is_still_to_come(tmp_path):
     """Also from the past, and past breakpoints, as it does in a recording; to its end where there is none."""
     commands = "break Mul\ngoto 10\ngoto 5\n@12\ngoto 12\ngoto 9999\n"
