@@ -15,8 +15,8 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.explain.contributions import agreeing
 from gviz.explain.finding import Finding
-from gviz.explain.losses import Losses, losses_of
-from gviz.explain.names import innermost, label_at
+from gviz.explain.losses import LISTS, Losses, losses_of
+from gviz.explain.names import innermost, label, label_at
 from gviz.explain.pass_starts import pass_started
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution
@@ -64,13 +64,22 @@ def by_loss(timeline: Timeline, node: int, parts: Sequence[Contribution], total:
         return
     for loss in losses.uses:
         if loss in shares:
-            yield _told(timeline, loss, shares[loss], parts[-1].seq, None if len(shares) == 1 else total)
+            title = _title(timeline, loss, losses)
+            yield _told(timeline, loss, title, shares[loss], parts[-1].seq, None if len(shares) == 1 else total)
 
 
-def _told(timeline: Timeline, loss: int, brought: Array, seq: int, total: Value | None) -> Finding:
+def _title(timeline: Timeline, loss: int, losses: Losses) -> str:
+    """A loss and where it was made; an entry of a list that is summed is no loss, but a part of one."""
+    label_of_it = label_at(timeline, loss)
+    if not any(timeline.info(node).op.name in LISTS for node in losses.summing):
+        return f"the loss {label_of_it}"
+    return f"{label_of_it}, a summand of {label(timeline, max(losses.summing))}"
+
+
+def _told(timeline: Timeline, loss: int, title: str, brought: Array, seq: int, total: Value | None) -> Finding:
     """The share of one loss in the `total`; without one it is all of it."""
     value = capture(np.asarray(brought), limit=brought.nbytes)
-    text = f"{'all' if total is None else share(value)} of it because of the loss {label_at(timeline, loss)}"
+    text = f"{'all' if total is None else share(value)} of it because of {title}"
     found = Finding("by-loss", text, seq, loss, at=innermost(timeline.info(loss)))
     return found if total is None else agreeing(timeline, found, value, total)
 

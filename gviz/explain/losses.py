@@ -11,7 +11,10 @@ from gviz.trace.timeline import Timeline
 MOST_LOSSES = 20
 """A sum of more is one loss of many steps or rows."""
 
-_SUMS = {"add", "sub", "sum", "mean", "stack", "cat"}
+LISTS = {"stack", "cat"}
+"""The operations that put a list of numbers together to be summed."""
+
+_SUMS = {"add", "sub", "sum", "mean", *LISTS}
 _SCALES = {"mul", "div", "neg", "view", "reshape", "squeeze", "unsqueeze"}
 
 
@@ -49,7 +52,7 @@ def _added(timeline: Timeline, info: NodeInfo) -> list[int]:
     known = (op in _SUMS and bool(sources)) or (op in _SCALES and len(sources) == 1)
     if known and all(map(_is_scalar, sources)):
         return [source.node for source in sources]
-    stacked = op in {"sum", "mean"} and len(sources) == 1 and sources[0].op.name in {"stack", "cat"}
+    stacked = op in {"sum", "mean"} and len(sources) == 1 and sources[0].op.name in LISTS
     return [sources[0].node] if stacked and all(map(_is_scalar, _tracked(timeline, sources[0]))) else []
 
 

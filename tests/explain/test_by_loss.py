@@ -87,6 +87,13 @@ def test_losses_are_told_apart_however_they_are_added_up(total):
     )
 
 
+def test_an_entry_of_a_list_that_is_summed_is_called_a_summand_and_no_loss():
+    found = shares(mixed(lambda one, two: torch.stack([one, two]).sum().backward()))
+    assert all("because of #" in part.text and ", a summand of #" in part.text for part in found)
+    (of_two, *_) = shares(mixed(lambda one, two: (one + two).backward()))
+    assert "because of the loss #" in of_two.text
+
+
 def test_a_gradient_of_one_loss_alone_says_so():
     def program():
         w, v = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
