@@ -1,4 +1,4 @@
-"""Turns what happens in the engine into events. The engine calls it only while somebody listens.
+"""Says in events of what the graph is made. The engine calls it only while somebody listens.
 
 A tensor or node carries a `Seen` once it was announced. What existed before the recording is announced when it is first
 used: a leaf with its value, a graph that was built earlier as nodes without values.
@@ -6,18 +6,16 @@ used: a leaf with its value, a graph that was built earlier as nodes without val
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gviz.emit import Channel, Seen
 from gviz.engine.attributes import Attrs, plain_attrs
-from gviz.engine.memory import Storage, output, owner_of
+from gviz.engine.memory import Storage, output
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Node
-from gviz.events import DataSet, Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output, RequiresGradSet, StorageWritten
+from gviz.events import Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output, RequiresGradSet
 
 if TYPE_CHECKING:
-    from gviz.engine.op import Op
     from gviz.engine.tensor import Tensor
 
 
@@ -55,150 +53,6 @@ def seen_node(channel: Channel, node: Node) -> Seen:
     mark = node.seen
     assert mark is not None
     return mark
-
-
-def operation(
-    channel: Channel,
-    op: Op,
-    inputs: Sequence[Tensor],
-    attrs: dict[str, Any],
-    outputs: Sequence[Tensor],
-    node: Node | None,
-    untracked: str,
-) -> None:
-    """An operation ran and made new tensors."""
-    inputs_before = edges(channel, inputs)
-    shared = op.memory != "new"
-    mark = Seen(channel.next_node())
-    described = []
-    for output_nr, tensor in enumerate(outputs):
-        tensor._seen = mark
-        tensor._output_nr = output_nr
-        tensor._storage = inputs[0]._storage if shared else Storage(channel)
-        view_of = inputs_before[0][0] if shared else 0
-        described.append(output(channel, tensor, view_of, has_value=not thread.is_building))
-    if node is not None:
-        node.seen = mark
-    number = channel.op(op, op.describe)
-    made_at = say_operation(channel, mark, number, tuple(inputs_before), attrs, tuple(described), untracked)
-    if node is not None:
-        node.made_at = made_at
-
-
-def edges(channel: Channel, tensors: Sequence[Tensor]) -> list[Edge]:
-    """The tensors as inputs of an operation, as they are now."""
-    found = []
-    for t in tensors:
-        mark = t._seen
-        if mark is None or mark.channel is not channel:
-            mark = seen(channel, t)
-        found.append((mark.node, t._output_nr))
-    return found
-
-
-def in_place(
-    channel: Channel,
-    op: Op,
-    target: Tensor,
-    inputs: Sequence[Edge],
-    attrs: dict[str, Any],
-    node: Node | None,
-    untracked: str,
-) -> None:
-    """An operation wrote to the memory of `target`; `inputs` are as they were before.
-
-    A tracked write makes the tensor, or the base it is a view of, an output of the operation; an untracked one leaves
-    it the node it was, so that a parameter stays the leaf it is.
-    """
-    mark = Seen(channel.next_node())
-    written = target
-    if node is not None:
-        written = target if target._base is None else target._base
-        written._seen = node.seen = mark
-        written._output_nr = 0
-    number = channel.op((op, written is target), op.describe_in_place if written is target else op.describe_slices)
-    if written is not target and target._seen is not None and target._seen.channel is channel:
-        attrs = attrs | {"view": target._seen.node}
-    described = (output(channel, written, 0, has_value=not thread.is_building),)
-    made_at = say_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
-    if node is not None:
-        node.made_at = made_at
-    memory_written(channel, target, mark.node)
-
-
-def became_view(
-    channel: Channel,
-    op: Op,
-    target: Tensor,
-    inputs: Sequence[Edge],
-    attrs: dict[str, Any],
-    node: Node | None,
-    untracked: str,
-) -> None:
-    """A tensor became another view of its memory. A leaf that does so untracked stays the leaf it is."""
-    mark = Seen(channel.next_node())
-    if node is not None or not target._requires_grad:
-        target._seen, target._output_nr = mark, 0
-    described = (output(channel, target, 0 if target._base is None else seen(channel, target._base).node),)
-    number = channel.op((op, "in place"), op.describe_in_place)
-    made_at = say_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
-    if node is not None:
-        node.seen, node.made_at = mark, made_at
-    if target._seen is not mark:
-        target._storage.move(target)
-    for other in target._storage.moved(target._array):
-        _say_data(channel, other, mark.node)
-
-
-def regenerated(channel: Channel, op: Op, base: Tensor, view: Tensor, node: Node) -> None:
-    """A view got a new node, because its base was written to."""
-    origin = seen(channel, base)
-    view._seen = node.seen = Seen(channel.next_node())
-    view._output_nr = 0
-    view._storage = base._storage
-    described = (output(channel, view, origin.node),)
-    inputs = ((origin.node, base._output_nr),)
-    say_operation(channel, view._seen, channel.op(op, op.describe), inputs, node.attrs, described, "")
-
-
-def memory_written(channel: Channel, tensor: Tensor, node: int, told: Tensor | None = None) -> None:
-    """The memory of `tensor` was changed by `node`, and with it every ``.grad`` that lies there, but that of `told`."""
-    if thread.is_building:
-        return
-    storage, array = tensor._storage, tensor._array
-    value = channel.value(owner_of(array).ravel(order="K"))
-    channel.say(StorageWritten(storage.number, node, tensor._counter[0], value))
-    for other in storage.moved(array):
-        _say_data(channel, other, node)
-    for owner in storage.owners():
-        if owner is not told and owner._grad is not None:
-            grad_set(channel, owner, "in place" if owner._grad._array.any() else "zero", channel.stack())
-
-
-def computed(channel: Channel, tensor: Tensor) -> None:
-    """An operation that was announced before computed its output, of which nobody but it has the memory, anew."""
-    node = seen(channel, tensor).node
-    if owner_of(tensor._array) is not tensor._array or tensor._storage.moved():
-        memory_written(channel, tensor, node)
-        return
-    channel.say(StorageWritten(tensor._storage.number, node, tensor._counter[0], channel.value(tensor._array)))
-
-
-def moved(channel: Channel, tensor: Tensor, to: Tensor | None = None) -> None:
-    """A tensor that was announced lies in the memory of `to` now (None: in new memory), perhaps in another form."""
-    (Storage(channel) if to is None else to._storage).move(tensor)
-    _say_data(channel, tensor)
-    owner = None if tensor._grad_of is None else tensor._grad_of()
-    if owner is not None and owner._grad is tensor and tensor._grad_of is not None:
-        tensor._storage.add_owner(tensor._grad_of)
-        grad_set(channel, owner, "in place" if tensor._array.any() else "zero", channel.stack())
-
-
-def _say_data(channel: Channel, tensor: Tensor, writer: int = 0) -> None:
-    """Say what a tensor shows that lies elsewhere than where it was announced, or in another form."""
-    node, version = seen(channel, tensor).node, max(tensor._counter[0], 0)
-    value, stack = channel.value(tensor._array), channel.stack()
-    channel.say(DataSet(node, tensor._output_nr, version, value, writer or node, stack))
 
 
 def entered(channel: Channel, tensor: Tensor) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gviz.emit import Channel
-from gviz.engine.announce import memory_written, seen, seen_node
+from gviz.engine.announce import seen, seen_node
+from gviz.engine.announce_memory import memory_written
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Grad, Node, Nowhere
 from gviz.events import (

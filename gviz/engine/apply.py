@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce, dtypes, messages, watching
+from gviz.engine import announce_operation, dtypes, messages, watching
 from gviz.engine.modes import is_entered, thread
 from gviz.engine.node import Edge, Node, next_sequence_nr
 from gviz.engine.saved import pack
@@ -63,7 +63,7 @@ def _announce(
 ) -> None:
     """Tell who listens what ran, and why it is not tracked if it is not."""
     untracked = "" if node is not None else op.untracked or why_untracked(tensors)
-    announce.operation(channel, op, tensors, attrs, outputs, node, untracked)
+    announce_operation.ran(channel, op, tensors, attrs, outputs, node, untracked)
 
 
 def _watched(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor], node: Node | None) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce, messages
+from gviz.engine import announce, announce_memory, messages
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.return_types import Results, results_type
@@ -185,7 +185,7 @@ def _resize(target: Tensor, shape: tuple[int, ...]) -> None:
         announce.seen(channel, target)
     target._array = np.zeros(shape, target._array.dtype)
     if channel is not None:
-        announce.moved(channel, target)
+        announce_memory.moved(channel, target)
 
 
 def _as_returned(name: str, result: Any, outs: tuple[Tensor, ...]) -> Any:

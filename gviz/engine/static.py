@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce, dtypes, watching
+from gviz.engine import announce, announce_memory, dtypes, watching
 from gviz.engine.arguments import kind_of
 from gviz.engine.jit.captured import Captured, CaptureRecorder
 from gviz.engine.jit.graph import Ref, StaticGraph, needed, of_nodes
@@ -196,7 +196,7 @@ class Graph:
         if channel is not None:
             announce.seen(channel, holder)
             holder._counter[0] += 1
-            announce.computed(channel, holder)
+            announce_memory.computed(channel, holder)
 
 
 def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requires_grad: bool = False) -> Placeholder:

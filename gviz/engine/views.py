@@ -17,7 +17,7 @@ from weakref import ref
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce, messages, notes, watching
+from gviz.engine import announce_operation, messages, notes, watching
 from gviz.engine.apply import Attrs, compute, edges_of, start_node, why_untracked
 from gviz.engine.dtypes import castable, of
 from gviz.engine.modes import thread
@@ -89,7 +89,7 @@ def refresh(view: Tensor) -> Edge | None:
     node.outputs = (_form(view),)
     _give_history(node, view)
     if emit.channel is not None:
-        announce.regenerated(emit.channel, read_part, base, view, node)
+        announce_operation.regenerated(emit.channel, read_part, base, view, node)
     return None
 
 
@@ -111,7 +111,7 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs, *, may_overl
     channel, recorder = emit.channel, watching.recorder() if watching.watchers else None
     refs = recorder.refs(tensors) if recorder is not None else ()
     written = target if untracked or target._base is None else target._base
-    edges = [] if channel is None else announce.edges(channel, [written, *tensors[1:]])
+    edges = [] if channel is None else announce_operation.edges(channel, [written, *tensors[1:]])
     inner = None if untracked else _start_in_place(op, tensors, attrs)
     thread.quietly(target._array.__setitem__, ..., result)
     if not target.is_inference():
@@ -119,7 +119,7 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs, *, may_overl
     notes.remember_write(target)
     node = None if inner is None else _rebase(op, inner, target)
     if channel is not None:
-        announce.in_place(channel, op, target, edges, attrs, node, untracked)
+        announce_operation.in_place(channel, op, target, edges, attrs, node, untracked)
     if inner is not None and watching.watchers:
         pack(inner, outputs=True)
     if recorder is not None:
@@ -135,7 +135,7 @@ def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
         check_in_place(target)
     channel, recorder = emit.channel, watching.recorder() if watching.watchers else None
     refs = recorder.refs([target]) if recorder is not None else ()
-    inputs = [] if channel is None else announce.edges(channel, [target])
+    inputs = [] if channel is None else announce_operation.edges(channel, [target])
     untracked = why_untracked([target])
     node = None if untracked else start_node(op, edges_of([target]), [target], attrs)
     target._array = compute(op, [target], attrs)
@@ -147,7 +147,7 @@ def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
         target._grad_fn, target._output_nr, target._hooks = node, 0, None  # what retains its gradient stays behind
         target._view_version = target._counter[0]
     if channel is not None:
-        announce.became_view(channel, op, target, inputs, attrs, node, untracked)
+        announce_operation.became_view(channel, op, target, inputs, attrs, node, untracked)
     if recorder is not None:
         recorder.became(op, refs, attrs, target)
     return target

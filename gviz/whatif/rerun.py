@@ -14,7 +14,7 @@ import numpy as np
 
 from gviz import emit
 from gviz import events as e
-from gviz.engine import announce
+from gviz.engine import announce_memory
 from gviz.engine.identify import VIEW, is_in_place, recorded_operation
 from gviz.engine.nn.parameter import Parameter
 from gviz.engine.op import Op
@@ -246,7 +246,7 @@ class Rerun:
         self.asked.made(node)
         if change is not None and not in_own_memory:
             outputs[0]._array[...] = change.applied(outputs[0]._array)
-            announce.memory_written(self.told.channel, outputs[0], self.told.numbers[node])
+            announce_memory.memory_written(self.told.channel, outputs[0], self.told.numbers[node])
         self._hook(node, outputs[0])
         for made, tensor in zip(created.outputs, outputs, strict=False):
             self.decisions.note(node, self._recorded(made.value), tensor._array)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from gviz import emit
-from gviz.engine import announce, messages, watching
+from gviz.engine import announce_operation, messages, watching
 from gviz.engine.announce_function import function_ran
 from gviz.engine.apply import apply, edges_of, why_untracked
 from gviz.engine.autograd.function_node import NO_TENSOR, FunctionCtx, FunctionNode
@@ -143,7 +143,7 @@ def _finished(node: FunctionNode, inputs: _Inputs, outputs: tuple[Any, ...]) -> 
     for dirty in ctx.dirty_tensors:
         dirty._counter[0] += 1
     recorded = thread.grad_enabled and any(inputs.edges)
-    known = None if emit.channel is None else announce.edges(emit.channel, tensors)
+    known = None if emit.channel is None else announce_operation.edges(emit.channel, tensors)
     node.next_edges = inputs.edges if recorded else ()
     node.results = [(o._array.shape, o._array.dtype) if isinstance(o, Tensor) else None for o in outputs]
     node.outputs = tuple([form or NO_TENSOR for form in node.results])

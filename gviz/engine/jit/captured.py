@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce
+from gviz.engine import announce_memory
 from gviz.engine.apply import compute
 from gviz.engine.dynamic_size import is_by_mask, is_sized_by_data
 from gviz.engine.jit import notices
@@ -133,7 +133,7 @@ class Captured:
                 _run_step(step)
                 for tensor in step.outputs:
                     tensor._counter[0] += self._counts
-                    announce.computed(channel, tensor)
+                    announce_memory.computed(channel, tensor)
 
 
 def _run_step(step: Step) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce, messages, watching
+from gviz.engine import announce_memory, announce_operation, messages, watching
 from gviz.engine.apply import apply, broadcast_error
 from gviz.engine.arguments import fitting, typename
 from gviz.engine.memory import address_of
@@ -203,12 +203,12 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         raise RuntimeError(messages.DATA_DTYPE)
     channel = emit.channel
     if channel is not None:
-        announce.edges(channel, (self, value))
+        announce_operation.edges(channel, (self, value))
     if watching.watchers and (recorder := watching.recorder()) is not None:
         recorder.switched(self, "assigning to .data")
     self._array = value._array
     if channel is not None:
-        announce.moved(channel, self, value)
+        announce_memory.moved(channel, self, value)
 
 
 attribute("data", _get_data, _set_data)

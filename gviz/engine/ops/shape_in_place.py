@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce, messages, watching
+from gviz.engine import announce, announce_memory, messages, watching
 from gviz.engine.memory import address_of, owner_of
 from gviz.engine.op import Op
 from gviz.engine.ops.axes import t, transpose
@@ -109,4 +109,4 @@ def _replace(tensor: Tensor, array: Array) -> None:
     if not tensor.is_inference():
         tensor._counter[0] += 1
     if channel is not None:
-        announce.moved(channel, tensor, tensor if is_in_its_own else None)
+        announce_memory.moved(channel, tensor, tensor if is_in_its_own else None)
