@@ -1,6 +1,6 @@
 """The private names of PyTorch that gviz uses, each looked for once; without it, something less is said instead.
 
-What is put in the place of PyTorch's own functions is looked for where that is done (`attach`).
+What is put in the place of PyTorch's own functions is looked for where that is done (`parts`).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import torch
 
 from gviz.adapters.pytorch import modules, private
 from gviz.adapters.pytorch.calls import Listening
+from gviz.adapters.pytorch.replacing import replace
 from gviz.adapters.pytorch.session import Session
 
 _MAKERS = ((torch.jit, "trace"), (torch.jit, "trace_module"), (torch.export, "export"))
@@ -163,15 +164,3 @@ def _popped() -> list[Any]:
     """All function modes of this thread, taken out, the outermost first."""
     count = private.count_modes()
     return [private.pop_mode() for _ in range(count)][::-1]
-
-
-def replace(home: Any, name: str, value: Any, leaving: ExitStack) -> None:
-    """Put something in the place of what a module or class holds, until the recording ends."""
-    before = vars(home)[name]
-    setattr(home, name, value)
-
-    def put_back() -> None:
-        if vars(home).get(name) is value:
-            setattr(home, name, before)
-
-    leaving.callback(put_back)

@@ -1,0 +1,255 @@
+"""What gviz puts into PyTorch for the length of a recording, part by part.
+
+Every private name is looked for first; of one that is missing whoever puts the part in hears by an exception.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import wraps
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import torch
+
+from gviz.adapters.pytorch import modules, passes, private, regions, steps
+from gviz.adapters.pytorch.calls import Listening, observe
+from gviz.adapters.pytorch.private import without_overrides
+from gviz.adapters.pytorch.replacing import replace
+from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.writes import set_data
+
+PutIn = Callable[[Session, ExitStack], None]
+"""Puts a part in, and has it taken out again by who leaves."""
+
+
+def parts(phase: str) -> dict[str, PutIn]:
+    """What is put in where this is recorded, by what is missing without it."""
+    names = _OF_BACKWARD if phase == "backward" else _OF_ALL
+    return {name: put_in for name, put_in in _PARTS.items() if name in names}
+
+
+def _put_in_mode(session: Session, leaving: ExitStack) -> None:
+    if not session.hears_operations:
+        return  # gviz would listen to itself
+    mode = Listening(session)
+    mode.__enter__()  # type: ignore[no-untyped-call]  # PyTorch has no types here
+    leaving.callback(_take_out, mode, threading.get_ident())
+
+
+def _take_out(mode: Listening, thread: int) -> None:
+    """Leave a mode, in the thread that entered it and if nobody else's is above it; elsewhere it stays, and is idle."""
+    if threading.get_ident() == thread and private.innermost_mode() is mode:
+        mode.__exit__(None, None, None)
+
+
+def _put_in_threads(session: Session, leaving: ExitStack) -> None:
+    """A function mode belongs to one thread: give every new thread its own."""
+    begin = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]  # private, and looked for here
+
+    @wraps(begin)
+    def listening(thread: threading.Thread) -> None:
+        if not session.is_heard or not session.hears_operations or thread.name.startswith("gviz"):
+            begin(thread)
+            return
+        with Listening(session):
+            begin(thread)
+
+    replace(threading.Thread, "_bootstrap_inner", listening, leaving)
+
+
+def _put_in_processes(session: Session, leaving: ExitStack) -> None:
+    """Another process has no part in the recording; what it writes to memory that is shared is not heard."""
+    start = BaseProcess.start
+
+    @wraps(start)
+    def listened(process: BaseProcess) -> None:
+        if session.is_heard:
+            session.not_seen("processes")
+        start(process)
+
+    replace(BaseProcess, "start", listened, leaving)
+
+
+def _put_in_engine(session: Session, leaving: ExitStack) -> None:
+    engine = torch.autograd.graph._engine_run_backward
+
+    @wraps(engine)
+    def listened(roots: Any, *args: Any, **options: Any) -> Any:
+        return passes.run(session, engine, roots, args, options)
+
+    for home in (torch.autograd.graph, torch.autograd):
+        replace(home, "_engine_run_backward", listened, leaving)
+
+
+def _put_in_functions(session: Session, leaving: ExitStack) -> None:
+    """``Function.apply`` asks no mode."""
+    apply = torch.autograd.Function.__dict__["apply"].__func__
+
+    @wraps(apply)
+    def listened(cls: Any, *args: Any, **options: Any) -> Any:
+        result = apply(cls, *args, **options)
+        outputs = (result,) if isinstance(result, torch.Tensor) else result
+        if session.is_heard and not session.is_outside and isinstance(outputs, (tuple, list)):
+            tensors = [output for output in outputs if isinstance(output, torch.Tensor)]
+            with without_overrides():
+                observe(session, cls, args, options, tensors, "")
+        return result
+
+    replace(torch.autograd.Function, "apply", classmethod(listened), leaving)
+
+
+def _put_in_parameters(session: Session, leaving: ExitStack) -> None:
+    """A parameter is announced where it is used first; it was made elsewhere, and is called what it was assigned to."""
+    make, is_compiling = torch.nn.Parameter.__new__, torch.compiler.is_compiling
+
+    @wraps(make)
+    def listened(cls: type[torch.nn.Parameter], *args: Any, **options: Any) -> Any:
+        parameter = make(cls, *args, **options)
+        if not is_compiling() and session.is_heard:
+            session.marks.bear(parameter, session.channel.stack())
+        return parameter
+
+    replace(torch.nn.Parameter, "__new__", staticmethod(listened), leaving)
+
+
+def _put_in_swaps(session: Session, leaving: ExitStack) -> None:
+    """PyTorch swaps no tensors that anybody refers to weakly: they are forgotten, and announced anew when used."""
+    swap = torch.utils.swap_tensors
+
+    @wraps(swap)
+    def listened(one: torch.Tensor, other: torch.Tensor) -> None:
+        for tensor in (one, other):
+            session.marks.forget(tensor)
+        swap(one, other)  # type: ignore[no-untyped-call]  # PyTorch has no types here
+
+    replace(torch.utils, "swap_tensors", listened, leaving)
+
+
+def _put_in_set(session: Session, leaving: ExitStack) -> None:
+    """``Tensor.set_`` asks no mode, and gives a tensor other memory."""
+    set_it = torch.Tensor.set_
+
+    @wraps(set_it)
+    def listened(tensor: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
+        if not session.is_heard or session.is_outside:
+            return set_it(tensor, *args, **options)
+        set_data(session, set_it, (tensor, *args), options)
+        return tensor
+
+    setattr(torch.Tensor, "set_", listened)  # noqa: B010  # it is inherited, and a type to checkers
+    leaving.callback(delattr, torch.Tensor, "set_")
+
+
+def _put_in_modules(session: Session, leaving: ExitStack) -> None:
+    is_compiling = torch.compiler.is_compiling  # a constant to Dynamo, which then sees hooks that do nothing
+
+    def before(module: torch.nn.Module, args: Any) -> None:
+        if not is_compiling() and session.is_heard:
+            modules.enter(session, module)
+
+    def after(module: torch.nn.Module, args: Any, result: Any) -> None:
+        if not is_compiling() and session.is_heard:
+            modules.leave(session, module, result)
+
+    def registered(module: torch.nn.Module, name: str, parameter: Any) -> None:
+        if session.is_heard and isinstance(parameter, torch.nn.Parameter):
+            session.marks.bear(parameter, session.channel.stack())
+
+    hooks = torch.nn.modules.module
+    leaving.callback(hooks.register_module_parameter_registration_hook(registered).remove)
+    entering = hooks.register_module_forward_pre_hook(before)
+    left = hooks.register_module_forward_hook(after, always_call=True)
+    session.module_hooks = [entering, left]
+    leaving.callback(entering.remove)
+    leaving.callback(left.remove)
+
+    def has_any_other() -> bool:
+        """What PyTorch asks before it warns of hooks that a compiled module does not run: ours are none of its own."""
+        tables = (getattr(hooks, name) for name in _HOOK_TABLES)
+        return any(key not in (entering.id, left.id) for table in tables for key in table)
+
+    if hasattr(hooks, "_has_any_global_hook"):  # else there is no such question
+        replace(hooks, "_has_any_global_hook", has_any_other, leaving)
+
+
+_HOOK_TABLES = (
+    "_global_backward_pre_hooks", "_global_backward_hooks", "_global_forward_hooks", "_global_forward_pre_hooks",
+)  # fmt: skip
+
+
+def _put_in_names(session: Session, leaving: ExitStack) -> None:
+    """Look at module calls only until the parameters that passes reach have their names."""
+    hooks = torch.nn.modules.module
+
+    def before(module: torch.nn.Module, args: Any) -> None:
+        if not torch.compiler.is_compiling() and session.is_heard:
+            modules.name_unnamed(session, module)
+
+    def look(wanted: bool) -> None:
+        if wanted and not session.module_hooks:
+            session.module_hooks.append(hooks.register_module_forward_pre_hook(before))
+        elif not wanted and session.module_hooks:
+            session.module_hooks.pop().remove()
+
+    session.look_for_names = look
+    look(True)
+    leaving.callback(look, False)
+
+
+def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
+    def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if session.is_heard:
+            steps.stepped(session, optimizer)
+
+    def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> Any:
+        if not session.is_heard:
+            return None
+        steps.starts(session, optimizer)
+        return steps.with_closure(session, optimizer, args, kwargs)
+
+    record_function = torch.autograd.profiler.record_function
+    enter, leave = record_function.__enter__, record_function.__exit__
+
+    @wraps(enter)
+    def entered(call: torch.autograd.profiler.record_function) -> Any:
+        if call.name.startswith(steps.STEP_NAMES):
+            session.thread.updates.append(None)
+        return enter(call)  # type: ignore[no-untyped-call]  # PyTorch has no types here
+
+    @wraps(leave)
+    def left(call: torch.autograd.profiler.record_function, kind: Any, error: Any, trace: Any) -> Any:
+        if call.name.startswith(steps.STEP_NAMES):
+            steps.left(session, kind)
+        return leave(call, kind, error, trace)
+
+    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+    leaving.callback(register_optimizer_step_pre_hook(before).remove)
+    leaving.callback(register_optimizer_step_post_hook(after).remove)
+    replace(record_function, "__enter__", entered, leaving)
+    replace(record_function, "__exit__", left, leaving)
+
+
+_PARTS: dict[str, PutIn] = {
+    "backward passes": _put_in_engine,
+    "custom functions": _put_in_functions,
+    "module calls": _put_in_modules,
+    "swaps of tensors": _put_in_swaps,
+    "other memory of tensors": _put_in_set,
+    "where parameters are made": _put_in_parameters,
+    "names of parameters": _put_in_names,
+    "optimizer steps": _put_in_optimizers,
+    "what other threads compute": _put_in_threads,
+    "that processes are started": _put_in_processes,
+    "regions compiled before the recording": regions.put_in_earlier,
+    "operations": _put_in_mode,
+}
+_OF_ALL = set(_PARTS) - {"names of parameters"}
+_OF_BACKWARD = {
+    "backward passes", "where parameters are made", "optimizer steps", "names of parameters", "swaps of tensors",
+    "that processes are started",
+}  # fmt: skip
+"""What is put in where only backward passes are recorded: nothing that is asked at every operation or module call."""
