@@ -15,10 +15,10 @@ from gviz.api.moments import moment_of
 from gviz.api.targets import is_series, kind_of, numbered, refuse
 from gviz.errors import GvizError, refuse_unknown
 from gviz.render.boxes.options import DENSITIES, TENSORS, Density, Options, Tensors
-from gviz.render.exporters import Exporter, ExportOptions
+from gviz.render.exporters import Exporter
 from gviz.render.forms.series import frames, pass_moments
 from gviz.render.moments import check_moment
-from gviz.render.request import Part
+from gviz.render.request import ExportOptions, Part
 from gviz.render.styles import GVIZ
 from gviz.render.theme import Direction
 from gviz.trace.timeline import Timeline

@@ -93,8 +93,9 @@ class TestRecording:
     def draw(self) -> Path | None:
         """Draw the graph at its last moment beside the trace; None if there is nothing to draw."""
         from gviz.errors import GvizError
-        from gviz.render.exporters import ExportOptions, exporter_for
+        from gviz.render.exporters import exporter_for
         from gviz.render.moments import last_moment
+        from gviz.render.request import ExportOptions
         from gviz.trace import load
 
         timeline, path = load(self.path), self.path.with_name(_PICTURE)

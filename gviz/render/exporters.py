@@ -13,17 +13,8 @@ from gviz.render.forms import animation, as_json, gif, mermaid, raster, svg, tex
 from gviz.render.graphviz import dot
 from gviz.render.graphviz.drawing import Picture
 from gviz.render.moments import first_moment
-from gviz.render.request import ExportOptions, moment_scene
+from gviz.render.request import ExportOptions
 from gviz.trace.timeline import Timeline
-
-__all__ = [
-    "EXPORTERS",
-    "ExportOptions",
-    "Exporter",
-    "all_suffixes",
-    "exporter_for",
-    "moment_scene",
-]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, grid, grid_shape, heat, histogram
-from gviz.render.exporters import ExportOptions, exporter_for, moment_scene
+from gviz.render.exporters import exporter_for
 from gviz.render.forms import animation, as_json, gif, mermaid, svg
 from gviz.render.forms.series import frames, pass_moments
 from gviz.render.graphviz.legend import painted
-from gviz.render.request import Part, drawing
+from gviz.render.request import ExportOptions, Part, drawing, moment_scene
 from gviz.render.theme import LIGHT
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline

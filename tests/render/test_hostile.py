@@ -9,8 +9,9 @@ from render.logs import two_shares
 from render.pictures import boxes_and_lines, groups, read, words
 
 from gviz.plain_text import clipped
-from gviz.render.exporters import EXPORTERS, ExportOptions
+from gviz.render.exporters import EXPORTERS
 from gviz.render.graphviz.dot import dot
+from gviz.render.request import ExportOptions
 from gviz.render.scene import scene, structure
 
 NAMES = [

@@ -5,9 +5,9 @@ from recording import events_of
 from render import golden
 
 import gviz.engine as torch
-from gviz.render.exporters import moment_scene
 from gviz.render.graphviz.dot import dot
 from gviz.render.moments import last_moment
+from gviz.render.request import moment_scene
 from gviz.render.scene import Options
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline

@@ -7,7 +7,8 @@ from render.measured import area, nodes, overlapping, span
 from samples.lessons import LESSONS, recording
 
 from gviz.render.forms import animation
-from gviz.render.exporters import ExportOptions, exporter_for
+from gviz.render.exporters import exporter_for
+from gviz.render.request import ExportOptions
 from gviz.render.moments import last_moment
 from gviz.render.boxes.options import Options
 from gviz.render.forms.series import frames, pass_moments

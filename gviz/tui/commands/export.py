@@ -17,7 +17,8 @@ TIMEOUT = 10.0
 def export(timeline: Timeline, n: int, path: str) -> tuple[str, ...]:
     """Write moment `n` to a file that does not exist yet, in the format of its suffix; what was done, and what is to be
     said of the file, without their full stops."""
-    from gviz.render.exporters import ExportOptions, exporter_for  # Graphviz is only needed here
+    from gviz.render.exporters import exporter_for  # Graphviz is only needed here
+    from gviz.render.request import ExportOptions
 
     notes: list[str] = []
     exporter = exporter_for(path)

@@ -3,9 +3,10 @@
 import pytest
 from render.logs import two_shares
 
-from gviz.render.exporters import ExportOptions, exporter_for
+from gviz.render.exporters import exporter_for
 from gviz.render.forms.animation import SECONDS
 from gviz.render.forms.series import pass_moments, scenes
+from gviz.render.request import ExportOptions
 
 NOT_RUN = "not run: selenium is not installed"
 By = pytest.importorskip("selenium.webdriver.common.by", reason=NOT_RUN).By

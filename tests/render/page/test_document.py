@@ -18,9 +18,9 @@ import gviz.engine as torch
 from gviz.cli.commands.export import command
 from gviz.errors import GvizError
 from gviz.render.boxes.options import Options
-from gviz.render.exporters import ExportOptions, exporter_for, moment_scene
+from gviz.render.exporters import exporter_for
 from gviz.render.page import extent
-from gviz.render.request import Part
+from gviz.render.request import ExportOptions, Part, moment_scene
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 

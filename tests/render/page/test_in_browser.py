@@ -9,9 +9,9 @@ from render.logs import LOGS, Script, recurrent, two_shares
 
 from gviz import events as e
 from gviz.explain.happening import happening
-from gviz.render.exporters import ExportOptions, exporter_for
+from gviz.render.exporters import exporter_for
 from gviz.render.page.cells import box_cells
-from gviz.render.request import Part
+from gviz.render.request import ExportOptions, Part
 from gviz.render.scene import scene, structure
 from gviz.trace import navigation
 from gviz.trace.log import MemoryLog
