@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -90,17 +91,17 @@ class _Queue:
 def _was_found(timeline: Timeline, node: int) -> bool:
     """Whether an operation was found behind its result: nobody has seen its numbers, though numbers are kept."""
     values = [output.value for output in timeline.info(node).created.outputs]
-    return None in values or not (any(map(_is_known, values)) or timeline.once(_keeps_none, 0))
+    return None in values or not (_any_known(values) or timeline.once(_keeps_none, 0))
 
 
 def _keeps_none(timeline: Timeline, _: int) -> bool:
     """Whether of no leaf more is known than its shape."""
     made = (timeline.info(node).created for node in timeline.nodes)
-    return not any(_is_known(output.value) for one in made if one.kind != "op" for output in one.outputs)
+    return not _any_known(output.value for one in made if one.kind != "op" for output in one.outputs)
 
 
-def _is_known(value: Value | None) -> bool:
-    return value is not None and not (value.data is None and value.stats is None)
+def _any_known(values: Iterable[Value | None]) -> bool:
+    return any(value is not None and value.is_known for value in values)
 
 
 def _is_expected(left: dict[int, NodeState], target: Edge) -> bool:
