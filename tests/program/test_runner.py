@@ -184,3 +184,13 @@ def test_a_signal_to_gviz_ends_the_program(tmp_path):
 def test_what_is_no_program_is_said_as_python_says_it(tmp_path, data):
     (tmp_path / "program.py").write_bytes(data)
     assert recorded("program.py", cwd=tmp_path) == python("program.py", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_program_that_removes_the_folder_it_was_started_in_ends_as_it_does(tmp_path, code):
+    program = tmp_path / "program.py"
+    program.write_text(f"import os, shutil, sys\nprint('x')\nshutil.rmtree(os.getcwd())\nsys.exit({code})")
+    (tmp_path / "work").mkdir()
+    ended, out, err = recorded(str(program), cwd=tmp_path / "work")
+    assert (ended, out) == (code, "x\n")
+    assert "gviz: error" not in err

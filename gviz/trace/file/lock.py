@@ -118,7 +118,10 @@ def writer_of(path: Path) -> int:
     """The number of the process that began the trace; 0 if there is none, or it does not say so yet."""
     import sqlite3
 
-    with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
+    with (
+        suppress(sqlite3.Error, FileNotFoundError),
+        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file,
+    ):
         found = file.execute("SELECT value FROM meta WHERE key = 'process'").fetchone()
         return int(found[0]) if found and str(found[0]).isdecimal() else 0
     return 0

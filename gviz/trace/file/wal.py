@@ -18,9 +18,10 @@ def fold(connection: sqlite3.Connection) -> None:
 def fold_file(path: Path) -> None:
     """Leave one file of a trace that nobody writes any more, or whose program was killed.
 
-    Nothing happens where there is none, somebody has it open, or the disk is full: it can be read as it is.
+    Nothing happens where there is none, somebody has it open, or the disk is full: it can be read as it is. Nor where
+    the program has removed the folder that it was started in.
     """
-    with suppress(sqlite3.Error), closing(_opened(path)) as connection:
+    with suppress(sqlite3.Error, FileNotFoundError), closing(_opened(path)) as connection:
         fold(connection)
 
 
