@@ -205,10 +205,21 @@ def user_frames(most: int = 200) -> tuple[Frame, ...]:
     return tuple(map(_in_letters, frames(stack()[: 2 * most])))
 
 
+def user_line() -> str:
+    """The innermost line of the user's program that runs, as ``train.py:12``; nothing where there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_hidden(frame.f_code.co_filename):
+        frame = frame.f_back
+    return "" if frame is None else f"{_letters(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def _letters(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _in_letters(frame: Frame) -> Frame:
     """A frame that can be sent: a path may hold bytes that are no text."""
-    path, function = (text.encode("utf-8", "backslashreplace").decode() for text in (frame.path, frame.function))
-    return msgspec.structs.replace(frame, path=path, function=function)
+    return msgspec.structs.replace(frame, path=_letters(frame.path), function=_letters(frame.function))
 
 
 def _meet(code: CodeType) -> bool:

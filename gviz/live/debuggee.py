@@ -51,6 +51,8 @@ class Debuggee:
         self._gate: Gate | None = None
         self._recording: Recording | None = None
         self._alone = False
+        self._passed: tuple[str, ...] = ()
+        """Lines of the program whose own calls do not hold it."""
         self._process = os.getpid()
         current = self
 
@@ -63,7 +65,7 @@ class Debuggee:
         """Hold the program where it stands, to look at a node, unless it was let go; False in another process."""
         if self._gate is None or os.getpid() != self._process:
             return False
-        if not self._alone:
+        if not self._alone and not (self._passed and site.user_line() in self._passed):
             self._node = node
             self._gate.stop_here(why)
         return True
@@ -72,6 +74,7 @@ class Debuggee:
         self._line.send(Ready(self._process))
         first = self._line.receive()
         wish = first.wish if isinstance(first, Go) else Wish("run")
+        self._passed = wish.passed
         gate = self._gate = Gate(writer.say, self._wait, wish)
         signal.signal(signal.SIGURG, lambda number, frame: self._pause_here())
         signal.siginterrupt(signal.SIGURG, False)  # no system call of the program's libraries fails because of it
@@ -99,6 +102,7 @@ class Debuggee:
         while not self._alone:
             go = self._answers.get()
             if go.number == self._stops:
+                self._passed = go.wish.passed
                 return go.wish
         return Wish("run")
 

@@ -32,7 +32,7 @@ class Wish(msgspec.Struct, frozen=True, array_like=True):
 
     `stops` are breakpoints as `gviz.where.stop` reads them; only `continue` looks at them. `closed` are the paths of
     modules of which each call counts as one node, and `trace.state.OPTIMIZER` if a step of an optimizer does; only
-    `next` looks at them.
+    `next` looks at them. `passed` are lines of the program, ``train.py:12``, that do not hold it by what they call.
     """
 
     mode: Mode
@@ -41,6 +41,7 @@ class Wish(msgspec.Struct, frozen=True, array_like=True):
     storages: tuple[int, ...] = ()
     stops: tuple[str, ...] = ()
     closed: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):

@@ -10,16 +10,18 @@ from itertools import count, islice
 from gviz.errors import GvizError
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped
-from gviz.trace.stops import Hit, Hits, stretches
+from gviz.trace.stops import Held, Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import Reason
 from gviz.where.condition import condition
-from gviz.where.stop import AtFinding, Stop
+from gviz.where.stop import AtCall, AtFinding, Stop, at_call
 from gviz.words import changing
 
 
 def hits_of(timeline: Timeline, stop: Stop) -> Hits:
     """The moments at which a stop fits; GvizError for what is no expression, and for a kind of finding there is not."""
+    if isinstance(stop.at, AtCall):
+        return Held(timeline, stop)
     if not isinstance(stop.at, AtFinding):
         return changing.hits_of(timeline, stop)
     from gviz.tui.found import Found  # with every kind of finding: imported where one is asked for
@@ -42,6 +44,11 @@ class Breakpoint:
     enabled: bool = True
     ignored: int = 0
     commands: tuple[str, ...] = ()
+
+    @property
+    def call(self) -> AtCall | None:
+        """The call in the program that it is, which can be switched off, and stays."""
+        return self.stop.at if isinstance(self.stop.at, AtCall) else None
 
     def after(self, n: int) -> Iterator[Hit]:
         """The moments after `n` that count, in order."""
@@ -82,6 +89,13 @@ class Breakpoints:
         self.listed.append(made)
         return made
 
+    def held(self, call: AtCall, n: int) -> Breakpoint:
+        """The one that stands for a call in the program, which has held it at moment `n`."""
+        one = next((known for known in self.listed if known.call == call), None) or self.add(at_call(call))
+        if isinstance(one.hits, Held):
+            one.hits.add(n)
+        return one
+
     def toggle(self, stop: Stop) -> Breakpoint | None:
         """Set one, or take away the ones that are written the same; the new one if it was set."""
         same = [known for known in self.listed if known.stop.text == stop.text]
@@ -109,14 +123,16 @@ class Breakpoints:
         return found[0]
 
     def delete(self, gone: list[Breakpoint]) -> None:
-        """Take these away."""
-        self.listed = [known for known in self.listed if known not in gone]
+        """Take these away, but for the calls in the program, which are switched off."""
+        for one in gone:
+            one.enabled &= one.call is None
+        self.listed = [known for known in self.listed if known not in gone or known.call is not None]
 
     def require(self, text: str) -> None:
         """``condition N COND``: stop only if it holds; without COND always."""
         number, _, test = text.strip().partition(" ")
         test = test.strip().removeprefix("if ")
-        chosen = self.one_numbered(number)
+        chosen = self._own(number)
         chosen.stop = replace(chosen.stop, condition=condition(test) if test else None)
         chosen.hits = hits_of(self.timeline, chosen.stop)
 
@@ -126,14 +142,23 @@ class Breakpoints:
         count = typed_count(times.strip())
         if count is None:
             raise GvizError("ignore needs N COUNT", hint="ignore 1 3 passes breakpoint 1 by three times", exit_code=2)
-        chosen = self.one_numbered(number)
+        chosen = self._own(number)
         chosen.ignored = count
+        return chosen
+
+    def _own(self, number: str) -> Breakpoint:
+        """The one of this number; GvizError for a call in the program, which is as it is written there."""
+        chosen = self.one_numbered(number)
+        if chosen.call is not None:
+            hint = f"disable {number} passes by it, and break takes a condition"
+            raise GvizError(f"breakpoint {number} stands in the program", hint=hint, exit_code=2)
         return chosen
 
     def search_again(self) -> None:
         """Forget where they stop: names have changed."""
         for one in self.listed:
-            one.hits = hits_of(self.timeline, one.stop)
+            if one.call is None:
+                one.hits = hits_of(self.timeline, one.stop)
 
     def next(self, n: int) -> Met | None:
         """The first breakpoint that stops after moment `n`."""

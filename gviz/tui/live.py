@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from gviz.errors import GvizError
 from gviz.explain.names import frame_text
 from gviz.live.controlled import ControlledProgram, Ended, Report, Written, exit_code
@@ -28,7 +30,7 @@ from gviz.tui.pace import Pace
 from gviz.tui.places import Stood
 from gviz.tui.purpose import Purpose, mode_of, until_of
 from gviz.tui.session import Session
-from gviz.where.stop import Stop
+from gviz.where.stop import AtCall, Stop
 
 REFRESH_SECONDS = 0.05
 
@@ -207,13 +209,18 @@ class Live:
 
     def _go(self, wish: Wish) -> None:
         self.running = True
-        self.program.go(wish)
+        calls = (one.call for one in self.cursor.breakpoints.listed if not one.enabled)
+        self.program.go(structs.replace(wish, passed=tuple(call.key for call in calls if call is not None)))
 
     def _held(self, held: Held) -> Arrival | None:
         purpose, end = self._purpose, len(self.timeline)
         thread = held.thread if held.thread != "MainThread" else ""
         if held.why in _ASKED_FOR:
-            arrival = self._stop(end, Reason("held", f"{_ASKED_FOR[held.why]}{_at(held.stack)}"), thread)
+            one = self._called(held)
+            if one and purpose.left > 1 and purpose.wish.mode == "continue":
+                self._send(replace(purpose, passed=end, left=purpose.left - 1))
+                return None
+            arrival = self._stop(end, Reason("held", f"{_ASKED_FOR[held.why]}{_at(held.stack)}", one), thread)
             arrival = self._shown(held.node, arrival) if held.node in self.timeline.nodes else arrival
             if held.stack and held.why != "post-mortem":  # which looks at where it failed
                 node = self.cursor.selected if arrival.position == end else self.timeline.at(end).actor
@@ -228,9 +235,17 @@ class Live:
         else:
             position, reason = end, by_command("next" if purpose.name == "start" else purpose.name)
         if purpose.left > 1:
-            self._send(replace(purpose, start=position, left=purpose.left - 1))
+            self._send(replace(purpose, passed=position, left=purpose.left - 1))
             return None
         return self._stop(position, reason, thread)
+
+    def _called(self, held: Held) -> int:
+        """The number of the breakpoint that stands for the call in the program that has held it; 0 for a pause."""
+        if held.why == "pause" or not held.stack:
+            return 0
+        innermost = held.stack[0]
+        call = AtCall(_ASKED_FOR[held.why], innermost.path, innermost.line)
+        return self.cursor.breakpoints.held(call, len(self.timeline)).number
 
     def _shown(self, node: int, arrival: Arrival) -> Arrival:
         """Select the node that the program shows, unless the user looks at a moment before: then say which it is."""
@@ -242,7 +257,7 @@ class Live:
     def _ended(self) -> Arrival:
         self.cursor.stood.pop(len(self.timeline), None)  # it stands there no more
         until, met = self._purpose.until, self._met() if self._purpose.wish.mode == "continue" else None
-        failed = [n for n in self.timeline.failures if n > self._purpose.start]
+        failed = [n for n in self.timeline.failures if n > self._purpose.after]
         arrival = self._stop(failed[0], ERROR) if failed else self._stop(*(met or (len(self.timeline), END)))
         if until is None or met is not None:
             return arrival
@@ -260,11 +275,11 @@ class Live:
 
     def _met(self) -> tuple[int, Reason] | None:
         """The first moment at which running on stops, as far as it has come, and why."""
-        return stopping.met(self.timeline, self.cursor.breakpoints, self._purpose.start, self._awaited)
+        return stopping.met(self.timeline, self.cursor.breakpoints, self._purpose.after, self._awaited)
 
     def _stops(self) -> tuple[str, ...]:
-        listed = self.cursor.breakpoints.listed
-        return tuple(dict.fromkeys(one.stop.text for one in listed if one.enabled and not one.message))
+        own = (one for one in self.cursor.breakpoints.listed if one.call is None)
+        return tuple(dict.fromkeys(one.stop.text for one in own if one.enabled and not one.message))
 
 
 def code_of(program: ControlledProgram) -> int:

@@ -23,6 +23,8 @@ def marked_lines(breakpoints: Breakpoints, path: str) -> dict[int, list[Breakpoi
 
 
 def _lines(timeline: Timeline, one: Breakpoint, path: str) -> set[int]:
+    if one.call is not None:
+        return {one.call.line} if one.call.path == path else set()
     place = one.stop.at.place
     if place is None:
         return set()

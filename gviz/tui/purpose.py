@@ -14,7 +14,8 @@ from gviz.where.stop import Stop, stop
 class Purpose:
     """A command that began at moment `start`, the wish that it is to the program, and how often it is still to be done.
 
-    A program that runs on `until` something stops there, and at any breakpoint before.
+    A program that runs on `until` something stops there, and at any breakpoint before. `passed` is the stop that it has
+    gone on from, where it is to come to several.
     """
 
     name: str
@@ -22,6 +23,12 @@ class Purpose:
     wish: Wish
     left: int = 1
     until: Stop | None = None
+    passed: int = 0
+
+    @property
+    def after(self) -> int:
+        """The moment behind which it looks for its next stop."""
+        return max(self.start, self.passed)
 
 
 def mode_of(command: Command) -> Mode | None:

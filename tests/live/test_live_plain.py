@@ -238,3 +238,60 @@ def test_a_program_that_waits_for_a_line_without_a_word_keeps_no_command_waiting
     assert "(gviz) continue\nthe program waits for a line; hint: type LINE gives one" in out
     assert "the program has ended with exit code 0." in out
     assert code == 2  # a command was refused
+
+
+CALLS = """\
+import gviz.engine as torch
+import gviz
+x = torch.tensor(2.0, requires_grad=True)
+for step in range(5):
+    y = x * step
+    gviz.breakpoint()
+    print("step", step)
+gviz.breakpoint()
+print("over")
+"""
+
+
+def test_a_call_in_the_program_is_a_breakpoint_once_it_was_met(tmp_path):
+    commands = "info break\nc\ninfo break\nc\ndisable 1\nc\nenable\ninfo break\nC\n"
+    _, out, _ = live(tmp_path, commands=commands + "quit\n", program=CALLS)
+    said = out.split("(gviz) ")
+    assert "there are no breakpoints" in said[1]
+    assert "breakpoint() at program.py:6.\n" in said[2]
+    assert "1  breakpoint() at program.py:6  [1 time in this recording, and here]" in said[3]
+    assert "1  breakpoint() at program.py:6 (off)" in said[5]
+    assert "breakpoint() at program.py:8.\n" in said[6]
+    assert "2  breakpoint() at program.py:8  [1 time in this recording, and here]" in said[8]
+    assert "back to event 6," in said[9], "where it was held last"
+    assert "breakpoint 1." in said[9], "backwards it stops at the same places"
+
+
+def test_a_call_that_is_switched_off_stays_so_in_the_next_run(tmp_path):
+    commands = "c\ndelete\nrestart\nc\nrestart\nenable 1\nc 3\nquit\n"
+    _, out, _ = live(tmp_path, commands=commands, program=CALLS)
+    said = out.split("(gviz) ")
+    assert "1  breakpoint() at program.py:6 (off): it stands in the program, enable 1 lets it stop again" in said[2]
+    assert "breakpoint() at program.py:8.\n" in said[4]
+    assert "event 11, forward, node #7 y" in said[7], "the third time"
+    assert "breakpoint() at program.py:6.\n" in said[7]
+
+
+def test_a_call_takes_commands_but_no_condition_and_no_session_holds_it(tmp_path):
+    given = ["c", "condition 1 value > 2", "ignore 1 2", "commands 1 print step_", "c", "save s", "quit"]
+    _, out, _ = live(tmp_path, commands="\n".join(given), program=CALLS)
+    assert out.count("breakpoint 1 stands in the program; hint: disable 1 passes by it") == 2
+    assert "there is no step_ here; at print step_ in breakpoint() at program.py:6" in out
+    assert "saved 0 lines" in out
+
+
+def test_a_call_that_is_switched_off_does_not_cut_next_short(tmp_path):
+    commands = "c\ndisable\nn\nn 2\nquit\n"
+    _, out, _ = live(tmp_path, commands=commands, program=CALLS)
+    assert re.findall(r"^event (\d+),", out, re.M)[-2:] == ["5", "10"]
+    assert out.count("breakpoint() at program.py:6.\n") == 1
+
+
+def test_a_count_goes_past_that_many_breakpoints(tmp_path):
+    _, out, _ = live(tmp_path, commands="break Mul\nc 2\nquit\n", program=CALLS.replace("    gviz.breakpoint()\n", ""))
+    assert re.findall(r"^event (\d+), .*\nbreakpoint 1\.", out, re.M) == ["6"]

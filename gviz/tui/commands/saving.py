@@ -25,6 +25,8 @@ def session_lines(session: Session) -> Iterator[str]:
     """What was set, as commands that set it again, also in another run: nodes by their name or line, not by number."""
     cursor = session.cursor
     for one in cursor.breakpoints.listed:
+        if one.call is not None:  # it is there again where the program comes to it
+            continue
         yield _set(cursor.timeline, one)
         if one.ignored:
             yield f"ignore . {one.ignored}"

@@ -90,8 +90,8 @@ def log_lines(timeline: Timeline, breakpoints: Breakpoints, n: int, end: int) ->
 
 def described(one: Breakpoint) -> str:
     """A breakpoint as ``info break`` shows it."""
-    what = "log" if one.message else "tbreak" if one.once else "break"
-    words = [f"{one.number}  {what} {shown(one.stop.text)}"]
+    what = "" if one.call is not None else "log " if one.message else "tbreak " if one.once else "break "
+    words = [f"{one.number}  {what}{shown(one.stop.text)}"]
     if one.message:
         words.append(f'"{shown(one.message)}"')
     if one.ignored:
@@ -176,9 +176,14 @@ def _switch(breakpoints: Breakpoints, text: str, *, on: bool) -> Iterator[str]:
 
 def delete(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
     """``delete [N ...]``."""
-    gone = breakpoints.numbered(text)
-    breakpoints.delete(gone)
-    yield f"deleted: {', '.join(str(one.number) for one in gone)}" if gone else "there are no breakpoints"
+    chosen = breakpoints.numbered(text)
+    breakpoints.delete(chosen)
+    gone = [str(one.number) for one in chosen if one.call is None]
+    if gone or not chosen:
+        yield f"deleted: {', '.join(gone)}" if gone else "there are no breakpoints"
+    for one in chosen:
+        if one.call is not None:
+            yield f"{described(one)}: it stands in the program, enable {one.number} lets it stop again"
 
 
 def listed(breakpoints: Breakpoints, text: str, selected: int, here: int = 0) -> Iterator[str]:

@@ -134,6 +134,7 @@ class LiveScreen(DebuggerScreen):
             self.remark = ""
         if not self.length and not self.live.alive:
             self.moment = None  # the only one there is looks different now: nothing starts any more
+        self.follow_settings()
         self.show_arrival(arrival)
         self._say_what_is_first(arrival)
         self.reader.take(arrival)

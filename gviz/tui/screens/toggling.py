@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Protocol
 
+from gviz.tui.breakpoints import Breakpoint, Breakpoints
 from gviz.tui.marks import marked_lines
 from gviz.tui.messages import LinePointed
 from gviz.tui.session import Session
@@ -37,8 +38,19 @@ def toggle_line(screen: Stopping, pointed: LinePointed) -> None:
         breakpoints.delete(there)
         screen.follow_settings()
         screen.say(f"no breakpoint at line {pointed.line}")
+    elif (call := _call_at(breakpoints, pointed)) is not None:
+        call.enabled = True
+        screen.follow_settings()
+        screen.say(f"breakpoint {call.number} at line {pointed.line}: {call.stop.text}")
     else:
         _toggle(screen, f"{PurePath(pointed.path).name}:{pointed.line}")
+
+
+def _call_at(breakpoints: Breakpoints, pointed: LinePointed) -> Breakpoint | None:
+    """The call of the program itself that holds it in a line."""
+    known = ((one, one.call) for one in breakpoints.listed)
+    here = (one for one, call in known if call is not None and (call.path, call.line) == (pointed.path, pointed.line))
+    return next(here, None)
 
 
 def _toggle(screen: Stopping, place: str) -> None:
