@@ -143,6 +143,8 @@ def _program(event: Event) -> str:
             return f"{shown(kind)} starts a step"
         case OptimizerStepped():
             return _stepped(event)
+        case Marked(name=""):
+            return "the graph as it stands: how it came about was not recorded"
         case Marked(name=name):
             return f"the program marked this moment: {shown(name)}"
         case Printed(stream=stream, text=text):

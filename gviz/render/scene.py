@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gviz.events import GradFlowed
+from gviz.events import GradFlowed, Marked
 from gviz.explain.names import iteration_called, op_title, phase_words, title
 from gviz.explain.standing import as_at, as_in
 from gviz.plain_text import file_line, file_name
@@ -201,7 +201,10 @@ def caption(timeline: Timeline, moment: Moment) -> str:
     """Where in time the picture is: ``event 12/17, backward pass 2, b = Mul #4 to x = Mul #2, demo.py:4``.
 
     Of several iterations it is ``iteration 3 of 20, backward``, with the event where this is not the end of the pass.
+    A graph that was not seen while it came about is there ``as it stands``.
     """
+    if isinstance(moment.event, Marked) and not moment.event.name:
+        return "as it stands"
     words = [*_when(timeline, moment)]
     if moment.phase is not None:
         several = len(timeline.iterations) < 2 or len(timeline.pass_ends(timeline.iteration_at(moment.n))) > 1

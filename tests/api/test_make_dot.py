@@ -11,8 +11,11 @@ from render.logs import two_shares
 import gviz
 import gviz.engine as torch
 from gviz import make_dot
+from gviz.api.drawable import drawn
 from gviz.errors import GvizError
 from gviz.events import StackSeen
+from gviz.explain.happening import sentence
+from gviz.render.scene import caption
 
 
 @pytest.fixture(autouse=True)
@@ -136,3 +139,11 @@ def test_a_drawing_made_while_recording_leaves_no_trace_in_it():
         [(type(e), getattr(e, "node", None)) for e in log if not isinstance(e, StackSeen)] for log in (drawn, plain)
     ]
     assert said[0] == said[1]
+
+
+def test_a_graph_that_was_not_recorded_is_there_as_it_stands():
+    x = torch.ones(3, requires_grad=True)
+    timeline = drawn((x * 2).sum()).timeline
+    end = timeline.at(len(timeline))
+    assert caption(timeline, end) == "as it stands"
+    assert sentence(timeline, end.n).endswith("the graph as it stands: how it came about was not recorded.")
