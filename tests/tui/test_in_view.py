@@ -4,7 +4,7 @@ import pytest
 from driving import app_of
 from hypothesis import given
 from hypothesis import strategies as st
-from stories import demo
+from stories import Story, demo
 from textual.geometry import Region, Size
 
 from gviz.events import GradFlowed
@@ -94,3 +94,29 @@ async def test_both_ends_of_the_line_a_gradient_comes_over_are_in_view(size):
                 if both.height <= room.height and both.width <= room.width:
                     top, bottom = graph.view.y, graph.view.bottom
                     assert all(top <= box.y and box.bottom <= bottom for box in boxes)
+
+
+def two_long_iterations():
+    story = Story()
+    x = y = story.leaf("x", 1.0, 3)
+    for nr in (1, 2):
+        for _ in range(20):
+            y = story.mul("", y, x, 5)
+        story.backward(y, 9, nr)
+        y = x
+    return story.timeline()
+
+
+async def test_where_an_event_concerns_no_node_the_selected_one_is_in_view():
+    """Also in another picture, as where a program runs on to the end of a later pass."""
+    timeline = two_long_iterations()
+    app = app_of(timeline, at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("greater_than_sign")
+        await pilot.pause()
+        graph = app.screen.query_one(GraphCanvas)
+        assert app.screen.moment.actor == 0
+        assert app.screen.selected == 1
+        place = graph.place(1)
+        assert graph.view.contains_region(Region(place.x + graph.margin, place.y, place.width, place.height))

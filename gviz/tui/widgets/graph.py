@@ -80,8 +80,8 @@ class GraphCanvas(Painted, can_focus=True):
         return 0 < layout.width <= width and layout.height <= height
 
     def watch_moment(self, before: Moment | None, moment: Moment | None) -> None:
-        """Show the moment, with the box it concerns in view."""
-        self._follow_soon(moment.actor if moment is not None else 0)
+        """Show the moment, with the box it concerns in view, or else the one that is selected."""
+        self._follow_soon((moment.actor or self.selected) if moment is not None else 0)
 
     def watch_selected(self, selected: int) -> None:
         """Mark the selection and bring it into view."""
