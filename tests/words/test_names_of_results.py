@@ -177,6 +177,18 @@ def test_a_variable_that_holds_all_is_no_tensor_and_its_parts_are(recorded, fram
 
 
 @BOTH
+def test_no_step_of_the_clipping_has_the_name_of_the_norm_that_it_gives(recorded, framework):
+    clips = "norm = torch.nn.utils.clip_grad_norm_([x], 0.1)\nafter = norm * 2"
+    told = recorded(framework, f"(x * x).sum().backward()\n{clips}")
+    named = told.names.called("norm", len(told.timeline))
+    assert len(named) == (framework == "torch")  # the engine computes it without an operation
+    for node in named:
+        value = told.timeline.info(node).created.outputs[0].value
+        assert value.array() == told.scope["norm"].item()
+    np.testing.assert_allclose(told.told("after"), told.scope["after"].numpy())
+
+
+@BOTH
 def test_the_gradient_of_one_of_several_results_is_its_own(recorded, framework):
     told = recorded(framework, "a, b, c = x.split(1)\nb.retain_grad()\n(a * 2 + b * 3 + c * 4).sum().backward()")
     np.testing.assert_array_equal(told.told("b.grad"), [[3, 3, 3]])

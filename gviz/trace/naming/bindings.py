@@ -27,6 +27,9 @@ _CALLED: dict[str, tuple[str, ...]] = {"matmul": _OPERATORS[ast.MatMult]} | dict
      "linspace", "eye"),
     ("tensor",),
 )  # fmt: skip
+_GIVING = {"clip_grad_norm_": ("linalgvectornorm", "norm")}
+"""Functions that go on computing with what they give: the operation that makes it."""
+
 STORING = ("copyslices", "copy", "fill", "indexput", "setitem")
 """The operations by which ``b[0] = v`` writes."""
 
@@ -65,8 +68,9 @@ class Binding:
     decides, as the part `element` of what it returns. `exact` is False for the start of a chain whose end is assigned:
     then `taken` is the part of it that is, in which None is one that the text does not tell. `lines` are those of the
     statement. An operation that is called as `called` says is all that the expression makes; any other may be a step
-    on the way, and all but the last are where it `folds` a sequence. A target, or what it is a part of, that is an item
-    of something is `stored` where its text stands.
+    on the way, and all but the last are where it `folds` a sequence; `gives` are the operations of which the last makes
+    the value of a call that goes on computing after that, none of any other. A target, or what it is a part of, that is
+    an item of something is `stored` where its text stands.
     """
 
     target: Target | None
@@ -76,6 +80,7 @@ class Binding:
     lines: tuple[int, int]
     called: tuple[str, ...] = ()
     folds: bool = False
+    gives: tuple[str, ...] = ()
     stored: Range | None = None
 
 
@@ -198,8 +203,8 @@ def _valued(
     exact = True
     for part, taken in _chain(value):
         for where in _ranges(part):
-            called, folds = _called(part), _folds(part)
-            yield where, Binding(target, element, taken, exact, _lines(statement), called, folds, stored)
+            called, folds, gives = _called(part), _folds(part), _gives(part)
+            yield where, Binding(target, element, taken, exact, _lines(statement), called, folds, gives, stored)
         exact = False
 
 
@@ -253,6 +258,13 @@ def _folds(part: ast.expr) -> bool:
         case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(value=ast.Name(id="functools"), attr=name)):
             return name in _FOLDING
     return False
+
+
+def _gives(part: ast.expr) -> tuple[str, ...]:
+    match part:
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+            return _GIVING.get(name, ())
+    return ()
 
 
 def plain(name: str) -> str:

@@ -72,6 +72,10 @@ class Calls:
         """Where the node stands among those of its thread, which come thread by thread."""
         return self._place_of.item(node_place)
 
+    def op(self, place: int) -> int:
+        """The number of the operation that made the node at a place."""
+        return int(self._ops[place])
+
     def of(self, place: int, depth: int, *, folds: bool) -> Call:
         """The call by a frame so deep in a node's stack that made it; one that `folds` a sequence calls many others."""
         stack = self.stacks.item(place)

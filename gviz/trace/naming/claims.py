@@ -18,7 +18,8 @@ class Claim:
 
     `ways` tell, for each frame up to there, which part of what it gets is taken, and as which part that is passed on.
     `calls` are those among them that may call a library which calls the program again, and whether each folds a
-    sequence: the others call the function of the frame below them, and get what that gives.
+    sequence: the others call the function of the frame below them, and get what that gives. If `gives` names any
+    operations, the innermost call gives what the last of these makes.
     """
 
     target: Target
@@ -28,6 +29,7 @@ class Claim:
     lines: tuple[int, int]
     called: tuple[str, ...] = ()
     calls: tuple[tuple[int, bool], ...] = ((0, False),)
+    gives: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,10 +76,12 @@ class Claims:
 
     def _found(self, frames: tuple[Frame, ...]) -> Claim | None:
         exact, ways, calls = True, [], []
+        gives: tuple[str, ...] = ()
         for depth, frame in enumerate(frames):
             binding = self._in(frame.path).get(range_of(frame))
             if binding is None:
                 return None
+            gives = gives if depth else binding.gives
             exact = exact and binding.exact
             ways.append((binding.taken, binding.element))
             if not depth or plain(frames[depth - 1].function.rpartition(".")[2]) not in binding.called:
@@ -86,7 +90,7 @@ class Claims:
                 if binding.stored is not None and self._is_of_a_tensor(frame, binding.stored, frames[depth + 1 :]):
                     return None  # of a tensor, an item is a view, and the value is copied into it
                 called = binding.called if not depth else ()
-                return Claim(binding.target, tuple(ways), depth, exact, binding.lines, called, tuple(calls))
+                return Claim(binding.target, tuple(ways), depth, exact, binding.lines, called, tuple(calls), gives)
         return None
 
     def _is_of_a_tensor(self, frame: Frame, item: Range, outer: tuple[Frame, ...]) -> bool:

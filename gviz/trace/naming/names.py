@@ -156,7 +156,9 @@ class Names:
         for at in reversed(call.places):
             stack = self._calls.stacks.item(at)
             other = self._claims.of(stack)
-            if other is not None and self._claims.stacks[stack][other.depth :] == statement:
+            if other is None or (other.gives and plain(self._nodes.op_name(self._calls.op(at))) not in other.gives):
+                continue
+            if self._claims.stacks[stack][other.depth :] == statement:
                 found.setdefault((other.name(), other.exact), at)
         return found
 
