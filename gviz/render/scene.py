@@ -21,7 +21,7 @@ from gviz.render.boxes.lines import Edge, brings, edge
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.remarks import remark
 from gviz.render.boxes.room import Outline, Role, module_key, module_title
-from gviz.render.boxes.row import Row, Style
+from gviz.render.boxes.row import Row
 from gviz.render.boxes.rows import Now, chip_rows, node_rows, saved_rows
 from gviz.render.boxes.states import State, state_word, states_of, status
 from gviz.render.boxes.structure import Structure, structure
@@ -36,11 +36,8 @@ __all__ = [
     "Box",
     "Edge",
     "Options",
-    "Row",
     "Scene",
     "State",
-    "Structure",
-    "Style",
     "parts",
     "scene",
     "structure",

@@ -17,7 +17,7 @@ from gviz.trace.passes import grad_left
 from gviz.trace.storage import value_after
 from gviz.values import Value
 
-Said = tuple[int, Event]
+Ordered = tuple[int, Event]
 """An event and its place in the order in which such events were said."""
 
 T = TypeVar("T")
@@ -33,9 +33,9 @@ class Alive:
 
     def __init__(self) -> None:
         self._orders = count(1)
-        self._nodes: dict[int, dict[Hashable, Said]] = {}
-        self._written: defaultdict[int, list[Said]] = defaultdict(list)
-        self._scopes: dict[int, list[Said]] = {}
+        self._nodes: dict[int, dict[Hashable, Ordered]] = {}
+        self._written: defaultdict[int, list[Ordered]] = defaultdict(list)
+        self._scopes: dict[int, list[Ordered]] = {}
         self._open: dict[int, None] = {}
 
     def happen(self, event: Event) -> None:
@@ -79,7 +79,7 @@ class Alive:
     def _set_grad(self, order: int, event: e.GradSet) -> None:
         self._note(event.node, (e.GradSet, event.output_nr), (order, event))
 
-    def _note(self, node: int, key: Hashable, said: Said) -> None:
+    def _note(self, node: int, key: Hashable, said: Ordered) -> None:
         if node in self._nodes:
             self._nodes[node][key] = said
 
@@ -181,7 +181,7 @@ MATTERING: frozenset[type[Event]] = frozenset((
 """The events on which what is there depends."""
 
 
-def _birth(entries: dict[Hashable, Said]) -> e.NodeCreated:
+def _birth(entries: dict[Hashable, Ordered]) -> e.NodeCreated:
     birth = entries[_BIRTH][1]
     assert isinstance(birth, e.NodeCreated)
     return birth
@@ -220,5 +220,5 @@ def _references(made: e.NodeCreated) -> Iterator[int]:
     yield from filter(None, made.during[1:])
 
 
-def _order(said: Said) -> int:
+def _order(said: Ordered) -> int:
     return said[0]

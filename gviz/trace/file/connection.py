@@ -15,6 +15,7 @@ from urllib.parse import quote
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.trace.file import format as file_format
+from gviz.trace.file.places import log_of
 from gviz.version import __version__
 
 SECONDS_A_QUERY = 20.0
@@ -83,7 +84,7 @@ class Connection:
 
     def _refuse_log(self) -> None:
         """Raises GvizError if part of the trace is in a write-ahead log, which SQLite could not open here."""
-        log = Path(f"{self.path}-wal")
+        log = log_of(self.path)
         if log.exists() and log.stat().st_size:
             raise _refusal(
                 self.path,
