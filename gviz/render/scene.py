@@ -16,6 +16,7 @@ from gviz.plain_text import file_line, file_name
 from gviz.render.boxes.beside import rows_beside
 from gviz.render.boxes.brief import brief_rows
 from gviz.render.boxes.details import source_line
+from gviz.render.boxes.fold import Group
 from gviz.render.boxes.groups import group_rows, group_states
 from gviz.render.boxes.lines import Edge, brings, edge
 from gviz.render.boxes.options import Options
@@ -115,26 +116,42 @@ def parts(
 
 
 def _box(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare: bool) -> Box:
-    info, state = now.timeline.info(place.node), now.states[place.node]
-    iteration = now.timeline.iterations[shape.iteration]
     if place.role == "chip":
-        held: tuple[State, ...] = () if state is not None else ("pending",)
-        if brings(now, place.node, 0, [(place.user, place.slot)]):
-            held = ("receiving",)
-        rows = rows_beside(lambda place, now: chip_rows(place, now.states[place.node], now), place, now)
-        return _boxed(place, held, "", rows, f"{place.title}: the same tensor as box #{place.node}")
-    if place.group is not None:
-        group = place.group
-        held = group_states(group, now)
-        rows = rows_beside(lambda place, now: group_rows(place, group, now), place, now)
-        return _boxed(place, held, state_word(held), rows, group.call.path)
+        return _chip(place, now)
     if place.role == "saved":
-        held = ("freed",) if state is not None and state.saved == "freed" else () if state is not None else ("pending",)
-        return _boxed(place, held, "freed" if held == ("freed",) else "", saved_rows(place, info, now), "")
+        return _saved(place, now)
+    if place.group is not None:
+        return _module(place, place.group, now)
+    return _of_node(place, shape, now, tooltips=tooltips, bare=bare)
+
+
+def _chip(place: Outline, now: Now) -> Box:
+    held: tuple[State, ...] = () if now.states[place.node] is not None else ("pending",)
+    if brings(now, place.node, 0, [(place.user, place.slot)]):
+        held = ("receiving",)
+    rows = rows_beside(lambda place, now: chip_rows(place, now.states[place.node], now), place, now)
+    return _boxed(place, held, "", rows, f"{place.title}: the same tensor as box #{place.node}")
+
+
+def _saved(place: Outline, now: Now) -> Box:
+    state, rows = now.states[place.node], saved_rows(place, now.timeline.info(place.node), now)
+    if state is not None and state.saved == "freed":
+        return _boxed(place, ("freed",), "freed", rows, "")
+    return _boxed(place, () if state is not None else ("pending",), "", rows, "")
+
+
+def _module(place: Outline, group: Group, now: Now) -> Box:
+    held = group_states(group, now)
+    rows = rows_beside(lambda place, now: group_rows(place, group, now), place, now)
+    return _boxed(place, held, state_word(held), rows, group.call.path)
+
+
+def _of_node(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare: bool) -> Box:
+    info, state = now.timeline.info(place.node), now.states[place.node]
     held = states_of(info, state, now)
     if bare:
         return _boxed(place, held, status(info, held, now), (), "")
-    said = remark(now.timeline, info, iteration)
+    said = remark(now.timeline, info, now.timeline.iterations[shape.iteration])
     rows = rows_beside(lambda place, now: _rows(place, info, now, said), place, now)
     tip = tooltip(as_at(info, state), state) if tooltips else ""
     name = op_title(info) if info.created.kind == "op" else ""
@@ -148,19 +165,9 @@ def _rows(place: Outline, info: NodeInfo, now: Now, said: str) -> tuple[Row, ...
 
 
 def _boxed(place: Outline, held: tuple[State, ...], word: str, rows: tuple[Row, ...], tip: str, op: str = "") -> Box:
+    around = _around(place)
     return Box(
-        place.key,
-        place.node,
-        place.role,
-        held,
-        place.title,
-        word,
-        rows,
-        tip,
-        place.width,
-        place.height,
-        op,
-        _around(place),
+        place.key, place.node, place.role, held, place.title, word, rows, tip, place.width, place.height, op, around
     )
 
 
