@@ -19,7 +19,7 @@ _PRECISION = {name: float(np.finfo(name).eps) for name in ("float16", "float32",
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class GradWrite:
     """A write to a ``.grad`` by event `seq` at a line of the program, that made `after` of `before` (None: no grad)."""
 
     seq: int
@@ -43,7 +43,7 @@ def held_after(event: Event | None) -> Value | None:
     return None
 
 
-def writes_since_pass(timeline: Timeline, node: int, seq: int) -> tuple[int, list[Write]]:
+def writes_since_pass(timeline: Timeline, node: int, seq: int) -> tuple[int, list[GradWrite]]:
     """The event that filled a ``.grad`` last (0: none is known), and the writes since then up to event `seq`.
 
     A write that changed no number is left out, and so is the second half of ``w.grad /= 2``.
@@ -59,12 +59,12 @@ def writes_since_pass(timeline: Timeline, node: int, seq: int) -> tuple[int, lis
     return filled, list(_changes(timeline, filled, sets))
 
 
-def _changes(timeline: Timeline, filled: int, sets: list[tuple[int, GradSet]]) -> Iterator[Write]:
+def _changes(timeline: Timeline, filled: int, sets: list[tuple[int, GradSet]]) -> Iterator[GradWrite]:
     before, previous = held_after(timeline.event(filled) if filled else None), None
     for seq, write in sets:
         known = _is_known(before) and _is_known(write.value)
         if before != write.value if known else not _is_second_half(timeline, previous, write):
-            yield Write(seq, before, write.value, timeline.stack(write.stack))
+            yield GradWrite(seq, before, write.value, timeline.stack(write.stack))
         before, previous = write.value, write
 
 
@@ -76,14 +76,14 @@ def _is_second_half(timeline: Timeline, previous: GradSet | None, write: GradSet
     return lines[0] == lines[1] != []
 
 
-def write_at(timeline: Timeline, seq: int) -> Write | None:
+def write_at(timeline: Timeline, seq: int) -> GradWrite | None:
     """The write that an event is; None if it is none, or has changed no number."""
     event = timeline.event(seq) if seq else None
     writes = writes_since_pass(timeline, event.node, seq)[1] if isinstance(event, GradSet) else []
     return writes[-1] if writes and writes[-1].seq == seq else None
 
 
-def effect(timeline: Timeline, write: Write, *, brief: bool = False) -> str:
+def effect(timeline: Timeline, write: GradWrite, *, brief: bool = False) -> str:
     """What a write did: ``multiplied by 0.05``, ``cut off at 5 in 3 of 12 elements``, ``changed from a to b``.
 
     What is said of elements holds of each, and is not said of an array that was not kept. In brief, where both values

@@ -14,7 +14,7 @@ from gviz.explain.bad_numbers.way import told
 from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arrived, ran
 from gviz.explain.finding import Finding
-from gviz.explain.grad_writes import Write, held_after, write_at
+from gviz.explain.grad_writes import GradWrite, held_after, write_at
 from gviz.explain.names import innermost, iteration_called, label, made_at
 from gviz.explain.root_values import grown_until, in_a_row
 from gviz.explain.trouble import line_text
@@ -166,7 +166,7 @@ def _put_there(timeline: Timeline, node: int, seq: int) -> Finding:
     return Finding("nan-born", text, seq, node, (line, *suspected(timeline, write)), at=write.at)
 
 
-def suspected(timeline: Timeline, write: Write) -> Iterator[Finding]:
+def suspected(timeline: Timeline, write: GradWrite) -> Iterator[Finding]:
     """The bad ``.grad`` that the same line wrote to, and that may have gone into this one."""
     beside = bad_beside(timeline, write)
     if beside is not None:

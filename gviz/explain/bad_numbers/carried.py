@@ -9,7 +9,7 @@ import numpy as np
 
 from gviz.events import GradAccumulated, GradSet, NodeCreated
 from gviz.explain.expressions import called
-from gviz.explain.grad_writes import Write, held_after, write_at
+from gviz.explain.grad_writes import GradWrite, held_after, write_at
 from gviz.trace.log import expect
 from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text
@@ -40,7 +40,7 @@ def went_in(timeline: Timeline, seq: int) -> tuple[int, int] | None:
     return (beside.node, beside.filled) if beside is not None and beside.sure else None
 
 
-def bad_beside(timeline: Timeline, write: Write) -> Beside | None:
+def bad_beside(timeline: Timeline, write: GradWrite) -> Beside | None:
     """The bad ``.grad`` beside a write that may have spoilt it, or is known to have."""
     event = expect(timeline, write.seq, GradSet)
     found = [_seen(timeline, write, *one) for one in _written_alike(timeline, event, write.seq)]
@@ -58,11 +58,11 @@ def _written_alike(timeline: Timeline, write: GradSet, seq: int) -> Iterator[tup
             yield node, filled, at
 
 
-def _seen(timeline: Timeline, write: Write, node: int, filled: int, at: int) -> Beside:
+def _seen(timeline: Timeline, write: GradWrite, node: int, filled: int, at: int) -> Beside:
     return Beside(node, filled, _is_norm_of(timeline, write, filled) and _in_one_call(timeline, write, at))
 
 
-def _is_norm_of(timeline: Timeline, write: Write, filled: int) -> bool:
+def _is_norm_of(timeline: Timeline, write: GradWrite, filled: int) -> bool:
     """Whether a write did what a norm that is no number, or infinite, does: all became nan, or zero."""
     bad, stats = bad_text(held_after(timeline.event(filled))), write.after.statistics() if write.after else None
     return (
@@ -72,7 +72,7 @@ def _is_norm_of(timeline: Timeline, write: Write, filled: int) -> bool:
     )
 
 
-def _in_one_call(timeline: Timeline, write: Write, other: int) -> bool:
+def _in_one_call(timeline: Timeline, write: GradWrite, other: int) -> bool:
     """Whether one call of ``clip_grad_norm_`` made two writes: between them nothing is computed anew."""
     between = timeline.select((NodeCreated,), min(write.seq, other), max(write.seq, other))
     return called(timeline, write.at) == "clip_grad_norm_" and all(
@@ -80,7 +80,7 @@ def _in_one_call(timeline: Timeline, write: Write, other: int) -> bool:
     )
 
 
-def _stayed(timeline: Timeline, write: Write) -> bool:
+def _stayed(timeline: Timeline, write: GradWrite) -> bool:
     """Whether each bad element was bad before: of arrays that were not kept, whether as many were, in place."""
     before, after = write.before, write.after
     if before is None or after is None or not bad_text(before) or before.shape != after.shape:

@@ -45,7 +45,7 @@ _MOST_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Waypoint:
     """One node on the way back: `size` is the length (L2) of the gradient it passes on, by event `seq`."""
 
     node: int
@@ -78,7 +78,7 @@ def lost_or_grown(asked: Question) -> Finding | None:
     return replace(found, parts=(*found.parts, *as_sum.parts)) if found is not None and as_sum is not None else found
 
 
-def _ways(survey: Survey, *, smallest: bool) -> Iterator[list[Step]]:
+def _ways(survey: Survey, *, smallest: bool) -> Iterator[list[Waypoint]]:
     """Of the first and the last pass: the way to the leaf with the smallest (largest) gradient that is not zero."""
     sizes: defaultdict[int, dict[int, tuple[float, int]]] = defaultdict(dict)
     passes = [event.pass_nr for _, event in survey.passes]
@@ -91,17 +91,17 @@ def _ways(survey: Survey, *, smallest: bool) -> Iterator[list[Step]]:
         yield from islice((way for way in ways if not cancels(way)), 1)
 
 
-def cancels(way: list[Step]) -> bool:
+def cancels(way: list[Waypoint]) -> bool:
     """Whether the last operation has summed nearly all away: a bias before a normalization moves nothing."""
     return len(way) > 2 and way[-2].size < CANCELLED * way[-3].size
 
 
-def way_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sys.maxsize) -> list[Step]:
+def way_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sys.maxsize) -> list[Waypoint]:
     """From the root to the node, over the largest contribution to each; `size` is the length of its gradient.
 
     Of a way of more than `most` nodes the end.
     """
-    way = [Step(node, size, seq)]
+    way = [Waypoint(node, size, seq)]
     moment, seen = timeline.at(seq), {node}
     while len(way) < most:
         state = moment.state(node)
@@ -111,11 +111,11 @@ def way_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sys
             break
         node = largest.source
         seen.add(node)
-        way.append(Step(node, norm(largest.value) or 0.0, largest.seq))
+        way.append(Waypoint(node, norm(largest.value) or 0.0, largest.seq))
     return way[::-1]
 
 
-def died_out(timeline: Timeline, way: list[Step]) -> Finding | None:
+def died_out(timeline: Timeline, way: list[Waypoint]) -> Finding | None:
     """That nearly all was lost on a way; as a suspicion that a row of squashing functions let through too little."""
     way = way[_length_of_loss(timeline, way) :]
     lost = way[way.index(max(way, key=lambda step: step.size)) :]
@@ -127,13 +127,13 @@ def died_out(timeline: Timeline, way: list[Step]) -> Finding | None:
     return replace(_finding(timeline, lost, "vanishing"), suspected=True) if lost else None
 
 
-def _length_of_loss(timeline: Timeline, way: list[Step]) -> int:
+def _length_of_loss(timeline: Timeline, way: list[Waypoint]) -> int:
     """How many steps of a way are through the loss itself, but for the last of them."""
     ops = [timeline.info(step.node).op.base_name for step in way]
     return max(next((at for at, op in enumerate(ops) if op not in _OF_LOSSES), len(way) - 1) - 1, 0)
 
 
-def _squashed(timeline: Timeline, way: list[Step]) -> list[Step]:
+def _squashed(timeline: Timeline, way: list[Waypoint]) -> list[Waypoint]:
     """The way from the first of the functions that have squashed a gradient to its end; nothing if they have not."""
     at = [i for i, step in enumerate(way) if i and timeline.info(step.node).op.base_name in SQUASHING]
     if len(at) < FEWEST:
@@ -143,12 +143,12 @@ def _squashed(timeline: Timeline, way: list[Step]) -> list[Step]:
     return way[at[0] - 1 :] if let_through < SQUASHED and after.size < DIED * before.size else []
 
 
-def _blew_up(timeline: Timeline, way: list[Step]) -> Finding | None:
+def _blew_up(timeline: Timeline, way: list[Waypoint]) -> Finding | None:
     grown = way[way.index(min(way, key=lambda step: step.size)) :]
     return _finding(timeline, grown, "exploding") if grown[-1].size > EXPLODED * grown[0].size else None
 
 
-def _finding(timeline: Timeline, way: list[Step], kind: str) -> Finding:
+def _finding(timeline: Timeline, way: list[Waypoint], kind: str) -> Finding:
     first, last = way[0], way[-1]
     factors = [(after, after.size / before.size) for before, after in pairwise(way[:-1]) if before.size]
     by_op = _by_op(timeline, factors)
@@ -180,14 +180,14 @@ def _fix(kind: str, strong: list[NodeInfo]) -> str:
     return f"{instead}residual connections, normalization, or larger weights at the start"
 
 
-def _by_op(timeline: Timeline, factors: list[tuple[Step, float]]) -> list[list[tuple[Step, float]]]:
-    rows: defaultdict[int, list[tuple[Step, float]]] = defaultdict(list)
+def _by_op(timeline: Timeline, factors: list[tuple[Waypoint, float]]) -> list[list[tuple[Waypoint, float]]]:
+    rows: defaultdict[int, list[tuple[Waypoint, float]]] = defaultdict(list)
     for step, factor in factors:
         rows[timeline.info(step.node).created.op].append((step, factor))
     return list(rows.values())
 
 
-def _line(timeline: Timeline, rows: list[tuple[Step, float]]) -> Finding:
+def _line(timeline: Timeline, rows: list[tuple[Waypoint, float]]) -> Finding:
     step = rows[0][0]
     info = timeline.info(step.node)
     total = prod(factor for _, factor in rows)
@@ -199,12 +199,12 @@ def _line(timeline: Timeline, rows: list[tuple[Step, float]]) -> Finding:
     return Finding("factor", text, step.seq, step.node, at=innermost(info), numbers=numbers)
 
 
-def _is_strong(rows: list[tuple[Step, float]], kind: str) -> bool:
+def _is_strong(rows: list[tuple[Waypoint, float]], kind: str) -> bool:
     total = prod(factor for _, factor in rows)
     return total < _STRONG if kind == "vanishing" else total > 1 / _STRONG
 
 
-def _first_strong(rows: list[tuple[Step, float]], kind: str) -> Step | None:
+def _first_strong(rows: list[tuple[Waypoint, float]], kind: str) -> Waypoint | None:
     strong = (row[0] for row in rows if _is_strong([row], kind))
     return next(strong, rows[0][0] if rows else None)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gviz.events import DataSet, GradAccumulated, OptimizerStepped, StorageWritten
 from gviz.explain.finding import Finding, Number
-from gviz.explain.findings.along import Step, cancels, died_out, way_to
+from gviz.explain.findings.along import Waypoint, cancels, died_out, way_to
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label
 from gviz.explain.survey import Survey
@@ -86,7 +86,7 @@ def _numbers(value: Value | None) -> tuple[object, ...] | None:
     return None if value is None else (value.data, value.stats, value.blob)
 
 
-def _finding(survey: Survey, node: int, one: _Parameter, way: list[Step]) -> Finding:
+def _finding(survey: Survey, node: int, one: _Parameter, way: list[Waypoint]) -> Finding:
     timeline = survey.timeline
     often, have = (f"{one.steps} steps", "have") if one.steps > 1 else ("a step", "has")
     text = f"{often} of the optimizer {have} left {label(timeline, node)} as it was"

@@ -9,7 +9,7 @@ from gviz.events import GradSet
 from gviz.explain.bad_numbers.birth import suspected
 from gviz.explain.finding import Finding
 from gviz.explain.findings.gradient import gradient
-from gviz.explain.grad_writes import Write, effect, writes_since_pass
+from gviz.explain.grad_writes import GradWrite, effect, writes_since_pass
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, made_at
 from gviz.explain.trouble import line_text
@@ -45,7 +45,7 @@ def _found_there(asked: Question) -> Finding:
     return Finding("assigned", text, asked.output.grad_seq, asked.node, at=innermost(asked.info))
 
 
-def _each(timeline: Timeline, node: int, writes: list[Write]) -> Iterator[Finding]:
+def _each(timeline: Timeline, node: int, writes: list[GradWrite]) -> Iterator[Finding]:
     """The writes with their lines as they stand in the program; of only one what it did was said."""
     if len(writes) > MOST_WRITES:
         yield Finding("more", f"{len(writes) - MOST_WRITES} writes before these")
