@@ -12,7 +12,7 @@ from tui.test_drawing import panel
 
 import gviz.engine as torch
 from gviz.engine import graphs, static
-from gviz.events import StorageWritten
+from gviz.events import DataSet, StorageWritten
 from gviz.explain.panel.fact import Asked
 from gviz.explain.panel.questions import QUESTIONS
 from gviz.render.page.panel import PanelRows
@@ -103,6 +103,21 @@ def test_a_write_names_who_wrote_unless_it_is_the_tensor_itself():
     named, unnamed = said
     assert re.fullmatch(r": written in place by #\d+, version 1, event \d+", named)
     assert unnamed.startswith(": written in place, version 1, event ")
+
+
+def test_a_result_that_was_given_other_data_says_so_beside_how_it_was_made():
+    def program():
+        x = torch.ones(2, requires_grad=True)
+        y = x * 2
+        y.data = torch.zeros(2)
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    node = next(node for node in timeline.nodes if timeline.info(node).op.name == "mul")
+    given = next(n for n in range(1, len(timeline) + 1) if isinstance(timeline.event(n), DataSet))
+    before, after = facts(timeline, given - 1, node), facts(timeline, given, node)
+    assert texts(after["formula"]) == texts(before["formula"]) == ["formula: [1 1] (x) * 2 = [2 2]"]
+    assert texts(before["value"]) == ["value: [2 2]  (2,) f32"]
+    assert texts(after["value"]) == ["value: [0 0]  (2,) f32", f": was given other data, event {given}"]
 
 
 def test_what_a_replay_computed_is_told_with_the_numbers_it_computed_with():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from gviz.events import DataSet, StorageWritten
 from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.names import MAX_NAME, frame_text, op_title, why_untracked
 from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event, listed
@@ -46,7 +47,8 @@ def _computed(asked: Asked, state: NodeState) -> Computation:
     if made.kind != "op" or not state.outputs:
         return computation(asked.timeline, asked.node)
     output = state.outputs[0]
-    is_again = output.written_by == asked.node and output.version == made.outputs[0].version
+    is_own = output.written_by == asked.node and output.version == made.outputs[0].version
+    is_again = is_own and isinstance(asked.timeline.event(output.value_seq), StorageWritten)  # else it has other data
     return computation(asked.timeline, asked.node, output.value_seq if is_again else 0)
 
 
@@ -59,6 +61,8 @@ def values(asked: Asked, state: NodeState) -> Iterator[Fact]:
             by = f" by #{output.written_by}" if output.written_by not in (0, asked.node) else ""
             text = f"written in place{by}, version {output.version}, "
             yield Fact("", (Part(text, "sum"), event(output.value_seq)), nr, 1)
+        elif output.written_by and isinstance(asked.timeline.event(output.value_seq), DataSet):
+            yield Fact("", (Part("was given other data, ", "sum"), event(output.value_seq)), nr, 1)
 
 
 def of_output(name: str, nr: int, state: NodeState) -> str:
