@@ -54,6 +54,11 @@ ANSWERS = {
     "made_of_items": ("warning", "not-reached", ["is new data without a history", "pass on numbers only"]),
     "never_stepped": ("suspicion", "never-stepped", ["got gradients in 3 passes, and nothing", "optimizer.step()"]),
     "never_backward": ("warning", "empty-step", ["no backward pass has run", "call backward()"]),
+    "backward_not_called": (
+        "warning",
+        "empty-step",
+        ["loss.backward() at", ".py:12, which names it"],
+    ),
     "all_frozen": ("warning", "empty-step", ["all 2 parameters are frozen", "requires_grad_(True)"]),
     "updated_a_copy": ("warning", "never-stepped", ["makes a new tensor", "with torch.no_grad(): p -= 0.1 * p.grad"]),
     "loss_broadcast": ("warning", "broadcast", ["(5,1) with (5,) becomes (5,5)", "squeeze(-1)"]),

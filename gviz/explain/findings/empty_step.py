@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 from gviz.events import OptimizerStepped
 from gviz.explain.finding import Finding
@@ -10,6 +11,11 @@ from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label, made_at
 from gviz.explain.neglected import steps_by
 from gviz.explain.survey import Survey
+from gviz.plain_text import file_line, shown
+from gviz.site import Frame
+from gviz.trace.timeline import Timeline
+
+_NAMED = re.compile(r"^[ \t]*([A-Za-z_][\w.\[\]]*\.backward)[ \t]*(?:#.*)?$", re.MULTILINE)
 
 
 def found(survey: Survey) -> Iterator[Finding]:
@@ -32,11 +38,21 @@ def _finding(survey: Survey, seq: int, step: OptimizerStepped) -> Finding:
         fix = "requires_grad_(True) on what is to learn, and backward() before the step"
     else:
         text += "no backward pass has run, so there is no gradient"
-        fix = "call backward() on the loss before it"
+        fix = _not_called(timeline, frames) or "call backward() on the loss before it"
     first = step.skipped[0]
     has = f"it has {label(timeline, first)}" + (f" and {len(step.skipped) - 1} more" * (len(step.skipped) > 1))
     parts = (Finding("beside", has, timeline.nodes.born(first), first, at=innermost(timeline.info(first))),)
     return Finding("empty-step", text, seq, first, parts, fix, frames[0] if frames else None)
+
+
+def _not_called(timeline: Timeline, frames: Sequence[Frame]) -> str:
+    """What to write where the file of the step has a line that names ``backward`` without calling it."""
+    text = (timeline.source(frames[0].path) if frames else None) or ""
+    named = _NAMED.search(text)
+    if named is None:
+        return ""
+    place = file_line(frames[0].path, text.count("\n", 0, named.start()) + 1)
+    return f"{shown(named[1])}() at {place}, which names it and does not call it"
 
 
 EMPTY_STEP = Kind("empty-step", "warning", "a step of an optimizer without any backward pass before it", find=found)
