@@ -50,7 +50,8 @@ def hint(picture: Path, asked: Options, draw: Draw | None) -> str:
     too_small = f"{size[0]:.0f} x {size[1]:.0f} points: on a slide its text would be {_height(size):.0f} points high"
     open_ways = [(option, change) for option, change in WAYS if all(asked[name] == USUAL[name] for name in change)]
     if draw is None:
-        return f"{too_small}; {', '.join([*(option for option, _ in open_ways[:2]), PART])}"
+        less = (option for option, change in WAYS[:2] if (option, change) in open_ways)
+        return f"{too_small}; {', '.join([*less, PART])}"
     found = _helping(open_ways, _height(size), draw)
     higher = ", ".join(f"{option} ({high:.0f})" for option, high in found)
     return "; ".join([too_small, *[f"higher with {higher}"] * bool(found), PART])

@@ -47,6 +47,11 @@ def test_only_what_is_too_small_is_said(tmp_path, make, size, scale, said):
     assert told.partition("; ")[2] == "--labels min, --depth 1, --only or --node PLACE draws a part" * bool(said)
 
 
+def test_without_a_try_only_what_shows_less_and_was_not_given_is_named(tmp_path):
+    told = hint(svg(tmp_path, 1800, 500), {**USUAL, "labels": "min", "scale": None}, None)
+    assert told.partition("; ")[2] == f"--depth 1, {PART}"
+
+
 @pytest.mark.parametrize("name", ["graph.html", "graph.dot", "graph.pdf"])
 def test_of_other_kinds_nothing_is_said(tmp_path, name):
     (tmp_path / name).write_text("")
