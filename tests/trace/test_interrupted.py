@@ -49,8 +49,8 @@ from gviz.trace.recording.record import record
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 x = torch.tensor(1.0, requires_grad=True)
-threading.Timer(float(sys.argv[2]), os.kill, (os.getpid(), signal.SIGINT)).start()
 with record(sys.argv[1]):
+    threading.Timer(float(sys.argv[2]), os.kill, (os.getpid(), signal.SIGINT)).start()
     while True:
         (x * x).backward()
 """
