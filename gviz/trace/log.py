@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from gviz.errors import GvizError
-from gviz.events import Event, OpSeen, SourceSeen, StackSeen
+from gviz.events import Event, NodeCreated, OpSeen, SourceSeen, StackSeen
 from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.values import Array, Value
@@ -186,6 +186,14 @@ def expect(log: Reads, seq: int, kind: type[E]) -> E:
     if not isinstance(event, kind):
         raise damaged(f"event {seq} is {type(event).__name__}, its index says {kind.__name__}")
     return event
+
+
+def birth(log: Reads, seq: int, node: int) -> NodeCreated:
+    """Event number `seq`, which an index says made a node; GvizError if it made none, or another one."""
+    made = expect(log, seq, NodeCreated)
+    if made.node != node:
+        raise damaged(f"event {seq} made node {made.node}, its index says {node}")
+    return made
 
 
 def damaged(why: str) -> GvizError:

@@ -17,7 +17,7 @@ from gviz.trace.contexts import Contexts
 from gviz.trace.index.columns import Index, nodes_of_keys
 from gviz.trace.index.references import References
 from gviz.trace.index.tables import picked
-from gviz.trace.log import EventLog, damaged, expect
+from gviz.trace.log import EventLog, birth, damaged, expect
 from gviz.trace.naming.callers import Callers
 from gviz.trace.naming.calls import Calls
 from gviz.trace.naming.claims import Claims
@@ -87,7 +87,7 @@ class Nodes(Sequence[int]):
         born = self.born(node)
         if not born:
             raise damaged(f"there is no node {node}")
-        return expect(self._events, born, e.NodeCreated)
+        return birth(self._events, born, node)
 
     def all_created(self, nodes: Sequence[int]) -> Iterator[tuple[int, e.NodeCreated]]:
         """How nodes were made, but for those that the log does not know; much cheaper than one after another."""
@@ -98,7 +98,7 @@ class Nodes(Sequence[int]):
         births = run.seqs[run.starts[at[found]]].tolist()
         self._log.prefetch(births)
         for node, born in zip(np.asarray(known)[found].tolist(), births, strict=True):
-            yield node, expect(self._events, born, e.NodeCreated)
+            yield node, birth(self._events, born, node)
 
     @cached_property
     def origins(self) -> Origins:

@@ -18,7 +18,7 @@ from gviz.trace.index.columns import Index, output_key
 from gviz.trace.index.kept import restored
 from gviz.trace.index.node_state import NodeStates
 from gviz.trace.index.references import References
-from gviz.trace.log import Columns, Dropped, E, EventLog, expect
+from gviz.trace.log import Columns, Dropped, E, EventLog, birth, expect
 from gviz.trace.moment import Moment
 from gviz.trace.naming.callers import Callers
 from gviz.trace.nodes import Nodes
@@ -228,7 +228,7 @@ class Timeline(Played):
     def _events_of(self, node: int) -> Sequence[int]:
         own = self._index.lists["node"].of_key(node).tolist()
         born = self.nodes.born(node)
-        outputs = expect(self._log, born, e.NodeCreated).outputs if born else ()
+        outputs = birth(self._log, born, node).outputs if born else ()
         written = self._index.lists["written"]
         writes = (written.between(storage, born, len(self) + 1) for storage in {out.storage for out in outputs} - {0})
         return sorted(set(own).union(*writes))

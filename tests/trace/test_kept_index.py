@@ -1,5 +1,7 @@
 """The index in a file is believed only if its digest is right and it names what there is."""
 
+import sqlite3
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from gviz.trace.file.reader import open_trace
 from gviz.trace.index.columns import digest
 from gviz.trace.index.kept import restored
 from gviz.trace.recording.record import record
+from gviz.trace.timeline import Timeline
 
 
 @pytest.fixture
@@ -47,6 +50,20 @@ def test_a_column_that_names_what_there_is_not_is_refused_with_any_digest(column
     assert len(changed)
     forged = columns | {name: changed}
     assert restored(forged | {"digest": digest(forged)}) is None
+
+
+@pytest.mark.parametrize(
+    "ask", [lambda t: t.info(1), lambda t: list(t.nodes.all_created([1])), lambda t: t.events_of(1)]
+)
+def test_an_index_that_says_of_one_node_how_another_was_made_is_damage(path, columns, ask):
+    forged = columns | {"created.seqs": columns["created.seqs"][::-1].copy()}
+    with sqlite3.connect(path) as database:
+        for name in ("created.seqs", "digest"):
+            data = (forged | {"digest": digest(forged)})[name].tobytes()
+            database.execute("UPDATE index_column SET bytes = ? WHERE name = ?", (data, name))
+    with open_trace(path) as log, pytest.raises(GvizError, match="made node 2, its index says 1") as caught:
+        ask(Timeline(log))
+    assert caught.value.exit_code == 3
 
 
 def test_a_schema_that_is_no_text_is_damage(path):

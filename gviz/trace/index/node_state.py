@@ -15,7 +15,7 @@ from gviz.trace.index.changes import EMPTY
 from gviz.trace.index.columns import Index, output_key
 from gviz.trace.index.references import References
 from gviz.trace.index.sweep import swept
-from gviz.trace.log import EventLog, expect
+from gviz.trace.log import EventLog, birth, expect
 from gviz.trace.passes import Reach, grad_left, standing
 from gviz.trace.progress import Arrivals, Progress, pass_of
 from gviz.trace.state import NodeState, OutputState
@@ -103,13 +103,13 @@ class NodeStates:
             return
         self._log.prefetch(filter(None, births.values()))
         for node, born in births.items():
-            outputs = expect(self._events, born, e.NodeCreated).outputs if born else ()
+            outputs = birth(self._events, born, node).outputs if born else ()
             storages = {output.storage for output in outputs} - {0}
             self._births[node] = born, tuple([storage for storage in storages if written.last(storage, count)])
 
     def _found(self, node: int, born: int, n: int, covering: int) -> NodeState:
         """The node after `n`, while the pass `covering` (0: none) is the innermost running that covers it."""
-        created = expect(self._events, born, e.NodeCreated)
+        created = birth(self._events, born, node)
         lists = self._index.lists
         switched = lists["requires"].last(node, n)
         op = self._log.ops.get(created.op)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gviz import events as e
 from gviz.events import COUNTS, Edge
 from gviz.trace.index.columns import Index
-from gviz.trace.log import EventLog, damaged, expect
+from gviz.trace.log import EventLog, birth, damaged
 
 _ANY = -1
 _UNKNOWN = (COUNTS, 0)
@@ -47,7 +47,7 @@ class References:
         born, outputs = self._made.get(node, _UNKNOWN)
         if born > seq:
             born = self._birth(node, seq)
-            outputs = len(expect(self._log, born, e.NodeCreated).outputs)
+            outputs = len(birth(self._log, born, node).outputs)
             if self._is_alone(node):
                 self._made[node] = born, outputs
         return outputs
