@@ -20,7 +20,7 @@ class Preparation:
         self._steps = steps
         self.start = 0
         """The event with which it began, 0 if nothing is prepared."""
-        self._results: set[int] = set()  # nodes computed of gradients or of results
+        self._results: set[int] = set()  # nodes computed of gradients, of results, or while autograd is off
 
     def happen(self, seq: int, event: e.Event) -> None:
         """Take notice of the next event between a pass and a forward."""
@@ -30,11 +30,11 @@ class Preparation:
         self.start = (self.start or seq) if prepares else 0
 
     def _prepares(self, made: e.NodeCreated) -> bool:
-        if made.untracked == "no_grad" or self._steps.computes(made):
-            return False
+        measures = made.untracked == "no_grad" or self._steps.computes(made)
         attrs = {name for name, _ in made.attrs}
         of_data = "number" in attrs if made.kind == "constant" else made.untracked in ("inputs", "numbers")
-        if of_data and self._results.isdisjoint(node for node, _ in made.inputs) and not attrs & _GRADIENTS:
+        of_results = not self._results.isdisjoint(node for node, _ in made.inputs)
+        if of_data and not (measures or of_results or attrs & _GRADIENTS):
             return True
         self._results.add(made.node)
         return False

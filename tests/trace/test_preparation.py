@@ -60,6 +60,20 @@ def measured_after_the_step():
         right * 1.0
 
 
+def measured_without_autograd():
+    data, w = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), weight()
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    for i in range(3):
+        x = data[i]
+        optimizer.zero_grad()
+        (w * x).sum().backward()
+        optimizer.step()
+        with torch.no_grad():
+            out = w * x
+        best = out.max()
+        best * 2
+
+
 def first_made(program):
     timeline = Timeline(MemoryLog(events_of(program)))
     return [
@@ -75,6 +89,7 @@ def first_made(program):
         (a_batch_first, "x"),
         (an_update_by_hand, "tensor"),
         (measured_after_the_step, "x"),
+        (measured_without_autograd, "x"),
     ],
 )
 def test_an_iteration_begins_with_what_was_prepared_for_its_forward(program, first):
