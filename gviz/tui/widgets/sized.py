@@ -5,6 +5,9 @@ from __future__ import annotations
 from textual.geometry import Size
 from textual.messages import Update
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar
+
+from gviz.tui.widgets.bars import Bar
 
 AROUND_TITLE = 6
 """Columns of a border that a title leaves free: corners and blanks."""
@@ -14,6 +17,15 @@ class Sized(ScrollView):
     """Is told of its size before it is seen in it; the event that Textual sends comes only after that frame."""
 
     _drawn_in = Size(0, 0)
+
+    @property
+    def vertical_scrollbar(self) -> ScrollBar:
+        """The bar at the right, made when it is asked for first."""
+        if self._vertical_scrollbar is None:
+            self._vertical_scrollbar = bar = Bar(vertical=True, name="vertical", thickness=self.scrollbar_size_vertical)
+            bar.display = False
+            self.app._start_widget(self, bar)
+        return self._vertical_scrollbar
 
     def sized(self) -> None:
         """Draw for a new size, or after having been hidden."""
