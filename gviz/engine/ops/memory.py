@@ -39,7 +39,7 @@ clone_in_order: Op = Op(
 detach: Op = Op(
     "detach(self)",
     grad_fn="",
-    formula="self cut off from the graph",
+    formula="self, outside the graph",
     forward=lambda self: self.view(),
     memory="alias",
     untracked="detach",
