@@ -40,13 +40,15 @@ def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
 
 def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     """How much of what there is, and what the passes began at."""
-    from gviz.explain.root_values import in_a_row, losses
+    from gviz.explain.root_values import in_a_row, losses_by_name
+    from gviz.plain_text import clipped
 
     stats = stats_data(timeline, n, node)
     for name in ("events", "nodes", "iterations", "backward_passes"):
         yield f"{name.replace('_', ' '):<18} {stats[name]:,}"
-    if row := [*losses(timeline)]:
-        yield f"{'losses' if len(row) > 1 else 'loss':<18} {in_a_row(row)}"
+    for title, row in losses_by_name(timeline).items():
+        if row:
+            yield f"{clipped(title, 18) or ('losses' if len(row) > 1 else 'loss'):<18} {in_a_row(row)}"
     yield f"{'failure':<18} {', '.join(f'event {seq}' for seq in stats['failures']) or 'none'}"
     if timeline.dropped.events:
         yield f"{'dropped before':<18} {timeline.dropped.words}"

@@ -9,6 +9,7 @@ from gviz.events import BackwardStarted
 from gviz.numbers import number
 from gviz.trace.timeline import Timeline
 
+_MOST_NAMES = 4
 _GROWING, _TIMES = 3, 10.0
 """So many numbers, each larger than the one before and the last so many times the first, are no chance."""
 
@@ -27,6 +28,17 @@ def losses(timeline: Timeline) -> Iterator[float]:
     """What each backward pass began at, in order, as far as it was one number that is known."""
     values = (root_value(timeline, phase.start) for phase in timeline.phases if phase.kind == "backward")
     return (value for value in values if value is not None)
+
+
+def losses_by_name(timeline: Timeline) -> dict[str, list[float]]:
+    """The same by the names of what the passes began at, where some of a few names come again; else all under none."""
+    found: dict[str, list[float]] = {}
+    for phase in timeline.phases:
+        value, event = root_value(timeline, phase.start), timeline.event(phase.start)
+        if phase.kind == "backward" and value is not None and isinstance(event, BackwardStarted):
+            found.setdefault(timeline.info(event.roots[0][0]).title, []).append(value)
+    come_again = any(len(row) > 1 for row in found.values())
+    return found if come_again and 1 < len(found) <= _MOST_NAMES else {"": [*losses(timeline)]}
 
 
 def grown_until(timeline: Timeline, n: int) -> Sequence[float]:

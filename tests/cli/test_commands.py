@@ -425,6 +425,16 @@ def test_who_names_the_wrong_thing_is_shown_the_way(tmp_path):
     assert (code, err.splitlines()[-1]) == (2, "hint: gviz show run.gviz tells what a trace holds")
 
 
+def test_show_stats_has_a_row_for_each_of_two_losses_that_come_again(tmp_path):
+    steps = [f"{name} = x * {factor}; {name}.backward()" for name, factor in (("d_loss", 2), ("g_loss", 3))]
+    loop = "import gviz.engine as torch\nx = torch.tensor(1.0, requires_grad=True)\nfor _ in range(2):\n"
+    (tmp_path / "two.py").write_text(loop + "".join(f"    {step}\n" for step in steps))
+    _, out, _ = gviz_here("show", "two.py", cwd=tmp_path)
+    assert re.search(r"^d_loss +2, 2$", out, re.MULTILINE)
+    assert re.search(r"^g_loss +3, 3$", out, re.MULTILINE)
+    assert not re.search(r"^loss", out, re.MULTILINE)
+
+
 def test_show_stats_has_the_losses_in_a_row_also_those_that_json_has_no_number_for(tmp_path):
     step = "torch.tensor(x, requires_grad=True).log().backward()"
     (tmp_path / "logs.py").write_text(f"import gviz.engine as torch\nfor x in (4.0, 2.0, 0.0):\n    {step}\n")
