@@ -19,6 +19,9 @@ _NO_TEXT = "\N{REPLACEMENT CHARACTER}"
 _AT_ESCAPE = re.compile("(?=\x1b)")
 """Where a report may begin: one that the parser fails at takes no key with it that comes in the same breath."""
 
+_SHIFT_F3 = "\x1b[1;2R", "\x1b[13;2~"
+"""As xterm says it, and as kitty does. The first is also a report of where the cursor is, for which nobody asks."""
+
 _SECONDS_BETWEEN_LOOKS = 0.1
 _MOST_BYTES = 4096
 
@@ -34,7 +37,7 @@ class ForgivingDriver(LinuxDriver):
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
                 if selector.select(_SECONDS_BETWEEN_LOOKS):
-                    text = decode(os.read(self.fileno, _MOST_BYTES))
+                    text = decode(os.read(self.fileno, _MOST_BYTES)).replace(*_SHIFT_F3)
                     for keys in filter(None, _AT_ESCAPE.split(text)):  # nothing at all would end the parser
                         try:
                             self._take(parser.feed(keys))

@@ -13,9 +13,9 @@ from gviz.tui.language.habits import INFO_INSTEAD, INSTEAD
 from gviz.tui.language.parsing import parse
 from gviz.tui.widgets.prompt import Prompt
 
-KNOWN = """bt; info b; info display; info locals; p x; p x.item(); l; l 3; l 2,4; l .; ll; longlist; finish; tbreak 4
-cond 1; ignore 1 3; disable; enable 1; display x; display; undisplay 1; commands; end; jump 5; return; !x * 2; pp x
-whatis x; ptype x; unt; advance 4; until 4; set var x = 5; w; help b; r; n 2; delete 1; q!"""
+KNOWN = """bt; bt 2; info b; info display; info locals; p x; p x.item(); l; l 3; l 2,4; l .; ll; longlist; finish
+tbreak 4; cond 1; ignore 1 3; disable; enable 1; display x; display; undisplay 1; commands; end; jump 5; return
+!x * 2; pp x; whatis x; ptype x; unt; advance 4; until 4; set var x = 5; w; help b; r; n 2; cl 1; q!"""
 
 
 def test_what_fingers_know_is_understood():

@@ -126,6 +126,7 @@ def test_what_is_typed_in_one_go_is_completed_and_carried_out(terminal):
 
 
 XTERM = {"f5": "\x1b[15~", "f10": "\x1b[21~", "f11": "\x1b[23~", "N": "N"}
+VSCODE = {"f3": "\x1bOR", "shift+f3": "\x1b[1;2R", "shift+f5": "\x1b[15;2~"}
 KITTY = {"n": "\x1b[110;1;110u", "N": "\x1b[110;2;78u", "colon": "\x1b[59;2;58u"}
 
 
@@ -146,6 +147,21 @@ def test_the_bytes_of_xterm_are_its_keys(terminal):
     raw(session, XTERM["f5"])
     session.until("event 33")
     session.keys("q")
+    session.until("exit=0")
+
+
+def test_the_keys_of_vscode_are_heard_as_xterm_says_them(terminal):
+    session = terminal("TERM=xterm-256color LC_ALL=C.UTF-8")
+    session.until("event 1", "q Quit")
+    session.keys(":", "set keymap vscode", "Enter")
+    session.until("keymap is vscode")
+    session.keys("/", "op:Mul", "Enter")
+    session.until("a = Mul  #3")
+    raw(session, VSCODE["f3"])
+    session.until("b = Mul  #4")
+    raw(session, VSCODE["shift+f3"])
+    session.until("a = Mul  #3")
+    raw(session, VSCODE["shift+f5"])
     session.until("exit=0")
 
 

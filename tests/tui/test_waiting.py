@@ -100,9 +100,12 @@ async def test_the_source_and_the_stack_are_those_of_where_the_program_stands():
 def test_line_by_line_it_is_said_where_the_program_stands():
     output = io.StringIO()
     beginning = Beginning(at=3, waited_for=True, stack=STACK)
-    debug(demo(), ["where", "list", "up"], io.StringIO(), output, beginning)
+    debug(demo(), ["where", "list", "up", "bt 1", "where -1", "w x"], io.StringIO(), output, beginning)
     said = output.getvalue()
     assert "the program stands at demo.py:6 in inner.\n" in said
     assert "the program stands at:\n  0  demo.py:6 in inner\n  1  demo.py:2\n" in said
     assert "demo.py:6 in inner:" in said.split("(gviz) list")[1]
     assert "demo.py:2:" in said.split("(gviz) up")[1]
+    assert "(gviz) bt 1\nthe program stands at:\n  0  demo.py:6 in inner\n(gviz)" in said
+    assert "(gviz) where -1\nthe program stands at:\n  1  demo.py:2\n(gviz)" in said
+    assert "x is no number of frames; hint: where 2, where -2." in said

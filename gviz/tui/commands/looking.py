@@ -11,7 +11,8 @@ from gviz.explain import finding
 from gviz.explain.docstring import about
 from gviz.explain.happening import sentence
 from gviz.explain.names import frame_text, label
-from gviz.plain_text import shown
+from gviz.numbers import typed_count
+from gviz.plain_text import clipped, shown
 from gviz.site import Frame
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.tui import lines
@@ -136,16 +137,20 @@ def _tape_lines(session: Session, width: int) -> Iterator[Line]:
         yield line(f"and {len(nodes) - ROWS} more nodes; node #{nodes[ROWS]} shows one")
 
 
-def where(session: Session, _: str) -> Look:
-    """The line the program is at, and the call stack of the selected node."""
-    return Look("Where", lambda _: _stack_lines(session), panel="stack")
+def where(session: Session, text: str) -> Look:
+    """``where [FRAMES]``: the line the program is at, and the call stack of the selected node."""
+    count = typed_count(text.removeprefix("-")) if text else None
+    if text and not count:
+        raise GvizError(f"{clipped(text, 20)} is no number of frames", hint="where 2, where -2", exit_code=2)
+    part = slice(-count, None) if count and text.startswith("-") else slice(count)
+    return Look("Where", lambda _: _stack_lines(session, part), panel="stack")
 
 
-def _stack_lines(session: Session) -> Iterator[Line]:
+def _stack_lines(session: Session, part: slice) -> Iterator[Line]:
     selected, stood = session.cursor.selected, session.stood
     if stood is not None and stood.node == selected:
         yield line("the program stands at:")
-        yield from _numbered(stood.frames)
+        yield from _numbered(stood.frames, part)
         return
     running = stood.frames[0] if stood is not None else running_frame(session.timeline, session.moment)
     if running is not None:
@@ -155,11 +160,11 @@ def _stack_lines(session: Session) -> Iterator[Line]:
         return
     info = session.timeline.info(selected)
     yield line(f"node {label(session.timeline, selected)} was made at event {info.born}:")
-    yield from _numbered(info.frames)
+    yield from _numbered(info.frames, part)
 
 
-def _numbered(frames: tuple[Frame, ...]) -> Iterator[Line]:
-    return (line(f"  {depth}  {frame_text(frame)}") for depth, frame in enumerate(frames))
+def _numbered(frames: tuple[Frame, ...], part: slice) -> Iterator[Line]:
+    return (line(f"  {depth}  {frame_text(frame)}") for depth, frame in [*enumerate(frames)][part])
 
 
 def tensor(session: Session, text: str) -> Look:

@@ -184,7 +184,9 @@ _LOOK = (
          "the source around the current line, where a node was made, or of lines (12, 12,20, model.py:12); again: the "
          "lines behind those, list - the ones before", _looks(listing.source), goes_on=True),
     Spec("longlist", ("ll",), "", "the whole function that the current line is in", _looks(listing.function)),
-    Spec("where", ("w", "bt", "backtrace"), "", "the call stack of the selected node", _looks(looking.where)),
+    Spec("where", ("w", "bt", "backtrace"), "[FRAMES]",
+         "the call stack of the selected node, or of where the program stands; 2: two innermost frames, -2: outermost",
+         _looks(looking.where)),
     Spec("up", ("u",), "[N]", "to the caller of the line that made the selected node", looking.up),
     Spec("down", ("d",), "[N]", "back towards the line that made it", looking.down),
     Spec("info", ("i",), "[WORD]",
@@ -230,7 +232,7 @@ _STOPS = (
     Spec("ignore", (), "N COUNT", "pass by the first COUNT stops of breakpoint N", _sets(stopping.ignore)),
     Spec("enable", (), "[N ...]", "switch breakpoints on", _sets(stopping.enable)),
     Spec("disable", (), "[N ...]", "switch breakpoints off", _sets(stopping.disable)),
-    Spec("delete", ("clear",), "[N ...]", "take breakpoints away", _sets(stopping.delete)),
+    Spec("delete", ("clear", "cl"), "[N ...]", "take breakpoints away", _sets(stopping.delete)),
     Spec("commands", (), "[NUMBER]",
          "what a breakpoint (the newest) carries out where it stops, line by line up to end", _commands),
 )  # fmt: skip
