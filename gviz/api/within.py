@@ -124,7 +124,15 @@ def held(why: Why, node: int = 0) -> bool:
         return True
     debuggee = sys.modules.get("gviz.live.debuggee")
     current = getattr(debuggee, "current", None)
+    if current is not None:
+        _say_where()
     return current is not None and bool(current.stop_here(why, node))
+
+
+def _say_where() -> None:
+    """Let the recording have the text of the file that this is called in, where nothing was made yet."""
+    if (channel := emit.channel) is not None:
+        channel.stack()
 
 
 _left_alone = False
@@ -136,6 +144,8 @@ _seen: dict[Path, int] = {}
 
 def _show(made: Recording | Within, *, here: bool = False) -> None:
     """Open the debugger on a recording as far as it is, without recording that; `here` at its end."""
+    if here:
+        _say_where()
     made.flush()
     _seen[made.path] = len(made)
     with emit.silence():

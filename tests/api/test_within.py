@@ -1,6 +1,7 @@
 """`gviz.breakpoint`, `gviz.debug`, `gviz.post_mortem`: under ``gviz run``, and in a program that runs by itself."""
 
 import gc
+import re
 import subprocess
 import sys
 import threading
@@ -45,6 +46,13 @@ def test_under_gviz_run_they_hold_the_program_where_they_stand(tmp_path):
     assert code == 0
     for place in ("breakpoint() at program.py:4", "breakpoint() at program.py:6", "post_mortem() at program.py:11"):
         assert f"{place}.\n" in out
+
+
+def test_the_line_is_shown_also_where_nothing_was_made_yet(tmp_path):
+    (tmp_path / "program.py").write_text("import gviz\n\ngviz.breakpoint()\nprint('over')\n")
+    _, out, _ = gviz("run", "program.py", cwd=tmp_path, stdin="list\nc\n", env=environment(tmp_path))
+    assert "breakpoint() at program.py:3: still at event 0.\n" in out
+    assert re.search(r"^. +3 gviz\.breakpoint\(\)$", out, re.M)
 
 
 def test_under_gviz_run_show_holds_the_program_with_the_tensor_selected(tmp_path):
