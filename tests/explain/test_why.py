@@ -469,3 +469,24 @@ def test_a_long_answer_is_cut_to_six_lines_and_keeps_the_fix():
     left_out = len(list(lines(fixed))) - 5
     assert [text for _, text, _ in brief(fixed)][-2:] == [f"and {left_out} more lines with --all", "try: less"]
     assert brief(replace(found, parts=())) == list(lines(replace(found, parts=())))
+
+
+def test_of_what_is_cut_off_it_is_said_that_no_gradient_comes_through():
+    def program():
+        x = torch.ones(2, requires_grad=True)
+        kept = x * 2
+        cut = kept.detach()
+        with torch.no_grad():
+            aside = x * 3
+        return cut, aside, torch.ones(2) * 5
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    found = {
+        timeline.info(node).name: [part.text for part in why(timeline, timeline.at(len(timeline)), node, "value").parts]
+        for node in timeline.nodes
+        if timeline.info(node).created.kind == "op"
+    }
+    through = "no gradient goes back through it: "
+    assert found["cut"] == [f"{through}detach cuts the graph here"]
+    assert found["aside"] == [f"{through}inside no_grad"]
+    assert found["kept"] == found[""] == []
