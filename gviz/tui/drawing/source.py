@@ -12,7 +12,7 @@ from functools import lru_cache
 from gviz.plain_text import shown
 from gviz.site import Frame, source_lines
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import Line, Span
+from gviz.tui.lines import Line, Span, cells
 
 LARGEST = 200_000
 """A file with more characters than this is shown without colours."""
@@ -53,6 +53,12 @@ def code_lines(text: str) -> tuple[Line, ...]:
             if part:
                 spans.append((part, style))
     return (*rows, tuple(spans)) if spans else tuple(rows)
+
+
+@lru_cache(maxsize=16)
+def code_width(text: str) -> int:
+    """The cells that the widest line of a Python text takes."""
+    return max(map(cells, code_lines(text)), default=0)
 
 
 def gutter(

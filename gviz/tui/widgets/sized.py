@@ -38,8 +38,12 @@ class Sized(ScrollView):
             self.sized()
         return changed
 
+    def update_node_styles(self, animate: bool = True) -> None:
+        """The focus has come or gone: the panel looks otherwise, and the scroll bars have no styles of their own."""
+        self.app.stylesheet.apply(self, animate=animate)
+
     def notify_style_update(self) -> None:
-        """Colours have changed, or the focus has come or gone."""
+        """Styles were applied, and with them Textual asks for new scroll bars."""
         super().notify_style_update()
         self._paint_bars()
 

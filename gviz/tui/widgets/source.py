@@ -14,7 +14,16 @@ from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
 from gviz.tui.breakpoints import Breakpoint, Breakpoints
-from gviz.tui.drawing.source import SourceMark, code_lines, first_column, first_row, gutter, source_line, windowed
+from gviz.tui.drawing.source import (
+    SourceMark,
+    code_lines,
+    code_width,
+    first_column,
+    first_row,
+    gutter,
+    source_line,
+    windowed,
+)
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells
 from gviz.tui.marks import marked_lines, nodes_of_line
@@ -127,10 +136,10 @@ class SourcePane(Lines):
         self._code = code_lines(text) if text is not None else ()
         self._mark()
         self._entitle()
-        if self._place is None or not self._code:
+        if not text or not self._code:
             self.set_count(1)
         else:
-            self.set_count(len(self._code), max(map(cells, self._code)) + self._digits + 4)
+            self.set_count(len(self._code), code_width(text) + self._digits + 4)
             self._scroll(self._place)
         self.redraw()
 
