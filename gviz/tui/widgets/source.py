@@ -136,7 +136,7 @@ class SourcePane(Lines):
         self._code = code_lines(text) if text is not None else ()
         self._mark()
         self._entitle()
-        if not text or not self._code:
+        if self._place is None or not text:
             self.set_count(1)
         else:
             self.set_count(len(self._code), code_width(text) + self._digits + 4)
