@@ -8,6 +8,7 @@ from typing import NoReturn, TypeGuard
 
 from gviz.errors import GvizError
 from gviz.events import Event, GradAccumulated, GradFlowed
+from gviz.numbers import typed_count
 from gviz.plain_text import clipped
 from gviz.trace.iteration_ends import through
 from gviz.trace.state import Iteration, Phase, PhaseKind
@@ -22,7 +23,7 @@ from gviz.words.vocabulary import MOMENT_WORDS, SUCH_MOMENTS
 NO_MARKS: Mapping[str, int] = {}
 
 
-OF_ITERATION = re.compile(r"(iteration|forward|fwd|backward|bwd) +(\d+)")
+OF_ITERATION = re.compile(r"(iteration|forward|fwd|backward|bwd) +([0-9]+)")
 """An iteration by its number, or a pass of it."""
 
 PASSES: Mapping[str, PhaseKind] = {"forward": "forward", "fwd": "forward", "backward": "backward", "bwd": "backward"}
@@ -65,7 +66,7 @@ def event_at(
     if text in PASSES:
         return _through(timeline, text, here)
     if of := OF_ITERATION.fullmatch(text):
-        return _of_iteration(timeline, of[1], int(of[2]))
+        return _of_iteration(timeline, of[1], of[2])
     if text.startswith("'"):
         return _marked(timeline, text[1:], marks)
     if text.removeprefix("@").isdigit():
@@ -114,11 +115,11 @@ def _through(timeline: Timeline, word: str, n: int) -> int:
     return (here or [phase.end for phase in phases] or [0])[-1] or _without(timeline, word, f"{kind} pass")
 
 
-def _of_iteration(timeline: Timeline, word: str, number: int) -> int:
+def _of_iteration(timeline: Timeline, word: str, text: str) -> int:
     """Where the iteration of a number is through, counted from 1, or the last pass of it that a word means."""
-    count = len(timeline.iterations)
-    if not 1 <= number <= count:
-        raise _no_iteration(timeline, number, count)
+    count, number = len(timeline.iterations), typed_count(text)
+    if number is None or not 1 <= number <= count:
+        raise _no_iteration(timeline, text, count)
     iteration = timeline.iterations[number - 1]
     if word == "iteration":
         return through(timeline, iteration)
@@ -126,13 +127,14 @@ def _of_iteration(timeline: Timeline, word: str, number: int) -> int:
     return ends[-1] if ends else _without(timeline, f"{word} {number}", f"{PASSES[word]} pass")
 
 
-def _no_iteration(timeline: Timeline, number: int, count: int) -> GvizError:
+def _no_iteration(timeline: Timeline, text: str, count: int) -> GvizError:
     """That there is none of this number; of a program that still runs, what lets it run there."""
-    if timeline.growing and number > count:
+    none, number = f"there is no iteration {clipped(text, 20)}", typed_count(text)
+    if timeline.growing and number is not None and number > count:
         hint = f"until if step == {number - 1} lets the program run there"
-        return GvizError(f"there is no iteration {number} so far", hint=hint, exit_code=2)
+        return GvizError(f"{none} so far", hint=hint, exit_code=2)
     only = f"there are {count:,}" if count > 1 else "there is one"
-    return GvizError(f"there is no iteration {number}", hint=only, exit_code=2)
+    return GvizError(none, hint=only, exit_code=2)
 
 
 def _starts_in(iteration: Iteration, phase: Phase) -> bool:

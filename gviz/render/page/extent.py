@@ -77,5 +77,5 @@ def _held(every: Sequence[Iteration], kept: Sequence[Iteration], low: int, high:
         which = f"iteration {first}" if first == last else f"iterations {first} to {last}"
         words.append(f"{which} of {len(every)}")
     if high - low < count - 1 or words:
-        words.append(f"events {max(low, 1):,} to {high:,} of {count:,}")
+        words.append(f"events {max(low, min(high, 1)):,} to {high:,} of {count:,}")
     return ", ".join(words)

@@ -130,6 +130,11 @@ def test_a_page_of_a_stretch_holds_that_and_nothing_else():
     assert [(graph["nr"], graph["high"]) for graph in data["graphs"]] == [(3, third.end), (4, third.end + 1)]
 
 
+def test_a_page_of_the_moment_before_everything_counts_from_it():
+    data = held(exporter_for("page.html").render(timeline := iterations(2), 0, ExportOptions(moments=(0,))))
+    assert data["notes"] == [f"This page holds iteration 1 of 2, events 0 to 0 of {len(timeline)}."]
+
+
 def test_each_graph_says_what_of_it_is_left_out(monkeypatch):
     monkeypatch.setattr("gviz.render.request.FEW_NODES", 1)
 
