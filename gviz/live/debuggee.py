@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from gviz import site
 from gviz.emit import Listener
 from gviz.live.gate import Gate
-from gviz.live.protocol import Connection, End, Go, Held, Left, LetGo, Pause, Ready, Released, Why, Wish
+from gviz.live.protocol import ASKED_FOR, Connection, End, Go, Held, Left, LetGo, Pause, Ready, Released, Why, Wish
 from gviz.trace.file.writer import TraceWriter
 from gviz.trace.recording.record import Recording
 
@@ -52,7 +52,7 @@ class Debuggee:
         self._recording: Recording | None = None
         self._alone = False
         self._passed: tuple[str, ...] = ()
-        """Lines of the program whose own calls do not hold it."""
+        """Calls in lines of the program that do not hold it."""
         self._process = os.getpid()
         current = self
 
@@ -65,7 +65,7 @@ class Debuggee:
         """Hold the program where it stands, to look at a node, unless it was let go; False in another process."""
         if self._gate is None or os.getpid() != self._process:
             return False
-        if not self._alone and not (self._passed and site.user_line() in self._passed):
+        if not self._alone and not (self._passed and f"{ASKED_FOR[why]} at {site.user_line()}" in self._passed):
             self._node = node
             self._gate.stop_here(why)
         return True

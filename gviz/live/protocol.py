@@ -26,13 +26,22 @@ Why = Literal["wish", "maybe", "pause", "breakpoint", "post-mortem", "show"]
 """Why the program stands still: the wish is fulfilled; the debugger has to look whether it is; it was asked to; its own
 code says so."""
 
+ASKED_FOR: dict[Why, str] = {
+    "pause": "paused",
+    "breakpoint": "breakpoint()",
+    "post-mortem": "post_mortem()",
+    "show": "show()",
+}
+"""Why the program stands still, where no wish of the debugger was fulfilled, as it is said."""
+
 
 class Wish(msgspec.Struct, frozen=True, array_like=True):
     """How the program is to run on: `count` times by a mode, or to the next event of a node or of its `storages`.
 
     `stops` are breakpoints as `gviz.where.stop` reads them; only `continue` looks at them. `closed` are the paths of
     modules of which each call counts as one node, and `trace.state.OPTIMIZER` if a step of an optimizer does; only
-    `next` looks at them. `passed` are lines of the program, ``train.py:12``, that do not hold it by what they call.
+    `next` looks at them. `passed` are calls of the program, ``breakpoint() at train.py:12``, that do not
+    hold it.
     """
 
     mode: Mode

@@ -15,7 +15,7 @@ from msgspec import structs
 from gviz.errors import GvizError
 from gviz.explain.names import frame_text
 from gviz.live.controlled import ControlledProgram, Ended, Report, Written, exit_code
-from gviz.live.protocol import Held, Mode, Released, Why, Wish
+from gviz.live.protocol import ASKED_FOR, Held, Mode, Released, Wish
 from gviz.plain_text import clipped
 from gviz.site import Frame
 from gviz.trace.stops import Hits
@@ -42,14 +42,6 @@ class Started:
     program: ControlledProgram
     timeline: Timeline
 
-
-_ASKED_FOR: dict[Why, str] = {
-    "pause": "paused",
-    "breakpoint": "breakpoint()",
-    "post-mortem": "post_mortem()",
-    "show": "show()",
-}
-"""Why the program stands still, where no wish of the debugger was fulfilled, as it is said."""
 
 Launch = Callable[[Callable[[Report], None], tuple[int, int]], Started]
 """Starts the program in a terminal of a size; what it reports goes to the function."""
@@ -215,12 +207,12 @@ class Live:
     def _held(self, held: Held) -> Arrival | None:
         purpose, end = self._purpose, len(self.timeline)
         thread = held.thread if held.thread != "MainThread" else ""
-        if held.why in _ASKED_FOR:
+        if held.why in ASKED_FOR:
             one = self._called(held)
             if one and purpose.left > 1 and purpose.wish.mode == "continue":
                 self._send(replace(purpose, passed=end, left=purpose.left - 1))
                 return None
-            arrival = self._stop(end, Reason("held", f"{_ASKED_FOR[held.why]}{_at(held.stack)}", one), thread)
+            arrival = self._stop(end, Reason("held", f"{ASKED_FOR[held.why]}{_at(held.stack)}", one), thread)
             arrival = self._shown(held.node, arrival) if held.node in self.timeline.nodes else arrival
             if held.stack and held.why != "post-mortem":  # which looks at where it failed
                 node = self.cursor.selected if arrival.position == end else self.timeline.at(end).actor
@@ -244,7 +236,7 @@ class Live:
         if held.why == "pause" or not held.stack:
             return 0
         innermost = held.stack[0]
-        call = AtCall(_ASKED_FOR[held.why], innermost.path, innermost.line)
+        call = AtCall(ASKED_FOR[held.why], innermost.path, innermost.line)
         return self.cursor.breakpoints.held(call, len(self.timeline)).number
 
     def _shown(self, node: int, arrival: Arrival) -> Arrival:

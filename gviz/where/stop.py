@@ -121,7 +121,7 @@ class AtCall:
     @property
     def key(self) -> str:
         """What the program's side knows it by."""
-        return f"{self.path}:{self.line}"
+        return f"{self.call} at {self.path}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -295,3 +295,12 @@ def test_a_call_that_is_switched_off_does_not_cut_next_short(tmp_path):
 def test_a_count_goes_past_that_many_breakpoints(tmp_path):
     _, out, _ = live(tmp_path, commands="break Mul\nc 2\nquit\n", program=CALLS.replace("    gviz.breakpoint()\n", ""))
     assert re.findall(r"^event (\d+), .*\nbreakpoint 1\.", out, re.M) == ["6"]
+
+
+def test_two_calls_in_a_line_are_switched_off_one_by_one(tmp_path):
+    program = CALLS.replace("gviz.breakpoint()\n    print", "gviz.breakpoint(); gviz.show(y)\n    print")
+    _, out, _ = live(tmp_path, commands="c 2\ndisable 1\nc\ninfo break\nquit\n", program=program)
+    said = out.split("(gviz) ")
+    assert "1  breakpoint() at program.py:6 (off)" in said[2]
+    assert "show() at program.py:6.\n" in said[3]
+    assert "2  show() at program.py:6  [2 times in this recording, and here]" in said[4]

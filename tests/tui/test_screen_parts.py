@@ -13,7 +13,7 @@ from gviz.tui.screens.prompting import PROMPTS
 from gviz.tui.screens.toggling import toggle_line, toggle_node
 from gviz.tui.session import Session
 from gviz.tui.title import Title
-from gviz.where.stop import stop
+from gviz.where.stop import AtCall, stop
 
 
 class Clock:
@@ -69,6 +69,17 @@ def test_a_breakpoint_comes_and_goes_where_one_points():
     assert [one.stop.text for one in breakpoints.listed] == ["demo.py:6"]
     toggle_line(screen, pointed)
     assert not breakpoints.listed
+
+
+def test_a_line_switches_all_calls_in_it_off_and_on():
+    screen = Clock(at=7)
+    breakpoints = screen.session.cursor.breakpoints
+    path = screen.session.timeline.info(4).frames[0].path
+    calls = [breakpoints.held(AtCall(call, path, 6), 7) for call in ("breakpoint()", "show()")]
+    toggle_line(screen, LinePointed(path, 6))
+    assert [one.enabled for one in calls] == [False, False]
+    toggle_line(screen, LinePointed(path, 6))
+    assert [one.enabled for one in calls] == [True, True]
 
 
 def test_a_prompt_opens_with_what_is_asked_for():

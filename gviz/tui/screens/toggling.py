@@ -38,19 +38,19 @@ def toggle_line(screen: Stopping, pointed: LinePointed) -> None:
         breakpoints.delete(there)
         screen.follow_settings()
         screen.say(f"no breakpoint at line {pointed.line}")
-    elif (call := _call_at(breakpoints, pointed)) is not None:
-        call.enabled = True
+    elif calls := _calls_at(breakpoints, pointed):
+        for one in calls:
+            one.enabled = True
         screen.follow_settings()
-        screen.say(f"breakpoint {call.number} at line {pointed.line}: {call.stop.text}")
+        screen.say("; ".join(f"breakpoint {one.number} at line {pointed.line}: {one.stop.text}" for one in calls))
     else:
         _toggle(screen, f"{PurePath(pointed.path).name}:{pointed.line}")
 
 
-def _call_at(breakpoints: Breakpoints, pointed: LinePointed) -> Breakpoint | None:
-    """The call of the program itself that holds it in a line."""
+def _calls_at(breakpoints: Breakpoints, pointed: LinePointed) -> list[Breakpoint]:
+    """The calls of the program itself that hold it in a line."""
     known = ((one, one.call) for one in breakpoints.listed)
-    here = (one for one, call in known if call is not None and (call.path, call.line) == (pointed.path, pointed.line))
-    return next(here, None)
+    return [one for one, call in known if call is not None and (call.path, call.line) == (pointed.path, pointed.line)]
 
 
 def _toggle(screen: Stopping, place: str) -> None:
