@@ -175,8 +175,8 @@ class Hits:
         return self._timeline.info(node).output_called(self._place.word)
 
 
-class Held(Hits):
-    """The moments at which a call in the program has held it: who held it knows them, the recording does not."""
+class HeldMoments(Hits):
+    """Those at which a call in the program has held it: who held it knows them, the recording does not."""
 
     def __init__(self, timeline: Timeline, stop: Stop) -> None:
         super().__init__(timeline, stop)
@@ -188,7 +188,7 @@ class Held(Hits):
             self._moments.append(n)
 
     def within(self, stretch: range) -> list[Hit]:
-        """The moments in one of the `stretches`."""
+        """Those of a stretch."""
         return [Hit(n) for n in self._moments if n in stretch]
 
 

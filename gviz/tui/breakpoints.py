@@ -10,7 +10,7 @@ from itertools import count, islice
 from gviz.errors import GvizError
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped
-from gviz.trace.stops import Held, Hit, Hits, stretches
+from gviz.trace.stops import HeldMoments, Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import Reason
 from gviz.where.condition import condition
@@ -21,7 +21,7 @@ from gviz.words import changing
 def hits_of(timeline: Timeline, stop: Stop) -> Hits:
     """The moments at which a stop fits; GvizError for what is no expression, and for a kind of finding there is not."""
     if isinstance(stop.at, AtCall):
-        return Held(timeline, stop)
+        return HeldMoments(timeline, stop)
     if not isinstance(stop.at, AtFinding):
         return changing.hits_of(timeline, stop)
     from gviz.tui.found import Found  # with every kind of finding: imported where one is asked for
@@ -92,8 +92,8 @@ class Breakpoints:
     def held(self, call: AtCall, n: int) -> Breakpoint:
         """The one that stands for a call in the program, which has held it at moment `n`."""
         one = next((known for known in self.listed if known.call == call), None) or self.add(at_call(call))
-        if isinstance(one.hits, Held):
-            one.hits.add(n)
+        assert isinstance(one.hits, HeldMoments)  # as `hits_of` makes them of a call
+        one.hits.add(n)
         return one
 
     def toggle(self, stop: Stop) -> Breakpoint | None:
