@@ -34,7 +34,7 @@ class Stood:
 
 
 def stack_of(timeline: Timeline, node: int, stood: Stood | None = None) -> tuple[Frame, ...]:
-    """The call stack one looks at: where the program stood, until one selects another node, else where that was made"""
+    """The call stack one looks at: where the program stood, or where the node was made if one has selected another."""
     return stood.frames if stood is not None and stood.node == node else _frames(timeline, node)
 
 
@@ -42,7 +42,7 @@ def source_place(
     timeline: Timeline, moment: Moment, node: int, depth: int = 0, stood: Stood | None = None
 ) -> SourceMark | None:
     """The expression that made the node (or its caller `depth` frames up), and the line the program is running."""
-    running = stood.frames[0] if stood is not None else running_frame(timeline, moment)
+    running = running_frame(timeline, moment, stood)
     frames = stack_of(timeline, node, stood)
     if stood is not None and stood.node == node and not depth:
         return SourceMark(frames[0])
@@ -56,8 +56,11 @@ def source_place(
     return SourceMark(frame, running.line if running.path == frame.path else -1)
 
 
-def running_frame(timeline: Timeline, moment: Moment) -> Frame | None:
-    """The line the program itself is at: the call of ``backward()`` during a pass, else the line that did it."""
+def running_frame(timeline: Timeline, moment: Moment, stood: Stood | None = None) -> Frame | None:
+    """The line the program itself is at: where it stood, or the call of ``backward()`` during a pass, else the line
+    that did it."""
+    if stood is not None:
+        return stood.frames[0]
     event = moment.event
     if isinstance(event, Failed | Warned | OptimizerStarted | OptimizerStepped | GradSet | DataSet):
         return _innermost(timeline, event.stack)

@@ -16,7 +16,7 @@ from gviz.tui.drawing.source import SourceMark
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, keys_of
-from gviz.tui.places import Stood, stack_of
+from gviz.tui.places import Stood, running_frame, source_place, stack_of
 from gviz.tui.settings import Settings
 from gviz.tui.title import UNTITLED, Title
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What was listed last: some lines of a file, from where one stood."""
+    """What was listed last: some lines of a file, and from where one looked at them."""
 
     mark: SourceMark
     lines: range
-    stood: tuple[int, int, int]
+    seen_from: tuple[int, int, int]
 
 
 @dataclass(slots=True)
@@ -80,6 +80,17 @@ class Session:
         return stack_of(self.timeline, self.cursor.selected, self.stood)
 
     @property
+    def running(self) -> Frame | None:
+        """The line the program is at."""
+        return running_frame(self.timeline, self.moment, self.stood)
+
+    @property
+    def place(self) -> SourceMark | None:
+        """The place in the source one looks at."""
+        node = self.cursor.selected
+        return source_place(self.timeline, self.moment, node, self.frame_of(node), self.stood)
+
+    @property
     def beside(self) -> Beside | None:
         """The branch that is shown beside the recording, if numbers were changed."""
         return self.cursor.asker.beside
@@ -110,7 +121,7 @@ class Session:
         return depth if of == node and stood is self.stood else 0
 
     @property
-    def stands(self) -> tuple[int, int, int]:
+    def seen_from(self) -> tuple[int, int, int]:
         """The moment, the selected node, and how far up among its callers one looks."""
         node = self.cursor.selected
         return self.cursor.position, node, self.frame_of(node)

@@ -17,7 +17,6 @@ from gviz.tui.drawing.source import SourceMark, code_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.language.command import Look
 from gviz.tui.lines import Line, line
-from gviz.tui.places import running_frame, source_place
 from gviz.tui.session import Listed, Session
 from gviz.where.place import Place, place
 
@@ -33,11 +32,11 @@ def source(session: Session, text: str) -> Look:
     """``list [PLACE]``: where a node was made, which is then looked at; of a line that made none the line alone.
 
     ``12`` and ``12,20`` are lines of the file one looks at, ``.`` the current one. Without a place it goes on behind
-    what it has shown, ``-`` before that, as long as one stands where one stood.
+    what it has shown, ``-`` before that, as long as one looks from where one looked.
     """
     if numbers := _LINES.fullmatch(text):
         return _of_lines(session, int(numbers[1]), int(numbers[2] or 0))
-    if text in ("", "-") and session.listed is not None and session.listed.stood == session.stands:
+    if text in ("", "-") and session.listed is not None and session.listed.seen_from == session.seen_from:
         return _going_on(session, session.listed, backward=text == "-")
     if text in (".", "-"):
         return _current(session)
@@ -55,7 +54,7 @@ def source(session: Session, text: str) -> Look:
 
 def function(session: Session, _: str) -> Look:
     """``longlist``: the function around the current line, else the whole file."""
-    seen = _place_here(session)
+    seen = session.place
     if seen is None:
         raise GvizError("no place in the source is known here", exit_code=2)
     first, last = _around_line(session.timeline.source(seen.frame.path) or "", seen.frame.line)
@@ -90,27 +89,27 @@ def here(session: Session) -> Look:
 
 def _current(session: Session) -> Look:
     """The same, for the next listing to go on behind it."""
-    seen = _place_here(session)
+    seen = session.place
     return here(session) if seen is None else _listing(session, seen, panel="source")
 
 
 def _listing(session: Session, mark: SourceMark, rows: range | None = None, panel: str = "") -> Look:
     """Some lines of a file, else those around a place; the next listing goes on behind them."""
-    here, most = mark.frame.line, len(_code(session, mark))
-    around = range(max(here - AROUND, 1), min(here + AROUND, most) + 1)
-    session.listed = Listed(mark, rows or around, session.stands) if most else None
+    at, most = mark.frame.line, len(_code(session, mark))
+    around = range(max(at - AROUND, 1), min(at + AROUND, most) + 1)
+    session.listed = Listed(mark, rows or around, session.seen_from) if most else None
     return Look("Source", lambda _: _lines_at(session, mark, rows), panel=panel)
 
 
 def _going_on(session: Session, listed: Listed, *, backward: bool) -> Look:
     """The lines behind those that were listed, or before them; GvizError where there are none."""
-    mark, shown, code = listed.mark, listed.lines, _code(session, listed.mark)
-    behind = range(shown.stop, min(shown.stop + WINDOW, len(code) + 1))
-    rows = range(max(shown.start - WINDOW, 1), shown.start) if backward else behind
+    mark, seen, code = listed.mark, listed.lines, _code(session, listed.mark)
+    behind = range(seen.stop, min(seen.stop + WINDOW, len(code) + 1))
+    rows = range(max(seen.start - WINDOW, 1), seen.start) if backward else behind
     if not rows:
         what = f"{PurePath(mark.frame.path).name} " + ("begins there" if backward else f"has {len(code)} lines")
         raise GvizError(what, hint="list . shows the current one", exit_code=2)
-    session.listed = Listed(mark, rows, listed.stood)
+    session.listed = Listed(mark, rows, listed.seen_from)
     return Look("Source", lambda _: map(line, _numbered(code, list(rows), mark, session.glyphs)), panel="source")
 
 
@@ -120,8 +119,7 @@ def _code(session: Session, mark: SourceMark) -> tuple[Line, ...]:
 
 def _line_of_a_file(session: Session, meant: Place) -> SourceMark:
     """A line of a file in the trace; without a name that of the file one looks at. GvizError if there is none."""
-    running = session.stood.frames[0] if session.stood is not None else running_frame(session.timeline, session.moment)
-    seen = _place_here(session)
+    running, seen = session.running, session.place
     path = _path_of(session, meant.word) if meant.word else seen.frame.path if seen is not None else ""
     text = session.timeline.source(path)
     if text is None:
@@ -138,13 +136,8 @@ def _path_of(session: Session, word: str) -> str:
     return next((path for path in session.timeline.sources if word in (path, PurePath(path).name)), word)
 
 
-def _place_here(session: Session) -> SourceMark | None:
-    node = session.cursor.selected
-    return source_place(session.timeline, session.moment, node, session.frame_of(node), session.stood)
-
-
 def _source_lines(session: Session) -> Iterator[Line]:
-    seen = _place_here(session)
+    seen = session.place
     if seen is None:
         yield line("no place in the source is known here.")
     else:

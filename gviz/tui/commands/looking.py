@@ -27,7 +27,6 @@ from gviz.tui.drawing.tensor import tensor_lines
 from gviz.tui.keymaps import key_lines
 from gviz.tui.language.command import Command, Look, Said
 from gviz.tui.lines import Line, line, wrapped
-from gviz.tui.places import running_frame
 from gviz.tui.session import Session
 from gviz.where.place import split_aspect
 
@@ -152,9 +151,8 @@ def _stack_lines(session: Session, part: slice) -> Iterator[Line]:
         yield line("the program stands at:")
         yield from _numbered(stood.frames, part)
         return
-    running = stood.frames[0] if stood is not None else running_frame(session.timeline, session.moment)
-    if running is not None:
-        yield line(f"the program is at {frame_text(running)}")
+    if session.running is not None:
+        yield line(f"the program is at {frame_text(session.running)}")
     if not selected:
         yield line("no node is selected.")
         return

@@ -18,7 +18,6 @@ from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands import asking
 from gviz.tui.language.command import Outside, Said
-from gviz.tui.places import source_place
 from gviz.tui.session import Session
 from gviz.values import Array, Value
 from gviz.words.expressions import evaluated
@@ -89,8 +88,7 @@ def edit(session: Session, place: str) -> Outside:
         raise GvizError("no editor is set", hint="EDITOR=vi gviz …", exit_code=2)
     if place:
         session.cursor.select(session.cursor.node_at(place))
-    node = session.cursor.selected
-    mark = source_place(session.timeline, session.moment, node, session.frame_of(node), session.stood)
+    mark = session.place
     if mark is None:
         raise GvizError("no place in the source is known here", exit_code=2)
     path, line = Path(mark.frame.path), mark.frame.line
