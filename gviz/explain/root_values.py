@@ -26,19 +26,24 @@ def root_value(timeline: Timeline, start: int) -> float | None:
 
 def losses(timeline: Timeline) -> Iterator[float]:
     """What each backward pass began at, in order, as far as it was one number that is known."""
-    values = (root_value(timeline, phase.start) for phase in timeline.phases if phase.kind == "backward")
-    return (value for value in values if value is not None)
+    return (value for _, value in _begun_at(timeline))
 
 
 def losses_by_name(timeline: Timeline) -> dict[str, list[float]]:
     """The same by the names of what the passes began at, where some of a few names come again; else all under none."""
     found: dict[str, list[float]] = {}
-    for phase in timeline.phases:
-        value, event = root_value(timeline, phase.start), timeline.event(phase.start)
-        if phase.kind == "backward" and value is not None and isinstance(event, BackwardStarted):
-            found.setdefault(timeline.info(event.roots[0][0]).title, []).append(value)
+    for root, value in _begun_at(timeline):
+        found.setdefault(timeline.info(root).title, []).append(value)
     come_again = any(len(row) > 1 for row in found.values())
     return found if come_again and 1 < len(found) <= _MOST_NAMES else {"": [*losses(timeline)]}
+
+
+def _begun_at(timeline: Timeline) -> Iterator[tuple[int, float]]:
+    """The node that each backward pass began at and its number, in order, where it was one that is known."""
+    for phase in timeline.phases:
+        event, value = timeline.event(phase.start), root_value(timeline, phase.start)
+        if isinstance(event, BackwardStarted) and value is not None:
+            yield event.roots[0][0], value
 
 
 def grown_until(timeline: Timeline, n: int) -> Sequence[float]:
