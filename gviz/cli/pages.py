@@ -126,19 +126,12 @@ def node_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     return node_panel(timeline, n, node, _width())
 
 
-DATA: dict[str, Data] = {
-    "stats": stats_data,
-    "passes": passes_data,
-    "tape": tape_data,
-    "events": events_data,
-    "node": node_data,
-}
-TEXT: dict[str, Text] = {
-    "stats": stats_text,
-    "passes": passes_text,
-    "tape": tape_text,
-    "events": events_text,
-    "node": node_text,
+PAGES: dict[str, tuple[Data, Text]] = {
+    "stats": (stats_data, stats_text),
+    "passes": (passes_data, passes_text),
+    "tape": (tape_data, tape_text),
+    "events": (events_data, events_text),
+    "node": (node_data, node_text),
 }
 
 

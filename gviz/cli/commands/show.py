@@ -6,13 +6,12 @@ import click
 
 from gviz.cli import shell, word_order
 from gviz.cli.moment import at_option
+from gviz.cli.pages import PAGES
 from gviz.cli.program import Program, engine_option
 from gviz.cli.quietly import trace_of
 from gviz.cli.script_arguments import OptionsBehind
 from gviz.errors import GvizError
 from gviz.program.order import Engine
-
-PAGES = ("stats", "passes", "tape", "events", "node")
 
 
 @click.command("show", cls=OptionsBehind)
@@ -33,7 +32,7 @@ def command(
     if (page == "node") != (place is not None):
         raise GvizError("node, and only node, needs a NODE", hint=f"gviz show {shell.word(source)} node 4", exit_code=2)
     from gviz.api.moments import moment_of
-    from gviz.cli import json_form, pages
+    from gviz.cli import json_form
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
     from gviz.words.names import NamedNodes
@@ -43,8 +42,9 @@ def command(
         timeline = Timeline(log)
         n = moment_of(timeline, at) if at else len(timeline)
         node = node_at(NamedNodes(timeline), place or "", n)
+        data, text = PAGES[page]
         if kind == "json":
-            click.echo(json_form.text(**{page: pages.DATA[page](timeline, n, node)}))
+            click.echo(json_form.text(**{page: data(timeline, n, node)}))
         else:
-            for line in pages.TEXT[page](timeline, n, node):
+            for line in text(timeline, n, node):
                 click.echo(line)
