@@ -104,15 +104,16 @@ def _moment(
 
     One that opens at a moment of a `stretch` has no other: GvizError.
     """
-    n = None if at is None else moment_of(found.timeline, at)
-    if exporter.opens is None:
-        return found.n if n is None else n
-    if not stretch:
-        return n if n is not None else found.n if of_part else exporter.opens(found.timeline)
-    if n is not None and n not in stretch:
-        hint = "at chooses where among them the page opens"
-        raise GvizError(f"event {n} is not one of the moments {stretch[0]} to {stretch[-1]}", hint=hint, exit_code=2)
-    return n if n is not None else stretch[-1] if of_part else stretch[0]
+    among = stretch if exporter.opens is not None else ()
+    if at is not None:
+        n = moment_of(found.timeline, at)
+        if among and n not in among:
+            what = f"event {n} is not one of the moments {among[0]} to {among[-1]}"
+            raise GvizError(what, hint="at chooses where among them the page opens", exit_code=2)
+        return n
+    if among:
+        return among[-1] if of_part else among[0]
+    return found.n if of_part or exporter.opens is None else exporter.opens(found.timeline)
 
 
 def _say_which(timeline: Timeline, n: int, note: Callable[[str], None]) -> None:
