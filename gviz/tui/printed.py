@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gviz.trace.timeline import Timeline
 from gviz.tui.drawing import tape
 from gviz.tui.drawing.node import Subject, node_lines
-from gviz.tui.drawing.passes import pass_rows
+from gviz.tui.drawing.passes import iteration_rows
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.lines import plain
 from gviz.tui.tape_rows import rows_of
@@ -31,4 +31,4 @@ def node_panel(timeline: Timeline, n: int, node: int, width: int) -> Iterator[st
 def passes(timeline: Timeline) -> Iterator[str]:
     """Every iteration and what it consists of, a line each."""
     marks = glyphs(ascii=wants_ascii())
-    return (marks.text(text) for text, _, _ in pass_rows(timeline, 0, every=True))
+    return (marks.text(text) for one in timeline.iterations for text, _ in iteration_rows(timeline, one))

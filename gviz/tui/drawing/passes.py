@@ -21,22 +21,22 @@ MOST = 1000
 """So many rows are listed; of a longer recording those around the moment."""
 
 
-def pass_rows(timeline: Timeline, n: int, *, every: bool = False) -> list[tuple[str, int, bool]]:
+def pass_rows(timeline: Timeline, n: int) -> list[tuple[str, int, bool]]:
     """A row for each iteration and phase, the event it begins with, and whether moment `n` lies in it.
 
-    Of a recording that has more than `MOST` of them those around the moment, unless `every` one is asked for.
+    Of a recording that has more than `MOST` of them those around the moment.
     """
-    rows: list[tuple[str, int, bool]] = []
-    for iteration in timeline.iterations if every else _near(timeline, n):
-        inside = iteration.start <= n <= iteration.end
-        span = f"events {iteration.start} to {iteration.end}"
-        events = ", ".join(filter(None, (span, *_losses(timeline, iteration))))
-        rows.append((f"{iteration_called(timeline)} {iteration.index + 1}  {events}", iteration.start, inside))
-        rows += (
-            (f"  {_told(timeline, phase)}", phase.start, phase.start <= n <= phase.end)
-            for phase in phases_of(timeline, iteration)
-        )
-    return rows
+    rows = (row for iteration in _near(timeline, n) for row in iteration_rows(timeline, iteration))
+    return [(text, one.start, one.start <= n <= one.end) for text, one in rows]
+
+
+def iteration_rows(timeline: Timeline, iteration: Iteration) -> Iterator[tuple[str, Iteration | Phase]]:
+    """The row of an iteration, then one for each of its phases."""
+    span = f"events {iteration.start} to {iteration.end}"
+    events = ", ".join(filter(None, (span, *_losses(timeline, iteration))))
+    yield f"{iteration_called(timeline)} {iteration.index + 1}  {events}", iteration
+    for phase in phases_of(timeline, iteration):
+        yield f"  {_told(timeline, phase)}", phase
 
 
 def phases_of(timeline: Timeline, iteration: Iteration) -> Iterator[Phase]:
