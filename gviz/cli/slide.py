@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 SLIDE = 960.0, 540.0
 """Points of a slide of 16:9."""
@@ -24,15 +24,23 @@ Options = Mapping[str, Any]
 Draw = Callable[[Options], Path]
 """Draws the same moment as an svg of its own size, with other options."""
 
-WAYS: tuple[tuple[str, Options], ...] = (
-    ("--labels min", {"labels": "min"}),
-    ("--depth 1", {"depth": 1}),
-    ("--tensors line", {"tensors": "line"}),
-    ("--direction LR", {"direction": "LR"}),
-    ("--direction TB", {"direction": "TB"}),
-    ("--no-legend", {"legend": False}),
+
+class Way(NamedTuple):
+    """An option as it is typed, and as it is asked for."""
+
+    typed: str
+    change: Options
+
+
+SHOWING_LESS = Way("--labels min", {"labels": "min"}), Way("--depth 1", {"depth": 1})
+WAYS = (
+    *SHOWING_LESS,
+    Way("--tensors line", {"tensors": "line"}),
+    Way("--direction LR", {"direction": "LR"}),
+    Way("--direction TB", {"direction": "TB"}),
+    Way("--no-legend", {"legend": False}),
 )
-"""What may make a picture smaller, as it is typed; what shows less of it first."""
+"""What may make a picture smaller, in the order in which it is tried."""
 USUAL: Options = {"labels": "short", "depth": None, "tensors": None, "direction": "auto", "legend": True}
 """What an option is that was not given."""
 PART = "--only or --node PLACE draws a part"
@@ -42,37 +50,48 @@ def hint(picture: Path, asked: Options, draw: Draw | None) -> str:
     """What helps where the text of a picture, drawn as `asked`, is too small on a slide: found by drawing it anew.
 
     Empty for one that fits, and for one of a kind that is scrolled. Without a `draw`, which takes too long for some,
-    what was not asked for is named alone.
+    what shows less and was not asked for is named.
     """
     size = _size(picture, asked["scale"] or 1.0)
     if size is None or _height(size) >= LEAST:
         return ""
     too_small = f"{size[0]:.0f} x {size[1]:.0f} points: on a slide its text would be {_height(size):.0f} points high"
-    open_ways = [(option, change) for option, change in WAYS if all(asked[name] == USUAL[name] for name in change)]
-    if draw is None:
-        less = (option for option, change in WAYS[:2] if (option, change) in open_ways)
-        return f"{too_small}; {', '.join([*less, PART])}"
-    found = _helping(open_ways, _height(size), draw)
-    higher = ", ".join(f"{option} ({high:.0f})" for option, high in found)
-    return "; ".join([too_small, *[f"higher with {higher}"] * bool(found), PART])
+    return "; ".join([too_small, *(_less(asked) if draw is None else _higher(asked, _height(size), draw)), PART])
 
 
-def _helping(ways: list[tuple[str, Options]], high: float, draw: Draw) -> list[tuple[str, float]]:
+def _less(asked: Options) -> Iterator[str]:
+    """What shows less, untried."""
+    if left := [way.typed for way in SHOWING_LESS if _is_left(way, asked)]:
+        yield f"{' and '.join(left)} show{'s' * (len(left) == 1)} less"
+
+
+def _higher(asked: Options, high: float, draw: Draw) -> Iterator[str]:
+    """What makes the text higher, and how high."""
+    if found := _helping([way for way in WAYS if _is_left(way, asked)], high, draw):
+        yield "higher with " + ", ".join(f"{typed} ({reached:.0f})" for typed, reached in found)
+
+
+def _is_left(way: Way, asked: Options) -> bool:
+    """Whether nobody has asked for this, or for something in its place."""
+    return all(asked[name] == USUAL[name] for name in way.change)
+
+
+def _helping(ways: list[Way], high: float, draw: Draw) -> list[tuple[str, float]]:
     """The options that make the text higher than it is, with how high, the best first; before it the best two together
     if that helps more."""
     ends, found = time.monotonic() + SECONDS, []
-    for option, change in ways:
+    for way in ways:
         if time.monotonic() > ends:
             break
-        if (reached := _drawn(draw, change)) >= high + GAIN:
-            found.append((reached, option, change))
-    found.sort(key=lambda one: -one[0])
-    told = [(option, reached) for reached, option, _ in found]
+        if (reached := _drawn(draw, way.change)) >= high + GAIN:
+            found.append((way, reached))
+    found.sort(key=lambda one: -one[1])
+    told = [(way.typed, reached) for way, reached in found]
     if len(found) < 2:
         return told
-    (best, option, change), (_, other, further) = found[:2]
-    both = _drawn(draw, {**change, **further})
-    return [(f"{option} {other}", both), *told] if both >= best + GAIN else told
+    (one, best), (other, _) = found[:2]
+    both = _drawn(draw, {**one.change, **other.change})
+    return [(f"{one.typed} {other.typed}", both), *told] if both >= best + GAIN else told
 
 
 def _drawn(draw: Draw, change: Options) -> float:

@@ -44,12 +44,12 @@ def gif(folder, width, height):
 def test_only_what_is_too_small_is_said(tmp_path, make, size, scale, said):
     told = hint(make(tmp_path, *size), {**USUAL, "scale": scale}, None)
     assert told.partition("; ")[0] == said
-    assert told.partition("; ")[2] == "--labels min, --depth 1, --only or --node PLACE draws a part" * bool(said)
+    assert told.partition("; ")[2] == f"--labels min and --depth 1 show less; {PART}" * bool(said)
 
 
 def test_without_a_try_only_what_shows_less_and_was_not_given_is_named(tmp_path):
     told = hint(svg(tmp_path, 1800, 500), {**USUAL, "labels": "min", "scale": None}, None)
-    assert told.partition("; ")[2] == f"--depth 1, {PART}"
+    assert told.partition("; ")[2] == f"--depth 1 shows less; {PART}"
 
 
 @pytest.mark.parametrize("name", ["graph.html", "graph.dot", "graph.pdf"])
