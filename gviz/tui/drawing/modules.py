@@ -34,29 +34,19 @@ def module_rows(folds: Folds, moment: Moment, glyphs: Glyphs, width: int) -> lis
     closed = folds.wanted(iteration).closed
     lengths = {module.path: gradient_of(module, moment) for module in found}
     most = max((length for length in lengths.values() if length), default=0.0)
-    return [
-        (
-            _row(timeline, module, moment, module.path in closed, (lengths[module.path], most), glyphs, width),
-            module.path,
-        )
-        for module in found
-    ]
+    rows = []
+    for module in found:
+        left = _named(timeline, moment, module, glyphs, closed=module.path in closed)
+        right = _gradient(module, lengths[module.path], most, glyphs, has_bar=width >= 60)
+        rows.append((columns(left, right, width, glyphs.cut), module.path))
+    return rows
 
 
-def _row(
-    timeline: Timeline,
-    module: Module,
-    moment: Moment,
-    closed: bool,
-    gradients: tuple[float | None, float],
-    glyphs: Glyphs,
-    width: int,
-) -> Line:
-    length, most = gradients
+def _named(timeline: Timeline, moment: Moment, module: Module, glyphs: Glyphs, *, closed: bool) -> Line:
     inside = moment.scope == module.path or moment.actor in module.nodes or moment.actor in module.parameters
     name = module.path.rpartition(".")[2] if module.depth else module.path
     sign = "+" if closed else "-" if len(module.nodes) > 1 else " "
-    left = line(
+    return line(
         (glyphs.now if inside else " ", "now"),
         ("  " * module.depth, ""),
         (f"{sign} ", "key"),
@@ -64,9 +54,13 @@ def _row(
         (f" {clipped(module.kind, 24)}" if module.kind and module.kind != name else "", "muted"),
         (f"  {_size(timeline, module)}", "muted"),
     )
+
+
+def _gradient(module: Module, length: float | None, most: float, glyphs: Glyphs, *, has_bar: bool) -> Line:
+    """How long the gradient of a module is, beside the longest."""
     text = f"|g| {number(length, 3)}" if length is not None else "|g| " + glyphs.nothing if module.parameters else ""
-    bar = fitted(glyphs.past * _cells(length, most), BAR) if width >= 60 else ""
-    return columns(left, line((text, "grad"), (f" {bar}" if bar else "", "grad")), width, glyphs.cut)
+    bar = fitted(glyphs.past * _cells(length, most), BAR) if has_bar else ""
+    return line((text, "grad"), (f" {bar}" if bar else "", "grad"))
 
 
 def _cells(length: float | None, most: float) -> int:
