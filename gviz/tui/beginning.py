@@ -38,9 +38,7 @@ class Beginning:
 
     def cursor(self, timeline: Timeline) -> Cursor:
         """Who stands there."""
-        from gviz.tui.cursor import (
-            Cursor,  # with all that moves in time: a program that only says how to begin has none
-        )
+        from gviz.tui.cursor import Cursor  # late: who only says how to begin needs nothing that moves in time
 
         cursor = Cursor(timeline, self.position(timeline))
         if self.stack:
