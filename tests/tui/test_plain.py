@@ -113,7 +113,7 @@ def test_what_is_said_of_an_exported_file_is_a_sentence_of_its_own(tmp_path):
     path, timeline = tmp_path / "page.html", iterations(30)
     said = transcript(timeline, f"export {path}")
     assert f"wrote {path} (event 1).\nThis page holds iterations 1 to " in said
-    assert "for the rest.\n" in said
+    assert "; exported at another moment, a page holds the rest.\n" in said
 
 
 def test_a_bare_number_is_a_node_where_a_node_is_asked_for():

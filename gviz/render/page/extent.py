@@ -39,7 +39,7 @@ def extent(timeline: Timeline, n: int, *, alone: bool = False, moments: Sequence
         low = max(low, min(n - EVENTS // 2, high - EVENTS))
         high = low + EVENTS
     held = _held(every, kept, low, high, len(timeline))
-    rest = "" if moments else "; export --at another moment for the rest"
+    rest = "" if moments else "; exported at another moment, a page holds the rest"
     return Extent(kept, low, high, f"This page holds {held}{rest}." if held else "")
 
 

@@ -113,7 +113,7 @@ def test_what_does_not_fit_is_left_out_around_the_moment_and_said(monkeypatch):
     low, high = timeline.iterations[1].start, timeline.iterations[3].end
     assert (data["low"], data["high"]) == (low, high)
     said = f"This page holds iterations 2 to 4 of 5, events {low} to {high} of {len(timeline)}"
-    assert notes == data["notes"] == [f"{said}; export --at another moment for the rest."]
+    assert notes == data["notes"] == [f"{said}; exported at another moment, a page holds the rest."]
 
 
 def test_a_page_of_a_stretch_holds_that_and_nothing_else():
