@@ -166,5 +166,5 @@ def test_the_transposed_weight_that_nobody_wrote_says_what_it_is_for(engine, tmp
         timeline = Timeline(log)
         transposed = [node for node in timeline.nodes if timeline.info(node).op.name == "t"]
         said = [texts(facts(timeline, len(timeline), node)["in module"])[-1:] for node in transposed]
-    why = ": a linear layer is x @ weight.T + bias: this is its weight.T, no line of the program"
+    why = ": a linear layer is x @ weight.T + bias: this is its weight.T, which no line of the program writes"
     assert said == [[why], [why], []]

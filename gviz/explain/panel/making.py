@@ -197,7 +197,7 @@ def module(asked: Asked) -> Iterator[Fact]:
     if asked.info.scope:
         yield Fact("in module", (Part(clipped(asked.info.scope, 200)),))
     if _is_weight_of_a_layer(asked):
-        text = f"a linear layer is {LINEAR}: this is its weight.T, no line of the program"
+        text = f"a linear layer is {LINEAR}: this is its weight.T, which no line of the program writes"
         yield Fact("", (Part(text, "muted"),), 0, 1)
 
 
