@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import msgspec
 
-from gviz.events import Event, OpSeen, SourceSeen, StackSeen
+from gviz.events import OpSeen, SourceSeen, StackSeen
 from gviz.site import Frame
+from gviz.trace.log import E
 from gviz.trace.naming.bindings import LARGEST_SOURCE
 
 LONGEST_NAME = 1000
 LONGEST_RULE = 10_000
 LONGEST_PATH = 4096
-
-E = TypeVar("E", bound=Event)
 
 
 def within_bounds(event: E) -> E:
