@@ -21,7 +21,7 @@ from gviz.tui.drawing.node import Subject, node_lines
 from gviz.tui.drawing.output import output_lines
 from gviz.tui.drawing.passes import pass_rows
 from gviz.tui.drawing.source import SourceMark, code_lines, first_column, first_row, source_line, windowed
-from gviz.tui.drawing.status import status
+from gviz.tui.drawing.status import Standing, status
 from gviz.tui.glyphs import ASCII, UNICODE, wants_ascii
 from gviz.tui.keymaps import KEYMAPS, first, keys_of
 from gviz.tui.lines import STYLES, TIED, cells, cut, line, plain, style_and_event, wrapped
@@ -124,10 +124,10 @@ def test_no_line_is_wider_than_its_panel_and_none_can_do_harm(story, width):
 def test_the_status_row_gives_way_where_room_is_short():
     timeline = demo()
     moment, stop = timeline.at(21), Arrival(21, 16, by_command("next"))
-    assert plain(status(timeline, moment, "demo.py", stop, 80, UNICODE)) == (
+    assert plain(status(timeline, moment, Standing("demo.py", stop), 80, UNICODE)) == (
         " gviz  demo.py  REPLAY BACKWARD  event 21  #4 b = Mul                    next ► "
     )
-    narrow = plain(status(timeline, moment, "demo.py", stop, 40, UNICODE))
+    narrow = plain(status(timeline, moment, Standing("demo.py", stop), 40, UNICODE))
     assert "BACKWARD" in narrow
     assert "event 21" in narrow
     assert "next ►" in narrow
@@ -137,7 +137,9 @@ def test_the_status_row_gives_way_where_room_is_short():
 @pytest.mark.parametrize(("width", "brand"), [(99, False), (100, True)])
 def test_where_iterations_are_counted_a_narrow_status_row_leaves_out_the_brand(width, brand):
     timeline = iterations(3)
-    row = plain(status(timeline, timeline.at(5), "demo.py", Arrival(5, 4, by_command("step")), width, UNICODE))
+    row = plain(
+        status(timeline, timeline.at(5), Standing("demo.py", Arrival(5, 4, by_command("step"))), width, UNICODE)
+    )
     assert "demo.py" in row
     assert ("gviz" in row) == brand
 
@@ -148,7 +150,11 @@ def test_no_word_of_the_status_row_comes_and_goes_by_a_step(width):
     rows = [
         plain(
             status(
-                timeline, timeline.at(n), "02_shared_input.py", Arrival(n, n - 1, by_command("step")), width, UNICODE
+                timeline,
+                timeline.at(n),
+                Standing("02_shared_input.py", Arrival(n, n - 1, by_command("step"))),
+                width,
+                UNICODE,
             )
         )
         for n in range(1, len(timeline) + 1)
@@ -171,7 +177,7 @@ def test_a_program_without_a_loop_has_graphs_and_no_iterations():
 
     apart, again = (Timeline(MemoryLog(events_of(one))) for one in (program, loop))
     assert (iteration_called(apart), iteration_called(again)) == ("graph", "iteration")
-    row = plain(status(apart, apart.at(len(apart)), "x.py", Arrival(1, 1, saying("")), 120, UNICODE))
+    row = plain(status(apart, apart.at(len(apart)), Standing("x.py", Arrival(1, 1, saying(""))), 120, UNICODE))
     assert "graph 2/2" in row
     assert next(text for text, _, _ in pass_rows(apart, 1)).startswith("graph 1")
 
@@ -186,7 +192,9 @@ def test_the_status_row_names_the_program_without_its_folders():
 
 def test_the_status_row_shows_which_way_time_ran():
     timeline = demo()
-    row = plain(status(timeline, timeline.at(16), "demo.py", Arrival(16, 21, by_command("next")), 80, UNICODE))
+    row = plain(
+        status(timeline, timeline.at(16), Standing("demo.py", Arrival(16, 21, by_command("next"))), 80, UNICODE)
+    )
     assert row.endswith("◄ back to 16 ")
 
 
@@ -216,7 +224,7 @@ def test_an_empty_recording_can_be_drawn():
     timeline = Timeline(MemoryLog())
     assert plain(bar(landmarks(timeline), 0, 30, UNICODE)).endswith("0/0 ")
     assert "no tensors" in " ".join(panel(timeline, 0, 0))
-    assert "START" in plain(status(timeline, timeline.at(0), "x.py", Arrival(0, 0, saying("")), 80, UNICODE))
+    assert "START" in plain(status(timeline, timeline.at(0), Standing("x.py", Arrival(0, 0, saying(""))), 80, UNICODE))
 
 
 def test_the_expression_is_marked_by_byte_columns():
@@ -417,7 +425,9 @@ def test_a_grad_that_held_something_says_what_was_added_to_what():
 
 def test_the_end_of_the_recording_is_not_its_start():
     timeline = demo()
-    assert "START" not in plain(status(timeline, timeline.at(33), "x.py", Arrival(33, 1, saying("")), 80, UNICODE))
+    assert "START" not in plain(
+        status(timeline, timeline.at(33), Standing("x.py", Arrival(33, 1, saying(""))), 80, UNICODE)
+    )
 
 
 def test_a_shape_that_arrives_for_a_leaf_has_its_brackets_already():
@@ -432,7 +442,7 @@ def test_a_shape_that_arrives_for_a_leaf_has_its_brackets_already():
 @pytest.mark.parametrize(("width", "shown"), [(80, False), (120, True), (200, True)])
 def test_a_long_name_of_a_program_is_cut_only_where_room_is_short(width, shown):
     name = "20_cut_in_the_wrong_place.py"
-    said = plain(status(iterations(2), iterations(2).at(5), name, Arrival(5, 1, saying("")), width, UNICODE))
+    said = plain(status(iterations(2), iterations(2).at(5), Standing(name, Arrival(5, 1, saying(""))), width, UNICODE))
     assert (name in said) == shown
     assert "iteration 1/2" in said
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gviz.events import Failed
 from gviz.explain.names import iteration_called, label, phase_words
 from gviz.plain_text import clipped
@@ -17,30 +19,32 @@ ROOMY = 100
 _BRIEF: dict[Kind, str] = {"end": "the end", "start": "the start"}
 
 
-def status(
-    timeline: Timeline,
-    moment: Moment,
-    title: str,
-    stop: Arrival,
-    width: int,
-    glyphs: Glyphs,
-    time: str = "REPLAY",
-    changed: str = "",
-) -> Line:
+class Standing(NamedTuple):
+    """What a status row says of the program, and of why time stands still.
+
+    `time` is whose it is: REPLAY, or of a program that can go on LIVE or RUNNING. `changed` says which numbers are
+    others beside the recorded ones.
+    """
+
+    title: str
+    stop: Arrival
+    time: str = "REPLAY"
+    changed: str = ""
+
+
+def status(timeline: Timeline, moment: Moment, standing: Standing, width: int, glyphs: Glyphs) -> Line:
     """One row of `width` cells; where room is short the node gives way, then iteration and title.
 
     What else stays does not depend on the node's name, so that a step does not let words come and go: of a narrow row
     the brand is no part where iterations are counted, and its ends are called briefly.
-    `time` is whose it is: REPLAY, or of a program that can go on LIVE or RUNNING. `changed` says which numbers are
-    others beside it.
     """
-    parts = _parts(timeline, moment, clipped(title, 40 if width > ROOMY else 24), time)
-    reason = _reason(stop, glyphs, brief=width < ROOMY)
+    parts = _parts(timeline, moment, clipped(standing.title, 40 if width > ROOMY else 24), standing.time)
+    reason = _reason(standing.stop, glyphs, brief=width < ROOMY)
     if width < ROOMY and "iteration" in parts:
         del parts["brand"]
     right = line(f"{reason} ")
-    if changed:
-        parts["changed"] = line("  ", (clipped(changed, 40), "now"))
+    if standing.changed:
+        parts["changed"] = line("  ", (clipped(standing.changed, 40), "now"))
     room = width - cells(right) - 1
     for dropped in ("iteration", "title"):
         if sum(map(cells, parts.values())) <= room:

@@ -16,7 +16,7 @@ from gviz.tui.arrival import Arrival, saying
 from gviz.tui.drawing.bar import Landmarks, bar, bar_width, landmarks, position_at
 from gviz.tui.drawing.beside import title
 from gviz.tui.drawing.keys import KEYS, fitting_keys, key_at, keys_row
-from gviz.tui.drawing.status import status
+from gviz.tui.drawing.status import Standing, status
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, cut, line
 from gviz.tui.messages import Seek
@@ -45,8 +45,8 @@ class StatusRow(StyledRow):
         """The status of the moment."""
         if self.moment is None:
             return ()
-        changed = title(self.beside, self.moment.n)
-        return status(self._timeline, self.moment, self._title, self.stop, width, self.glyphs, self.time, changed)
+        standing = Standing(self._title, self.stop, self.time, title(self.beside, self.moment.n))
+        return status(self._timeline, self.moment, standing, width, self.glyphs)
 
 
 class HappeningRow(StyledRow):
