@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any, cast
@@ -27,6 +27,8 @@ _PACKAGE = str(Path(__file__).parent) + "/"
 _LISTENING = tuple(_PACKAGE + part for part in ("adapters/", "emit.py", "live/", "trace/"))
 _HANDS_ON = "handle_torch_function"  # by which PyTorch asks a listener about a function that is written in Python
 _SAMPLES = _PACKAGE + "samples/"  # the lessons travel inside the package, and are users' programs all the same
+_LONGEST_NAME = 4096  # letters of a path or a function, as they are told to others
+_MOST_LETTERS = 100_000  # of all frames together
 _codes: dict[int, CodeType] = {}  # every code object that was met, kept, so that its id stays its own
 _hidden: dict[int, bool] = {}
 _hidden_prefixes: list[str] = [_PACKAGE, "<frozen "]
@@ -201,8 +203,13 @@ def frames(key: StackKey) -> tuple[Frame, ...]:
 
 
 def user_frames(most: int = 200) -> tuple[Frame, ...]:
-    """Where the user's program stands, innermost first, to be told to others; of a deep recursion that many frames."""
-    return tuple(map(_in_letters, frames(stack()[: 2 * most])))
+    """Where the user's program stands, innermost first, to be told to others.
+
+    Of a deep recursion that many frames, and fewer where their names are longer than any program's.
+    """
+    found = [*map(_in_letters, frames(stack()[: 2 * most]))]
+    lengths = accumulate(len(frame.path) + len(frame.function) for frame in found)
+    return tuple(frame for frame, letters in zip(found, lengths, strict=True) if letters <= _MOST_LETTERS)
 
 
 def user_line() -> str:
@@ -214,7 +221,7 @@ def user_line() -> str:
 
 
 def _letters(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
+    return text.encode("utf-8", "backslashreplace").decode()[:_LONGEST_NAME]
 
 
 def _in_letters(frame: Frame) -> Frame:

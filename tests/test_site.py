@@ -81,3 +81,13 @@ def test_whoever_shows_a_line_counts_them_so():
     assert len(sources.files()[0][1]) == 2
     assert len(code_lines(ODD)) == 2
     assert len(code_lines(ODD + "#" * LARGEST)) == 3
+
+
+def test_a_stack_that_is_told_to_others_is_no_longer_than_a_message():
+    names = {"frames": site.user_frames}
+    path = "/tmp/" + "p" * 10_000 + ".py"
+    exec(compile("def f(n):\n    return f(n - 1) if n else frames()\n", path, "exec"), names)
+    names["f"].__code__ = names["f"].__code__.replace(co_qualname="f" * 1_000_000)
+    found = names["f"](300)
+    assert 1 < len(found) < 20
+    assert {(frame.line, frame.path, frame.function) for frame in found} == {(2, path[:4096], "f" * 4096)}

@@ -29,6 +29,7 @@ from gviz.trace.recording.record import Recording
 
 SECONDS_TO_END = 2.0
 _SECONDS_BETWEEN_POKES = 0.05
+_LONGEST_NAME = 1000  # letters of the name of a thread, as it is told
 
 current: Debuggee | None = None
 """The session of this process, if it is a program under a debugger's control."""
@@ -91,7 +92,8 @@ class Debuggee:
         stack = site.user_frames() if why not in ("wish", "maybe") else ()
         try:
             node = self._node if why == "show" else 0
-            told = self._line.send(Held(why, threading.current_thread().name, stack, self._stops, node))
+            thread = threading.current_thread().name[:_LONGEST_NAME]
+            told = self._line.send(Held(why, thread, stack, self._stops, node))
             return self._answer() if told else Wish("run")
         except BaseException:
             self._line.send(Released())

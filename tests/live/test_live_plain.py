@@ -304,3 +304,12 @@ def test_two_calls_in_a_line_are_switched_off_one_by_one(tmp_path):
     assert "1  breakpoint() at program.py:6 (off)" in said[2]
     assert "show() at program.py:6.\n" in said[3]
     assert "2  show() at program.py:6  [2 times in this recording, and here]" in said[4]
+
+
+def test_a_program_is_held_whatever_its_thread_is_called(tmp_path):
+    program = CALLS.replace(
+        "import gviz\n", "import gviz, threading\nthreading.current_thread().name = 'n' * 2_000_000\n"
+    )
+    code, out, _ = live(tmp_path, commands="c\nquit\n", program=program)
+    assert code == 0
+    assert "breakpoint() at program.py:7" in out
