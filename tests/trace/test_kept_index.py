@@ -32,6 +32,22 @@ def test_what_was_written_is_believed(columns):
     assert restored(columns) is not None
 
 
+def test_what_was_made_by_older_rules_is_built_anew(tmp_path, monkeypatch):
+    x = torch.tensor(2.0, requires_grad=True)
+    with monkeypatch.context() as older, record(tmp_path / "run.gviz") as recording:
+        older.setattr("gviz.trace.index.columns.RULES", 1)
+        older.setattr("gviz.trace.rounds.Rounds.begin_pass", lambda rounds, place: None)
+        for _ in range(2):
+            (x * 2).backward()
+            (x * 3).backward()
+        recording.close()
+        with open_trace(recording.path) as log:
+            assert len(Timeline(log).iterations) == 4
+    with open_trace(recording.path) as log:
+        assert restored(log.index()) is None
+        assert len(Timeline(log).iterations) == 2
+
+
 def test_a_column_whose_bytes_were_changed_is_not(columns):
     for name in columns.keys() - {"digest"}:
         if len(columns[name]):

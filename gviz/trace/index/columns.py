@@ -69,6 +69,8 @@ _BATCH = 1 << 16
 _SMALL_BATCH = 1 << 12
 _OUTPUT_BITS = 24
 DIGEST_BYTES = 16
+RULES = 2
+"""Counts up when the same events come to other rows, as other iterations: what older rules made is then built anew."""
 
 
 def output_key(node: int, output_nr: int) -> int:
@@ -270,8 +272,8 @@ def _packed(column: Array) -> Array:
 
 
 def digest(columns: Mapping[str, Array]) -> Array:
-    """What every column but itself comes to."""
-    summary = blake2b(digest_size=DIGEST_BYTES)
+    """What every column but itself comes to, and by which rules they were made."""
+    summary = blake2b(digest_size=DIGEST_BYTES, person=f"rules {RULES}".encode())
     for name in sorted(columns.keys() - {"digest"}):
         column = columns[name]
         summary.update(f"{name} {column.dtype.str} {len(column)} ".encode())
