@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gviz.site import Frame
-from gviz.tui.places import Stood
 from gviz.tui.title import UNTITLED, Title
 
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode
+    from gviz.site import Frame
     from gviz.trace.timeline import Timeline
     from gviz.tui.cursor import Cursor
     from gviz.tui.live import Launch
@@ -39,6 +38,7 @@ class Beginning:
     def cursor(self, timeline: Timeline) -> Cursor:
         """Who stands there."""
         from gviz.tui.cursor import Cursor  # late: who only says how to begin needs nothing that moves in time
+        from gviz.tui.places import Stood
 
         cursor = Cursor(timeline, self.position(timeline))
         if self.stack:

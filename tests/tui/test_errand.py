@@ -16,7 +16,7 @@ from gviz.tui.language.parsing import parse, spec_of
 from gviz.tui.screens import errand, orders
 from gviz.tui.screens.sheet import Sheet
 
-LONG = ("check", "check all", "diff @1 @60", "info saved", "info params", "info graph", "info leaks",
+LONG = ("check", "check all", "diff @1 @60", "info params", "info graph", "info leaks",
         "/nosuchname", "/nan", "break finding", "until y if value > 1e9", "next 20", "continue", "last y",
         "first y.grad", "info locals")  # fmt: skip
 """Commands that look at many nodes or events."""
