@@ -37,6 +37,7 @@ from gviz.events.gradients import (
     HookRan,
     StepFinished,
     StepStarted,
+    grad_left,
 )
 from gviz.events.graph import (
     DataSet,
@@ -111,6 +112,7 @@ __all__ = [
     "StorageWritten",
     "Warned",
     "changing",
+    "grad_left",
 ]
 
 KINDS: tuple[type[Event], ...] = (

@@ -130,3 +130,11 @@ class HookRan(Event, frozen=True):
     when: str
     name: str
     value: Value | None
+
+
+def grad_left(event: Event) -> Value | None:
+    """The ``.grad`` that an event leaves behind; None where it takes it away, or changes none."""
+    if "grad" not in event.changes:
+        return None
+    value: Value | None = getattr(event, "value", None)
+    return getattr(event, "part", None) if value is None else value

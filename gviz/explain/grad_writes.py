@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gviz.events import Event, GradAccumulated, GradRetained, GradSet
+from gviz.events import GradAccumulated, GradRetained, GradSet, grad_left
 from gviz.numbers import number
 from gviz.site import Frame
 from gviz.trace.timeline import Timeline
@@ -33,16 +33,6 @@ class GradWrite:
         return self.frames[0] if self.frames else None
 
 
-def held_after(event: Event | None) -> Value | None:
-    """The ``.grad`` that an event of it leaves behind."""
-    match event:
-        case GradAccumulated(part=part, value=value):
-            return part if value is None else value
-        case GradSet(value=value) | GradRetained(value=value):
-            return value
-    return None
-
-
 def writes_since_pass(timeline: Timeline, node: int, seq: int) -> tuple[int, list[GradWrite]]:
     """The event that filled a ``.grad`` last (0: none is known), and the writes since then up to event `seq`.
 
@@ -60,7 +50,7 @@ def writes_since_pass(timeline: Timeline, node: int, seq: int) -> tuple[int, lis
 
 
 def _changes(timeline: Timeline, filled: int, sets: list[tuple[int, GradSet]]) -> Iterator[GradWrite]:
-    before, previous = held_after(timeline.event(filled) if filled else None), None
+    before, previous = grad_left(timeline.event(filled)) if filled else None, None
     for seq, write in sets:
         known = _is_known(before) and _is_known(write.value)
         if before != write.value if known else not _is_second_half(timeline, previous, write):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 
-from gviz.events import BackwardStarted, Edge, Event, HookRan, NodeCreated, RequiresGradSet
+from gviz.events import BackwardStarted, Edge, HookRan, NodeCreated, RequiresGradSet
 from gviz.trace.state import OutputState, Step
 from gviz.trace.storage import FindArray
 from gviz.values import Value, capture
@@ -106,14 +106,6 @@ def standing(step: Step, pass_nr: int, *, leaf: bool, failed: bool, outputs: Seq
 
 def _has_gradients(dtype: str) -> bool:
     return dtype.startswith(("float", "bfloat", "complex"))
-
-
-def grad_left(event: Event) -> Value | None:
-    """The ``.grad`` that an event leaves behind; None where it takes it away, or changes none."""
-    if "grad" not in event.changes:
-        return None
-    value: Value | None = getattr(event, "value", None)
-    return getattr(event, "part", None) if value is None else value
 
 
 def replacement(ran: HookRan) -> Value | None:

@@ -7,7 +7,6 @@ from typing import Any
 
 from gviz import events as e
 from gviz.events import Event
-from gviz.trace.passes import grad_left
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
@@ -75,7 +74,7 @@ class Situation(dict[str, Any]):
                 return None
             case e.StepStarted(grads=grads):
                 return grads[self._asked_nr] if self._asked_nr < len(grads) else None
-        return grad_left(self._event) or self._of_state()
+        return e.grad_left(self._event) or self._of_state()
 
     def _of_state(self) -> Value | None:
         state = self._timeline.at(self._n).state(self._node) if self._node else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from gviz.events import GradAccumulated, GradSet
+from gviz.events import GradAccumulated, GradSet, grad_left
 from gviz.explain.bad_numbers.carried import bad_beside, went_in
 from gviz.explain.bad_numbers.fixes import DIVERGING, fix
 from gviz.explain.bad_numbers.places import Place, bad_part, output_at, worst
@@ -14,7 +14,7 @@ from gviz.explain.bad_numbers.way import told
 from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arrived, ran
 from gviz.explain.finding import Finding
-from gviz.explain.grad_writes import GradWrite, held_after, write_at
+from gviz.explain.grad_writes import GradWrite, write_at
 from gviz.explain.names import innermost, iteration_called, label, made_at
 from gviz.explain.root_values import grown_until, in_a_row
 from gviz.explain.trouble import line_text
@@ -170,7 +170,7 @@ def suspected(timeline: Timeline, write: GradWrite) -> Iterator[Finding]:
     """The bad ``.grad`` that the same line wrote to, and that may have gone into this one."""
     beside = bad_beside(timeline, write)
     if beside is not None:
-        bad = bad_text(held_after(timeline.event(beside.filled)))
+        bad = bad_text(grad_left(timeline.event(beside.filled)))
         text = f"the same line wrote to the .grad of {label(timeline, beside.node)}, which held {bad}"
         born = (followed(timeline, ("grad", beside.node, beside.filled)),) if beside.sure else ()
         may = "" if beside.sure else ": it may have come from there"

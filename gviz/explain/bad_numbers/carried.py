@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gviz.events import GradAccumulated, GradSet, NodeCreated
+from gviz.events import GradAccumulated, GradSet, NodeCreated, grad_left
 from gviz.explain.expressions import called
-from gviz.explain.grad_writes import GradWrite, held_after, write_at
+from gviz.explain.grad_writes import GradWrite, write_at
 from gviz.trace.log import expect
 from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text
@@ -54,7 +54,7 @@ def _written_alike(timeline: Timeline, write: GradSet, seq: int) -> Iterator[tup
         node = expect(timeline, filled, GradAccumulated).node
         later = ((n, e) for n in timeline.events_of(node) if n > filled and isinstance(e := timeline.event(n), GradSet))
         at, after = next(later, (0, None))
-        if after is not None and node != write.node and after.stack == write.stack and bad_text(held_after(event)):
+        if after is not None and node != write.node and after.stack == write.stack and bad_text(grad_left(event)):
             yield node, filled, at
 
 
@@ -64,7 +64,7 @@ def _seen(timeline: Timeline, write: GradWrite, node: int, filled: int, at: int)
 
 def _is_norm_of(timeline: Timeline, write: GradWrite, filled: int) -> bool:
     """Whether a write did what a norm that is no number, or infinite, does: all became nan, or zero."""
-    bad, stats = bad_text(held_after(timeline.event(filled))), write.after.statistics() if write.after else None
+    bad, stats = bad_text(grad_left(timeline.event(filled))), write.after.statistics() if write.after else None
     return (
         stats is not None
         and write.after is not None

@@ -13,7 +13,6 @@ import msgspec
 
 from gviz import events as e
 from gviz.events import Event, Output
-from gviz.trace.passes import grad_left
 from gviz.trace.storage import value_after
 from gviz.values import Value
 
@@ -52,7 +51,7 @@ class Alive:
                 self._set_grad(said[0], event)
             case e.GradAccumulated(node=node) | e.GradRetained(node=node):
                 nr = getattr(event, "output_nr", 0)
-                self._set_grad(said[0], e.GradSet(node, nr, "assigned", grad_left(event)))
+                self._set_grad(said[0], e.GradSet(node, nr, "assigned", e.grad_left(event)))
             case e.DataSet(node=node, output_nr=nr):
                 self._note(node, (e.DataSet, nr), said)
             case e.RequiresGradSet(node=node):

@@ -16,7 +16,7 @@ from gviz.trace.index.columns import Index, output_key
 from gviz.trace.index.references import References
 from gviz.trace.index.sweep import swept
 from gviz.trace.log import EventLog, birth, expect
-from gviz.trace.passes import Reach, grad_left, standing
+from gviz.trace.passes import Reach, standing
 from gviz.trace.progress import Arrivals, Progress, pass_of
 from gviz.trace.state import NodeState, OutputState
 from gviz.trace.storage import value_after
@@ -143,7 +143,7 @@ class NodeStates:
             incoming=incoming,
             parts=parts,
             expected=max(len(parts), 0 if progress.complete else progress.reach.expected.get((node, nr), 0)),
-            grad=grad_left(self._log.event(grad_seq)) if grad_seq else None,
+            grad=e.grad_left(self._log.event(grad_seq)) if grad_seq else None,
             grad_seq=grad_seq,
         )
 
