@@ -55,9 +55,10 @@ def seen_node(channel: Channel, node: Node) -> Seen:
     return mark
 
 
-def entered(channel: Channel, tensor: Tensor) -> None:
-    """A tensor was made from data."""
-    _enter(channel, tensor)
+def entered(channel: Channel, tensor: Tensor, sharing: Tensor | None = None) -> None:
+    """A tensor was made from data, or in the memory of a tensor that may have been announced."""
+    shared = sharing is not None and sharing._seen is not None and sharing._seen.channel is channel
+    _enter(channel, tensor, memory=sharing._storage if sharing is not None and shared else None)
 
 
 def captured(channel: Channel, tensor: Tensor) -> Seen:
@@ -87,12 +88,13 @@ def _announced(channel: Channel, node: Node) -> bool:
     return mark is not None and mark.channel is channel
 
 
-def _enter(channel: Channel, tensor: Tensor, attrs: Attrs = ()) -> Seen:
-    """Announce a leaf or constant, after the tensor it is a view of, and the ``.grad`` it already has."""
+def _enter(channel: Channel, tensor: Tensor, attrs: Attrs = (), *, memory: Storage | None = None) -> Seen:
+    """Announce a leaf or constant, after the tensor it is a view of, and the ``.grad`` it already has; it has memory of
+    its own, unless another's is given."""
     origin = 0 if tensor._base is None else seen(channel, tensor._base).node
     attrs = attrs or _origin_of(channel, tensor)
     mark = tensor._seen = Seen(channel.next_node())
-    tensor._storage = _storage_of(channel, tensor)
+    tensor._storage = memory or _storage_of(channel, tensor)
     kind: NodeKind = "constant"
     if tensor._requires_grad:
         kind = "parameter" if tensor._is_parameter else "leaf"

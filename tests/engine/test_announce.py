@@ -77,3 +77,17 @@ def test_an_interrupted_announcement_is_made_again(monkeypatch):
     used = {node for event in events if isinstance(event, NodeCreated) for node, _ in event.inputs}
     assert used <= set(made)
     assert {event.node for event in events if isinstance(event, NodeFreed)} <= set(made)
+
+
+def test_a_parameter_is_written_through_the_tensor_it_was_made_from():
+    def program():
+        data = torch.tensor([1.0, 2.0])
+        weight = torch.nn.Parameter(data)
+        data.mul_(3)
+        return weight.sum()
+
+    events = events_of(program)
+    weight = next(event.node for event in created(events) if event.kind == "parameter")
+    timeline = Timeline(MemoryLog(events))
+    assert computation(timeline, created(events)[-1].node).text == "sum of [3 6] (weight) = 9"
+    assert timeline.at(len(timeline)).state(weight).outputs[0].value.array().tolist() == [3.0, 6.0]

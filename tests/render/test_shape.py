@@ -51,3 +51,22 @@ def test_frames_that_make_a_staircase_are_left_out():
     stairs = unrolled(8)
     assert any(box.within for box in stairs.boxes)
     assert not any(box.within for box in settled(stairs, options, "gviz").boxes)
+
+
+def test_what_a_parameter_was_made_from_is_no_part_of_the_picture():
+    def program():
+        plain = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+        computed = torch.nn.Parameter(torch.zeros(2) + 0.5)
+        data = torch.tensor([3.0, 4.0])
+        (plain * data + computed).sum().backward()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    kinds = {
+        content: [
+            timeline.info(place.node).created.kind
+            for place in structure(timeline, timeline.iterations[0], Options(content=content)).places
+        ]
+        for content in ("program", "all")
+    }
+    assert kinds["program"] == ["parameter", "parameter", "constant", "op", "op", "op"]
+    assert len(kinds["all"]) == 10

@@ -34,7 +34,7 @@ class Parameter(Tensor):
             parameter._counter = data._counter
         parameter._requires_grad = requires_grad
         if emit.channel is not None:
-            announce.entered(emit.channel, parameter)
+            announce.entered(emit.channel, parameter, data)
         return parameter
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:

@@ -62,7 +62,27 @@ def _left_out(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo],
         return ()
     if content == "followed" and any(info.created.requires_grad for info in own):
         return {info.node for info in own} - _followed(own)
-    return {info.node for info in own if timeline.contexts.step_of(info)} | updates(timeline, iteration, own)
+    stepping = {info.node for info in own if timeline.contexts.step_of(info)}
+    return stepping | updates(timeline, iteration, own) | _made_into_leaves(own)
+
+
+def _made_into_leaves(own: Sequence[NodeInfo]) -> set[int]:
+    """What leaves were made from, ``nn.Parameter(torch.zeros(2) + 0.5)``: untracked values that nothing else uses, in
+    memory that a later leaf has; and what only they use."""
+    leaves: dict[int, int] = {}  # by its memory, the last leaf there
+    users: dict[int, set[int]] = {}
+    for info in own:
+        if info.created.kind != "op" and info.created.requires_grad:
+            leaves.update((output.storage, info.node) for output in info.created.outputs)
+        for node in {*(node for node, _ in info.created.inputs), *(o.view_of for o in info.created.outputs)}:
+            users.setdefault(node, set()).add(info.node)
+    found: set[int] = set()
+    for info in reversed(own):
+        used = users.get(info.node, set())
+        is_origin = not used and any(leaves.get(output.storage, 0) > info.node for output in info.created.outputs)
+        if not info.created.requires_grad and (is_origin or (used and used <= found)):
+            found.add(info.node)
+    return found
 
 
 def _followed(own: Sequence[NodeInfo]) -> set[int]:
