@@ -110,4 +110,4 @@ def test_what_a_link_names_is_written(tmp_path):
 def test_a_size_is_a_number_from_zero(folder, size):
     code, _, err = gviz_here("record", "--values", size, "program.py", cwd=folder)
     assert code == 2
-    assert f"'--values': {size}" in err or f"'--values': '{size}'" in err
+    assert f"'--values': '{size}' is neither" in err

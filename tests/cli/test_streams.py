@@ -104,13 +104,22 @@ def test_on_a_terminal_names_are_harmless_too(folder, tmp_path):
 LONG = "9" * 5000
 
 
-@pytest.mark.parametrize("place", [f"a:{LONG}", LONG, f"#{LONG}", f"@{LONG}"], ids=["line", "event", "node", "moment"])
-def test_a_place_of_many_digits_is_a_wrong_place(folder, place):
-    for arguments in (("tape", "--at", place), ("node", place)):
+@pytest.mark.parametrize(
+    ("place", "at", "node"),
+    [
+        (f"a:{LONG}", "there is no a:9", "there is no a:9"),
+        (LONG, "there is no event 9", "#9"),
+        (f"#{LONG}", "#9", "#9"),
+        (f"@{LONG}", "there is no event 9", "there is no event 9"),
+    ],
+    ids=["line", "event", "node", "moment"],
+)
+def test_a_place_of_many_digits_is_a_wrong_place(folder, place, at, node):
+    for arguments, refused in ((("tape", "--at", place), at), (("node", place), node)):
         code, _, err = gviz("show", "t.gviz", *arguments, cwd=folder)
         assert code == 2
-        assert err.startswith("gviz: error: ")
-        assert "there is no " in err or "is no node" in err
+        assert err.startswith(f"gviz: error: {refused}")
+        assert ("is no node" in err) == (refused == "#9")
         assert len(err) < 200
 
 
