@@ -212,12 +212,12 @@ def user_frames(most: int = 200) -> tuple[Frame, ...]:
     return tuple(frame for frame, letters in zip(found, lengths, strict=True) if letters <= _MOST_LETTERS)
 
 
-def user_line() -> str:
-    """The innermost line of the user's program that runs, as ``train.py:12``; nothing where there is none."""
+def user_line() -> tuple[str, int]:
+    """The innermost line of the user's program that runs: its path and number, ``("", 0)`` where there is none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_hidden(frame.f_code.co_filename):
         frame = frame.f_back
-    return "" if frame is None else f"{_letters(frame.f_code.co_filename)}:{frame.f_lineno}"
+    return ("", 0) if frame is None else (_letters(frame.f_code.co_filename), frame.f_lineno)
 
 
 def _letters(text: str) -> str:

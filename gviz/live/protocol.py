@@ -40,8 +40,8 @@ class Wish(msgspec.Struct, frozen=True, array_like=True):
 
     `stops` are breakpoints as `gviz.where.stop` reads them; only `continue` looks at them. `closed` are the paths of
     modules of which each call counts as one node, and `trace.state.OPTIMIZER` if a step of an optimizer does; only
-    `next` looks at them. `passed` are calls of the program, ``breakpoint() at train.py:12``, that do not
-    hold it.
+    `next` looks at them. `passed` are calls in the program that do not hold it, each the `key` of a
+    `gviz.where.stop.AtCall`.
     """
 
     mode: Mode
