@@ -6,6 +6,7 @@ import pytest
 from driving import after, app_of, transcript
 from recording import events_of
 from stories import demo, failed, iterations
+from textual.widgets import OptionList
 
 import gviz.engine as torch
 from gviz.driven import finished
@@ -19,6 +20,7 @@ from gviz.tui.config import Config, read
 from gviz.tui.language.command import Look, Said, work
 from gviz.tui.language.parsing import parse, spec_of
 from gviz.tui.plain import debug
+from gviz.tui.screens import pages
 from gviz.tui.screens.menu import MenuScreen
 from gviz.tui.screens.sheet import QuestionScreen, Sheet
 from gviz.tui.widgets.rows import KeysRow
@@ -390,6 +392,23 @@ async def test_the_menu_of_a_node_by_key_and_by_the_right_button():
         await pilot.press("escape")
         await pilot.pause()
         assert not isinstance(app.screen, MenuScreen)
+
+
+async def test_the_menu_bears_keys_and_presses_that_are_faster_than_it():
+    app = app_of(demo(), at=9)
+    async with app.run_test(size=(80, 24)) as pilot:
+        pages.menu(app.screen)
+        app.screen.action_move(1)  # a key comes before the list is there
+        pages.menu(app._start)  # and another press that was on its way to the panel
+        menu = app.screen
+        await pilot.pause()
+        assert menu.query_one(OptionList).highlighted == 1
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen is app._start
+        menu.action_move(1)
+        await pilot.pause()
+        assert app.screen is app._start
 
 
 def test_answers_are_of_a_closed_kind():

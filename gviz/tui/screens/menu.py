@@ -51,9 +51,12 @@ class MenuScreen(Page[str | None]):
         yield made
 
     def action_move(self, steps: int) -> None:
-        """As the arrows do."""
-        entries = self.query_one(OptionList)
-        entries.action_cursor_down() if steps > 0 else entries.action_cursor_up()
+        """As the arrows do; a key that is faster than the list is made waits for it."""
+        if not self.is_mounted:
+            self.call_later(self.action_move, steps)
+            return
+        for entries in self.query(OptionList):  # none once the menu leaves
+            entries.action_cursor_down() if steps > 0 else entries.action_cursor_up()
 
     def action_leave(self) -> None:
         """Close without a line."""

@@ -103,7 +103,7 @@ def menu(screen: Covered) -> None:
             screen.run_line(text)
 
     node = session.cursor.selected
-    if node:
+    if node and not isinstance(screen.app.screen, MenuScreen):  # a second press was faster than the first menu
         screen.app.push_screen(MenuScreen(node, label(session.timeline, node), session.glyphs), chosen)
 
 
