@@ -611,6 +611,23 @@ def test_a_parameter_of_no_module_has_the_line_and_the_name_it_was_made_with(tmp
     assert nn.Parameter.__new__ is makes
 
 
+def test_what_a_constructor_computes_has_not_the_name_of_the_object(tmp_path):
+    def program():
+        from torch.distributions import Categorical, MultivariateNormal
+
+        logits = torch.zeros(2, requires_grad=True)
+        kinds = Categorical(logits=logits)
+        normal = MultivariateNormal(logits, torch.eye(2) * 2)
+        gain = nn.Parameter(torch.ones(2))
+        loss = (gain * normal.loc).sum() - kinds.entropy()
+        loss.backward()
+
+    with gviz.record(tmp_path / "a.gviz"):
+        program()
+    timeline = gviz.load(tmp_path / "a.gviz")
+    assert {timeline.nodes.name(node) for node in timeline.nodes} == {"", "logits", "gain", "loss"}
+
+
 def test_a_pass_begins_at_an_edge_of_the_graph():
     def program():
         w = torch.ones(2, requires_grad=True)

@@ -113,7 +113,7 @@ def _of_node(node: ast.AST) -> Iterator[tuple[Range, Binding]]:
             yield from _assigned(target, value, node)
         case ast.AugAssign(target=target, op=op):
             called = _OPERATORS.get(type(op), ())
-            yield _range(node), Binding(name_of(target), (), (), True, _lines(node), called, stored=_item(target))
+            yield where_stands(node), Binding(name_of(target), (), (), True, _lines(node), called, stored=_item(target))
             yield from _written(target, node)
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=target, attr=name)) as value) if name in _RESHAPING:
             yield from (
@@ -147,10 +147,10 @@ def _taken_one_by_one(target: ast.expr, value: ast.expr, loop: ast.AST) -> Itera
         case _, ast.Call(func=ast.Name(id="reversed" | "list" | "tuple" | "iter"), args=[inner]):
             yield from _taken_one_by_one(target, inner, value)
         case _:
-            yield _range(loop), Binding(each, (), (), True, _lines(loop))
+            yield where_stands(loop), Binding(each, (), (), True, _lines(loop))
             yield from _valued(value, each, (), loop)
     if isinstance(target, ast.Tuple | ast.List):  # an item is taken apart as it is stored
-        yield _range(target), Binding(target_of(target), (), (), True, _lines(loop))
+        yield where_stands(target), Binding(target_of(target), (), (), True, _lines(loop))
 
 
 def _written(target: ast.expr, statement: ast.AST) -> Iterator[tuple[Range, Binding]]:
@@ -158,12 +158,15 @@ def _written(target: ast.expr, statement: ast.AST) -> Iterator[tuple[Range, Bind
     for one in target.elts if isinstance(target, ast.Tuple | ast.List) else (target,):
         if isinstance(one, ast.Subscript):
             within = _item(one.value)
-            yield _range(one), Binding(name_of(one.value), (), (), True, _lines(statement), STORING, stored=within)
+            yield (
+                where_stands(one),
+                Binding(name_of(one.value), (), (), True, _lines(statement), STORING, stored=within),
+            )
 
 
 def _item(target: ast.expr) -> Range | None:
     """Where the text of an item of something stands; None for what is none."""
-    return _range(target) if isinstance(target, ast.Subscript) else None
+    return where_stands(target) if isinstance(target, ast.Subscript) else None
 
 
 def _assigned(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator[tuple[Range, Binding]]:
@@ -175,7 +178,7 @@ def _assigned(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator
         case _:
             yield from _valued(value, target_of(target), (), statement, _item(target))
             if isinstance(target, ast.Tuple | ast.List):  # a tensor is taken apart as it is stored
-                yield _range(target), Binding(target_of(target), (), (), True, _lines(statement))
+                yield where_stands(target), Binding(target_of(target), (), (), True, _lines(statement))
 
 
 def _returned(value: ast.expr, element: KeyPath, statement: ast.AST) -> Iterator[tuple[Range, Binding]]:
@@ -273,7 +276,7 @@ def plain(name: str) -> str:
 
 
 def _ranges(part: ast.expr) -> Iterator[Range]:
-    yield _range(part)
+    yield where_stands(part)
     match part:
         case ast.Call(func=ast.Attribute(attr=attr, end_lineno=line, end_col_offset=end)) if line != part.lineno:
             # CPython moves the start of a call in a chain over several lines to the method's name.
@@ -282,7 +285,8 @@ def _ranges(part: ast.expr) -> Iterator[Range]:
             yield line or 0, part.end_lineno or 0, start, end or 0
 
 
-def _range(node: ast.AST) -> Range:
+def where_stands(node: ast.AST) -> Range:
+    """Where an expression stands."""
     line, end_line, column, end_column = (
         getattr(node, name) for name in ("lineno", "end_lineno", "col_offset", "end_col_offset")
     )
@@ -290,4 +294,4 @@ def _range(node: ast.AST) -> Range:
 
 
 def _lines(node: ast.AST) -> tuple[int, int]:
-    return _range(node)[:2]
+    return where_stands(node)[:2]

@@ -9,6 +9,7 @@ from functools import cached_property
 from gviz.events import KeyEntry, KeyPath
 from gviz.site import Frame
 from gviz.trace.naming.bindings import Binding, Key, Range, bindings, plain, range_of
+from gviz.trace.naming.constructions import constructions
 from gviz.trace.naming.targets import Each, Target, name_at, names_in
 
 
@@ -79,7 +80,7 @@ class Claims:
         gives: tuple[str, ...] = ()
         for depth, frame in enumerate(frames):
             binding = self._in(frame.path).get(range_of(frame))
-            if binding is None:
+            if binding is None or (not depth and range_of(frame) in self._constructions(frame.path)):
                 return None
             gives = gives if depth else binding.gives
             exact = exact and binding.exact
@@ -102,6 +103,10 @@ class Claims:
     @cached_property
     def _all(self) -> frozenset[tuple[Frame, ...]]:
         return frozenset(self.stacks.values())
+
+    def _constructions(self, path: str) -> frozenset[Range]:
+        text = self._sources.get(path)
+        return constructions(text) if text else frozenset()
 
     def _in(self, path: str) -> dict[Range, Binding]:
         if path not in self._bindings:
