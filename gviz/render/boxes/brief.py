@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gviz.events import GradAccumulated, GradFlowed
 from gviz.explain.names import untracked_word
 from gviz.render.boxes.brief_room import GAP, TENSOR, value_room
 from gviz.render.boxes.room import Outline
 from gviz.render.boxes.row import Row, Style
-from gviz.render.boxes.rows import Now, addition
+from gviz.render.boxes.rows import Now
 from gviz.render.boxes.tensors import DIGITS
 from gviz.trace.state import NodeInfo, NodeState, OutputState
 from gviz.value_text import CUT, NO_VALUE, bad_text, share, short
@@ -52,13 +51,12 @@ def _gradient(place: Outline, info: NodeInfo, state: NodeState, room: int, now: 
         return Row(untracked_word(info.created.untracked), "muted", beside=True)
     if not info.created.requires_grad or place.role == "constant":
         return None
-    leaf, output, event = info.created.kind != "op", state.outputs[0], now.moment.event
+    leaf, output = info.created.kind != "op", state.outputs[0]
     word = "in" if leaf else "grad"
-    if isinstance(event, GradFlowed) and event.node == info.node:
-        old = now.old_sum(info.node, event.output_nr) if event.total else None
-        return Row(addition(old, event.part, room), "sum", word, beside=True)
-    if isinstance(event, GradAccumulated) and event.node == info.node and event.value is not None:
-        return Row(addition(now.old_grad(info.node), event.part, room), "sum", ".grad", beside=True)
+    if flowing := now.flowing(info.node, room):
+        return Row(flowing, "sum", word, beside=True)
+    if accumulating := now.accumulating(info.node, room):
+        return Row(accumulating, "sum", ".grad", beside=True)
     if len(state.outputs) > 1:
         return _of_several(state)
     if leaf and not _arriving(state, output):

@@ -61,15 +61,21 @@ class Now:
                 return text
         return form(value, width, DIGITS)
 
-    def old_sum(self, node: int, output_nr: int) -> Value | None:
-        """What had arrived at an output before this event."""
-        state = self.before.state(node)
-        return state.outputs[output_nr].incoming if state is not None else None
+    def flowing(self, node: int, width: int, output_nr: int | None = None) -> str:
+        """``1 += 3``: what this event adds to what had arrived at an output, at any without a number; else empty."""
+        event = self.moment.event
+        if not isinstance(event, GradFlowed) or event.node != node or output_nr not in (None, event.output_nr):
+            return ""
+        before = self.before.state(node) if event.total else None
+        return _addition(before.outputs[event.output_nr].incoming if before is not None else None, event.part, width)
 
-    def old_grad(self, node: int) -> Value | None:
-        """The ``.grad`` of a leaf before this event."""
-        state = self.before.state(node)
-        return state.outputs[0].grad if state is not None else None
+    def accumulating(self, node: int, width: int) -> str:
+        """``1 += 3``: what this event adds to the ``.grad`` that a leaf had; else empty."""
+        event = self.moment.event
+        if not isinstance(event, GradAccumulated) or event.node != node or event.value is None:
+            return ""
+        before = self.before.state(node)
+        return _addition(before.outputs[0].grad if before is not None else None, event.part, width)
 
 
 def node_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now, remark: str) -> tuple[Row, ...]:
@@ -178,11 +184,8 @@ def _arriving(label: str, width: int, state: NodeState, output_nr: int, now: Now
     """The sum so far at an output; while a contribution arrives ``1 += 3``."""
     output = state.outputs[output_nr]
     room = width - len(label) - 1
-    event = now.moment.event
-    if isinstance(event, GradFlowed) and (event.node, event.output_nr) == (state.node, output_nr):
-        return Row(
-            addition(now.old_sum(state.node, output_nr) if event.total else None, event.part, room), "sum", label
-        )
+    if flowing := now.flowing(state.node, room, output_nr):
+        return Row(flowing, "sum", label)
     style: Style = "bad" if bad_text(output.incoming) else "grad" if output.incoming is not None else "muted"
     return Row(now.write(grad, output.incoming, room), style, label)
 
@@ -208,14 +211,14 @@ def _incoming(width: int, state: NodeState, now: Now) -> Row:
 
 
 def _leaf_grad(width: int, state: NodeState, now: Now) -> Row:
-    event, value = now.moment.event, state.outputs[0].grad
-    if isinstance(event, GradAccumulated) and event.node == state.node and event.value is not None:
-        return Row(addition(now.old_grad(state.node), event.part, width - 6), "sum", ".grad")
+    if accumulating := now.accumulating(state.node, width - 6):
+        return Row(accumulating, "sum", ".grad")
+    value = state.outputs[0].grad
     if value is None:
         return Row("None", "muted", ".grad")
     return Row(now.write(grad, value, width - _LEAF_LABEL - 1), "bad" if bad_text(value) else "grad", ".grad")
 
 
-def addition(old: Value | None, part: Value, width: int) -> str:
+def _addition(old: Value | None, part: Value, width: int) -> str:
     """``1 += 3``, with as many digits as there is room for; ``+= 3`` for the first contribution."""
     return f"+= {share(part, max(width - 3, 1), DIGITS)}" if old is None else added(old, part, None, width, DIGITS)
