@@ -1,5 +1,6 @@
 """The graph of a recording that grows: its boxes and lines follow it, and what is in view stays where it is."""
 
+from driving import app_of
 from recording import events_of
 from tui.test_folds import TRAINED
 from tui.test_graph import Stage
@@ -9,9 +10,12 @@ from gviz.events import BackwardStarted
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui import folds as folds_module
+from gviz.tui.drawing.tape import title_width
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import UNICODE
+from gviz.tui.widgets import tape as tape_module
 from gviz.tui.widgets.drawings import Drawings
+from gviz.tui.widgets.tape import Tape
 
 EVENTS = list(TRAINED._log.everything())
 
@@ -108,3 +112,46 @@ async def test_the_box_that_acts_is_wholly_in_view_at_every_step_of_a_graph_that
             if place is not None:
                 assert app.graph.view.y <= place.y
                 assert place.bottom <= app.graph.view.bottom
+
+
+def named():
+    h = torch.tensor(2.0, requires_grad=True)
+    for _ in range(30):
+        h = torch.sin(h)
+    a_name_longer_than_any_other, b = h * 2, h * 3
+    (a_name_longer_than_any_other + b).backward()
+
+
+def heading(app):
+    return "".join(part.text for part in app.screen.query_one(Tape).render_line(0))
+
+
+async def test_the_columns_of_a_tape_that_grows_are_those_of_one_opened_there(monkeypatch):
+    measured = []
+
+    def counting(timeline, nodes):
+        measured.append(len(nodes))
+        return title_width(timeline, nodes)
+
+    monkeypatch.setattr(tape_module, "title_width", counting)
+    events = list(events_of(named))
+    log = MemoryLog(events[:1])
+    timeline = Timeline(log)
+    timeline.growing = True
+    app = app_of(timeline, at=0)
+    async with app.run_test(size=(120, 40)) as pilot:
+        for event in events[1:]:
+            log.append(event)
+            if timeline.refresh():
+                app.screen.length = len(timeline)
+                await pilot.pause()
+        assert max(measured) < len(timeline.nodes), "a step looks at the last nodes alone"
+        timeline.growing = False
+        app.screen.length = 0
+        app.screen.length = len(timeline)
+        await pilot.pause()
+        grown = heading(app)
+    fresh = app_of(Timeline(MemoryLog(events)), at=0)
+    async with fresh.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        assert grown == heading(fresh)

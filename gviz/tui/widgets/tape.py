@@ -26,6 +26,9 @@ from gviz.tui.widgets.tips import node_tip
 MEASURED = 200
 """The titles of so many nodes say how wide their column is."""
 
+_NAMED_LATE = 16
+"""So many of the last nodes may get their names only when their statement is over."""
+
 KEPT_ROWS = 2000
 
 if TYPE_CHECKING:
@@ -57,8 +60,9 @@ class Tape(Lines):
         self._states: dict[int, tuple[NodeState | None, NodeState | None]] = {}
         self._known: dict[tuple[int, int], tuple[object, Line]] = {}
         self._width = 0
-        self._longest_title = title_width(timeline, timeline.nodes[:MEASURED])
+        self._longest_title = self._measured = 0
         self._known_rows = TapeRows(timeline)
+        self._measure()
         self.glyphs = glyphs
 
     @property
@@ -133,10 +137,17 @@ class Tape(Lines):
         """The recording has grown."""
         self._known = {}
         if length and self.display:  # a panel that comes on the screen counts anew
-            self._longest_title = title_width(self._timeline, self._timeline.nodes[:MEASURED])
+            self._measure()
             self._states = {}
             self.set_count(len(self._rows) + 1)
             self.watch_selected()
+
+    def _measure(self) -> None:
+        """Find the widest title: while the program runs, among those that are new, or may just have got a name."""
+        begin = max(self._measured - _NAMED_LATE, 0) if self._timeline.growing else 0
+        widest = title_width(self._timeline, self._timeline.nodes[begin:MEASURED])
+        self._longest_title = max(widest, self._longest_title) if begin else widest
+        self._measured = min(len(self._timeline.nodes), MEASURED)
 
     def sized(self) -> None:
         """Fit the rows to the new width and keep the selection in view."""
