@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gviz.garbage import uncollected
@@ -45,10 +48,21 @@ def debug_live(beginning: LiveBeginning, *, ascii: bool = False, theme: str | No
     app = ScreenApp(screen, ascii=ascii, theme=_theme(theme, own))
     run(app)
     while screen.restarts:
-        screen = screen.again((columns, rows))
+        with _between_screens():
+            screen = screen.again((columns, rows))
         app = ScreenApp(screen, ascii=ascii, theme=app.theme)
         run(app)
     return code_of(screen.live.program)
+
+
+@contextmanager
+def _between_screens() -> Iterator[None]:
+    """Nothing reads keys meanwhile, so that ctrl+c is a signal: it would end the debugger, not pause the program."""
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)  # not ignored: the program would inherit that
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def teach(timeline: Timeline, *, title: Title, ascii: bool = False, theme: str | None = None) -> None:

@@ -5,6 +5,7 @@ import queue
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from driving_live import PATIENCE, is_gone
@@ -13,6 +14,7 @@ from gviz.cli.launch import Launcher
 from gviz.cli.program import Program
 from gviz.explain.why import why
 from gviz.live.controlled import Written
+from gviz.tui import debug_live
 from gviz.tui.app import ScreenApp
 from gviz.tui.beginning import LiveBeginning
 from gviz.tui.config import Config
@@ -333,3 +335,21 @@ def test_the_keys_of_the_user_are_those_of_the_live_screen_and_of_the_next_run(t
         again.live.program.stop()
 
     debugged(scenario, tmp_path, config=Config(keys={"time.step": "y"}))
+
+
+def test_ctrl_c_between_two_runs_does_not_end_the_debugger(monkeypatch):
+    class Screen:
+        restarts, live = True, SimpleNamespace(program=None)
+
+        def again(self, size):
+            signal.raise_signal(signal.SIGINT)
+            self.restarts = False
+            return self
+
+    monkeypatch.setattr("gviz.tui.screens.live.LiveScreen", lambda *_, **__: Screen())
+    monkeypatch.setattr("gviz.tui.app.ScreenApp", lambda *_, **__: SimpleNamespace(theme=None))
+    monkeypatch.setattr("gviz.tui.app.run", lambda app: None)
+    monkeypatch.setattr("gviz.tui.live.code_of", lambda program: 0)
+    before = signal.getsignal(signal.SIGINT)
+    assert debug_live(None) == 0
+    assert signal.getsignal(signal.SIGINT) is before
