@@ -58,7 +58,7 @@ class Page(click.Choice[str]):
         if value in self.choices or ctx is None:
             return str(super().convert(value, param, ctx))
         source = ctx.params.get("source", "")
-        expect_file(source, value, "show {1} {0}")
+        expect_file(source, value, "show {1} {0}" if source in self.choices else "show {1} node {0}")
         hint = f"gviz show {shell.word(source)} node {shell.quoted(value)} prints a node"
         if Path(source).exists():
             raise GvizError(f"there is no page {shown(value)}: {', '.join(self.choices)}", hint=hint, exit_code=2)

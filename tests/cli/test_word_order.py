@@ -22,6 +22,7 @@ def folder(tmp_path_factory):
         (["explain", "x.grad", "t.py"], 2, "hint: gviz why x.grad t.py\n"),
         (["explain", "t.py", "x.grad"], 3, "hint: gviz why x.grad t.py runs it"),
         (["show", "tape", "t.gviz"], 2, "hint: gviz show t.gviz tape\n"),
+        (["show", "x", "t.gviz"], 2, "hint: gviz show t.gviz node x\n"),
         (["show", "t.gviz", "x"], 2, "hint: gviz show t.gviz node x prints a node\n"),
         (["whatif", "x = 5", "t.gviz"], 2, "hint: gviz whatif t.gviz 'x = 5'\n"),
         (["export", "t.gviz", "g.svg"], 2, "hint: gviz export t.gviz -o g.svg\n"),
