@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -29,8 +29,15 @@ def recordings(folder: Path) -> list[Path]:
     return found
 
 
-def compare(paths: Sequence[Path]) -> Path:
-    """Print the ranks beside each other, and where they stop agreeing; the one to look at."""
+class ToLookAt(NamedTuple):
+    """The rank to look at, and the one that it stops agreeing with, if it does."""
+
+    rank: Path
+    other: Path | None = None
+
+
+def compare(paths: Sequence[Path]) -> ToLookAt:
+    """Print the ranks beside each other, and where they stop agreeing; which of them is to be looked at."""
     from gviz.compare.ranks import agreements
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
@@ -40,16 +47,16 @@ def compare(paths: Sequence[Path]) -> Path:
         for line in _listed(paths, ranks):
             click.echo(line)
         if len(ranks) == 1:
-            return paths[0]
+            return ToLookAt(paths[0])
         parted: Agreement | None = None
         for agreement in agreements(ranks):
             parted = parted or (agreement if agreement.first is not None else None)
             click.echo(f"iteration {agreement.iteration}: {_words(agreement, paths)}")
         if parted is None:
-            return paths[0]
+            return ToLookAt(paths[0])
         for line in _beside(parted, paths):
             click.echo(line)
-        return paths[parted.rank]
+        return ToLookAt(paths[parted.rank], paths[0])
 
 
 def _listed(paths: Sequence[Path], ranks: Sequence[Timeline]) -> Iterator[str]:

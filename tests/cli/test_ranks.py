@@ -1,7 +1,11 @@
 """``gviz open FOLDER``: the recordings of several processes beside each other."""
 
+import sys
+from pathlib import Path
+
 import pytest
 from cli.programs import gviz, gviz_here
+from tmux import Tmux, needs_tmux
 
 TRAINING = """\
 import sys
@@ -57,3 +61,20 @@ def test_an_empty_folder(tmp_path):
     (tmp_path / "empty").mkdir()
     code, _, err = gviz_here("open", "empty", cwd=tmp_path)
     assert (code, err) == (3, "gviz: error: there is no trace in empty\n")
+
+
+@needs_tmux
+@pytest.mark.parametrize(
+    ("how", "first"), [("differs", "Compared: enter goes to it here"), ("same", "rank0.gviz of 2 ranks")]
+)
+def test_a_terminal_shows_the_ranks_that_differ_beside_each_other(folder, how, first):
+    at = folder(how)
+    root = Path(__file__).parents[2]
+    terminal = Tmux(
+        f"env -C {at} PYTHONPATH={root} XDG_CACHE_HOME={at} {sys.executable} -m gviz open {how}", columns=100
+    )
+    try:
+        screen = terminal.until(first)
+        assert (how == "same") or "rank1.gviz of 2 ranks" in screen
+    finally:
+        terminal.close()

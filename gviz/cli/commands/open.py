@@ -16,6 +16,7 @@ from gviz.cli.trace_name import GivenTrace
 from gviz.errors import GvizError
 from gviz.site import Frame
 from gviz.trace.file import places
+from gviz.tui import terminal
 from gviz.tui.beginning import Beginning
 from gviz.tui.title import Title
 
@@ -43,18 +44,23 @@ def command(
     two beside each other, as gviz diff shows them.
 
     A folder holds the traces of several processes (the ranks of one training run): where they stop agreeing is printed,
-    and the debugger opens on the rank that differs first.
+    and the debugger opens on the rank that differs first, beside the one it differs from.
     """
     path = trace or _newest()
+    of: tuple[str, ...] = ()
     if path.is_dir():
-        path = ranks.compare(ranks.recordings(path))
+        paths = ranks.recordings(path)
+        path, parted = ranks.compare(paths)
+        of = (f"of {len(paths)} ranks",) if len(paths) > 1 else ()
+        if not terminal.why_plain(asked=settings.plain):  # there they are on the screen already
+            other = parted
     lines = opening.over_a_recording
     if other is not None:
         from gviz.trace.file.reader import open_trace
 
         with open_trace(other):  # what is no trace is told before anything opens
             lines = (*lines, f"compare {other}")
-    title = Title(places.title_of(path))
+    title = Title(places.title_of(path), of)
     beginning = Beginning(title, opening=lines, waited_for=waited_for, stack=_frames(stack))
     return debug(path, settings, beginning, at=at)
 
