@@ -55,8 +55,7 @@ def test_q_with_an_exclamation_mark_stops_the_program_without_a_question(tmp_pat
 def test_an_iteration_that_is_still_to_come_is_told_with_what_lets_the_program_run_there(tmp_path):
     _, out, _ = live(tmp_path, commands="goto iteration 2\nuntil if step == 1\ngoto iteration 2\nq!\n")
     assert "there is no iteration 2 so far; hint: until if step == 1 lets the program run there." in out
-    assert "| step 0" in out
-    assert "| step 1" not in out
+    assert out.index("until if step == 1\n") < out.index("event 12, forward, node #3 y = Mul")
     assert out.count("there is no iteration") == 1
 
 
@@ -78,7 +77,8 @@ def test_another_run_keeps_what_was_watched(tmp_path):
 def test_the_program_runs_to_its_end_where_the_commands_end(tmp_path):
     code, out, _ = live(tmp_path, commands="type Ada\n")
     assert code == 5
-    assert "| step 0\n| step 1\n| step 2\n| name? hello Ada\n" in out
+    # where the terminal echoes what was typed is up to the system: at once, or only when the program asks
+    assert re.search(r"\| step 0\n\| step 1\n\| step 2\n\| name\? (Ada\n\| )?hello Ada\n", out), out
     assert "the program has ended with exit code 5." in out
 
 
