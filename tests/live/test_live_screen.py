@@ -175,7 +175,8 @@ def test_a_program_is_ended_by_the_answer_that_says_so_and_by_no_other(tmp_path,
         await running.press(answer)
         assert running.live.program.state in states
         assert running.live.program.stopped == stopped
-        assert running.live.alive == (states == {"held"})
+        if answer != "k":  # what a kept one has come to since is no longer read
+            assert running.live.alive == (states == {"held"})
         running.live.program._kill(signal.SIGKILL)  # one that is kept outlives the screen
         await running.until(lambda: running.live.program.ended)
 
