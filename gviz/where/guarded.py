@@ -83,6 +83,8 @@ FUNCTIONS: dict[str, Any] = {
     "abs": np.abs, "len": len, "zeros": _zeros, "round": _rounded, "float": float, "int": int, "bool": bool, "str": str,
 }  # fmt: skip
 """What an expression may use besides tensors, in the place of Python's builtins."""
+TYPES = frozenset(("float", "int", "bool", "str"))
+"""Those that are also something to be handed on: ``x.astype(int)``."""
 for _name, _function in FUNCTIONS.items():
     if getattr(_function, "__module__", "") == __name__:
         _function.__qualname__ = _name  # as Python calls it where it is called wrongly

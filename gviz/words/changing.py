@@ -16,12 +16,12 @@ from gviz.trace.timeline import Timeline
 from gviz.values import Array
 from gviz.where import guarded
 from gviz.where.condition import holds
-from gviz.where.guarded import FUNCTIONS
+from gviz.where.guarded import TYPES
 from gviz.where.of_tensors import FACTS, METHODS
 from gviz.where.place import Aspect, place, split_aspect
 from gviz.where.spelling import node_of
 from gviz.where.stop import AtChange, Computed, Stop
-from gviz.words.expressions import dotted, evaluated, parsed
+from gviz.words.expressions import called_with, dotted, evaluated, parsed
 from gviz.words.names import NamedNodes
 
 
@@ -140,8 +140,12 @@ class _Tensors(ast.NodeTransformer):
         return read
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """A tensor's value, unless the expression binds the name itself, or it is a function."""
-        return node if node.id in self._known | FUNCTIONS.keys() else self._met(node.id, "value")
+        """A tensor's value, unless the expression binds the name itself, or it is a type."""
+        return node if node.id in self._known | TYPES else self._met(node.id, "value")
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """What is called is a function, whatever is called so."""
+        return called_with(self, node)
 
     def _met(self, name: str, aspect: Aspect) -> ast.expr:
         numbered = node_of(name)

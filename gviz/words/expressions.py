@@ -128,6 +128,10 @@ class _Resolver(ast.NodeTransformer):
             raise self._unknown(".".join(path))
         return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
 
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """What is called is a function, also where a tensor has its name: ``norm = clip_grad_norm_(...)``."""
+        return called_with(self, node)
+
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """``parts[0]``, where a part of what a call gave is called so; else an index into a tensor."""
         if isinstance(node.value, ast.Name) and node.value.id not in self._bound:
@@ -182,6 +186,13 @@ class _Resolver(ast.NodeTransformer):
         if numbered not in self._timeline.nodes:
             raise self._unknown(f"#{numbered}")
         return numbered, 0
+
+
+def called_with(transformer: ast.NodeTransformer, node: ast.Call) -> ast.Call:
+    """A call with its arguments transformed, and with what it calls, if that is a plain name, as it is."""
+    function = node.func if isinstance(node.func, ast.Name) else transformer.visit(node.func)
+    named = [ast.keyword(word.arg, transformer.visit(word.value)) for word in node.keywords]
+    return ast.Call(function, [transformer.visit(argument) for argument in node.args], named)
 
 
 def dotted(node: ast.expr) -> list[str]:

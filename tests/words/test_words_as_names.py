@@ -113,3 +113,23 @@ def test_a_gradient_of_nothing_is_refused(named, text):
     with pytest.raises(GvizError, match="there is no") as caught:
         node_at(NamedNodes(named), text, len(named))
     assert f"did you mean {text}" not in caught.value.hint
+
+
+def clips():
+    w = torch.tensor([3.0, 4.0], requires_grad=True)
+    for _ in range(2):
+        (w * w).sum().backward()
+        norm = (w.grad * w.grad).sum().sqrt()  # as clip_grad_norm_ returns it
+    return norm
+
+
+def test_a_tensor_that_is_called_as_a_function_is_leaves_the_function_its_name():
+    timeline = Timeline(MemoryLog(events_of(clips)))
+    said = transcript(timeline, "print norm(w.grad) * 2", "print norm * 3", "print max(norm, 1)", at=len(timeline))
+    assert {"norm(w.grad) * 2 = 40", "norm * 3 = 60", "max(norm, 1) = 20"} <= {*said.splitlines()}
+
+
+@pytest.mark.parametrize("stop", ["break change norm(w.grad)", "break norm(w.grad) > 0", "break norm > 0"])
+def test_such_a_tensor_and_such_a_function_are_stopped_at(stop):
+    timeline = Timeline(MemoryLog(events_of(clips)))
+    assert "[2 times" in transcript(timeline, stop, "info break").splitlines()[-1]
