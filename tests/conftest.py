@@ -6,12 +6,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share `recording.py`
 
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:  # a job in the background, and so would be what tests start
         signal.signal(number, usual)
+
+settings.register_profile("gviz", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a machine may be busy
+settings.load_profile("gviz")
 
 
 def _has(module):
