@@ -23,10 +23,23 @@ from queue import SimpleQueue
 from gviz import site
 from gviz.emit import Listener
 from gviz.live.gate import Gate
-from gviz.live.protocol import ASKED_FOR, Connection, End, Go, Held, Left, LetGo, Pause, Ready, Released, Why, Wish
+from gviz.live.protocol import (
+    ASKED_FOR,
+    CallSite,
+    Connection,
+    End,
+    Go,
+    Held,
+    Left,
+    LetGo,
+    Pause,
+    Ready,
+    Released,
+    Why,
+    Wish,
+)
 from gviz.trace.file.writer import TraceWriter
 from gviz.trace.recording.record import Recording
-from gviz.where.stop import AtCall
 
 SECONDS_TO_END = 2.0
 _SECONDS_BETWEEN_POKES = 0.05
@@ -67,7 +80,7 @@ class Debuggee:
         """Hold the program where it stands, to look at a node, unless it was let go; False in another process."""
         if self._gate is None or os.getpid() != self._process:
             return False
-        if not self._alone and not (self._passed and AtCall(ASKED_FOR[why], *site.user_line()).key in self._passed):
+        if not self._alone and not (self._passed and CallSite(ASKED_FOR[why], *site.user_line()).key in self._passed):
             self._node = node
             self._gate.stop_here(why)
         return True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import socket
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -35,13 +36,26 @@ ASKED_FOR: dict[Why, str] = {
 """Why the program stands still, where no wish of the debugger was fulfilled, as it is said."""
 
 
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A line of the program that holds it by calling ``breakpoint()``, ``show()`` … itself."""
+
+    call: str
+    path: str
+    line: int
+
+    @property
+    def key(self) -> str:
+        """What both sides know it by."""
+        return f"{self.call} at {self.path}:{self.line}"
+
+
 class Wish(msgspec.Struct, frozen=True, array_like=True):
     """How the program is to run on: `count` times by a mode, or to the next event of a node or of its `storages`.
 
     `stops` are breakpoints as `gviz.where.stop` reads them; only `continue` looks at them. `closed` are the paths of
     modules of which each call counts as one node, and `trace.state.OPTIMIZER` if a step of an optimizer does; only
-    `next` looks at them. `passed` are calls in the program that do not hold it, each the `key` of a
-    `gviz.where.stop.AtCall`.
+    `next` looks at them. `passed` are calls in the program that do not hold it, each the `key` of a `CallSite`.
     """
 
     mode: Mode

@@ -175,23 +175,6 @@ class Hits:
         return self._timeline.info(node).output_called(self._place.word)
 
 
-class HeldMoments(Hits):
-    """Those at which a call in the program has held it: who held it knows them, the recording does not."""
-
-    def __init__(self, timeline: Timeline, stop: Stop) -> None:
-        super().__init__(timeline, stop)
-        self._moments: list[int] = []
-
-    def add(self, n: int) -> None:
-        """It has held it at moment `n`, the latest."""
-        if n not in self._moments[-1:]:
-            self._moments.append(n)
-
-    def within(self, stretch: range) -> list[Hit]:
-        """Those of a stretch."""
-        return [Hit(n) for n in self._moments if n in stretch]
-
-
 def is_of(word: str, event: Event) -> bool:
     """Whether an event of one of `where.EVENTS[word]` is what the word means; no word means all."""
     match word:

@@ -2,68 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from itertools import count, islice
+from itertools import count
+from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped
-from gviz.trace.stops import HeldMoments, Hit, Hits, stretches
+from gviz.trace.stops import Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import Reason
+from gviz.tui.breakpoint import Breakpoint, Call, Listed, hits_of
 from gviz.where.condition import condition
-from gviz.where.stop import AtCall, AtFinding, Stop, at_call
-from gviz.words import changing
+from gviz.where.stop import Stop
 
-
-def hits_of(timeline: Timeline, stop: Stop) -> Hits:
-    """The moments at which a stop fits; GvizError for what is no expression, and for a kind of finding there is not."""
-    if isinstance(stop.at, AtCall):
-        return HeldMoments(timeline, stop)
-    if not isinstance(stop.at, AtFinding):
-        return changing.hits_of(timeline, stop)
-    from gviz.tui.found import Found  # with every kind of finding: imported where one is asked for
-
-    return Found(timeline, stop, stop.at.kind)
-
-
-@dataclass(slots=True)
-class Breakpoint:
-    """One breakpoint. It stops after the first `ignored` of the moments it fits; with a `message` it only says that.
-
-    Where it stops, `commands` are carried out.
-    """
-
-    number: int
-    stop: Stop
-    hits: Hits
-    once: bool = False
-    message: str = ""
-    enabled: bool = True
-    ignored: int = 0
-    commands: tuple[str, ...] = ()
-
-    @property
-    def call(self) -> AtCall | None:
-        """The call in the program that it is, which can be switched off, and stays."""
-        return self.stop.at if isinstance(self.stop.at, AtCall) else None
-
-    def after(self, n: int) -> Iterator[Hit]:
-        """The moments after `n` that count, in order."""
-        if not self.ignored:
-            return self.hits.after(n)
-        return (hit for hit in islice(self.hits.after(0), self.ignored, None) if hit.n > n)
-
-    def before(self, n: int) -> Iterator[Hit]:
-        """The moments before `n` that count, the latest first."""
-        first = next(islice(self.hits.after(0), self.ignored, None), None) if self.ignored else Hit(0)
-        return iter(()) if first is None else (hit for hit in self.hits.before(n) if hit.n >= first.n)
-
-    def stops_at(self, n: int) -> bool:
-        """Whether moment `n` counts."""
-        return next(self.after(n - 1), Hit(0)).n == n
+if TYPE_CHECKING:
+    from gviz.live.protocol import CallSite
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,63 +32,72 @@ class Met:
 
 @dataclass(slots=True)
 class Breakpoints:
-    """All of a session, in the order in which they were set."""
+    """All of a session: the `own` that were set here, and the `calls` in the program that have held it."""
 
     timeline: Timeline
     growing: bool = False
-    listed: list[Breakpoint] = field(default_factory=list)
+    own: list[Breakpoint] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
     _number: Iterator[int] = field(default_factory=lambda: count(1))
+
+    @property
+    def listed(self) -> list[Listed]:
+        """All of them, in the order in which they came."""
+        return sorted([*self.own, *self.calls], key=lambda one: one.number)
 
     def add(self, stop: Stop, hits: Hits | None = None, *, once: bool = False, message: str = "") -> Breakpoint:
         """Set one; `hits` are its moments, where somebody has made them."""
         made = Breakpoint(next(self._number), stop, hits or hits_of(self.timeline, stop), once, message)
-        self.listed.append(made)
+        self.own.append(made)
         return made
 
-    def held(self, call: AtCall, n: int) -> Breakpoint:
-        """The one that stands for a call in the program, which has held it at moment `n`."""
-        one = next((known for known in self.listed if known.call == call), None) or self.add(at_call(call))
-        assert isinstance(one.hits, HeldMoments)  # as `hits_of` makes them of a call
-        one.hits.add(n)
-        return one
+    def call(self, site: CallSite) -> Call:
+        """The call in a line of the program, listed from now on."""
+        known = next((one for one in self.calls if one.site == site), None)
+        if known is None:
+            self.calls.append(known := Call(next(self._number), site))
+        return known
 
     def toggle(self, stop: Stop) -> Breakpoint | None:
         """Set one, or take away the ones that are written the same; the new one if it was set."""
-        same = [known for known in self.listed if known.stop.text == stop.text]
-        self.listed = [known for known in self.listed if known not in same]
+        same = [known for known in self.own if known.stop.text == stop.text]
+        self.own = [known for known in self.own if known not in same]
         return None if same else self.add(stop)
 
-    def numbered(self, text: str) -> list[Breakpoint]:
+    def numbered(self, text: str) -> list[Listed]:
         """Those whose numbers `text` says (``.``: the newest), all if it says none; GvizError for one there is not."""
+        listed = self.listed
         if not text.strip():
-            return list(self.listed)
-        by_number = {str(known.number): known for known in self.listed}
-        if self.listed:
-            by_number["."] = self.listed[-1]
+            return listed
+        by_number = {str(known.number): known for known in listed}
+        if listed:
+            by_number["."] = listed[-1]
         for word in text.split():
             if word not in by_number:
                 what = f"there is no breakpoint {clipped(word, 20)}"
                 raise GvizError(what, hint="info break lists them", exit_code=2)
         return [by_number[word] for word in text.split()]
 
-    def one_numbered(self, text: str) -> Breakpoint:
+    def one_numbered(self, text: str) -> Listed:
         """The one of this number; GvizError where `text` says none, or several."""
         found = self.numbered(text or "?")
         if len(found) > 1:
             raise GvizError(f"{clipped(text, 20)} are several breakpoints: name one", exit_code=2)
         return found[0]
 
-    def delete(self, gone: list[Breakpoint]) -> None:
-        """Take these away, but for the calls in the program, which are switched off."""
-        for one in gone:
-            one.enabled &= one.call is None
-        self.listed = [known for known in self.listed if known not in gone or known.call is not None]
+    def delete(self, chosen: Sequence[Listed]) -> list[Call]:
+        """Take these away; the calls among them, which stand in the program and are switched off."""
+        self.own = [known for known in self.own if known not in chosen]
+        switched_off = [call for call in self.calls if call in chosen]
+        for call in switched_off:
+            call.enabled = False
+        return switched_off
 
     def require(self, text: str) -> None:
         """``condition N COND``: stop only if it holds; without COND always."""
         number, _, test = text.strip().partition(" ")
         test = test.strip().removeprefix("if ")
-        chosen = self._own(number)
+        chosen = self.own_numbered(number)
         chosen.stop = replace(chosen.stop, condition=condition(test) if test else None)
         chosen.hits = hits_of(self.timeline, chosen.stop)
 
@@ -142,23 +107,22 @@ class Breakpoints:
         count = typed_count(times.strip())
         if count is None:
             raise GvizError("ignore needs N COUNT", hint="ignore 1 3 passes breakpoint 1 by three times", exit_code=2)
-        chosen = self._own(number)
+        chosen = self.own_numbered(number)
         chosen.ignored = count
         return chosen
 
-    def _own(self, number: str) -> Breakpoint:
+    def own_numbered(self, number: str) -> Breakpoint:
         """The one of this number; GvizError for a call in the program, which is as it is written there."""
         chosen = self.one_numbered(number)
-        if chosen.call is not None:
+        if isinstance(chosen, Call):
             hint = f"disable {number} passes by it, and break takes a condition"
             raise GvizError(f"breakpoint {number} stands in the program", hint=hint, exit_code=2)
         return chosen
 
     def search_again(self) -> None:
         """Forget where they stop: names have changed."""
-        for one in self.listed:
-            if one.call is None:
-                one.hits = hits_of(self.timeline, one.stop)
+        for one in self.own:
+            one.hits = hits_of(self.timeline, one.stop)
 
     def next(self, n: int) -> Met | None:
         """The first breakpoint that stops after moment `n`."""
@@ -169,16 +133,20 @@ class Breakpoints:
 
         Log points are looked for as well, because what they say on the way is asked for next.
         """
-        used = [one for one in self.listed if one.enabled]
+        used = [one for one in self.own if one.enabled]
+        calls = [call for call in self.calls if call.enabled]
         for stretch in stretches(self.timeline, n, backward=backward):
-            found = [any(hit.n < n if backward else hit.n > n for hit in one.hits.within(stretch)) for one in used]
-            if any(stops and not one.message and not one.ignored for stops, one in zip(found, used, strict=True)):
+            ahead = stretch[: max(n - stretch.start, 0)] if backward else stretch[max(n + 1 - stretch.start, 0) :]
+            found = [one for one in used if any(hit.n in ahead for hit in one.hits.within(stretch))]
+            if any(not one.message and not one.ignored for one in found):
+                return
+            if any(moment in ahead for call in calls for moment in call.moments):
                 return
             yield stretch.start if backward else stretch.stop - 1
 
     def said(self, n: int, end: int) -> list[tuple[int, Breakpoint]]:
         """What log points say after moment `n` and up to `end`, in order."""
-        logging = [one for one in self.listed if one.enabled and one.message]
+        logging = [one for one in self.own if one.enabled and one.message]
         said = [(hit.n, one) for one in logging for hit in _until(one.after(n), end)]
         return sorted(said, key=lambda pair: (pair[0], pair[1].number))
 
@@ -192,13 +160,13 @@ class Breakpoints:
         """The commands of the breakpoint of a number; none where there is none of it."""
         return next((one.commands for one in self.listed if one.number == number), ())
 
-    def as_they_are(self) -> tuple[Breakpoint, ...]:
+    def as_they_are(self) -> tuple[Listed, ...]:
         """Copies, to see later whether any has changed."""
         return tuple(map(copy, self.listed))
 
     def arrived(self, n: int) -> None:
         """Time stopped here: those that were to stop once are gone."""
-        self.listed = [one for one in self.listed if not (one.once and one.enabled and one.stops_at(n))]
+        self.own = [one for one in self.own if not (one.once and one.enabled and one.stops_at(n))]
 
     def at_node(self, node: int) -> bool:
         """Whether a breakpoint that is switched on means this node by its place."""
@@ -206,12 +174,13 @@ class Breakpoints:
 
     def of_node(self, node: int) -> list[Breakpoint]:
         """Those that mean a node by their place, switched on or not."""
-        return [one for one in self.listed if one.hits.means(node)]
+        return [one for one in self.own if one.hits.means(node)]
 
-    def _stopping(self) -> list[Breakpoint]:
-        return [one for one in self.listed if one.enabled and not one.message]
+    def _stopping(self) -> list[Listed]:
+        own: list[Listed] = [one for one in self.own if one.enabled and not one.message]
+        return own + [call for call in self.calls if call.enabled]
 
-    def _first(self, found: list[tuple[Hit, Breakpoint]]) -> Met | None:
+    def _first(self, found: list[tuple[Hit, Listed]]) -> Met | None:
         if not found:
             return None
         hit, one = min(found, key=lambda pair: (pair[0].n, pair[1].number))

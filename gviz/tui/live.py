@@ -15,13 +15,14 @@ from msgspec import structs
 from gviz.errors import GvizError
 from gviz.explain.names import frame_text
 from gviz.live.controlled import ControlledProgram, Ended, Report, Written, exit_code
-from gviz.live.protocol import ASKED_FOR, Held, Mode, Released, Wish
+from gviz.live.protocol import ASKED_FOR, CallSite, Held, Mode, Released, Wish
 from gviz.plain_text import clipped
 from gviz.site import Frame
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import END, ERROR, Arrival, Reason, by_command
-from gviz.tui.breakpoints import hits_of
+from gviz.tui.breakpoint import Call, Listed, hits_of
+from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import stopping
 from gviz.tui.commands.saving import lasting
 from gviz.tui.commands.unreached import never, no_code, nothing_later
@@ -30,7 +31,7 @@ from gviz.tui.pace import Pace
 from gviz.tui.places import Stood
 from gviz.tui.purpose import Purpose, mode_of, until_of
 from gviz.tui.session import Session
-from gviz.where.stop import AtCall, Stop
+from gviz.where.stop import Stop
 
 REFRESH_SECONDS = 0.05
 
@@ -201,8 +202,8 @@ class Live:
 
     def _go(self, wish: Wish) -> None:
         self.running = True
-        calls = (one.call for one in self.cursor.breakpoints.listed if not one.enabled)
-        self.program.go(structs.replace(wish, passed=tuple(call.key for call in calls if call is not None)))
+        passed = tuple(call.site.key for call in self.cursor.breakpoints.calls if not call.enabled)
+        self.program.go(structs.replace(wish, passed=passed))
 
     def _held(self, held: Held) -> Arrival | None:
         purpose, end = self._purpose, len(self.timeline)
@@ -236,8 +237,9 @@ class Live:
         if held.why == "pause" or not held.stack:
             return 0
         innermost = held.stack[0]
-        call = AtCall(ASKED_FOR[held.why], innermost.path, innermost.line)
-        return self.cursor.breakpoints.held(call, len(self.timeline)).number
+        call = self.cursor.breakpoints.call(CallSite(ASKED_FOR[held.why], innermost.path, innermost.line))
+        call.held(len(self.timeline))
+        return call.number
 
     def _shown(self, node: int, arrival: Arrival) -> Arrival:
         """Select the node that the program shows, unless the user looks at a moment before: then say which it is."""
@@ -270,7 +272,7 @@ class Live:
         return stopping.met(self.timeline, self.cursor.breakpoints, self._purpose.after, self._awaited)
 
     def _stops(self) -> tuple[str, ...]:
-        own = (one for one in self.cursor.breakpoints.listed if one.call is None)
+        own = self.cursor.breakpoints.own
         return tuple(dict.fromkeys(one.stop.text for one in own if one.enabled and not one.message))
 
 
@@ -281,12 +283,22 @@ def code_of(program: ControlledProgram) -> int:
 
 def kept(old: Session, new: Session) -> None:
     """Set in the next run what was set in one: breakpoints, which go by what is written, watches, closed modules."""
+    breakpoints = new.cursor.breakpoints
     for one in old.cursor.breakpoints.listed:
-        made = new.cursor.breakpoints.add(lasting(old.timeline, one.stop), once=one.once, message=one.message)
-        made.enabled, made.ignored, made.commands = one.enabled, one.ignored, one.commands
+        made = _again(old.timeline, one, breakpoints)
+        made.enabled, made.commands = one.enabled, one.commands
     new.cursor.asker.watched = [*old.cursor.asker.watched]
     new.folds.close_as(old.folds)
     new.settings = old.settings
+
+
+def _again(timeline: Timeline, one: Listed, breakpoints: Breakpoints) -> Listed:
+    """What was set in the run of a timeline, or held its program, among the breakpoints of another run."""
+    if isinstance(one, Call):
+        return breakpoints.call(one.site)
+    made = breakpoints.add(lasting(timeline, one.stop), once=one.once, message=one.message)
+    made.ignored = one.ignored
+    return made
 
 
 def _at(stack: tuple[Frame, ...]) -> str:

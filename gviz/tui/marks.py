@@ -7,24 +7,26 @@ from itertools import islice
 from pathlib import PurePath
 
 from gviz.trace.timeline import Timeline
-from gviz.tui.breakpoints import Breakpoint, Breakpoints
+from gviz.tui.breakpoint import Breakpoint, Listed
+from gviz.tui.breakpoints import Breakpoints
 
 SEARCHED = 20_000
 """So many nodes are looked through for the lines of a breakpoint that is no line itself."""
 
 
-def marked_lines(breakpoints: Breakpoints, path: str) -> dict[int, list[Breakpoint]]:
+def marked_lines(breakpoints: Breakpoints, path: str) -> dict[int, list[Listed]]:
     """The lines of a file that breakpoints mean: the line itself, or the lines that made their nodes."""
-    found: dict[int, list[Breakpoint]] = {}
-    for one in breakpoints.listed:
+    found: dict[int, list[Listed]] = {}
+    for one in breakpoints.own:
         for line in _lines(breakpoints.timeline, one, path) if one.enabled else ():
             found.setdefault(line, []).append(one)
+    for call in breakpoints.calls:
+        if call.enabled and call.site.path == path:
+            found.setdefault(call.site.line, []).append(call)
     return found
 
 
 def _lines(timeline: Timeline, one: Breakpoint, path: str) -> set[int]:
-    if one.call is not None:
-        return {one.call.line} if one.call.path == path else set()
     place = one.stop.at.place
     if place is None:
         return set()

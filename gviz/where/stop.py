@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import ClassVar
 
 from gviz import events as e
@@ -109,27 +108,11 @@ class AtFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class AtCall:
-    """Where a line of the program holds it under ``gviz run``, by calling ``breakpoint()``, ``show()`` … itself."""
-
-    call: str
-    path: str
-    line: int
-    place: ClassVar[None] = None
-    kinds: ClassVar[Kinds] = ()
-
-    @property
-    def key(self) -> str:
-        """What the program's side knows it by."""
-        return f"{self.call} at {self.path}:{self.line}"
-
-
-@dataclass(frozen=True, slots=True)
 class Stop:
     """Where to stop: at one of these, written as `head`, if `condition` holds."""
 
     head: str
-    at: AtPlace | OnEvent | AtChange | Computed | AtFinding | AtCall
+    at: AtPlace | OnEvent | AtChange | Computed | AtFinding
     condition: Condition | None = None
 
     @property
@@ -152,11 +135,6 @@ class Stop:
             return f"if {condition(text if test is None else f'({text}) and ({test.text})').text}"
         except GvizError:
             return ""
-
-
-def at_call(call: AtCall) -> Stop:
-    """What nobody has typed: ``breakpoint() at train.py:12``."""
-    return Stop(f"{call.call} at {PurePath(call.path).name}:{call.line}", call)
 
 
 def stop(text: str) -> Stop:

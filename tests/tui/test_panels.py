@@ -8,6 +8,7 @@ from textual.content import Content
 from textual.widgets import Input
 
 import gviz.engine as torch
+from gviz.live.protocol import CallSite
 from gviz.trace.log import MemoryLog
 from gviz.trace.state import OPTIMIZER
 from gviz.trace.timeline import Timeline
@@ -16,6 +17,7 @@ from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.stops import break_rows
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.lines import cells, plain
+from gviz.tui.screens.sheet import Sheet
 from gviz.tui.session import Session
 from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.source import SourcePane
@@ -151,6 +153,22 @@ async def test_rows_of_the_watch_list_can_be_edited_removed_and_followed():
         assert type(app.screen.timeline.event(app.screen.cursor.position)).__name__ == "GradAccumulated"
         await press(pilot, "2", "delete")
         assert app.screen.cursor.asker.watched == ["loss + 1"]
+
+
+async def test_the_row_of_a_call_in_the_program_has_no_condition_to_edit_and_is_switched_off_where_one_removes_it():
+    app = app_of(demo(), at=5)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.screen.cursor.breakpoints.call(CallSite("breakpoint()", "/work/demo.py", 6)).held(4)
+        app.screen.follow_settings()
+        await press(pilot, "3")
+        assert said(app, "breaks") == ["● 1  breakpoint() at demo.py:6  1 hit so far"]
+        await press(pilot, "e")
+        assert "breakpoint 1 stands in the program" in plain(app.screen.query_one(Sheet).row(0))
+        await press(pilot, "escape")
+        assert not app.screen.query_one(Prompt).display
+        await press(pilot, "enter", "delete", "escape")
+        assert app.screen.cursor.position == 4
+        assert said(app, "breaks") == ["· 1  breakpoint() at demo.py:6 (off)     1 hit"]
 
 
 async def test_rows_of_breakpoints_can_be_switched_removed_edited_and_gone_to():

@@ -3,6 +3,7 @@
 from stories import demo
 
 from gviz.driven import finished
+from gviz.live.protocol import CallSite
 from gviz.tui.cursor import SELECTIONS, Cursor
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.language.command import Command, work
@@ -13,7 +14,7 @@ from gviz.tui.screens.prompting import PROMPTS
 from gviz.tui.screens.toggling import toggle_line, toggle_node
 from gviz.tui.session import Session
 from gviz.tui.title import Title
-from gviz.where.stop import AtCall, stop
+from gviz.where.stop import stop
 
 
 class Clock:
@@ -75,7 +76,7 @@ def test_a_line_switches_all_calls_in_it_off_and_on():
     screen = Clock(at=7)
     breakpoints = screen.session.cursor.breakpoints
     path = screen.session.timeline.info(4).frames[0].path
-    calls = [breakpoints.held(AtCall(call, path, 6), 7) for call in ("breakpoint()", "show()")]
+    calls = [breakpoints.call(CallSite(call, path, 6)) for call in ("breakpoint()", "show()")]
     toggle_line(screen, LinePointed(path, 6))
     assert [one.enabled for one in calls] == [False, False]
     toggle_line(screen, LinePointed(path, 6))

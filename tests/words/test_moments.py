@@ -16,7 +16,7 @@ from gviz.errors import GvizError
 from gviz.events import GradAccumulated, GradFlowed
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui.breakpoints import hits_of
+from gviz.tui.breakpoint import hits_of
 from gviz.tui.cursor import Cursor
 from gviz.where.stop import stop
 from gviz.words.moments import event_at

@@ -9,7 +9,7 @@ from pathlib import Path
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.trace.timeline import Timeline
-from gviz.tui.breakpoints import Breakpoint
+from gviz.tui.breakpoint import Breakpoint
 from gviz.tui.language.command import Asked, Said, Script
 from gviz.tui.session import Session
 from gviz.where.stop import Computed, Stop, stop
@@ -24,9 +24,7 @@ IN_A_SESSION = frozenset({"break", "tbreak", "log", "ignore", "disable", "comman
 def session_lines(session: Session) -> Iterator[str]:
     """What was set, as commands that set it again, also in another run: nodes by their name or line, not by number."""
     cursor = session.cursor
-    for one in cursor.breakpoints.listed:
-        if one.call is not None:  # it is there again where the program comes to it
-            continue
+    for one in cursor.breakpoints.own:  # a call is there again where the program comes to it
         yield _set(cursor.timeline, one)
         if one.ignored:
             yield f"ignore . {one.ignored}"
@@ -133,7 +131,7 @@ def _set(timeline: Timeline, one: Breakpoint) -> str:
         head, _, test = text.partition(" if ")
         quote = "'" if '"' in one.message else '"'
         return f"log {head} {quote}{one.message}{quote}" + (f" if {test}" if test else "")
-    return f"{'tbreak' if one.once else 'break'} {text}"
+    return f"{one.command} {text}"
 
 
 def lasting(timeline: Timeline, asked: Stop) -> Stop:

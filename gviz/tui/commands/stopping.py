@@ -16,7 +16,8 @@ from gviz.trace.situation import Situation
 from gviz.trace.stops import Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import CONTINUE, Reason, by_command
-from gviz.tui.breakpoints import Breakpoint, Breakpoints, hits_of
+from gviz.tui.breakpoint import Breakpoint, Listed, hits_of
+from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands.unreached import never, nothing_later, of_every_node
 from gviz.value_text import short
 from gviz.where.condition import NAMES
@@ -73,7 +74,7 @@ def searched(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: 
     """Look for the next stop a stretch at a time and give how far that has come; `next_stop` then knows at once."""
     yield from timeline.looking_for_bad()
     anyway = (navigation.reverse_continue if backward else navigation.continue_)(timeline, n)
-    for one in breakpoints.listed:
+    for one in breakpoints.own:
         yield from one.hits.looking()  # again, where the recording has grown
     for event in breakpoints.searched(n, backward=backward):
         yield Far("looking for a stop: event", event, len(timeline))
@@ -88,17 +89,9 @@ def log_lines(timeline: Timeline, breakpoints: Breakpoints, n: int, end: int) ->
     return (*lines, *([f"and {len(said) - MOST_SAID} more messages"] if len(said) > MOST_SAID else []))
 
 
-def described(one: Breakpoint) -> str:
+def described(one: Listed) -> str:
     """A breakpoint as ``info break`` shows it."""
-    what = "" if one.call is not None else "log " if one.message else "tbreak " if one.once else "break "
-    words = [f"{one.number}  {what}{shown(one.stop.text)}"]
-    if one.message:
-        words.append(f'"{shown(one.message)}"')
-    if one.ignored:
-        words.append(f"(not the first {one.ignored})")
-    if not one.enabled:
-        words.append("(off)")
-    return " ".join(words)
+    return f"{one.number}  {shown(one.words)}" + " (off)" * (not one.enabled)
 
 
 def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = False) -> Iterator[str | Far]:
@@ -177,13 +170,12 @@ def _switch(breakpoints: Breakpoints, text: str, *, on: bool) -> Iterator[str]:
 def delete(breakpoints: Breakpoints, text: str, selected: int) -> Iterator[str]:
     """``delete [N ...]``."""
     chosen = breakpoints.numbered(text)
-    breakpoints.delete(chosen)
-    gone = [str(one.number) for one in chosen if one.call is None]
+    switched_off = breakpoints.delete(chosen)
+    gone = [str(one.number) for one in chosen if one not in switched_off]
     if gone or not chosen:
         yield f"deleted: {', '.join(gone)}" if gone else "there are no breakpoints"
-    for one in chosen:
-        if one.call is not None:
-            yield f"{described(one)}: it stands in the program, enable {one.number} lets it stop again"
+    for call in switched_off:
+        yield f"{described(call)}: it stands in the program, enable {call.number} lets it stop again"
 
 
 def listed(breakpoints: Breakpoints, text: str, selected: int, here: int = 0) -> Iterator[str]:
@@ -194,16 +186,16 @@ def listed(breakpoints: Breakpoints, text: str, selected: int, here: int = 0) ->
         yield f"{described(one)}  {_times(one, here)}"
 
 
-def _times(one: Breakpoint, here: int) -> str:
+def _times(one: Listed, here: int) -> str:
     times = sum(1 for _ in islice(one.after(0), MOST_COUNTED + 1))
     many = f"more than {MOST_COUNTED} times" if times > MOST_COUNTED else f"{times} time{'' if times == 1 else 's'}"
     now = ", and here" if here and one.stops_at(here) else ""
     return f"[{many} in this recording{now}{_untold(one)}]"
 
 
-def _untold(one: Breakpoint) -> str:
+def _untold(one: Listed) -> str:
     """At how many of the moments that were counted nobody knows, and what helps."""
-    moments = one.hits.untold()
+    moments = one.untold()
     return f"; not known at {moments} moment{'s' * (moments != 1)}: {KEEP_ALL}" if moments else ""
 
 

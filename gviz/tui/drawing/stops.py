@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from gviz.plain_text import shown
-from gviz.tui.breakpoints import Breakpoint, Breakpoints
+from gviz.tui.breakpoint import Listed
+from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands.stopping import described
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, columns, line, wrapped
@@ -23,14 +23,14 @@ def break_rows(breakpoints: Breakpoints, n: int, glyphs: Glyphs, width: int) -> 
     return [(_row(one, n, glyphs, width), one.number) for one in breakpoints.listed]
 
 
-def _row(one: Breakpoint, n: int, glyphs: Glyphs, width: int) -> Line:
+def _row(one: Listed, n: int, glyphs: Glyphs, width: int) -> Line:
     """What it stops at and how often it has; of a place that is too long the end is missing, never of the number."""
     mark = glyphs.stop if one.enabled else glyphs.nothing
-    what = line((f"{mark} ", "error" if one.enabled else "muted"), shown(described(one)))
+    what = line((f"{mark} ", "error" if one.enabled else "muted"), described(one))
     if n > COUNTED:
         return what
     hits = sum(1 for _ in takewhile(lambda hit: hit.n <= n, one.after(0)))
-    untold = one.hits.untold(n)
+    untold = one.untold(n)
     times = f"  {hits} hit{'' if hits == 1 else 's'}" + (f", {untold} not known" if untold else "")
     if cells(what) + len(times) + len(SO_FAR) <= width:
         return (*what, (times + SO_FAR, "muted"))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.tui.arrival import Arrival
-from gviz.tui.breakpoints import Breakpoint, Breakpoints
+from gviz.tui.breakpoint import Listed
+from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands.table import REPEATED
 from gviz.tui.language.command import Asked, Command, Reply, Said, Script
 from gviz.tui.language.parsing import parse, spec_of
@@ -21,7 +22,7 @@ MOST = 10_000
 class _Collected:
     """The commands of a breakpoint, up to `end`."""
 
-    breakpoint: Breakpoint
+    breakpoint: Listed
     lines: list[str]
 
 
@@ -131,7 +132,7 @@ class Reader:
         return _given(collected.breakpoint, collected.lines)
 
 
-def _given(chosen: Breakpoint, lines: list[str]) -> Said:
+def _given(chosen: Listed, lines: list[str]) -> Said:
     for line in filter(None, lines):
         parse(line)
     chosen.commands = tuple(filter(None, lines))

@@ -18,7 +18,7 @@ from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import ERROR, Arrival, Reason, saying
 from gviz.tui.beginning import Beginning
-from gviz.tui.breakpoints import Breakpoint
+from gviz.tui.breakpoint import Listed
 from gviz.tui.config import Config
 from gviz.tui.cursor import SELECTIONS, Cursor
 from gviz.tui.glyphs import Glyphs
@@ -61,7 +61,7 @@ class DebuggerScreen(FirstLaidOut):
     frame: reactive[int] = reactive(0, repaint=False)
     stood: reactive[Stood | None] = reactive(None, repaint=False)
     full: reactive[bool] = reactive(False, repaint=False)
-    breaks: reactive[tuple[Breakpoint, ...]] = reactive((), repaint=False)
+    breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
     wanted: reactive[Filter] = reactive(ALL, repaint=False)
     beside: reactive[Beside | None] = reactive(None, repaint=False)
     remark: reactive[str] = reactive("", repaint=False)
@@ -317,4 +317,4 @@ class DebuggerScreen(FirstLaidOut):
 
     def on_row_acted(self, message: RowActed) -> None:
         """Somebody wants something of a row of a list."""
-        row_acts.act(self, message)
+        self.orders.attempt(lambda: row_acts.act(self, message))

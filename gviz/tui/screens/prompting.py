@@ -123,9 +123,8 @@ class Prompting:
 
 
 def condition_of(session: Session, number: int) -> Opening:
-    """The condition of a breakpoint, to be edited."""
-    (one,) = session.cursor.breakpoints.numbered(str(number))
-    test = one.stop.condition
+    """The condition of a breakpoint, to be edited; GvizError for a call in the program, which has none."""
+    test = session.cursor.breakpoints.own_numbered(str(number)).stop.condition
     return ":", f"condition {number} {test.text if test is not None else ''}", ""
 
 

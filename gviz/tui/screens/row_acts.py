@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from gviz.tui.breakpoints import Breakpoint
+from gviz.tui.breakpoint import Listed
 from gviz.tui.language.command import Command
 from gviz.tui.messages import RowActed
 from gviz.tui.screens.prompting import Prompting, condition_of
@@ -46,7 +46,7 @@ def _watched(screen: Listing, key: Key) -> str:
     return screen.session.cursor.asker.watched[int(key) - 1]
 
 
-def _breakpoint(screen: Listing, key: Key) -> Breakpoint:
+def _breakpoint(screen: Listing, key: Key) -> Listed:
     (one,) = screen.session.cursor.breakpoints.numbered(str(key))
     return one
 

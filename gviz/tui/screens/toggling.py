@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Protocol
 
-from gviz.tui.breakpoints import Breakpoint, Breakpoints
 from gviz.tui.marks import marked_lines
 from gviz.tui.messages import LinePointed
 from gviz.tui.session import Session
@@ -38,19 +37,13 @@ def toggle_line(screen: Stopping, pointed: LinePointed) -> None:
         breakpoints.delete(there)
         screen.follow_settings()
         screen.say(f"no breakpoint at line {pointed.line}")
-    elif calls := _calls_at(breakpoints, pointed):
+    elif calls := [one for one in breakpoints.calls if (one.site.path, one.site.line) == (pointed.path, pointed.line)]:
         for one in calls:
             one.enabled = True
         screen.follow_settings()
-        screen.say("; ".join(f"breakpoint {one.number} at line {pointed.line}: {one.stop.text}" for one in calls))
+        screen.say("; ".join(f"breakpoint {one.number} at line {pointed.line}: {one.words}" for one in calls))
     else:
         _toggle(screen, f"{PurePath(pointed.path).name}:{pointed.line}")
-
-
-def _calls_at(breakpoints: Breakpoints, pointed: LinePointed) -> list[Breakpoint]:
-    """The calls of the program itself that hold it in a line."""
-    known = ((one, one.call) for one in breakpoints.listed)
-    return [one for one, call in known if call is not None and (call.path, call.line) == (pointed.path, pointed.line)]
 
 
 def _toggle(screen: Stopping, place: str) -> None:

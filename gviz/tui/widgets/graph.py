@@ -18,7 +18,8 @@ from gviz.render.layout import PlacedBox
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import label_density, numbered
-from gviz.tui.breakpoints import Breakpoint, Breakpoints
+from gviz.tui.breakpoint import Listed
+from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.messages import NodePointed, Pressed
@@ -43,7 +44,7 @@ class GraphCanvas(Painted, can_focus=True):
     FOCUS_ON_CLICK = False  # the screen gives the focus to a panel that is pressed
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
-    breaks: reactive[tuple[Breakpoint, ...]] = reactive((), repaint=False)
+    breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
 
     beside: reactive[Beside | None] = reactive(None, repaint=False)

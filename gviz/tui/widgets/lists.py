@@ -10,7 +10,7 @@ from textual.reactive import reactive
 
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
-from gviz.tui.breakpoints import Breakpoint
+from gviz.tui.breakpoint import Listed
 from gviz.tui.drawing.modules import module_rows
 from gviz.tui.drawing.stack import frame_rows
 from gviz.tui.drawing.stops import break_rows
@@ -129,7 +129,7 @@ class WatchList(RowList):
     """The watched expressions and, in the panel beside, the breakpoints below them."""
 
     watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
-    breaks: reactive[tuple[Breakpoint, ...]] = reactive((), repaint=False)
+    breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
 
     def __init__(self, session: Session, heading: str, *, id: str, stops: bool = False) -> None:
         super().__init__(session, heading, id=id)
@@ -160,7 +160,7 @@ class WatchList(RowList):
 class BreakList(RowList):
     """The breakpoints."""
 
-    breaks: reactive[tuple[Breakpoint, ...]] = reactive((), repaint=False)
+    breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
 
     def watch_breaks(self) -> None:
         """A breakpoint came or went."""

@@ -13,7 +13,8 @@ from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
-from gviz.tui.breakpoints import Breakpoint, Breakpoints
+from gviz.tui.breakpoint import Listed
+from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.drawing.source import (
     SourceMark,
     code_lines,
@@ -44,13 +45,13 @@ class SourcePane(Lines):
     selected: reactive[int] = reactive(0, repaint=False)
     frame: reactive[int] = reactive(0, repaint=False)
     stood: reactive[Stood | None] = reactive(None, repaint=False)
-    breaks: reactive[tuple[Breakpoint, ...]] = reactive((), repaint=False)
+    breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints) -> None:
         super().__init__(id="source")
         self._timeline = timeline
         self._breakpoints = breakpoints
-        self._marked: dict[int, list[Breakpoint]] = {}
+        self._marked: dict[int, list[Listed]] = {}
         self._place: SourceMark | None = None
         self._code: tuple[Line, ...] = ()
         self._followed: tuple[SourceMark | None, Size] | None = None

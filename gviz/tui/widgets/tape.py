@@ -13,7 +13,8 @@ from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
-from gviz.tui.breakpoints import Breakpoint, Breakpoints
+from gviz.tui.breakpoint import Listed
+from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.drawing.tape import Columns, Entry, columns_for, heading, row, title_width
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
@@ -49,7 +50,7 @@ class Tape(Lines):
     FOCUS_ON_CLICK = False  # the screen gives the focus to a panel that is pressed
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
-    breaks: reactive[tuple[Breakpoint, ...]] = reactive((), repaint=False)
+    breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
     beside: reactive[Beside | None] = reactive(None, repaint=False)
 
