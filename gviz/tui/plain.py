@@ -26,7 +26,7 @@ from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.beside import differences, title
 from gviz.tui.drawing.failure import failure_lines
 from gviz.tui.glyphs import glyphs, wants_ascii
-from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Outside, Reply, Said, Work, work
+from gviz.tui.language.command import Command, Confirm, FrontEnd, Look, Outside, Reply, Said, Work, work
 from gviz.tui.language.command_lines import echoed, typed
 from gviz.tui.language.completing import completions
 from gviz.tui.language.parsing import spec_of
@@ -165,7 +165,7 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
             yield from map(session.glyphs.text, texts)
         case Look(lines=rows):
             yield from (session.glyphs.text(lines.plain(row)).rstrip() for row in rows(WIDTH))
-        case Asked(texts, question):
+        case Confirm(texts, question):
             yield from map(session.glyphs.text, texts)
             yield f"{question} y or n"
         case Outside(run):

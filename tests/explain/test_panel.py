@@ -13,8 +13,8 @@ from tui.test_drawing import panel
 import gviz.engine as torch
 from gviz.engine import graphs, static
 from gviz.events import DataSet, StorageWritten
-from gviz.explain.panel.fact import Asked
-from gviz.explain.panel.questions import QUESTIONS
+from gviz.explain.panel.fact import NodeView
+from gviz.explain.panel.sections import SECTIONS
 from gviz.render.page.panel import PanelRows
 from gviz.trace.file.reader import open_trace
 from gviz.trace.log import MemoryLog
@@ -23,8 +23,8 @@ from gviz.trace.timeline import Timeline
 
 def facts(timeline, n, node, **options):
     moment = timeline.at(n)
-    asked = Asked(timeline, moment, node, moment.state(node), **options)
-    return {question.name: list(question.answer(asked)) for question in QUESTIONS}
+    view = NodeView(timeline, moment, node, moment.state(node), **options)
+    return {section.name: list(section.facts(view)) for section in SECTIONS}
 
 
 def texts(rows):
@@ -48,14 +48,14 @@ def test_the_page_and_the_terminal_in_full_say_the_same(story):
                 assert name in (*drawn.split(), "formula") or name in drawn
 
 
-def test_every_question_has_an_answer_somewhere():
+def test_every_section_says_something_somewhere():
     answered = set()
     for make in LOGS.values():
         timeline = make().timeline
         for node in timeline.nodes:
             for n in (0, len(timeline)):
                 answered |= {name for name, rows in facts(timeline, n, node).items() if rows}
-    assert answered >= {question.name for question in QUESTIONS} - {"in module"}
+    assert answered >= {section.name for section in SECTIONS} - {"in module"}
 
 
 def test_in_full_a_contribution_says_its_rule_and_its_event():

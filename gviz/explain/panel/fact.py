@@ -38,10 +38,10 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A node at a moment, and how much is to be said.
+class NodeView:
+    """A node at a moment, and how much of it is to be said.
 
-    In `full` every digit is, and what a view in which nothing can be followed would leave unsaid. A file name may
+    In `full` every digit is, and what a panel in which nothing can be followed would leave unsaid. A file name may
     have `room` characters. With a `branch` the numbers that it sends (by input) stand beside the recorded ones.
     """
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gviz.explain.accumulation import accumulation
 from gviz.explain.contributions import origin
 from gviz.explain.names import label
-from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event
+from gviz.explain.panel.fact import LIST, Fact, NodeView, Part, event
 from gviz.explain.panel.making import number_style, numbered, of_output, own_name, shapes_behind
 from gviz.explain.shares import Share, shares
 from gviz.explain.standing import as_at
@@ -18,87 +18,87 @@ from gviz.values import Value
 IN_BRANCH = "not known in the branch"
 
 
-def incoming(asked: Asked, state: NodeState) -> Iterator[Fact]:
+def incoming(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """What has arrived in the latest pass, contribution by contribution."""
     for nr, output in enumerate(state.outputs if state.requires_grad else ()):
-        yield Fact(of_output("grad in", nr, state), (*own_name(asked, nr), *_arrived(asked, output)), nr)
-        if asked.full or len(output.parts) > 1:
-            yield from _contributions(asked, nr, output)
+        yield Fact(of_output("grad in", nr, state), (*own_name(view, nr), *_arrived(view, output)), nr)
+        if view.full or len(output.parts) > 1:
+            yield from _contributions(view, nr, output)
 
 
-def _arrived(asked: Asked, output: OutputState) -> Iterator[Part]:
+def _arrived(view: NodeView, output: OutputState) -> Iterator[Part]:
     value = output.incoming
     if value is None:
         yield Part("none yet", "muted")
         return
-    text = full(value) if asked.full and FEW < value.size <= SOME else grad(value)
+    text = full(value) if view.full and FEW < value.size <= SOME else grad(value)
     yield Part(text, number_style(value, "grad"), output.parts[-1].seq if output.parts else 0)
     if output.expected > 1:
         yield Part(f"  ({len(output.parts)} of {output.expected})", "muted")
-    elif len(output.parts) == 1 and not asked.full:
-        yield Part(f"  from {_source(asked, output.parts[0])}", "muted")
+    elif len(output.parts) == 1 and not view.full:
+        yield Part(f"  from {_source(view, output.parts[0])}", "muted")
 
 
-def _contributions(asked: Asked, nr: int, output: OutputState) -> Iterator[Fact]:
+def _contributions(view: NodeView, nr: int, output: OutputState) -> Iterator[Fact]:
     """Every share of a sum, in the order of arrival."""
     for at, part in enumerate(output.parts[:LIST], 1):
         number = Part(share(part.value), "grad", part.seq)
-        if asked.full:
-            yield Fact("+=", (number, Part(f"  from {_rule_of(asked, part)}, "), event(part.seq)), nr, at)
+        if view.full:
+            yield Fact("+=", (number, Part(f"  from {_rule_of(view, part)}, "), event(part.seq)), nr, at)
         else:
-            yield Fact("+=", (number, Part(f"  from {_source(asked, part)}", "muted")), nr, at)
+            yield Fact("+=", (number, Part(f"  from {_source(view, part)}", "muted")), nr, at)
     if len(output.parts) > LIST:
         yield Fact("", (Part(f"and {len(output.parts) - LIST} more contributions", "muted"),), nr, LIST + 1)
 
 
-def _source(asked: Asked, part: Contribution) -> str:
+def _source(view: NodeView, part: Contribution) -> str:
     """Where a share came from: a node, or the call of ``backward()`` itself."""
-    return label(asked.timeline, part.source) if part.source else "backward()"
+    return label(view.timeline, part.source) if part.source else "backward()"
 
 
-def _rule_of(asked: Asked, part: Contribution) -> str:
-    return origin(asked.timeline, part) if part.source else "backward()"
+def _rule_of(view: NodeView, part: Contribution) -> str:
+    return origin(view.timeline, part) if part.source else "backward()"
 
 
-def held(asked: Asked, state: NodeState) -> Iterator[Fact]:
+def held(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """``.grad`` where the node can have one."""
     if not state.requires_grad:
         return
-    leaf = as_at(asked.info, state).created.kind in ("leaf", "parameter")
+    leaf = as_at(view.info, state).created.kind in ("leaf", "parameter")
     for nr, output in enumerate(state.outputs):
         if leaf or output.grad is not None:
-            yield Fact(of_output(".grad", nr, state), (*own_name(asked, nr), *_held(asked, output)), nr)
+            yield Fact(of_output(".grad", nr, state), (*own_name(view, nr), *_held(view, output)), nr)
 
 
-def _held(asked: Asked, output: OutputState) -> Iterator[Part]:
+def _held(view: NodeView, output: OutputState) -> Iterator[Part]:
     """``.grad``, and what a pass found there: ``3 += 3 -> 6  (the former since pass 1)``."""
     value = output.grad
     if value is None:
         yield Part("None", "muted", output.grad_seq)
         return
-    was = accumulation(asked.timeline, asked.node, output)
-    text = full(value) if asked.full else short(value)
+    was = accumulation(view.timeline, view.node, output)
+    text = full(value) if view.full else short(value)
     if was is None:
         yield Part(text, number_style(value, "grad"), output.grad_seq)
     else:
         yield from _addition(was.before, was.part, value, to=output.grad_seq)
         more = text.removeprefix(short(value))
-        yield Part(("" if more != text else "  ") + more if asked.full else "", "grad")
+        yield Part(("" if more != text else "  ") + more if view.full else "", "grad")
         yield Part(f"  (the former since pass {was.since})" if was.since else "", "muted")
-    if asked.full and output.grad_seq:
+    if view.full and output.grad_seq:
         yield from (Part(", ", "muted"), event(output.grad_seq))
 
 
-def outgoing(asked: Asked, state: NodeState) -> Iterator[Fact]:
+def outgoing(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """For every input the rule with numbers in it, and old += new -> sum; before the rule has run, the rule alone.
 
     With a branch its numbers stand there, and below them the recorded ones where they differ.
     """
-    created = asked.info.created
+    created = view.info.created
     if created.kind != "op" or created.untracked:
         return
-    for sent in shares(asked.timeline, asked.moment, asked.node):
-        there = sent if asked.branch is None else asked.branch.get(sent.operand.slot)
+    for sent in shares(view.timeline, view.moment, view.node):
+        there = sent if view.branch is None else view.branch.get(sent.operand.slot)
         yield from _rule(sent, there)
         if sent.part is not None and _is_told(sent.part):
             yield from _sum(sent, there)

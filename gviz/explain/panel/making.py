@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gviz.events import DataSet, StorageWritten
 from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.names import MAX_NAME, frame_text, op_title, why_untracked
-from gviz.explain.panel.fact import LIST, Asked, Fact, Part, event, listed
+from gviz.explain.panel.fact import LIST, Fact, NodeView, Part, event, listed
 from gviz.explain.standing import as_at
 from gviz.numbers import bytes_text, dtype_text, shape_text
 from gviz.plain_text import abridged, clipped, shown
@@ -22,15 +22,15 @@ LINEAR = "x @ weight.T + bias"
 _TRANSPOSES = re.compile(r"\.m?T\b|\.t\(|transpose|permute|swapaxes|swapdims|adjoint|\bt\(")
 
 
-def to_be_made(asked: Asked) -> Iterator[Fact]:
+def to_be_made(view: NodeView) -> Iterator[Fact]:
     """When a node of the future will be made."""
-    if asked.state is None:
-        yield Fact("", (Part("not made yet: "), event(asked.info.born), Part(" makes it")))
+    if view.state is None:
+        yield Fact("", (Part("not made yet: "), event(view.info.born), Part(" makes it")))
 
 
-def formula(asked: Asked, state: NodeState) -> Iterator[Fact]:
+def formula(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """The operation with its numbers."""
-    computed = _computed(asked, state)
+    computed = _computed(view, state)
     if computed.formula:
         yield Fact("formula", (Part(computed.brief), *shapes_behind(computed.shapes)))
 
@@ -41,27 +41,27 @@ def shapes_behind(shapes: str) -> Iterator[Part]:
         yield Part(f"   {shapes}", "muted")
 
 
-def _computed(asked: Asked, state: NodeState) -> Computation:
+def _computed(view: NodeView, state: NodeState) -> Computation:
     """How its value came to be: a replay of a captured graph, or a run of a static one, computes it again."""
-    made = asked.info.created
+    made = view.info.created
     if made.kind != "op" or not state.outputs:
-        return computation(asked.timeline, asked.node)
+        return computation(view.timeline, view.node)
     output = state.outputs[0]
-    is_own = output.written_by == asked.node and output.version == made.outputs[0].version
-    is_again = is_own and isinstance(asked.timeline.event(output.value_seq), StorageWritten)  # else it has other data
-    return computation(asked.timeline, asked.node, output.value_seq if is_again else 0)
+    is_own = output.written_by == view.node and output.version == made.outputs[0].version
+    is_again = is_own and isinstance(view.timeline.event(output.value_seq), StorageWritten)  # else it has other data
+    return computation(view.timeline, view.node, output.value_seq if is_again else 0)
 
 
-def values(asked: Asked, state: NodeState) -> Iterator[Fact]:
+def values(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """What every output holds, and who has written to it since it was made."""
     for nr, output in enumerate(state.outputs):
-        held = _no_value(asked, nr) if output.value is None else _value(output.value, output.value_seq, asked.full)
-        yield Fact(of_output("value", nr, state), (*own_name(asked, nr), *held), nr)
-        if output.version > asked.info.created.outputs[nr].version:
-            by = f" by #{output.written_by}" if output.written_by not in (0, asked.node) else ""
+        held = _no_value(view, nr) if output.value is None else _value(output.value, output.value_seq, view.full)
+        yield Fact(of_output("value", nr, state), (*own_name(view, nr), *held), nr)
+        if output.version > view.info.created.outputs[nr].version:
+            by = f" by #{output.written_by}" if output.written_by not in (0, view.node) else ""
             text = f"written in place{by}, version {output.version}, "
             yield Fact("", (Part(text, "sum"), event(output.value_seq)), nr, 1)
-        elif output.written_by and isinstance(asked.timeline.event(output.value_seq), DataSet):
+        elif output.written_by and isinstance(view.timeline.event(output.value_seq), DataSet):
             yield Fact("", (Part("was given other data, ", "sum"), event(output.value_seq)), nr, 1)
 
 
@@ -70,9 +70,9 @@ def of_output(name: str, nr: int, state: NodeState) -> str:
     return f"{name} {nr}" if len(state.outputs) > 1 else name
 
 
-def own_name(asked: Asked, nr: int) -> Iterator[Part]:
+def own_name(view: NodeView, nr: int) -> Iterator[Part]:
     """What the program calls one of several outputs."""
-    name = asked.info.output_name(nr) if len(asked.info.created.outputs) > 1 else ""
+    name = view.info.output_name(nr) if len(view.info.created.outputs) > 1 else ""
     if name:
         yield Part(f"{abridged(name, MAX_NAME)}  ", "key")
 
@@ -84,9 +84,9 @@ def _value(value: Value, since: int, in_full: bool) -> Iterator[Part]:
         yield Part(f"  {shape} {dtype_text(value.dtype)}", "muted")
 
 
-def _no_value(asked: Asked, nr: int) -> Iterator[Part]:
+def _no_value(view: NodeView, nr: int) -> Iterator[Part]:
     """Of a graph that is built before its numbers, they come; of one that was there before the recording, never."""
-    last = asked.timeline.at(len(asked.timeline)).state(asked.node)
+    last = view.timeline.at(len(view.timeline)).state(view.node)
     comes = last is not None and last.outputs[nr].value is not None
     yield Part("none yet: the graph is built before its numbers" if comes else "not stored", "muted")
 
@@ -96,9 +96,9 @@ def number_style(value: Value, style: str) -> str:
     return "error" if bad_text(value) else style
 
 
-def operands(asked: Asked, state: NodeState) -> Iterator[Fact]:
+def operands(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """With what it was computed."""
-    for at, operand in enumerate(_computed(asked, state).operands):
+    for at, operand in enumerate(_computed(view, state).operands):
         yield Fact("" if at else "with", tuple(_operand(operand)), at)
 
 
@@ -117,36 +117,36 @@ def numbered(operand: Operand) -> str:
     return operand.name if operand.name.startswith("#") else f"#{operand.node} {operand.name}".rstrip()
 
 
-def arguments(asked: Asked, state: NodeState) -> Iterator[Fact]:
+def arguments(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """The arguments that are no tensors."""
-    given = computation(asked.timeline, asked.node).attributes
-    if given and asked.info.created.kind == "op":
+    given = computation(view.timeline, view.node).attributes
+    if given and view.info.created.kind == "op":
         yield Fact("args", (Part(clipped(", ".join(f"{name} {value}" for name, value in given), 400)),))
 
 
-def kind(asked: Asked, state: NodeState) -> Iterator[Fact]:
+def kind(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """What is special about the node; nothing for a tracked operation, whose grad_fn stands above."""
-    created = as_at(asked.info, state).created
+    created = as_at(view.info, state).created
     text = ""
     if created.kind != "op":
         text = f"{created.kind}, {'requires grad' if state.requires_grad else 'no grad'}"
     elif created.untracked:
         text = f"not tracked: {why_untracked(created)}"
-    elif view := next((output.view_of for output in created.outputs if output.view_of), 0):
-        text = f"a view of #{view}: shares its memory"
+    elif base := next((output.view_of for output in created.outputs if output.view_of), 0):
+        text = f"a view of #{base}: shares its memory"
     if text:
         yield Fact("kind", (Part(text),))
 
 
-def saved(asked: Asked, state: NodeState) -> Iterator[Fact]:
+def saved(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """What it keeps for its backward rule, or when it was released."""
     if state.saved == "freed":
         yield Fact("saved", (Part("released, ", "muted"), event(state.saved_freed)))
     elif state.saved == "held":
-        computed = computation(asked.timeline, asked.node)
+        computed = computation(view.timeline, view.node)
         by_name = {operand.parameter: operand for operand in computed.operands}
-        names = asked.info.op.saved
-        kept = ", ".join(_saved_name(by_name.get(name), name, asked.node) for name in names)
+        names = view.info.op.saved
+        kept = ", ".join(_saved_name(by_name.get(name), name, view.node) for name in names)
         values = [by_name[name].value if name in by_name else computed.result for name in names]
         size = sum(value.nbytes for value in values if value is not None)
         yield Fact("saved", (Part(kept or "yes"), Part(f"  ({bytes_text(size)})" if size else "", "muted")))
@@ -160,50 +160,50 @@ def _saved_name(operand: Operand | None, name: str, node: int) -> str:
     return operand.name if operand.name.startswith("#") else f"{operand.name} #{operand.node}".lstrip()
 
 
-def users(asked: Asked, state: NodeState) -> Iterator[Fact]:
+def users(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """The nodes that were made with it so far; whether any will be is known of what is recorded."""
-    found = asked.timeline.nodes.users(asked.node, asked.moment.n)
+    found = view.timeline.nodes.users(view.node, view.moment.n)
 
     def named(user: int) -> Part:
-        info = asked.timeline.info(user)
+        info = view.timeline.info(user)
         return Part(f"#{user} {clipped(info.name or op_title(info), 30)}", "key", info.born)
 
-    yield Fact("used by", tuple(listed(found, named)) if found else (_no_user(asked),))
+    yield Fact("used by", tuple(listed(found, named)) if found else (_no_user(view),))
 
 
-def _no_user(asked: Asked) -> Part:
-    comes = asked.timeline.growing or asked.timeline.nodes.users(asked.node)
+def _no_user(view: NodeView) -> Part:
+    comes = view.timeline.growing or view.timeline.nodes.users(view.node)
     return Part("nothing yet" if comes else "nothing", "muted")
 
 
-def place(asked: Asked) -> Iterator[Fact]:
+def place(view: NodeView) -> Iterator[Fact]:
     """The place in the source, the event, and the callers."""
-    info = asked.info
+    info = view.info
     made = (Part("  "), event(info.born))
     if not info.frames:
         yield Fact("at", (Part("an unknown place", "muted"), *made))
         return
     first, *callers = info.frames
-    yield Fact("at", (Part(frame_text(first, asked.room), "title"), *made))
+    yield Fact("at", (Part(frame_text(first, view.room), "title"), *made))
     for depth, frame in enumerate(callers[:LIST], 1):
-        yield Fact("from", (Part(frame_text(frame, asked.room - 5)),), 0, depth)
+        yield Fact("from", (Part(frame_text(frame, view.room - 5)),), 0, depth)
     if len(callers) > LIST:
         yield Fact("", (Part(f"and {len(callers) - LIST} more callers", "muted"),), 0, LIST + 1)
 
 
-def module(asked: Asked) -> Iterator[Fact]:
+def module(view: NodeView) -> Iterator[Fact]:
     """The module in whose forward it was made; of the transposed weight of a linear layer, which no line of the
     program writes, what it is there for."""
-    if asked.info.scope:
-        yield Fact("in module", (Part(clipped(asked.info.scope, 200)),))
-    if _is_weight_of_a_layer(asked):
+    if view.info.scope:
+        yield Fact("in module", (Part(clipped(view.info.scope, 200)),))
+    if _is_weight_of_a_layer(view):
         text = f"a linear layer is {LINEAR}: this is its weight.T, which no line of the program writes"
         yield Fact("", (Part(text, "muted"),), 0, 1)
 
 
-def _is_weight_of_a_layer(asked: Asked) -> bool:
+def _is_weight_of_a_layer(view: NodeView) -> bool:
     """Whether a node transposes a parameter in a line that transposes nothing."""
-    info, timeline = asked.info, asked.timeline
+    info, timeline = view.info, view.timeline
     if info.op.name != "t" or not info.frames or timeline.info(info.created.inputs[0][0]).created.kind != "parameter":
         return False
     first = info.frames[0]

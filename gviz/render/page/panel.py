@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from gviz.explain.panel.fact import Asked, Fact
-from gviz.explain.panel.questions import QUESTIONS, Question
+from gviz.explain.panel.fact import Fact, NodeView
+from gviz.explain.panel.sections import SECTIONS, Section
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 
 RowKey = tuple[int, int, int]
-"""Where a row stands in its panel: the place of its question in `QUESTIONS`, what it is about, and its place there."""
+"""Where a row stands in its panel: the place of its section in `SECTIONS`, what it is about, and its place there."""
 
 Row = tuple[RowKey, str]
 
 States = tuple[NodeState | None, NodeState | None]
-"""A node as it is, and as its iteration shows it: an answer may hang on either."""
+"""A node as it is, and as its iteration shows it: what is said may hang on either."""
 
-ALL = frozenset(range(len(QUESTIONS)))
+ALL = frozenset(range(len(SECTIONS)))
 STYLES = {"error": "bad", "title": "text", "": "text"}
 """What `page.css` calls a style, where it has another name there."""
 
@@ -38,15 +38,15 @@ class PanelRows:
         Keys sort in the order of the panel.
         """
         states = state, in_its_iteration(self._timeline, moment.n, state)
-        numbers = self._to_answer(moment, node, states)
+        numbers = self._to_make(moment, node, states)
         if not numbers:
             return
         known = self._known.setdefault(node, set())
-        asked = Asked(self._timeline, moment, node, states[1], full=True)
+        view = NodeView(self._timeline, moment, node, states[1], full=True)
         found = {
             (number, fact.about, fact.further): _row(fact)
             for number in numbers
-            for fact in QUESTIONS[number].answer(asked)
+            for fact in SECTIONS[number].facts(view)
         }
         before = {key for key in known if key[0] in numbers}
         yield from ((key, "") for key in before - found.keys())
@@ -59,21 +59,21 @@ class PanelRows:
         """Inputs need a gradient now, or no longer: the rules read differently."""
         self._seen.clear()
 
-    def _to_answer(self, moment: Moment, node: int, states: States) -> Collection[int]:
-        """The questions that are answered anew, by their place."""
+    def _to_make(self, moment: Moment, node: int, states: States) -> Collection[int]:
+        """The sections that are made anew, by their place."""
         if node not in self._seen:
             return ALL
         before = self._seen[node]
         return [
             number
-            for number, question in enumerate(QUESTIONS)
-            if question.news(moment, node) or _may_differ(question, before, states)
+            for number, section in enumerate(SECTIONS)
+            if section.news(moment, node) or _may_differ(section, before, states)
         ]
 
 
-def _may_differ(question: Question, before: States, now: States) -> bool:
+def _may_differ(section: Section, before: States, now: States) -> bool:
     return any(
-        one is not other and question.hangs_on(one) != question.hangs_on(other)
+        one is not other and section.hang_on(one) != section.hang_on(other)
         for one, other in zip(before, now, strict=True)
     )
 

@@ -10,7 +10,7 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoint import Breakpoint
-from gviz.tui.language.command import Asked, Said, Script
+from gviz.tui.language.command import Confirm, Said, Script
 from gviz.tui.session import Session
 from gviz.where.stop import Computed, Stop, stop
 from gviz.whole_files import naming, write_whole
@@ -56,14 +56,14 @@ def _begins_with(file: Path, head: str) -> bool:
         return stream.read(len(head)) == head.encode()
 
 
-def load(session: Session, path: str) -> Script | Asked:
+def load(session: Session, path: str) -> Script | Confirm:
     """``load FILE``: read a session; what it evaluates, or carries out at a stop, is shown and asked for first."""
     lines = _lines(path)
     acting = tuple(f"  {shown(line)}" for line in _acting(lines, path))
     script = Script(lines, shown(path))
     if not acting:
         return script
-    return Asked((f"{shown(path)} evaluates, or carries out at a stop:", *acting), "load it?", script)
+    return Confirm((f"{shown(path)} evaluates, or carries out at a stop:", *acting), "load it?", script)
 
 
 def source(session: Session, path: str) -> Script:

@@ -34,7 +34,7 @@ from gviz.tui.commands import (
 from gviz.tui.commands.asking import Asker
 from gviz.tui.cursor import Cursor, Move
 from gviz.tui.folds import Folds
-from gviz.tui.language.command import Asked, Command, FrontEnd, Look, Outside, Run, Said, Script, Spec, Work
+from gviz.tui.language.command import Command, Confirm, FrontEnd, Look, Outside, Run, Said, Script, Spec, Work
 from gviz.tui.session import Session
 from gviz.words.vocabulary import A_MOMENT
 
@@ -79,7 +79,7 @@ def _runs_on(*, backward: bool = False) -> Run:
     return run_on
 
 
-def _files(act: Callable[[Session, str], Said | Script | Asked]) -> Run:
+def _files(act: Callable[[Session, str], Said | Script | Confirm]) -> Run:
     return lambda session, command: act(session, command.argument)
 
 

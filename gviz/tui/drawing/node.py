@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gviz.explain.names import called
-from gviz.explain.panel.fact import Asked, Fact, Part
-from gviz.explain.panel.questions import QUESTIONS
+from gviz.explain.panel.fact import Fact, NodeView, Part
+from gviz.explain.panel.sections import SECTIONS
 from gviz.explain.standing import as_at
 from gviz.plain_text import clipped, shown
 from gviz.trace.its_iteration import in_its_iteration
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gviz.whatif.beside import Beside
 
 COLUMNS = {"used by": 8, "grad in": 8, ".grad": 8, "at": 3, "in module": 10}
-"""Where the text of a row begins, behind its label; of any other question at `COLUMN`."""
+"""Where the text of a row begins, behind its label; of any other section at `COLUMN`."""
 COLUMN = 7
 ELEMENTS = 1000
 """An array of more elements is not written out, not even in full."""
@@ -63,18 +63,18 @@ def node_lines(subject: Subject) -> Iterator[Line]:
         yield from _nothing(subject)
         return
     yield _header(subject)
-    asked = _asked(subject)
-    for question in QUESTIONS:
-        for fact in question.answer(asked):
-            yield from _drawn(subject, question.name, fact)
-        if question.name == "value":
+    view = _view(subject)
+    for section in SECTIONS:
+        for fact in section.facts(view):
+            yield from _drawn(subject, section.name, fact)
+        if section.name == "value":
             yield from _what_if(subject)
 
 
-def _asked(subject: Subject) -> Asked:
+def _view(subject: Subject) -> NodeView:
     timeline, moment, node = subject.timeline, subject.moment, subject.node
     branch = shares_beside(subject.beside, node, moment.n)
-    return Asked(timeline, moment, node, subject.state, subject.full, subject.width - 3, branch)
+    return NodeView(timeline, moment, node, subject.state, subject.full, subject.width - 3, branch)
 
 
 def _nothing(subject: Subject) -> Iterator[Line]:
@@ -103,20 +103,20 @@ def _header(subject: Subject) -> Line:
     return columns(left, called_so, subject.width, subject.glyphs.cut)
 
 
-def _drawn(subject: Subject, question: str, fact: Fact) -> Iterator[Line]:
-    """A row as one question is drawn: behind its label, below it, or as an equation."""
+def _drawn(subject: Subject, section: str, fact: Fact) -> Iterator[Line]:
+    """A row as one section is drawn: behind its label, below it, or as an equation."""
     spans, width = [_span(part) for part in fact.parts], subject.width
     if fact.further:
         yield from _further(fact, width)
-    elif question == "to be made":
+    elif section == "to be made":
         yield from wrapped(line(*spans, " (t goes there)"), width)
-    elif question == "formula":
+    elif section == "formula":
         yield from wrapped(line("  ", *spans), width, 4)
-    elif question == "to":
+    elif section == "to":
         yield from wrapped(line((fact.name, "key"), ": ", *spans), width, 3)
     else:
-        more = _elements(subject, fact.about) if question == "value" and subject.full else ()
-        yield from labelled(fact.name, [*spans, *more], width, COLUMNS.get(question, COLUMN))
+        more = _elements(subject, fact.about) if section == "value" and subject.full else ()
+        yield from labelled(fact.name, [*spans, *more], width, COLUMNS.get(section, COLUMN))
 
 
 def _span(part: Part) -> Span:

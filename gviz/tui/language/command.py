@@ -53,7 +53,7 @@ class Script:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Confirm:
     """A question after some lines: only if the answer is yes `then` is carried out."""
 
     lines: tuple[str, ...]
@@ -76,7 +76,7 @@ class Outside:
     run: Callable[[], str]
 
 
-Reply: TypeAlias = "Arrival | Said | Look | Script | Asked | FrontEnd | Outside"
+Reply: TypeAlias = "Arrival | Said | Look | Script | Confirm | FrontEnd | Outside"
 Work: TypeAlias = "Driven[Reply]"
 Run: TypeAlias = "Callable[[Session, Command], Reply | Work]"
 

@@ -11,7 +11,7 @@ from gviz.tui.arrival import Arrival
 from gviz.tui.breakpoint import Listed
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands.table import REPEATED
-from gviz.tui.language.command import Asked, Command, Reply, Said, Script
+from gviz.tui.language.command import Command, Confirm, Reply, Said, Script
 from gviz.tui.language.parsing import parse, spec_of
 
 MOST = 10_000
@@ -37,7 +37,7 @@ class Reader:
         self.breakpoints = breakpoints
         self._last = Command("step")
         self._collected: _Collected | None = None
-        self._asked: Asked | None = None
+        self._asked: Confirm | None = None
         self._waiting: deque[tuple[str, str]] = deque()
         self._left = MOST
         self._at = "", ""
@@ -79,7 +79,7 @@ class Reader:
         match reply:
             case Script(lines, origin):
                 self._waiting.extendleft((line, origin) for line in reversed(lines))
-            case Asked():
+            case Confirm():
                 self._asked = reply
             case Arrival(then=lines, reason=reason):
                 self._waiting.extendleft((line, reason.words) for line in reversed(lines))

@@ -15,7 +15,7 @@ from gviz.tui.arrangement import PANELS
 from gviz.tui.arrival import Arrival
 from gviz.tui.commands.comparing import Compared
 from gviz.tui.commands.looking import wrapped_lines
-from gviz.tui.language.command import Asked, FrontEnd, Look, Outside, Reply, Said
+from gviz.tui.language.command import Confirm, FrontEnd, Look, Outside, Reply, Said
 from gviz.tui.screens import pages
 from gviz.tui.themes import colours_fall_together, named
 from gviz.tui.widgets.node import NodePanel
@@ -35,7 +35,7 @@ def carry_out(screen: DebuggerScreen, reply: Reply) -> None:
             say(screen, lines)
         case Look():
             _look(screen, reply)
-        case Asked(lines, question):
+        case Confirm(lines, question):
             pages.ask(screen, question, lines)
         case Outside(run):
             _outside(screen, run)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class NodePanel(LinkedPage):
-    """Five questions about the selected node at the moment."""
+    """The sections about the selected node at the moment."""
 
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)

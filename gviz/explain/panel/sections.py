@@ -1,4 +1,4 @@
-"""The questions that a panel answers about a node, in their order, each with what its answer hangs on."""
+"""The sections of a node's panel, in their order, each with what its facts hang on."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from gviz.events import GradFlowed, NodeCreated, StepStarted
 from gviz.explain.panel import gradients, making
-from gviz.explain.panel.fact import Asked, Fact
+from gviz.explain.panel.fact import Fact, NodeView
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState
 
-Answer = Callable[[Asked], Iterator[Fact]]
+Facts = Callable[[NodeView], Iterator[Fact]]
 
 
 def _fixed(state: NodeState | None) -> object:
@@ -20,21 +20,21 @@ def _fixed(state: NodeState | None) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A question: its name, its answer, and what part of a node's state the answer `hangs_on`.
+class Section:
+    """A section: its name, its `facts`, and what part of a node's state they `hang_on`.
 
-    At a moment that is `news` to a node the answer may be another though its state is the same.
+    At a moment that is `news` to a node they may be others though its state is the same.
     """
 
     name: str
-    answer: Answer
-    hangs_on: Callable[[NodeState | None], object] = _fixed
+    facts: Facts
+    hang_on: Callable[[NodeState | None], object] = _fixed
     news: Callable[[Moment, int], bool] = lambda moment, node: False
 
 
-def _made(answer: Callable[[Asked, NodeState], Iterator[Fact]]) -> Answer:
-    """A question that nothing answers before the node is made."""
-    return lambda asked: answer(asked, asked.state) if asked.state is not None else iter(())
+def _made(facts: Callable[[NodeView, NodeState], Iterator[Fact]]) -> Facts:
+    """Facts of which there are none before the node is made."""
+    return lambda view: facts(view, view.state) if view.state is not None else iter(())
 
 
 def _part(part: Callable[[NodeState], object]) -> Callable[[NodeState | None], object]:
@@ -63,22 +63,22 @@ def _sends(moment: Moment, node: int) -> bool:
     return moment.actor == node and isinstance(moment.event, GradFlowed | StepStarted)
 
 
-QUESTIONS = (
-    Question("to be made", making.to_be_made),
-    Question("formula", _made(making.formula), _part(_contents)),
-    Question("value", _made(making.values), _part(_contents)),
-    Question("with", _made(making.operands), _part(_contents)),
-    Question("args", _made(making.arguments)),
-    Question("kind", _made(making.kind), _part(lambda state: state.requires_grad)),
-    Question("saved", _made(making.saved), _part(lambda state: (state.saved, state.saved_freed))),
-    Question("used by", _made(making.users), news=_is_made),
-    Question("grad in", _made(gradients.incoming), _part(_arrivals)),
-    Question(
+SECTIONS = (
+    Section("to be made", making.to_be_made),
+    Section("formula", _made(making.formula), _part(_contents)),
+    Section("value", _made(making.values), _part(_contents)),
+    Section("with", _made(making.operands), _part(_contents)),
+    Section("args", _made(making.arguments)),
+    Section("kind", _made(making.kind), _part(lambda state: state.requires_grad)),
+    Section("saved", _made(making.saved), _part(lambda state: (state.saved, state.saved_freed))),
+    Section("used by", _made(making.users), news=_is_made),
+    Section("grad in", _made(gradients.incoming), _part(_arrivals)),
+    Section(
         ".grad",
         _made(gradients.held),
         _part(lambda state: (state.requires_grad, [output.grad_seq for output in state.outputs])),
     ),
-    Question("to", _made(gradients.outgoing), _part(_ran), _sends),
-    Question("at", making.place),
-    Question("in module", making.module),
+    Section("to", _made(gradients.outgoing), _part(_ran), _sends),
+    Section("at", making.place),
+    Section("in module", making.module),
 )
