@@ -109,7 +109,7 @@ def _moment(
         n = moment_of(found.timeline, at)
         if among and n not in among:
             what = f"event {n} is not one of the moments {among[0]} to {among[-1]}"
-            raise GvizError(what, hint="at chooses where among them the page opens", exit_code=2)
+            raise GvizError(what, hint="the option at chooses where among them the page opens", exit_code=2)
         return n
     if among:
         return among[-1] if of_part else among[0]
@@ -120,7 +120,7 @@ def _say_which(timeline: Timeline, n: int, note: Callable[[str], None]) -> None:
     """Of which iteration a picture is that nobody asked for by its moment, if it is not the last."""
     drawn, count = timeline.iteration_at(n).index + 1, len(timeline.iterations)
     if drawn < count:
-        note(f"drawn is iteration {drawn} of {count}, the last one that autograd follows; --at end draws the last")
+        note(f"drawn is iteration {drawn} of {count}, the last that autograd follows; the moment end draws the last")
 
 
 def _drawing(labels: Density, tensors: Tensors | None, *, saved: bool) -> Options:
@@ -140,12 +140,12 @@ def _ignored(options: ExportOptions, exporter: Exporter) -> Iterator[str]:
     """What was asked for and cannot be: a style in a page, words that the style has of its own, the size of a text."""
     words, drawing = options.look.words if exporter.of_style != "nothing" else {}, options.drawing
     if options.look is not GVIZ and not (words or exporter.of_style == "look"):
-        yield f"the style {options.style} has nothing for {exporter.name}: --style {options.style} changes nothing"
+        yield f"the style {options.style} has nothing for {exporter.name} and changes nothing"
     for option, asked, own in (("labels", drawing.density, "density"), ("tensors", drawing.tensors, "tensors")):
         if own in words and asked not in (None, "short", words[own]):
-            yield f"the style {options.style} has its own {option}: --{option} {asked} changes nothing"
+            yield f"the style {options.style} has its own {option}: {asked} changes nothing"
     if options.scale is not None and not exporter.scales:
-        yield f"{exporter.name} has no size in pixels: --scale changes nothing"
+        yield f"{exporter.name} has no size in pixels: the scale changes nothing"
 
 
 def _files(

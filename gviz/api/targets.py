@@ -13,15 +13,14 @@ from gviz.render.exporters import Exporter, exporter_for
 NUMBER = re.compile(r"%0?(\d*)d")
 
 
-def kind_of(target: str, moments: str = "", *, dashes: str = "") -> Exporter:
-    """The exporter for a path; a folder gets SVG. GvizError for `moments` of what shows one, with options named as they
-    are written: with `dashes`, or as arguments."""
+def kind_of(target: str, moments: str = "") -> Exporter:
+    """The exporter for a path; a folder gets SVG. GvizError for `moments` of what shows one."""
     series = is_series(target)
     exporter = exporter_for(str(numbered(target, 1)) if series else target)
     if exporter.moves and series:
         raise GvizError(f"{exporter.name} moves by itself", hint="give it a name without a number", exit_code=2)
     if moments and not (series or exporter.moves or exporter.opens):
-        hint = f"{dashes}at chooses which; {dashes}moments is for a page, a moving picture or a folder"
+        hint = "the option at chooses which; moments is for a page, a moving picture or a folder"
         raise GvizError(f"{target} shows one moment", hint=hint, exit_code=2)
     return exporter
 

@@ -122,7 +122,7 @@ def _followed(
     left, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also)
     if len(left) < len(infos):
         out = f"{len(infos) - len(left):,} of {len(infos):,} nodes are left out, autograd does not follow them"
-        options.note(f"{out}; --node draws what is near one")
+        options.note(f"{out}; the option node draws what is near one")
     return left
 
 
@@ -131,7 +131,7 @@ def _not_drawn(timeline: Timeline, node: int, n: int) -> GvizError:
     if known and timeline.info(node).iteration == timeline.iteration_at(n).index:
         where = "it is part of a step of the optimizer, of which pictures show the new values alone"
     elif known:
-        where = f"it was made in iteration {timeline.info(node).iteration + 1}; --at #{node} draws that"
+        where = f"it was made in iteration {timeline.info(node).iteration + 1}; the moment #{node} draws that"
     return GvizError(f"node #{node} is not in the graph of event {n}", hint=where, exit_code=2)
 
 
@@ -144,9 +144,9 @@ def _closed(graph: CallGraph, options: ExportOptions) -> Closed:
     closed = closed_to_fit(graph, FEW_BOXES)
     left = boxes(graph, closed)
     if closed:
-        options.note(f"{len(graph.nodes):,} nodes: modules closed, {left:,} boxes left; --depth opens them")
+        options.note(f"{len(graph.nodes):,} nodes: modules closed, {left:,} boxes left; the option depth opens them")
     elif left > FEW_BOXES:
-        options.note(f"{left:,} boxes, and no module to close; --node draws what is near one")
+        options.note(f"{left:,} boxes, and no module to close; the option node draws what is near one")
     return closed
 
 

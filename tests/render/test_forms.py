@@ -271,7 +271,7 @@ def test_a_large_graph_closes_its_modules_and_says_so():
     options = ExportOptions(note=notes.append)
     drawn = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), options))
     assert {box.title for box in drawn.boxes} == {"x leaf #1", "[+] first Block", "[+] second Block"}
-    assert notes == ["1,201 nodes: modules closed, 3 boxes left; --depth opens them"]
+    assert notes == ["1,201 nodes: modules closed, 3 boxes left; the option depth opens them"]
     opened = drawing(timeline, len(timeline), ExportOptions(part=Part(depth=9), note=notes.append))
     assert len(moment_scene(timeline, len(timeline), opened).boxes) == 1201
 
@@ -295,10 +295,10 @@ def test_of_a_large_graph_what_autograd_does_not_follow_is_left_out(monkeypatch)
     passed = titles()
     assert passed == {"w leaf #1", "batch = Slice #3", "Mul #4", "loss = Sum #5"}
     left_out = f"{len(every) - 4} of {len(every)} nodes are left out, autograd does not follow them"
-    assert notes == [f"{left_out}; --node draws what is near one"]
+    assert notes == [f"{left_out}; the option node draws what is near one"]
     monkeypatch.setattr("gviz.render.request.FEW_BOXES", 3)
     assert titles() == passed
-    assert notes[-1] == "4 boxes, and no module to close; --node draws what is near one"
+    assert notes[-1] == "4 boxes, and no module to close; the option node draws what is near one"
     assert titles(depth=1) == passed
     assert any("Norm" in title for title in titles(node=timeline.nodes[-1], radius=3))
 

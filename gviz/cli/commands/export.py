@@ -120,7 +120,7 @@ def command(
     if output == "-":
         suffix_of(kind)
     else:
-        kind_of(output, how["moments"], dashes="--")  # before a long recording, not after it
+        kind_of(output, how["moments"])  # before a long recording, not after it
         refuse(output, force=force, source=path)
     with scratch_folder() as folder:
         trace = path
