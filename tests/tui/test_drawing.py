@@ -12,7 +12,7 @@ from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import Wishes, arranged, label_density, opening_view, size_class
 from gviz.tui.arrival import Arrival, by_command, saying
-from gviz.tui.commands.export import usual_name
+from gviz.tui.commands.exporting import usual_name
 from gviz.tui.drawing import tape
 from gviz.tui.drawing.bar import bar, bar_width, column, landmarks, position_at
 from gviz.tui.drawing.explanation import explanation_lines

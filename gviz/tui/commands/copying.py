@@ -12,7 +12,7 @@ from gviz.plain_text import clipped, shown, told
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.state import OutputState
 from gviz.tui.commands.asking import MOST_ELEMENTS
-from gviz.tui.commands.export import write_new
+from gviz.tui.commands.exporting import write_new
 from gviz.tui.language.command import FrontEnd, Said
 from gviz.tui.session import Session
 from gviz.value_text import grad, short

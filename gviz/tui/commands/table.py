@@ -5,22 +5,19 @@ The parser, the help, completion, the palette, line mode and the screen all read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import NoReturn
 
-from gviz.driven import Driven, Far, collected
 from gviz.errors import GvizError
 from gviz.trace import navigation
-from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import Arrival
-from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import (
     asking,
     branching,
     comparing,
     copying,
+    exporting,
     folding,
     gradchecking,
     informing,
@@ -31,56 +28,21 @@ from gviz.tui.commands import (
     saving,
     stopping,
 )
-from gviz.tui.commands.asking import Asker
-from gviz.tui.cursor import Cursor, Move
+from gviz.tui.commands.kinds import (
+    moves,
+    moves_by_nodes,
+    runs_on,
+    said,
+    with_asker,
+    with_breakpoints,
+    with_cursor,
+    with_session,
+)
+from gviz.tui.cursor import Cursor
 from gviz.tui.folds import Folds
-from gviz.tui.language.command import Command, Confirm, FrontEnd, Look, Outside, Run, Said, Script, Spec, Work
+from gviz.tui.language.command import Command, FrontEnd, Look, Said, Spec
 from gviz.tui.session import Session
 from gviz.words.vocabulary import A_MOMENT
-
-
-def _moves(move: Move, reason: str, *, backward: bool = False) -> Run:
-    return lambda session, command: session.cursor.travelling(move, reason, command.count, backward=backward)
-
-
-def _nodes(move: Callable[[Folds, Timeline, int], int], *, backward: bool = False) -> Run:
-    """By whole nodes, of which a closed module is one."""
-    return lambda session, command: session.cursor.travelling(
-        partial(move, session.folds), "next", command.count, backward=backward
-    )
-
-
-def _cursor(act: Callable[[Cursor, str], Arrival | Driven[Arrival]]) -> Run:
-    return lambda session, command: act(session.cursor, command.argument)
-
-
-def _said(found: Iterator[str | Far]) -> Work:
-    return Said((*(yield from collected(found)),))
-
-
-def _asks(answer: Callable[[Asker, str, int], Iterator[str | Far]]) -> Run:
-    return lambda session, command: _said(answer(session.cursor.asker, command.argument, session.cursor.position))
-
-
-def _sets(change: Callable[[Breakpoints, str, int], Iterator[str | Far]]) -> Run:
-    return lambda session, command: _said(change(session.cursor.breakpoints, command.argument, session.cursor.selected))
-
-
-def _looks(look: Callable[[Session, str], Look | Said | FrontEnd | Outside | Driven[Look]]) -> Run:
-    return lambda session, command: look(session, command.argument)
-
-
-def _runs_on(*, backward: bool = False) -> Run:
-    def run_on(session: Session, command: Command) -> Work:
-        cursor = session.cursor
-        yield from stopping.searched(cursor.timeline, cursor.breakpoints, cursor.position, backward=backward)
-        return cursor.run_on(command.count, backward=backward)
-
-    return run_on
-
-
-def _files(act: Callable[[Session, str], Said | Script | Confirm]) -> Run:
-    return lambda session, command: act(session, command.argument)
 
 
 def _jump(session: Session, command: Command) -> Arrival:
@@ -107,132 +69,122 @@ def _of_a_program(session: Session, command: Command) -> NoReturn:
     raise GvizError(f"{command.name} is for a program that gviz run holds", hint=hint, exit_code=2)
 
 
-def _export(session: Session, command: Command) -> Said:
-    from gviz.tui.commands.export import export
-
-    if command.argument.endswith(branching.SUFFIX):
-        return branching.export(session, command.argument)
-    written, *notes = export(session.timeline, session.cursor.position, command.argument)
-    of = "; of the recording, without the what if" if session.beside is not None else ""
-    return Said((f"{written}{of}.", *(f"{note}." for note in notes)))
-
-
 _TIME = (
     Spec("step", ("s",), "[N]", "one event forward: a node made, a gradient added, a buffer freed",
-         _moves(navigation.step, "step"), runs="step"),
+         moves(navigation.step, "step"), runs="step"),
     Spec("reverse-step", ("rs",), "[N]", "one event back",
-         _moves(navigation.reverse_step, "step", backward=True)),
+         moves(navigation.reverse_step, "step", backward=True)),
     Spec("next", ("n",), "[N]", "one whole node forward: its backward with all its additions",
-         _nodes(Folds.next_node), runs="next"),
+         moves_by_nodes(Folds.next_node), runs="next"),
     Spec("reverse-next", ("rn",), "[N]", "one whole node back",
-         _nodes(Folds.reverse_next_node, backward=True)),
+         moves_by_nodes(Folds.reverse_next_node, backward=True)),
     Spec("finish", ("f", "return", "r"), "[N]", "to the end of the current module call, else of the current pass",
-         _moves(navigation.finish, "finish"), runs="finish"),
+         moves(navigation.finish, "finish"), runs="finish"),
     Spec("reverse-finish", ("rf",), "[N]", "to the start of the current module call, else of the current pass",
-         _moves(navigation.reverse_finish, "finish", backward=True)),
+         moves(navigation.reverse_finish, "finish", backward=True)),
     Spec("continue", ("c", "cont"), "[N]",
          "to the next stop: a breakpoint, an error, the first nan or inf, a mark, else the end",
-         _runs_on(), runs="continue"),
+         runs_on(), runs="continue"),
     Spec("reverse-continue", ("rc",), "[N]", "to the stop before",
-         _runs_on(backward=True)),
+         runs_on(backward=True)),
     Spec("phase", (), "[N]", "to the next phase (forward, backward, optimizer, next iteration); phase -1 goes back",
-         _moves(navigation.phase, "phase"), runs="phase"),
+         moves(navigation.phase, "phase"), runs="phase"),
     Spec("reverse-phase", ("rp",), "[N]", "to the phase before",
-         _moves(navigation.reverse_phase, "phase", backward=True)),
+         moves(navigation.reverse_phase, "phase", backward=True)),
     Spec("until", ("unt", "advance", "run-to"), "[PLACE]",
          "forward to a place, as break takes it (12: line 12), or a stop that comes first; without one finish",
-         _cursor(Cursor.until), runs="continue", runs_bare="finish"),
+         with_cursor(Cursor.until), runs="continue", runs_bare="finish"),
     Spec("to", ("t",), "[PLACE]", "to the next event of a node, of the selected one without PLACE",
-         _cursor(Cursor.to), runs="to"),
+         with_cursor(Cursor.to), runs="to"),
     Spec("reverse-to", ("rt",), "[PLACE]", "to the event before of a node",
-         _cursor(Cursor.reverse_to)),
+         with_cursor(Cursor.reverse_to)),
     Spec("jump", ("j",), "PLACE", "the same as goto: in a recording nothing is run or skipped", _jump),
     Spec("goto", ("@",), "PLACE",
-         f"move the time cursor: {A_MOMENT}", _cursor(Cursor.going)),
+         f"move the time cursor: {A_MOMENT}", with_cursor(Cursor.going)),
     Spec("back", (), "", "back in the list of positions jumped from", lambda session, _: session.cursor.back()),
     Spec("play", (), "[SPEED]", "step by itself: play, play 2x, play stop",
          lambda _, command: FrontEnd("play", command.argument)),
     Spec("mark", (), "NAME [PLACE]", "remember this position, or that of a place; goto 'NAME comes back",
          lambda session, command: Said((session.cursor.bookmark(command.argument),))),
     Spec("find", ("/",), "TEXT", "select the next node that fits: text, #4, @12, op:Mul, nan",
-         _cursor(Cursor.find)),
+         with_cursor(Cursor.find)),
     Spec("select", (), "PLACE", "look at a node; the time does not move",
-         _cursor(lambda cursor, place: cursor.select(cursor.node_at(place)))),
+         with_cursor(lambda cursor, place: cursor.select(cursor.node_at(place)))),
     Spec("last", (), "EXPR", "back to where a value, gradient or expression changed last: last x.grad",
-         _cursor(Cursor.last_change)),
-    Spec("first", (), "EXPR", "to where it changed first", _cursor(Cursor.first_change)),
+         with_cursor(Cursor.last_change)),
+    Spec("first", (), "EXPR", "to where it changed first", with_cursor(Cursor.first_change)),
 )  # fmt: skip
 
 _LOOK = (
     Spec("print", ("p",), "[EXPR]", "an expression at this moment: x.grad * 2, norm(#4); without one the selected node",
          looking.print_expression),
-    Spec("pp", (), "EXPR", "the same, with all elements", _asks(asking.evaluate_all)),
-    Spec("eval", ("=",), "EXPR", "the same as print EXPR", _asks(asking.evaluate)),
-    Spec("node", (), "[PLACE]", "a node in full: value, gradient, where it was made", _looks(looking.node)),
+    Spec("pp", (), "EXPR", "the same, with all elements", with_asker(asking.evaluate_all)),
+    Spec("eval", ("=",), "EXPR", "the same as print EXPR", with_asker(asking.evaluate)),
+    Spec("node", (), "[PLACE]", "a node in full: value, gradient, where it was made", with_session(looking.node)),
     Spec("explain", ("why", "e"), "[PLACE[.grad]] [all]", "why it has this value or gradient, or none; all: every line",
-         _looks(looking.explain)),
-    Spec("event", (), "", "what happened here, in full", _looks(looking.event)),
+         with_session(looking.explain)),
+    Spec("event", (), "", "what happened here, in full", with_session(looking.event)),
     Spec("check", (), "[all]", "what is wrong in this recording, or may be; why PLACE asks about a node",
-         _looks(looking.check)),
-    Spec("whatis", ("ptype",), "EXPR", "its shape and dtype", _asks(asking.whatis)),
-    Spec("diff", (), "@A [@B]", "which values and gradients differ between two events", _asks(asking.diff)),
+         with_session(looking.check)),
+    Spec("whatis", ("ptype",), "EXPR", "its shape and dtype", with_asker(asking.whatis)),
+    Spec("diff", (), "@A [@B]", "which values and gradients differ between two events", with_asker(asking.diff)),
     Spec("compare", (), "[FILE] [A,B]", "two iterations of this recording, or it and another one, beside each other",
-         _looks(comparing.compare)),
-    Spec("tape", (), "", "all nodes of this iteration, one row each", _looks(looking.tape)),
-    Spec("graph", (), "[PLACE]", "the graph, and a node in it", _looks(looking.graph)),
+         with_session(comparing.compare)),
+    Spec("tape", (), "", "all nodes of this iteration, one row each", with_session(looking.tape)),
+    Spec("graph", (), "[PLACE]", "the graph, and a node in it", with_session(looking.graph)),
     Spec("list", ("l",), "[PLACE]",
          "the source around the current line, where a node was made, or of lines (12, 12,20, model.py:12); again: the "
-         "lines behind those, list - the ones before", _looks(listing.source), goes_on=True),
-    Spec("longlist", ("ll",), "", "the whole function that the current line is in", _looks(listing.function)),
+         "lines behind those, list - the ones before", with_session(listing.source), goes_on=True),
+    Spec("longlist", ("ll",), "", "the whole function that the current line is in", with_session(listing.function)),
     Spec("where", ("w", "bt", "backtrace"), "[FRAMES]",
          "the call stack of the selected node, or of where the program stands; 2: two innermost frames, -2: outermost",
-         _looks(looking.where)),
+         with_session(looking.where)),
     Spec("up", ("u",), "[N]", "to the caller of the line that made the selected node", looking.up),
     Spec("down", ("d",), "[N]", "back towards the line that made it", looking.down),
     Spec("info", ("i",), "[WORD]",
          "what there is: breaks, watch, locals, marks, graph, saved, params, next, stats, leaks",
-         lambda session, command: _said(informing.info(session, command.argument))),
-    Spec("passes", (), "", "the iterations and passes, with their events", _looks(looking.passes)),
+         lambda session, command: said(informing.info(session, command.argument))),
+    Spec("passes", (), "", "the iterations and passes, with their events", with_session(looking.passes)),
     Spec("tensor", (), "[PLACE[.grad]]", "all elements as a matrix, how they are spread, and where the large ones lie",
-         _looks(looking.tensor)),
+         with_session(looking.tensor)),
     Spec("saved", ("versions",), "[PLACE]", "what a node keeps for backward, and the versions of its memory",
-         _looks(looking.saved)),
-    Spec("output", (), "", "what the program has printed up to now", _looks(looking.output)),
-    Spec("lesson", (), "", "what the program says about itself at its top", _looks(looking.lesson)),
+         with_session(looking.saved)),
+    Spec("output", (), "", "what the program has printed up to now", with_session(looking.output)),
+    Spec("lesson", (), "", "what the program says about itself at its top", with_session(looking.lesson)),
 )  # fmt: skip
 
 _SHOWN = (
     Spec("watch", ("display",), "[EXPR]", "show an expression at every stop; without EXPR list what is watched",
-         _asks(asking.watch)),
-    Spec("rewatch", (), "NUMBER EXPR", "show another expression in its place", _asks(asking.rewatch)),
-    Spec("unwatch", ("undisplay",), "[NUMBER]", "no longer show it", _asks(asking.unwatch)),
+         with_asker(asking.watch)),
+    Spec("rewatch", (), "NUMBER EXPR", "show another expression in its place", with_asker(asking.rewatch)),
+    Spec("unwatch", ("undisplay",), "[NUMBER]", "no longer show it", with_asker(asking.unwatch)),
 )  # fmt: skip
 
 _GRAPH = (
     Spec("modules", (), "", "the modules of this iteration, with the length of their gradients",
-         _looks(folding.modules)),
-    Spec("close", (), "[MODULE|all]", "one box for a module, and one step of next", _looks(folding.close)),
-    Spec("open", (), "[MODULE|all]", "the nodes of a module again", _looks(folding.open_)),
+         with_session(folding.modules)),
+    Spec("close", (), "[MODULE|all]", "one box for a module, and one step of next", with_session(folding.close)),
+    Spec("open", (), "[MODULE|all]", "the nodes of a module again", with_session(folding.open_)),
     Spec("ancestors", (), "[PLACE]", "only what a node was made from in the graph; all again if it was so",
-         _looks(folding.ancestors)),
+         with_session(folding.ancestors)),
     Spec("near", (), "[LINES]", "only the nodes within so many lines of the selected one; near 0 shows all",
-         _looks(folding.near)),
+         with_session(folding.near)),
 )  # fmt: skip
 
 _STOPS = (
     Spec("break", ("b",), "[PLACE]",
          "stop at a place (x, #4, 12 or demo.py:12, Mul, net.*), on EVENT [PLACE], at change EXPR, where a comparison "
          "holds (zeros(h) > 0.9), or at finding [KIND [PLACE]]; each: if COND",
-         _sets(stopping.add)),
-    Spec("tbreak", ("tb",), "[PLACE]", "break that stops once", _sets(stopping.add_once)),
+         with_breakpoints(stopping.add)),
+    Spec("tbreak", ("tb",), "[PLACE]", "break that stops once", with_breakpoints(stopping.add_once)),
     Spec("log", (), 'PLACE "TEXT"', "say TEXT with {value}, {grad}, {name} … filled in, and do not stop",
-         _sets(stopping.log)),
+         with_breakpoints(stopping.log)),
     Spec("condition", (), "N [COND]", "let breakpoint N stop only if COND holds: value > 3 and name == 'x'",
-         _sets(stopping.condition)),
-    Spec("ignore", (), "N COUNT", "pass by the first COUNT stops of breakpoint N", _sets(stopping.ignore)),
-    Spec("enable", (), "[N ...]", "switch breakpoints on", _sets(stopping.enable)),
-    Spec("disable", (), "[N ...]", "switch breakpoints off", _sets(stopping.disable)),
-    Spec("delete", ("clear", "cl"), "[N ...]", "take breakpoints away", _sets(stopping.delete)),
+         with_breakpoints(stopping.condition)),
+    Spec("ignore", (), "N COUNT", "pass by the first COUNT stops of breakpoint N", with_breakpoints(stopping.ignore)),
+    Spec("enable", (), "[N ...]", "switch breakpoints on", with_breakpoints(stopping.enable)),
+    Spec("disable", (), "[N ...]", "switch breakpoints off", with_breakpoints(stopping.disable)),
+    Spec("delete", ("clear", "cl"), "[N ...]", "take breakpoints away", with_breakpoints(stopping.delete)),
     Spec("commands", (), "[NUMBER]",
          "what a breakpoint (the newest) carries out where it stops, line by line up to end", _commands),
 )  # fmt: skip
@@ -252,35 +204,38 @@ _WHAT_IF = (
     Spec("whatif", (), "[CHANGE]",
          "what would follow from another number: x = 5, w[0, 1] = 0, grad z = 2; curves for a range, "
          "x = -3..3 --show z,x.grad",
-         _looks(branching.what_if)),
-    Spec("undo", (), "", "take the last change of whatif back", _looks(branching.undo)),
+         with_session(branching.what_if)),
+    Spec("undo", (), "", "take the last change of whatif back", with_session(branching.undo)),
     Spec("gradcheck", (), "[PLACE]", "whether the gradients a node sent on are what small changes of its inputs say",
-         _looks(gradchecking.gradcheck)),
+         with_session(gradchecking.gradcheck)),
 )  # fmt: skip
 
 _OTHER = (
     Spec("copy", ("y",), "[EXPR]",
          "copy a number as Python writes it: value, grad (of the selected node), x.grad * 2; or node, its line; or "
          "script, PyTorch that makes it again, also into a file: copy script FILE",
-         _looks(copying.copy)),
+         with_session(copying.copy)),
     Spec("python", ("!", "interact"), "[EXPR]",
          "a Python shell with the numbers of this moment, which it cannot change; ! EXPR is print EXPR",
-         _looks(outside.python)),
-    Spec("edit", (), "[PLACE]", "the line that made the selected node, or runs, in $EDITOR", _looks(outside.edit)),
-    Spec("browse", (), "", "this recording as a page, in the browser", _looks(outside.browse)),
+         with_session(outside.python)),
+    Spec("edit", (), "[PLACE]", "the line that made the selected node, or runs, in $EDITOR",
+         with_session(outside.edit)),
+    Spec("browse", (), "", "this recording as a page, in the browser", with_session(outside.browse)),
     Spec("report", (), "", "write a report about gviz itself, without values, and say where it is",
-         _looks(reporting.report)),
-    Spec("export", (), "FILE", "write this moment as a picture: {suffixes}; the branch of whatif: .gviz", _export),
-    Spec("save", (), "[FILE]", "write breakpoints, watches and marks to a file", _files(saving.save)),
-    Spec("load", (), "FILE", "read them again; what it evaluates or carries out is shown first", _files(saving.load)),
-    Spec("source", (), "FILE", "carry out the commands of a file", _files(saving.source)),
+         with_session(reporting.report)),
+    Spec("export", (), "FILE", "write this moment as a picture: {suffixes}; the branch of whatif: .gviz",
+         with_session(exporting.export)),
+    Spec("save", (), "[FILE]", "write breakpoints, watches and marks to a file", with_session(saving.save)),
+    Spec("load", (), "FILE", "read them again; what it evaluates or carries out is shown first",
+         with_session(saving.load)),
+    Spec("source", (), "FILE", "carry out the commands of a file", with_session(saving.source)),
     Spec("set", (), "KEY VALUE", "change a setting; show lists them; set x = 5 and set x = -3..3 are whatif",
-         _looks(branching.set_)),
+         with_session(branching.set_)),
     Spec("show", (), "[KEY]", "the settings, or one of them",
          lambda session, command: Said(tuple(session.settings.told(command.argument)))),
     Spec("theme", (), "NAME", "the same as set theme NAME",
          lambda session, command: branching.set_(session, f"theme {command.argument}")),
-    Spec("keys", (), "", "which keys do what", _looks(looking.keys)),
+    Spec("keys", (), "", "which keys do what", with_session(looking.keys)),
     Spec("help", ("h", "?"), "[WORD]", "this list, one command, a word of the screen, or all of them: words", _help),
     Spec("quit", ("q", "exit"), "[!]", "leave; q! stops the program and does not ask",
          lambda _, command: FrontEnd("quit", command.argument)),

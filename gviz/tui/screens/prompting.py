@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from textual import events
 from textual.widget import Widget
 
-from gviz.tui.commands.export import usual_name
+from gviz.tui.commands.exporting import usual_name
 from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
 from gviz.tui.language.completing import completions

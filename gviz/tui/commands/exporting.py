@@ -7,6 +7,9 @@ from pathlib import Path, PurePath
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
+from gviz.tui.commands import branching
+from gviz.tui.language.command import Said
+from gviz.tui.session import Session
 from gviz.tui.title import Title
 from gviz.whole_files import naming, write_whole
 
@@ -14,7 +17,16 @@ TIMEOUT = 10.0
 """Seconds that Graphviz has while somebody waits at the screen; past them a simpler layout is drawn."""
 
 
-def export(timeline: Timeline, n: int, path: str) -> tuple[str, ...]:
+def export(session: Session, path: str) -> Said:
+    """``export FILE``: the moment that is looked at, or the branch of a what-if as a recording."""
+    if path.endswith(branching.SUFFIX):
+        return branching.export(session, path)
+    written, *notes = _write(session.timeline, session.cursor.position, path)
+    of = "; of the recording, without the what if" if session.beside is not None else ""
+    return Said((f"{written}{of}.", *(f"{note}." for note in notes)))
+
+
+def _write(timeline: Timeline, n: int, path: str) -> tuple[str, ...]:
     """Write moment `n` to a file that does not exist yet, in the format of its suffix; what was done, and what is to be
     said of the file, without their full stops."""
     from gviz.render.exporters import exporter_for  # Graphviz is only needed here
