@@ -176,7 +176,7 @@ def _around(place: Outline) -> tuple[tuple[str, str], ...]:
 
 
 def _first_bad(timeline: Timeline, moment: Moment) -> int:
-    seq = timeline.first_bad()
+    seq = timeline.troubles.first_bad()
     return timeline.at(seq).node if 0 < seq <= moment.n else 0
 
 

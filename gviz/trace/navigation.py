@@ -96,7 +96,7 @@ def reverse_to_node(timeline: Timeline, n: int, node: int) -> int:
 
 def stops(timeline: Timeline) -> list[int]:
     """The moments at which `continue_` stops."""
-    found = {*timeline.errors, *(seq for seq, _ in timeline.marks), timeline.first_bad()}
+    found = {*timeline.errors, *(seq for seq, _ in timeline.marks), timeline.troubles.first_bad()}
     return sorted(found - {0})
 
 

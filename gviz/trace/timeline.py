@@ -10,7 +10,6 @@ from typing import Any, TypeVar, cast
 
 from gviz import events as e
 from gviz.display import Played
-from gviz.driven import Far
 from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts
@@ -23,7 +22,7 @@ from gviz.trace.moment import Moment
 from gviz.trace.naming.callers import Callers
 from gviz.trace.nodes import Nodes
 from gviz.trace.spans import Spans
-from gviz.trace.state import UNKNOWN_OP, Bad, Iteration, NodeInfo, Phase
+from gviz.trace.state import UNKNOWN_OP, Iteration, NodeInfo, Phase
 from gviz.trace.troubles import Troubles
 from gviz.trace.weakly import weakly
 from gviz.values import Array, Value
@@ -42,6 +41,8 @@ class Timeline(Played):
 
     A long trace whose program was killed has no index in its file, and making one takes seconds. A viewer gives
     `seconds` to have the beginning at once, and calls `refresh` until `behind` is 0, as it does for a trace that grows.
+
+    `troubles` finds the first nan or infinity, which may take long.
     """
 
     def __init__(self, log: EventLog, *, seconds: float = inf) -> None:
@@ -51,7 +52,7 @@ class Timeline(Played):
         self._index = index if index is not None and index.count == len(log) else Index()
         self._events = References(log, self._index)
         self._states = NodeStates(log, self._index, self._events)
-        self._troubles = Troubles(log, self._index, self._events)
+        self.troubles = Troubles(log, self._index, self._events)
         self._callers = Callers(log)
         self._answers: dict[tuple[Callable[..., object], int], Any] = {}
         self._moments = lru_cache(_KEPT_MOMENTS)(weakly(self._at))
@@ -276,28 +277,12 @@ class Timeline(Played):
     @cached_property
     def failures(self) -> tuple[int, ...]:
         """The events that say that the program failed."""
-        return self._troubles.failures()
+        return self.troubles.failures()
 
     @cached_property
     def errors(self) -> tuple[int, ...]:
         """The events that tell of an error: the ends of passes whose error was caught, and `failures`."""
-        return self._troubles.errors()
-
-    def first_bad(self) -> int:
-        """The first event that holds a nan or an infinity, or 0. The first call looks at every value."""
-        return self._troubles.first_bad()
-
-    def looking_for_bad(self) -> Iterator[Far]:
-        """Look for it a part at a time; `first_bad` then knows at once."""
-        return self._troubles.looking_for_bad()
-
-    def first(self, bad: Bad) -> int:
-        """The first event that holds a nan, or an infinity, or 0; the first call may look at every value."""
-        return self._troubles.first(bad)
-
-    def kind_of_first_bad(self) -> Bad:
-        """Whether `first_bad`, which there must be, holds a nan or infinities alone."""
-        return self._troubles.kind_of_first_bad()
+        return self.troubles.errors()
 
     def printed(self, n: int) -> list[tuple[int, e.Printed]]:
         """What the program had written up to moment `n`, with event numbers."""

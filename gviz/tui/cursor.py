@@ -129,10 +129,10 @@ class Cursor:
     def find(self, text: str) -> Driven[Arrival]:
         """Select the next node that fits a search text: one that is called so, else one of which that is a part."""
         if text.strip() in BAD:
-            yield from self.timeline.looking_for_bad()
+            yield from self.timeline.troubles.looking_for_bad()
         exact = nodes.exactly(self.timeline, text.strip())
         node = (yield from nodes.finding(self.timeline, exact, self.selected)) if text.strip() else 0
-        no_nan = text.strip() == "nan" and not node and not self.timeline.first("nan")
+        no_nan = text.strip() == "nan" and not node and not self.timeline.troubles.first("nan")
         self._matches = exact if node else nodes.query(self.timeline, text)
         node = node or (yield from nodes.finding(self.timeline, self._matches, self.selected))
         if not node:
@@ -167,7 +167,7 @@ class Cursor:
     def going(self, place: str) -> Driven[Arrival]:
         """To the event a PLACE means, a little at a time where every value has to be looked at."""
         if place in BAD:
-            yield from self.timeline.looking_for_bad()
+            yield from self.timeline.troubles.looking_for_bad()
         return self.goto(place)
 
     def goto(self, place: str) -> Arrival:
@@ -274,8 +274,10 @@ class Cursor:
             return LIVE_END if self.growing else END
         if isinstance(event, Marked):
             return Reason("mark", f"mark {shown(event.name)}")
-        met_bad = reason.is_command("continue") and position == self.timeline.first_bad()
-        return replace(FIRST_BAD[self.timeline.kind_of_first_bad()], thread=reason.thread) if met_bad else reason
+        troubles = self.timeline.troubles
+        if reason.is_command("continue") and position == troubles.first_bad():
+            return replace(FIRST_BAD[troubles.kind_of_first_bad()], thread=reason.thread)
+        return reason
 
 
 def _edge(cursor: Cursor, which: int) -> Arrival:

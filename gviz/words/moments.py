@@ -51,16 +51,16 @@ def event_at(
     He looks at `node` and has set `marks`. A node means the event that made it, ``x.grad`` where the last part of its
     gradient arrived, what ``break`` takes the last time that it fits. GvizError for what there is not.
     """
-    here = len(timeline) if n is None else n
+    here, troubles = len(timeline) if n is None else n, timeline.troubles
     match text:
         case "start":
             return 0
         case "end":
             return len(timeline)
         case "nan":
-            return timeline.first("nan") or timeline.first_bad() or _without(timeline, text, "nan or inf")
+            return troubles.first("nan") or troubles.first_bad() or _without(timeline, text, "nan or inf")
         case "inf":
-            return timeline.first("inf") or _without(timeline, text, "inf")
+            return troubles.first("inf") or _without(timeline, text, "inf")
         case "error":
             return _error(timeline, n or 0) or _without(timeline, text, "error")
     if text in PASSES:
@@ -94,11 +94,11 @@ def remark(timeline: Timeline, text: str) -> str:
     That is which node is called so too, that there is no nan but an infinity, or that one came before it.
     """
     also = NamedNodes(timeline).also(text) if text in MOMENT_WORDS else ""
-    first = timeline.first_bad() if text == "nan" else 0
-    if not first or timeline.kind_of_first_bad() == "nan":
+    first = timeline.troubles.first_bad() if text == "nan" else 0
+    if not first or timeline.troubles.kind_of_first_bad() == "nan":
         return also
     before = f"an infinity came before it: inf is event {first}"
-    return "; ".join(filter(None, (before if timeline.first("nan") else "first inf: there is no nan", also)))
+    return "; ".join(filter(None, (before if timeline.troubles.first("nan") else "first inf: there is no nan", also)))
 
 
 def _through(timeline: Timeline, word: str, n: int) -> int:

@@ -68,7 +68,7 @@ def look_at_everything(path):
             [list(timeline.nodes.of(iteration)) for iteration in timeline.iterations],
             timeline.phases,
             timeline.marks,
-            timeline.first_bad(),
+            timeline.troubles.first_bad(),
             timeline.contexts.node_ends,
             timeline.printed(len(timeline)),
         )

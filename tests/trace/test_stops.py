@@ -124,7 +124,7 @@ def test_a_nan_and_an_infinity_are_events():
         torch.tensor([1.0]) / 0
 
     timeline = recorded(program)
-    first = timeline.first_bad()
+    first = timeline.troubles.first_bad()
     assert hits(timeline, "on nan")[0] == first
     assert [timeline.info(timeline.event(n).node).op.name for n in hits(timeline, "on inf") if n > first][-1] == "div"
 

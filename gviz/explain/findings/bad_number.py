@@ -75,7 +75,7 @@ def _sent(asked: Question) -> Finding | None:
 
 def found(survey: Survey) -> Iterator[Finding]:
     """The first nan or inf that reached a loss or a ``.grad``; else, as a suspicion, one that was stopped."""
-    timeline, seq = survey.timeline, survey.timeline.first_bad()
+    timeline, seq = survey.timeline, survey.timeline.troubles.first_bad()
     first = next(_reached(survey), None) if seq else None
     if first is None and timeline.cut_off:  # by the nan that it was to end with
         first = _place_of(timeline, len(timeline))

@@ -108,7 +108,7 @@ def status(info: NodeInfo, held: tuple[State, ...], now: Now) -> str:
     """The word for the state that matters most; empty where there is nothing to say."""
     state = now.states.get(info.node)
     if now.first_bad == info.node and not has_failed(info.node, state, now.moment):
-        bad = now.timeline.kind_of_first_bad()
+        bad = now.timeline.troubles.kind_of_first_bad()
         return f"! first {bad}" if {"nan", "inf"} & {*held} else f"! {bad}"
     word, event = state_word(held), now.moment.event
     if word == "waiting" and state is not None:

@@ -63,7 +63,7 @@ def until(timeline: Timeline, breakpoints: Breakpoints, n: int, text: str) -> Dr
     else:
         if why := of_every_node(asked, hits, "until") or never(timeline, asked, hits, growing=growing):
             raise nothing_later(timeline, asked, text, why)
-    yield from timeline.looking_for_bad()
+    yield from timeline.troubles.looking_for_bad()
     found = met(timeline, breakpoints, n, hits)
     if found is None and not growing:
         raise nothing_later(timeline, asked, text)
@@ -72,7 +72,7 @@ def until(timeline: Timeline, breakpoints: Breakpoints, n: int, text: str) -> Dr
 
 def searched(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> Iterator[Far]:
     """Look for the next stop a stretch at a time and give how far that has come; `next_stop` then knows at once."""
-    yield from timeline.looking_for_bad()
+    yield from timeline.troubles.looking_for_bad()
     anyway = (navigation.reverse_continue if backward else navigation.continue_)(timeline, n)
     for one in breakpoints.own:
         yield from one.hits.looking()  # again, where the recording has grown

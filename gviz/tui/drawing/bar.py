@@ -29,7 +29,7 @@ class Landmarks:
 
 def landmarks(timeline: Timeline) -> Landmarks:
     """Read the landmarks of a recording."""
-    first_bad = timeline.first_bad() if len(timeline) <= SEARCHED else 0
+    first_bad = timeline.troubles.first_bad() if len(timeline) <= SEARCHED else 0
     return Landmarks(
         len(timeline),
         tuple(phase.start for phase in timeline.phases[1:]),
