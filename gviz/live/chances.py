@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gviz import events as e
-from gviz.live.facts import Facts
+from gviz.live.facts import Facts, Kind
 from gviz.trace.codec import HELD_VALUES, subject
 from gviz.trace.phases import Chapters
 from gviz.trace.situation import Absent, word_of
@@ -48,6 +48,9 @@ class Chance:
         self._facts = facts
         self._chapters = chapters
         self._fits: dict[int, bool] = {}
+        self._calls: dict[int, int] = {}
+        self._begun: set[tuple[int, int]] = set()
+        """Passes (0: none) with the module calls to which they have come."""
         self._storages: set[int] = set()
         self._searched = self._late = 0
 
@@ -63,7 +66,7 @@ class Chance:
         if not self._concerns(event, node):
             return False
         if condition is None:
-            return True
+            return not self.stop.once_a_call or self._may_begin(event, node)
         if self._may_last:
             return self._may_hold_of(node, event, condition)
         names = self._facts.possible_names(node) if self._asks_for_names else ("",)
@@ -81,13 +84,43 @@ class Chance:
             denied[node] = 1
         return holds
 
+    def _may_begin(self, event: e.Event, node: int) -> bool:
+        """Whether a module call may begin with an event, or the node may be meant by its own name."""
+        number = self._facts.number_of(node)
+        if self._place is None or self._may_be_named(self._place, node, self._facts.kinds[number]):
+            return True
+        if number not in self._calls:
+            self._calls[number] = self._facts.call(self._facts.kinds[number], self._place)
+        match event:
+            case e.NodeCreated(kind="op"):
+                begun = 0, self._calls[number]
+            case e.StepStarted(pass_nr=pass_nr):
+                begun = pass_nr, self._calls[number]
+            case _:
+                return False
+        known = begun in self._begun
+        self._begun.add(begun)
+        return not known
+
+    def _may_be_named(self, place: Place, node: int, kind: Kind) -> bool:
+        """Whether the place may mean a node by its own name, or its operation."""
+        facts = self._facts
+        if node in facts.gradients or node in facts.parts:
+            return True
+        given = facts.given.get(node)
+        return place.names(facts.possible(kind, node)) or (given is not None and given == place.parameter[1])
+
+    def _is_open(self, node: int) -> bool:
+        """Whether more than its kind decides what a node is called."""
+        return node in self._facts.given or node in self._facts.gradients or node in self._facts.parts
+
     def goes_by_name(self, node: int) -> bool:
         """Whether the stop's place means the node only by the name that it may get."""
         place, kind = self._place, self._facts.kinds[self._facts.number_of(node)]
         if place is None:
             return False
         possible = self._facts.possible(kind, node)
-        return place.fits(possible) and not place.fits(replace(possible, name="", variables=()))
+        return place.names(possible) and not place.names(replace(possible, name="", variables=()))
 
     def _concerns(self, event: e.Event, node: int) -> bool:
         place = self._place
@@ -101,13 +134,16 @@ class Chance:
         if place.kind == "node":
             return node == place.number
         facts = self._facts
-        if node in facts.given or node in facts.gradients or node in facts.parts:
+        if self._is_open(node):
             return True
         number = facts.number_of(node)
         fits = self._fits.get(number)
         if fits is None:
-            fits = self._fits[number] = bool(number) and place.fits(facts.possible(facts.kinds[number]))
+            fits = self._fits[number] = bool(number) and self._fits_kind(place, facts.kinds[number])
         return fits
+
+    def _fits_kind(self, place: Place, kind: Kind) -> bool:
+        return place.names(self._facts.possible(kind)) or self._facts.is_of_module(kind, place)
 
     def _memory(self, place: Place) -> set[int]:
         """The storages of all nodes that the place may mean."""

@@ -12,7 +12,8 @@ from gviz.site import Frame
 from gviz.trace.naming.claims import Claims
 from gviz.trace.state import UNKNOWN_OP
 from gviz.values import Value
-from gviz.where.place import Possible
+from gviz.where.calling import is_of_module
+from gviz.where.place import Place, Possible
 
 
 class Kind(NamedTuple):
@@ -72,6 +73,19 @@ class Facts:
         names = () if given else self._claims.possible(kind.stack)
         op = self.ops.get(kind.op, UNKNOWN_OP)
         return Possible(node, given, op, self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ()), names)
+
+    def is_of_module(self, kind: Kind, place: Place) -> bool:
+        """Whether a place means a module that makes nodes of a kind."""
+        path, frames = self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ())
+        return is_of_module(place, path, frames, self._sources.get)
+
+    def call(self, kind: Kind, place: Place) -> int:
+        """The outermost module call that a place means around nodes of a kind; 0 if there is none."""
+        around, found = kind.scope, 0
+        while around:
+            found = around if self.is_of_module(kind._replace(scope=around), place) else found
+            around = self.parents.get(around, 0)
+        return found
 
     def possible_names(self, node: int) -> tuple[str, ...]:
         """All that a node may be called; nothing where that cannot be told."""

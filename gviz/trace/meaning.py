@@ -10,6 +10,7 @@ from typing import Literal
 from gviz.events import BackwardStarted, OptimizerStarted
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.where.calling import is_of_module
 from gviz.where.place import Place, Possible
 from gviz.where.stop import CALLED
 
@@ -33,17 +34,31 @@ class Fitting:
         self._place = place
         self._kinds: dict[tuple[int, int, str, int], Literal["yes", "maybe", "no"]] = {}
         self._modules: dict[int, str] = {}
+        self._meant_modules: dict[tuple[str, int], bool] = {}
 
     def __call__(self, node: int) -> bool:
         at = self._timeline.nodes.place_of(node)
         if at < 0 or self._place.kind == "node":
             return at >= 0 and node == self._place.number
-        origins, likely = self._timeline.nodes.origins, "maybe"
-        nodes = self._timeline.nodes
+        origins = self._timeline.nodes.origins
+        return self.means_module(self._module(origins.scope.item(at)), origins.stack.item(at)) or self.names(node)
+
+    def names(self, node: int) -> bool:
+        """Whether it is the node itself that the place means, and not a module that makes it."""
+        nodes, likely = self._timeline.nodes, "maybe"
         if node not in nodes.named and node not in nodes.parts:
+            at, origins = nodes.place_of(node), nodes.origins
             module, owner = self._module(origins.scope.item(at)), origins.gradient_of.item(at)
             likely = self._likely(origins.op.item(at), origins.stack.item(at), module, owner)
-        return likely == "yes" or (likely == "maybe" and self._fits(self._timeline.info(node)))
+        return likely == "yes" or (likely == "maybe" and self._names(self._timeline.info(node)))
+
+    def means_module(self, path: str, stack: int) -> bool:
+        """Whether the place means the module of a path, or one around it, in which something was made at a stack."""
+        key = path, stack
+        if key not in self._meant_modules:
+            frames, text_of = self._timeline.stack(stack), self._timeline.source
+            self._meant_modules[key] = is_of_module(self._place, path, frames, text_of)
+        return self._meant_modules[key]
 
     def among(self, start: int, stop: int) -> list[int]:
         """The nodes at these places of all that may fit: to tell of each what it is called takes much longer."""
@@ -65,10 +80,11 @@ class Fitting:
             place, size = end, 2 * size
 
     def _may_fit(self, op: int, stack: int, scope: int, owner: int) -> bool:
-        return self._likely(op, stack, self._module(scope), owner) != "no"
+        module = self._module(scope)
+        return self.means_module(module, stack) or self._likely(op, stack, module, owner) != "no"
 
-    def _fits(self, info: NodeInfo) -> bool:
-        return self._place.fits(info) or self._is_parameter_of_variable(info)
+    def _names(self, info: NodeInfo) -> bool:
+        return self._place.names(info) or self._is_parameter_of_variable(info)
 
     def _is_parameter_of_variable(self, info: NodeInfo) -> bool:
         """Whether it is the ``0.weight`` that the program calls ``net.0.weight``, and no other has that whole name."""
@@ -80,12 +96,12 @@ class Fitting:
         return not whole and says(self._timeline, info, variable)
 
     def _likely(self, op: int, stack: int, module: str, owner: int) -> Literal["yes", "maybe", "no"]:
-        """What can be told without working out whether a node is a step on the way to what is assigned."""
+        """Whether it is named, as far as that is told without working out whether it is a step to what is assigned."""
         kind = op, stack, module, owner
         if kind not in self._kinds:
             seen, frames = self._timeline.op(op), self._timeline.stack(stack)
             names = "", *self._timeline.nodes.possible_names(stack), *self._of_gradient(owner)
-            nameless, *named = (self._place.fits(Possible(0, name, seen, module, frames)) for name in names)
+            nameless, *named = (self._place.names(Possible(0, name, seen, module, frames)) for name in names)
             self._kinds[kind] = "yes" if nameless else "maybe" if any(named) else "no"
         return self._kinds[kind]
 

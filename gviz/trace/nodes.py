@@ -25,7 +25,7 @@ from gviz.trace.naming.names import Names
 from gviz.trace.state import UNKNOWN_OP, Iteration, Origins
 from gviz.values import Array
 
-_LEAF = "tensor"
+LEAF = "tensor"
 """What the operation is called that stands for a tensor which no operation made."""
 
 OF_NO_STATEMENT = (
@@ -254,7 +254,7 @@ class Nodes(Sequence[int]):
             self.origins,
             self._callers,
             self._makers,
-            leaf=cache(lambda op: of_these.op_name(op) == _LEAF),
+            leaf=cache(lambda op: of_these.op_name(op) == LEAF),
             module_call=cache(self._contexts.call),
             goes_on=bool(self.open_from),
         )

@@ -13,6 +13,7 @@ from gviz.driven import Far
 from gviz.events import Event
 from gviz.plain_text import clipped, told
 from gviz.trace.codec import KIND_NUMBERS, values
+from gviz.trace.entering import Entering
 from gviz.trace.log import Columns
 from gviz.trace.meaning import Meant
 from gviz.trace.situation import Absent, Situation
@@ -58,6 +59,8 @@ class Hits:
         self._known: dict[int, tuple[int, list[Hit]]] = {}
         self._naming = self._timeline.nodes.last_naming
         self._meant = None if self._place is None else Meant(self._timeline, self._place)
+        module = self._place if self._stop.once_a_call else None
+        self._entering = None if module is None else Entering(self._timeline, module)
 
     def after(self, n: int) -> Iterator[Hit]:
         """The hits after moment `n`, in order."""
@@ -93,8 +96,9 @@ class Hits:
         return not self.nowhere()
 
     def means(self, node: int) -> bool:
-        """Whether the stop's place means this node."""
-        return self._meant is not None and node in self._meant
+        """Whether the stop's place means this node, or a module call that begins with it."""
+        meant = self._meant is not None and node in self._meant
+        return meant and (self._entering is None or self._entering.is_met_at(node))
 
     def within(self, stretch: range) -> list[Hit]:
         """The hits in one of the `stretches`, looked for once."""
@@ -126,6 +130,8 @@ class Hits:
             wanted &= np.isin(np.arange(start, end), self._timeline.errors)
         if self._meant is not None:
             wanted &= self._concerning(self._meant, columns, wanted, start)
+        if self._entering is not None:
+            wanted = self._entering.rows(columns, wanted, start)
         rows = np.flatnonzero(wanted)
         return rows.tolist(), columns.node[rows].tolist()
 

@@ -1,8 +1,9 @@
 """What users write to say where: places, kinds of events, conditions; and breakpoints made of them.
 
 #4            a node                 demo.py:4     what a line made, and a pass it began
-x, net.fc1    by name or module      net.*         by a pattern
-Mul           an operation           op:Mul        the same, where a name is in the way
+x             by name                net.fc1       a module: where a call begins, where a pass comes to it
+Mul           an operation           net.*         by a pattern
+op:Mul        an operation, where a name is in the way
 
 x if value > 3                       stop at the nodes called x whose value is greater than 3
 on receive h                         stop whenever a part of the gradient of h arrives

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePath
@@ -13,12 +13,14 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.site import Frame
-from gviz.where.spelling import with_paths
+from gviz.where.spelling import with_items, with_paths
 
 Aspect = Literal["value", "grad"]
 """What of a node is meant: what it holds, or its ``.grad``."""
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 
+_SIGNS = "*?["
+"""By which a pattern is known."""
 _LINE = re.compile(r"(.*):(\d{1,18})$")
 
 
@@ -61,7 +63,11 @@ class Place:
     word: str = ""
 
     def fits(self, info: Known) -> bool:
-        """Whether it means this node."""
+        """Whether it means this node, by itself or as one that a module makes."""
+        return self.names(info) or self.means_module(info.scope)
+
+    def names(self, info: Known) -> bool:
+        """Whether it means this node by itself."""
         match self.kind:
             case "node":
                 return info.node == self.number
@@ -71,13 +77,44 @@ class Place:
                 return self._names_op(info.op)
             case "pattern":
                 return self.word in info.variables or any(
-                    fnmatchcase(name, self.word) for name in (info.name, info.scope, *info.variables) if name
+                    fnmatchcase(name, self.word) for name in (info.name, *info.variables) if name
                 )
             case "word":
-                return self.word in (info.name, info.scope, *info.variables) or self._names_op(info.op)
+                return self.word in (info.name, *info.variables) or self._names_op(info.op)
             case "part":
                 names = (info.name, info.op.name, info.scope, *info.variables)
                 return any(self.word.lower() in name.lower() for name in names)
+
+    def means_module(self, path: str) -> bool:
+        """Whether it means the module of a path, or one around it: by the whole path, or a part of it as ``fc1`` is."""
+        if not self._is_pattern:
+            return bool(self._module) and f".{self._module}." in f".{path}."
+        return any(self._begins(own, self._module) for own in (path, path.partition(".")[2]) if own)
+
+    def models(self, path: str) -> Iterator[str]:
+        """What the model of a module may be held by for the word to mean that module: ``net``, of ``net.fc1``."""
+        _, _, own = path.partition(".")
+        parts = self._module.split(".") if path else []
+        for length in range(len(parts), 0, -1):
+            rest = ".".join(parts[length:])
+            if all(map(str.isidentifier, parts[:length])) and (not rest or (own and self._begins(own, rest))):
+                yield ".".join(parts[:length])
+
+    @property
+    def _module(self) -> str:
+        """The path, or pattern, of the modules it may mean: ``net.0`` of ``net[0]``."""
+        return with_items(self.word) if self.kind in ("word", "pattern") else ""
+
+    @property
+    def _is_pattern(self) -> bool:
+        return any(sign in self._module for sign in _SIGNS)
+
+    def _begins(self, path: str, word: str) -> bool:
+        """Whether a path begins with a word or fits a pattern, part by part."""
+        parts = path.split(".")
+        if not self._is_pattern:
+            return parts[: word.count(".") + 1] == word.split(".")
+        return any(fnmatchcase(".".join(parts[:length]), word) for length in range(1, len(parts) + 1))
 
     @property
     def parameter(self) -> tuple[str, str]:
@@ -108,7 +145,7 @@ def place(text: str) -> Place:
     if at_line := _LINE.match(text):
         return Place(text, "line", int(at_line.group(2)), at_line.group(1))
     path = with_paths(text)
-    return Place(text, "pattern" if any(sign in path for sign in "*?[") else "word", word=path)
+    return Place(text, "pattern" if any(sign in path for sign in _SIGNS) else "word", word=path)
 
 
 def changing(text: str) -> tuple[Place, Aspect]:

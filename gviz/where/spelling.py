@@ -28,7 +28,12 @@ def as_python(text: str) -> str:
 
 def with_paths(text: str) -> str:
     """Modules that are items of others in one path: ``net[0].weight`` as ``net.0.weight``."""
-    return _ITEMS_OF_MODULES.sub(lambda found: _INDEX.sub(lambda one: f".{one[1] or one[2] or one[3]}", found[0]), text)
+    return _ITEMS_OF_MODULES.sub(lambda found: with_items(found[0]), text)
+
+
+def with_items(text: str) -> str:
+    """The same of what may be a module itself: ``net.0`` of ``net[0]``."""
+    return _INDEX.sub(lambda one: f".{one[1] or one[2] or one[3]}", text)
 
 
 def as_written(name: str) -> str:

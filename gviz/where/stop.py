@@ -126,6 +126,13 @@ class Stop:
         return self.at.event if isinstance(self.at, OnEvent) else ""
 
     @property
+    def once_a_call(self) -> bool:
+        """Whether of a module it means where a call begins, and a pass comes to it: no condition asks the rest."""
+        at = self.at
+        at_a_node = at.event in ("forward", "backward") if isinstance(at, OnEvent) else isinstance(at, AtPlace)
+        return at_a_node and self.condition is None and at.place is not None and at.place.kind in ("word", "pattern")
+
+    @property
     def of_every_node(self) -> str:
         """``if value.max() > 3``, where a comparison knows the words of conditions alone; empty for any other stop."""
         if not isinstance(self.at, Computed) or not self.at.holds:

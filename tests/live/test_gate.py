@@ -338,6 +338,12 @@ def has_its_nan_in_the_first_of_two_outputs():
     (first * second).backward()
 
 
+def calls_its_modules():
+    net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Linear(3, 1)))
+    for _ in range(4):
+        net(torch.ones(1, 2)).sum().backward()
+
+
 LINE = computes_on_transposed_memory.__code__.co_firstlineno + 5
 
 REAL = {
@@ -350,6 +356,7 @@ REAL = {
     has_its_nan_in_the_first_of_two_outputs: ("on nan if value > 3",),
     computes_on_transposed_memory: ("on inplace w", "change w", "on accumulate w if value[0][1] > 10",
         f"test_gate.py:{LINE}"),
+    calls_its_modules: ("net", "net.1", "Sequential.1.0", "net.*", "on backward net[1]", "net.1 if value.max() > -9"),
 }  # fmt: skip
 
 
@@ -387,6 +394,17 @@ def test_a_condition_that_can_be_told_at_once_asks_nobody():
             debugger.gate.say(event)
         asked[text] = debugger.asked
     assert asked == {**dict.fromkeys(asked, 0), "SumBackward0": 2}
+
+
+def test_a_module_asks_once_a_call_and_once_a_pass():
+    events = events_of(calls_its_modules)
+    asked = {}
+    for text in ("net.1", "on forward net.1"):
+        debugger = Debugger([Wish("continue", stops=(text,))] * 40)
+        for event in events:
+            debugger.gate.say(event)
+        asked[text] = debugger.asked
+    assert asked == {"net.1": 8, "on forward net.1": 4}
 
 
 def test_what_a_running_statement_makes_is_named_when_it_is_over():

@@ -161,7 +161,7 @@ def test_stretches_make_no_difference(text, monkeypatch):
 
 
 @settings(max_examples=60, deadline=None)
-@given(histories, st.sampled_from([f"on {event}" for event in EVENTS]), st.data())
+@given(histories, st.sampled_from([*(f"on {event}" for event in EVENTS), "net.0", "net.*"]), st.data())
 def test_forward_and_backward_meet_the_same_moments(events, text, data):
     timeline = Timeline(MemoryLog(events))
     n = data.draw(st.integers(0, len(timeline)))

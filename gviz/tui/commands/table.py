@@ -173,8 +173,9 @@ _GRAPH = (
 
 _STOPS = (
     Spec("break", ("b",), "[PLACE]",
-         "stop at a place (x, #4, 12 or demo.py:12, Mul, net.*), on EVENT [PLACE], at change EXPR, where a comparison "
-         "holds (zeros(h) > 0.9), or at finding [KIND [PLACE]]; each: if COND",
+         "stop at a place (x, #4, 12 or demo.py:12, Mul, net.fc1 where a call begins and a pass comes to it), on EVENT "
+         "[PLACE], at change EXPR, where a comparison holds (zeros(h) > 0.9), or at finding [KIND [PLACE]]; each: "
+         "if COND",
          with_breakpoints(stopping.add)),
     Spec("tbreak", ("tb",), "[PLACE]", "break that stops once", with_breakpoints(stopping.add_once)),
     Spec("log", (), 'PLACE "TEXT"', "say TEXT with {value}, {grad}, {name} … filled in, and do not stop",
