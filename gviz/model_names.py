@@ -10,10 +10,13 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import TypeVar
 
-from gviz import site
+from gviz import variables
 from gviz.emit import Channel
 from gviz.events import Named
+
+_Module = TypeVar("_Module")
 
 
 @dataclass(slots=True, eq=False)
@@ -33,6 +36,23 @@ _of_nodes: weakref.WeakKeyDictionary[Channel, dict[int, _Root]] = weakref.WeakKe
 
 _paths: weakref.WeakKeyDictionary[Channel, weakref.WeakKeyDictionary[object, str]] = weakref.WeakKeyDictionary()
 """Of each recording the paths of the modules within the models that were called."""
+
+
+def model_of(
+    channel: Channel, module: _Module, kind: type[_Module], named: Callable[[_Module], Iterable[tuple[str, _Module]]]
+) -> _Module:
+    """The model that a module is a part of which no running one contains: the outermost whose method runs and calls it.
+
+    ``self.net(x)`` in another method than ``forward`` is a call of that model's ``net``. It is the module itself where
+    there is none such, or the path of it is known. `named` gives the modules of that `kind` within one.
+    """
+    if module in _paths.get(channel, ()):
+        return module
+
+    def has_it(model: _Module) -> bool:
+        return any(inner is module for _, inner in named(model))
+
+    return variables.running_method_of(kind, has_it) or module
 
 
 def path(channel: Channel, module: object, kind: str, named: Callable[[], Iterable[tuple[str, object]]]) -> str:
@@ -71,9 +91,9 @@ def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> 
         if its_module is module:
             root.holder = root.holder or other.holder
             continue
-        root.holder = root.holder or site.holder(module)
+        root.holder = root.holder or variables.holder(module)
         if not other.holder and its_module is not None:
-            other.holder = site.holder(its_module)
+            other.holder = variables.holder(its_module)
             _say(channel, other)
     _say(channel, root)
     known.update(dict.fromkeys(root.nodes, root))
@@ -83,7 +103,7 @@ def is_held(channel: Channel, node: int) -> bool:
     """Whether a variable holds the model by which a parameter's node is called."""
     root = _of_nodes.get(channel, {}).get(node)
     module = root.module() if root is not None else None
-    return root is not None and bool(root.holder or (module is not None and site.holder(module)))
+    return root is not None and bool(root.holder or (module is not None and variables.holder(module)))
 
 
 def _say(channel: Channel, root: _Root) -> None:

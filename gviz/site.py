@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import accumulate, chain, islice
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType
-from typing import Any, cast
+from types import CodeType, FrameType
 
 import msgspec
 
@@ -113,64 +112,6 @@ def trail(depth: int = 1) -> StackKey:
         key.append(frame.f_lasti)
         frame = frame.f_back
     return tuple(key)
-
-
-def global_name(thing: object) -> str:
-    """What the user's module that runs calls an object, if one of its globals is that; of locals no copy is made."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_hidden(frame.f_code.co_filename):
-        frame = frame.f_back
-    return "" if frame is None else next((name for name, held in frame.f_globals.items() if held is thing), "")
-
-
-def holder(thing: object) -> str:
-    """The variable of the running program that holds an object, from the innermost frame outwards, if there is one.
-
-    It may be a name, an attribute of what a name holds (``self.policy`` is called ``policy``), or an item of a list.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if not is_hidden(frame.f_code.co_filename):
-            found = _held_by(frame.f_locals, thing)
-            if found:
-                return found
-        frame = frame.f_back
-    return ""
-
-
-def _held_by(names: Mapping[str, object], thing: object) -> str:
-    if (own := _key_of(names, thing)) not in ("", "self"):
-        return own
-    for name, held in list(names.items()):  # another thread may add to it
-        if issubclass(type(held), list | tuple):
-            items = cast("Sequence[object]", held)
-            place = next((place for place, item in enumerate(items) if item is thing), -1)
-            if place >= 0:
-                return f"{name}[{place}]"
-        for members in _members(held):
-            if key := _key_of(members, thing):
-                return key if name == "self" else f"{name}.{key}"
-    return ""
-
-
-def _members(held: object) -> Iterator[Mapping[object, object]]:
-    """What an object has in it, a model's modules too; no code of the program runs for that.
-
-    What a library has in it is none of the program's, and much.
-    """
-    if type(held) is ModuleType:
-        return
-    try:
-        attributes = object.__getattribute__(held, "__dict__")
-    except AttributeError:
-        return
-    for members in (attributes, attributes.get("_modules")):
-        if isinstance(members, Mapping):
-            yield members
-
-
-def _key_of(names: Mapping[Any, object], thing: object) -> str:
-    return next((name for name, held in list(names.items()) if held is thing and isinstance(name, str)), "")
 
 
 def called_by_the_program(folder: str, handing_on: tuple[str, ...], called: str = "") -> bool:

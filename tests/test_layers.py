@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
 BOTTOM = {
     "arguments", "driven", "notice", "own_process", "errors", "plain_text", "values", "site", "numbers", "value_text",
-    "display", "garbage", "whole_files", "scratch", "syntax",
+    "display", "garbage", "whole_files", "scratch", "syntax", "variables",
 }  # fmt: skip
 MAY_IMPORT = {
     "arguments": {"errors"},
@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "values": set(),
     "scratch": set(),
     "site": set(),
+    "variables": {"site"},
     "version": set(),
     "numbers": set(),
     "syntax": set(),

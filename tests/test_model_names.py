@@ -1,10 +1,10 @@
-"""What parameters are called where a program has several models, in gviz's own engine and in PyTorch."""
+"""What parameters are called where a program has several models, and tensors that nothing recorded gave it."""
 
 import pytest
 
 import gviz
 from gviz.events import ScopeEntered
-from gviz.site import holder
+from gviz.variables import holder
 
 TWO = """
 generator = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))
@@ -33,6 +33,24 @@ WITHIN_A_MODEL = """
 model = nn.ModuleDict({"encoder": nn.Linear(2, 2), "decoder": nn.Linear(2, 1)})
 model["encoder"](x), model["decoder"](x)
 """
+IN_A_METHOD = """
+class Gan(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net, self.judge = nn.Sequential(nn.Linear(2, 2, bias=False)), nn.Linear(2, 1, bias=False)
+    def step(self, x):
+        return self.judge(self.net(x))
+Gan().step(x)
+"""
+IN_A_FUNCTION = """
+class Gan(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(2, 2, bias=False))
+def step(model, x):
+    return model.net(x)
+step(Gan(), x)
+"""
 ALONE = """
 model = nn.Linear(2, 2)
 model(x)
@@ -59,6 +77,8 @@ def names(text, framework, path):
         (IN_AN_OBJECT, ["policy.weight", "policy.bias", "value.weight", "value.bias"]),
         (IN_A_LIST, ["parts[0].weight", "parts[0].bias", "part.weight", "part.bias"]),
         (WITHIN_A_MODEL, ["model.encoder.weight", "model.encoder.bias", "model.decoder.weight", "model.decoder.bias"]),
+        (IN_A_METHOD, ["net.0.weight", "judge.weight"]),
+        (IN_A_FUNCTION, ["net.0.weight"]),
         (ALONE, ["weight", "bias"]),
     ],
 )  # fmt: skip
@@ -97,6 +117,13 @@ def test_a_part_of_a_model_has_its_path_when_it_is_called_alone(framework, tmp_p
     paths = [event.name for _, event in timeline.select((ScopeEntered,))]
     within = ["Model.encoder", "Model.decoder", "Model.decoder.0"]
     assert paths == ["Model", *within, *within]
+
+
+@pytest.mark.parametrize("framework", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_part_that_a_method_of_its_model_calls_has_its_path_in_it(framework, tmp_path):
+    names(IN_A_METHOD, framework, tmp_path / "t.gviz")
+    paths = [event.name for _, event in gviz.load(tmp_path / "t.gviz").select((ScopeEntered,))]
+    assert paths == ["Gan.net", "Gan.net.0", "Gan.judge"]
 
 
 LAYERS = """
@@ -140,3 +167,31 @@ def test_what_was_called_before_its_model_has_its_path_in_it(tmp_path):
 @pytest.mark.torch
 def test_models_that_variables_hold_keep_their_names_in_a_larger_one(tmp_path):
     assert names(COMBINED, "torch", tmp_path / "t.gviz") == ["generator.0.weight", "judge.0.weight"]
+
+
+GIVEN = """
+from torch.utils.data import DataLoader, TensorDataset
+def step(x, y):
+    return nn.functional.mse_loss(net(x), y)
+def run(batches):
+    for batch in batches:
+        first, second = batch
+        step(first, second)
+    for batch in batches:
+        step(*batch)
+    for batch in batches:
+        batch = dict(zip("xy", batch))
+        nn.functional.mse_loss(net(batch["x"]), batch["y"])
+net = nn.Linear(2, 1)
+run(DataLoader(TensorDataset(torch.zeros(4, 2), torch.zeros(4, 1)), batch_size=4))
+"""
+
+
+@pytest.mark.torch
+def test_what_a_data_loader_gives_is_called_by_the_variable_that_holds_it(tmp_path):
+    torch = pytest.importorskip("torch")
+    with gviz.record(tmp_path / "t.gviz"):
+        exec(compile(GIVEN, "data.py", "exec"), {"nn": torch.nn, "torch": torch})
+    timeline = gviz.load(tmp_path / "t.gviz")
+    given = [timeline.info(node) for node in timeline.nodes if timeline.info(node).created.kind == "constant"]
+    assert [info.name for info in given][2:] == ["first", "second", "x", "y", "batch['x']", "batch['y']"]

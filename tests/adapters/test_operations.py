@@ -69,7 +69,7 @@ def test_what_is_not_tracked_is_told_with_the_arguments_it_has_by_itself():
 
     timeline = Timeline(MemoryLog(events_of(program)))
     told = [computation(timeline, node).formula for node in timeline.nodes if timeline.info(node).created.inputs]
-    number = "[[1 2] [3 4]]"
+    number = "[[1 2] [3 4]] (x)"
     assert told == [
         f"size of {number} over all dims: (sum of |{number}|**2)**(1 / 2)",
         f"size of {number} over all dims: the largest |{number}|",

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from gviz import site
+from gviz import variables
 from gviz.adapters.pytorch import operations, private
 from gviz.adapters.pytorch.created import NO_CALL, TENSOR, Call, say_created, untracked
 from gviz.adapters.pytorch.inputs import Ends, inputs_of
@@ -28,7 +28,7 @@ def edge_of(session: Session, tensor: torch.Tensor) -> Edge:
     """A tensor as an input: its node, announced now if nobody has, and which of its outputs it is."""
     node = grad_fn_of(tensor)
     if node is None:
-        return (session.marks.of_tensor(tensor) or enter(session, tensor)).node, session.marks.output_nr(tensor)
+        return (session.marks.of_tensor(tensor) or _meet(session, tensor)).node, session.marks.output_nr(tensor)
     mark = session.marks.of_node(node)
     if mark is None:
         announce = border if session.is_partial else visit
@@ -42,6 +42,21 @@ def mark_of(session: Session, tensor: torch.Tensor) -> Mark:
     found = session.marks.of(tensor)
     assert found is not None
     return found
+
+
+def _meet(session: Session, tensor: torch.Tensor) -> Mark:
+    """Announce a tensor of which nobody heard how it was made, and say what the program calls it."""
+    mark = enter(session, tensor)
+    name = variables.global_name(tensor) if isinstance(tensor, torch.nn.Parameter) else _first_name(session, tensor)
+    if name:
+        session.channel.say(Named(mark.node, name))
+    return mark
+
+
+def _first_name(session: Session, tensor: torch.Tensor) -> str:
+    """What a program calls a tensor; nothing where the line that made it tells, or it is the ``.grad`` of another."""
+    known = session.marks.birthplace(tensor) or session.marks.owner_of(tensor) is not None
+    return "" if known else variables.first_name(tensor)
 
 
 def enter(session: Session, tensor: torch.Tensor) -> Mark:
@@ -81,10 +96,7 @@ def _enter_view(session: Session, tensor: torch.Tensor, base: torch.Tensor) -> M
 
 
 def _enter_leaf(session: Session, tensor: torch.Tensor, mark: Mark) -> None:
-    """Say what a leaf is called and which ``.grad`` it has already: it was made before this."""
-    name = site.global_name(tensor)
-    if name:
-        session.channel.say(Named(mark.node, name))
+    """Say which ``.grad`` a leaf has already: it was made before this."""
     if tensor.grad is not None:
         session.marks.own(tensor.grad, tensor)
         session.channel.say(GradSet(mark.node, 0, "assigned", session.value(tensor.grad)))
@@ -161,7 +173,7 @@ def entered_end(session: Session, leaf: torch.Tensor) -> Any:
 def _enter_accumulator(session: Session, node: Any) -> None:
     """A graph ends at a leaf: its accumulator, which lives as long as the graph, is the leaf's node."""
     leaf = node.variable
-    mark = session.marks.of_tensor(leaf) or enter(session, leaf)
+    mark = session.marks.of_tensor(leaf) or _meet(session, leaf)
     session.marks.has_unnamed |= not mark.named and isinstance(leaf, torch.nn.Parameter)
     mark.uses = 0
     watch_accumulator(session, node, mark, leaf)

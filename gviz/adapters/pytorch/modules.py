@@ -22,15 +22,12 @@ _COMPILED = "_orig_mod"
 def enter(session: Session, module: torch.nn.Module) -> None:
     """A module's forward begins."""
     thread, channel = session.thread, session.channel
-    written = module._modules[_COMPILED] if _COMPILED in module._modules else module  # noqa: SIM401  # scripted: no get
-    kind = type(written).__name__
+    kind = _kind(module)
     around = ((names[id(module)], root) for names, root in reversed(thread.modules) if id(module) in names)
     path = next((f"{root}.{name}" if name else root for name, root in around), "")
     inner: dict[int, str] = {}
     if not path:
-        path = model_names.path(channel, module, kind, partial(_modules_in, module))
-        if not session.is_partial and not _is_named(session, module):
-            name_parameters(session, module)
+        path = _path(session, module, kind)
         if module._modules:
             inner = {id(inner): name for name, inner in _modules_in(module) if inner is not module}
     thread.modules.append((inner, path))
@@ -42,6 +39,23 @@ def enter(session: Session, module: torch.nn.Module) -> None:
         scope = channel.next_scope()
         channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, kind))
     thread.scopes.append(scope)
+
+
+def _path(session: Session, module: torch.nn.Module, kind: str) -> str:
+    """The path of a module that no running one contains, by which its parameters are called from now on."""
+    model = model_names.model_of(session.channel, module, torch.nn.Module, _modules_in)
+    if model is not module:
+        model_names.path(session.channel, model, _kind(model), partial(_modules_in, model))
+    path = model_names.path(session.channel, module, kind, partial(_modules_in, module))
+    if not session.is_partial and not _is_named(session, module):
+        name_parameters(session, model, "" if model is not module else path.partition(".")[2])
+    return path
+
+
+def _kind(module: torch.nn.Module) -> str:
+    """The name of a module's class, as it is written."""
+    written = module._modules[_COMPILED] if _COMPILED in module._modules else module  # noqa: SIM401  # scripted: no get
+    return type(written).__name__
 
 
 def _modules_in(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:

@@ -52,7 +52,7 @@ class Module(Converted):
             if self._has_hooks():
                 return self._call_with_hooks(args, kwargs)
             return self.forward(*args, **kwargs)
-        with scopes.call(channel, self):
+        with scopes.call(channel, self, Module):
             result = self._call_with_hooks(args, kwargs) if self._has_hooks() else self.forward(*args, **kwargs)
             say_returned(channel, result)
             return result

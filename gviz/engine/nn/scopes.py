@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def call(channel: Channel, module: Module) -> Iterator[None]:
-    """A module's forward runs inside, and ends, be it by an exception."""
+def call(channel: Channel, module: Module, kind: type[Module]) -> Iterator[None]:
+    """A module's forward runs inside, and ends, be it by an exception; `kind` is what all modules are."""
     if not thread.modules:
-        name_parameters(channel, module)
+        name_parameters(channel, _model_of(channel, module, kind))
     path = _path(channel, module)
     scope = channel.next_scope()
     channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, type(module).__name__))
@@ -48,6 +48,14 @@ def name_parameters(channel: Channel, root: Module) -> None:
             fresh.append((name, mark.node))
     if fresh:
         model_names.name(channel, root, fresh)
+
+
+def _model_of(channel: Channel, module: Module, kind: type[Module]) -> Module:
+    """The model that the program calls a part of, whose path is then known; else the module itself."""
+    model = model_names.model_of(channel, module, kind, kind.named_modules)
+    if model is not module:
+        model_names.path(channel, model, type(model).__name__, model.named_modules)
+    return model
 
 
 def _path(channel: Channel, module: Module) -> str:

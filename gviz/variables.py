@@ -1,0 +1,185 @@
+"""Which variable of the running program holds an object: looked at, never evaluated.
+
+No code of the program runs for that, and nothing lives longer. Names are looked for rarely: it takes some microseconds
+for each frame of a stack.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import sysconfig
+from collections import UserDict
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from types import FrameType, ModuleType
+from typing import Any, TypeVar, cast
+
+from gviz.site import is_hidden
+
+_Kind = TypeVar("_Kind")
+_Names = Mapping[Any, object]
+
+_LIBRARIES = tuple({f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_COPYING = frozenset(("locals", "vars", "eval", "exec", "dir"))
+"""What gives a function its own variables in a dictionary, which looking at them would bring up to date."""
+
+_PYTEST = "@py_builtins"
+"""What an ``assert`` that pytest has written anew asks for variables by, and keeps none."""
+
+_MOST_ITEMS = 100
+"""Of a list or dictionary that holds more, nothing is called an item."""
+
+_NO_NAMES = frozenset(("self", "_"))
+
+
+def global_name(thing: object) -> str:
+    """What the user's module that runs calls an object, if one of its globals is that; of locals no copy is made."""
+    frame = next(_users_frames(), None)
+    return "" if frame is None else next((name for name, held in frame.f_globals.items() if held is thing), "")
+
+
+def holder(thing: object) -> str:
+    """The variable of the running program that holds an object, from the innermost frame outwards, if there is one.
+
+    It may be a name, an attribute of what a name holds (``self.policy`` is called ``policy``), or an item of a list.
+    """
+    return next(filter(None, (_held_by(variables(frame), thing) for frame in _users_frames())), "")
+
+
+def first_name(thing: object) -> str:
+    """What the running program calls an object that it was given: the name that it had first, nothing if it has none.
+
+    What the program calls it goes before what a library that it uses does, and a variable of its own before an item or
+    attribute of one: ``x``, ``batch[0]``, ``batch['x']``, ``data.x``. Functions are called with it from the outermost
+    frame inwards.
+    """
+    frames = [*_users_frames()][::-1]
+    for of_library in (False, True):
+        names = [variables(frame) for frame in frames if _is_of_library(frame.f_code.co_filename) is of_library]
+        for way in (_name_of, _item_of, _attribute_of):
+            found = next(filter(None, (way(held, thing) for held in names)), "")
+            if found:
+                return found
+    return ""
+
+
+def running_method_of(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _Kind | None:
+    """The object of this kind, of which `is_it` holds, whose method runs in the outermost frame: its first argument."""
+    for frame in [*_users_frames()][::-1]:
+        code = frame.f_code
+        own = variables(frame).get(code.co_varnames[0]) if code.co_argcount else None
+        if issubclass(type(own), kind) and is_it(cast("_Kind", own)):
+            return cast("_Kind", own)
+    return None
+
+
+def variables(frame: FrameType) -> _Names:
+    """The variables of a frame that runs; none of a function that may itself hold a dictionary of them.
+
+    Before Python 3.13 a function's frame keeps the dictionary that it is asked for, and with it what was in a variable
+    then: what was put into it is taken out again, unless somebody else holds it, or may.
+    """
+    used = frame.f_code.co_names
+    names: Any = frame.f_locals if _COPYING.isdisjoint(used) or _PYTEST in used else {}
+    if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        return cast("_Names", names)  # a module's own
+    found = dict(names)
+    if type(names) is dict and sys.getrefcount(names) <= _OF_THE_FRAME and sys.gettrace() is None:
+        names.clear()
+    return found
+
+
+_OF_THE_FRAME = 3
+"""References to the dictionary of a frame's variables while it is looked at: the frame's, and two of the looking."""
+
+
+def _users_frames() -> Iterator[FrameType]:
+    """The frames of the running program, innermost first, without gviz's and the framework's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not is_hidden(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+@cache
+def _is_of_library(path: str) -> bool:
+    return path.startswith(_LIBRARIES)
+
+
+def _held_by(names: _Names, thing: object) -> str:
+    if (own := _key_of(names, thing)) not in ("", "self"):
+        return own
+    for name, held in _copy(names):
+        if place := _place_in(held, thing):
+            return f"{name}{place}"
+        for members in _members(held):
+            if key := _key_of(members, thing):
+                return key if name == "self" else f"{name}.{key}"
+    return ""
+
+
+def _name_of(names: _Names, thing: object) -> str:
+    return next((name for name, held in _copy(names) if held is thing and _is_name(name)), "")
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and name.isidentifier() and name not in _NO_NAMES
+
+
+def _item_of(names: _Names, thing: object) -> str:
+    """``batch[0]``, ``batch['x']``: an item of a list, tuple or dictionary that a variable holds."""
+    for name, held in _copy(names):
+        if _is_name(name) and (place := _place_in(held, thing) or _key_in(held, thing)):
+            return f"{name}{place}"
+    return ""
+
+
+def _attribute_of(names: _Names, thing: object) -> str:
+    """``self.mask``, ``data.x``: what an object has that a variable holds."""
+    for name, held in _copy(names):
+        key = next(filter(None, (_key_of(members, thing) for members in _members(held))), "")
+        if key and not name.startswith("_"):
+            return f"{name}.{key}"
+    return ""
+
+
+def _place_in(held: object, thing: object) -> str:
+    kind: Any = next((kind for kind in (list, tuple) if issubclass(type(held), kind)), None)
+    if kind is None or kind.__len__(held) > _MOST_ITEMS:
+        return ""
+    return next((f"[{place}]" for place, item in enumerate(kind.__iter__(held)) if item is thing), "")
+
+
+def _key_in(held: object, thing: object) -> str:
+    if issubclass(type(held), UserDict):
+        held = object.__getattribute__(held, "__dict__").get("data")
+    if not issubclass(type(held), dict) or dict.__len__(items := cast("dict[Any, object]", held)) > _MOST_ITEMS:
+        return ""
+    found = next((key for key, item in list(dict.items(items)) if item is thing), None)
+    return f"[{found!r}]" if type(found) in (str, int) else ""
+
+
+def _members(held: object) -> Iterator[_Names]:
+    """What an object has in it, a model's modules too; no code of the program runs for that.
+
+    What a library has in it is none of the program's, and much.
+    """
+    if type(held) is ModuleType:
+        return
+    try:
+        attributes = object.__getattribute__(held, "__dict__")
+    except AttributeError:
+        return
+    for members in (attributes, attributes.get("_modules")):
+        if isinstance(members, Mapping):
+            yield members
+
+
+def _key_of(names: _Names, thing: object) -> str:
+    return next((name for name, held in _copy(names) if held is thing and isinstance(name, str)), "")
+
+
+def _copy(names: _Names) -> list[tuple[Any, object]]:
+    return list(names.items())  # another thread may add to it
