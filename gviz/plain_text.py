@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections.abc import Callable
+
+_PATH = re.compile(r"\w+(\.\w+){2,}")
+"""How a text begins that is about a parameter, a module or an attribute with others around it."""
 
 
 def shown(text: str, *, lines: bool = False) -> str:
@@ -30,6 +35,24 @@ def clipped(text: str, width: int) -> str:
     """The harmless text in at most `width` characters, its end replaced by ``…`` where it is longer."""
     plain = shown(text)
     return plain if len(plain) <= width else plain[: max(width - 1, 0)] + "…"
+
+
+def clipped_name(name: str, width: int) -> str:
+    """The harmless name in at most `width` characters: a path loses its beginning, then any name its end."""
+    return clipped(without_beginning(shown(name), width), width)
+
+
+def without_beginning(text: str, width: int, ellipsis: str = "…", length: Callable[[str], int] = len) -> str:
+    """A text that begins with ``encoder.0.attention.out.weight`` with ``…attention.out.weight``, where it is too long.
+
+    What tells the parameters of a model apart is the end of the path. Two parts of it always stay, also where the text
+    is then still wider than `width` by the measure of `length`.
+    """
+    rest = text.removeprefix(ellipsis)
+    while length(text) > width and _PATH.match(rest):
+        rest = rest.partition(".")[2]
+        text = ellipsis + rest
+    return text
 
 
 def abridged(text: str, width: int) -> str:

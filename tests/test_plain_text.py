@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gviz.plain_text import abridged, clipped, file_line, shown
+from gviz.plain_text import abridged, clipped, clipped_name, file_line, shown, without_beginning
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,25 @@ def test_a_long_name_keeps_both_ends(width):
     assert last
     assert abridged(text, len(text)) == text
     assert abridged("a\x1b" * 50, 9) == "a\\x1…\\x1b"
+
+
+@pytest.mark.parametrize(
+    ("width", "left"),
+    [
+        (42, "encoder.layers.0.attention.query.weight #5"),
+        (41, "…layers.0.attention.query.weight #5"),
+        (33, "…0.attention.query.weight #5"),
+        (16, "…query.weight #5"),
+        (5, "…query.weight #5"),
+    ],
+)
+def test_what_tells_parameters_apart_stays(width, left):
+    assert without_beginning("encoder.layers.0.attention.query.weight #5", width) == left
+    assert without_beginning(left, width) == left
+
+
+def test_a_name_that_is_no_path_loses_its_end():
+    assert clipped_name("encoder.layers.query.weight", 9) == "…query.w…"
+    assert clipped_name("a_long_name.weight", 9) == "a_long_n…"
+    assert without_beginning("a_long_name.weight", 9) == "a_long_name.weight"
+    assert without_beginning("x.y.z.weight", 12, "...", lambda text: 2 * len(text)) == "...z.weight"

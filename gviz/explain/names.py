@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from gviz.events import DataSet, NodeCreated, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.substitute import is_small
-from gviz.plain_text import abridged, clipped, file_line, file_name, shown
+from gviz.plain_text import abridged, clipped, clipped_name, file_line, file_name, shown
 from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, Phase
@@ -70,7 +70,7 @@ def output_label(timeline: Timeline, node: int, nr: int) -> str:
 def title(info: NodeInfo) -> str:
     """A node above its box: ``z = Add #8``, ``x leaf #1``, ``W param #2``."""
     kind = {"leaf": "leaf", "parameter": "param", "constant": "const"}.get(info.created.kind, "")
-    name = clipped(info.name, MAX_TITLE - 8)
+    name = clipped_name(info.name, MAX_TITLE)
     if kind:
         return f"{name} {kind} #{info.node}".lstrip()
     op = clipped(op_title(info), MAX_TITLE)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from render.logs import two_shares
 from render.pictures import boxes_and_lines, groups, read, words
 
-from gviz.plain_text import clipped
+from gviz.plain_text import clipped_name
 from gviz.render.exporters import EXPORTERS
 from gviz.render.graphviz.dot import dot
 from gviz.render.request import ExportOptions
@@ -47,7 +47,7 @@ def export(kind, script):
 def test_an_svg_shows_a_name_as_text(name):
     svg = export("svg", two_shares(name))
     leaf = next(group for group_id, group in groups(svg, "node").items() if group_id.endswith("-n1"))
-    assert words(leaf)[0].split() == f"{clipped(name, 20)} leaf #1".split()
+    assert words(leaf)[0].split() == f"{clipped_name(name, 28)} leaf #1".split()
     root = ElementTree.fromstring(svg.encode("utf-8"))
     assert not [element.tag for element in root.iter() if element.tag.endswith(("script", "foreignObject", "image"))]
     assert not [name for element in root.iter() for name in element.attrib if name.startswith("on") or "href" in name]
@@ -79,4 +79,4 @@ def test_any_name_leaves_the_graph_as_it_is(name):
     assert boxes_and_lines(text)[0] == {"n1", "n2", "n3", "n4", "n5"}
     label = read(text)[0]["n1"]["label"].replace("\\\\", "\\")
     table = ElementTree.fromstring(label)
-    assert "".join(table.find("tr/td").itertext()).split() == f"{clipped(name, 20)} leaf #1".split()
+    assert "".join(table.find("tr/td").itertext()).split() == f"{clipped_name(name, 28)} leaf #1".split()

@@ -8,7 +8,7 @@ from typing import Literal
 from rich.cells import cell_len
 
 from gviz.explain.names import MAX_TITLE, called, constant_value, title
-from gviz.plain_text import clipped, shown
+from gviz.plain_text import clipped, clipped_name, shown
 from gviz.render.boxes.brief_room import brief_module_width, brief_width
 from gviz.render.boxes.details import detail_count, detail_width
 from gviz.render.boxes.fold import Group, ModuleCall
@@ -140,9 +140,9 @@ def node_title(info: NodeInfo, options: Options) -> str:
     if options.titles == "backward" and info.created.kind == "op" and info.op.grad_fn:
         return clipped(info.op.grad_fn, MAX_TITLE)
     if options.titles == "name":
-        return clipped(info.name or f"#{info.node}", MAX_TITLE)
+        return clipped_name(info.name or f"#{info.node}", MAX_TITLE)
     named = options.density == "brief" and info.name
-    return clipped(called(info), MAX_TITLE) if named or options.density == "min" else title(info)
+    return clipped_name(called(info), MAX_TITLE) if named or options.density == "min" else title(info)
 
 
 def module_title(call: ModuleCall) -> str:
@@ -151,7 +151,7 @@ def module_title(call: ModuleCall) -> str:
     path = call.path.partition(".")[2] or call.path
     kind = f" {call.kind}" if call.kind and call.kind != path else ""
     nr = f":{call.nr}" if call.of > 1 and call.of_module else ""
-    return f"[+] {clipped(path, MAX_TITLE)}{nr}{clipped(kind, MAX_TITLE)}"
+    return f"[+] {clipped_name(path, MAX_TITLE)}{nr}{clipped(kind, MAX_TITLE)}"
 
 
 def value_lines(value: Value | None, options: Options) -> int:
@@ -169,7 +169,7 @@ def thumbnail_lines(value: Value | None, options: Options) -> int:
 
 def chip_place(info: NodeInfo, user: int, slot: int, options: Options, *, joint: bool = False) -> Outline:
     """The place of one use of a shared leaf; a `joint` one stands for several in a closed module, and has no rows."""
-    name = clipped(info.title, MAX_TITLE - 8)
+    name = clipped_name(info.title, MAX_TITLE - 8)
     if options.density == "min" or joint:
         return Outline(chip_key(info.node, user, slot), info.node, "chip", name, cell_len(name), 1, user, slot)
     text = f"{name} #{info.node}"

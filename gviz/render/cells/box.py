@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
+from gviz.plain_text import without_beginning
 from gviz.render.cells.look import Face, Line, Run
 
 
@@ -111,7 +112,8 @@ def _top(face: Face, frame: BoxFrame, kind: Border, style: str) -> Line:
     before += "!" if bad else "" if frame.selected or face.stop else " "
     mark = ("*" if frame.ascii else "●") if face.stop else ""
     room = frame.width - 3 - len(before) - len(mark)
-    title = clipped(face.title, room, ascii=frame.ascii)
+    title = without_beginning(face.title, room, "..." if frame.ascii else "…", cell_len)
+    title = clipped(title, room, ascii=frame.ascii)
     note = _note(face.note, room - cell_len(title) - 3)
     rest = kind.top * (room - cell_len(title) - cell_len(note))
     shown = "error" if bad else "selected" if frame.selected else "muted" if style == "muted" else "title"

@@ -11,7 +11,7 @@ from gviz.explain.names import called
 from gviz.explain.panel.fact import Fact, NodeView, Part
 from gviz.explain.panel.sections import SECTIONS
 from gviz.explain.standing import as_at
-from gviz.plain_text import clipped, shown
+from gviz.plain_text import clipped_name, shown
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
@@ -97,7 +97,7 @@ def _header(subject: Subject) -> Line:
         right = shown(info.op.grad_fn) if info.created.requires_grad else ""
     else:
         right = info.created.kind if info.name else ""
-    left = line((clipped(called(info), 60), "title"), (f"  #{info.node}", "muted"))
+    left = line((clipped_name(called(info), 60), "title"), (f"  #{info.node}", "muted"))
     room = max(subject.width - cells(left) - 1, 0)
     called_so = cut(line((right, "muted")), room, subject.glyphs.cut) if room >= _WORTH_CUTTING else ()
     return columns(left, called_so, subject.width, subject.glyphs.cut)

@@ -13,6 +13,7 @@ from gviz.events import GradAccumulated, GradFlowed, StepStarted
 from gviz.explain.accumulation import accumulation
 from gviz.explain.names import called, constant_value, output_called, untracked_word
 from gviz.explain.standing import as_at
+from gviz.plain_text import without_beginning
 from gviz.render.boxes.states import arrived, has_failed, is_gone
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
@@ -86,7 +87,7 @@ def row(timeline: Timeline, moment: Moment, entry: Entry, columns: Columns, glyp
     state = in_its_iteration(timeline, moment.n, state)
     info = as_at(timeline.info(node), state)
     style = "title" if node == moment.actor else "" if state is not None else "muted"
-    first = not output_nr
+    first, title = not output_nr, _title(info, output_nr)
     gutter = glyphs.now if first and node == moment.actor else " "
     inputs = _inputs(info, columns.inputs) if first else ""
     told = note(timeline, moment, info, state, columns.note, output_nr)
@@ -94,7 +95,7 @@ def row(timeline: Timeline, moment: Moment, entry: Entry, columns: Columns, glyp
     return line(
         *([(gutter, "now"), (glyphs.stop, "error")] if marked and first else [(f"{gutter} ", "now")]),
         (f"{node if first else '':>{columns.number - 1}} ", "muted"),
-        (_cell(_title(info, output_nr), columns.node, glyphs), style),
+        (_cell(without_beginning(title, columns.node - 1, glyphs.cut, cell_len), columns.node, glyphs), style),
         (_cell(inputs, columns.inputs, glyphs), "muted"),
         (
             _cell(_both(value, state, other, columns.value - 1), columns.value, glyphs),
