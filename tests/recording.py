@@ -1,4 +1,4 @@
-"""Run a function while listening, and get the events: the shortest way from a program to a log."""
+"""Run a function while listening: the shortest way from a program to its events, and to their timeline."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,6 +6,8 @@ from pathlib import Path
 from gviz import emit
 from gviz.events import Event, StackSeen
 from gviz.site import Frame
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 from gviz.values import Keep
 
 TESTS = str(Path(__file__).parent)
@@ -18,6 +20,10 @@ def events_of(program: Callable[[], object], *, limit: int = 1024, keep: Keep = 
         kept = program()  # what the program returns stays alive until the recording ends
     del kept
     return log
+
+
+def timeline_of(program: Callable[[], object], *, limit: int = 1024, keep: Keep = "whole") -> Timeline:
+    return Timeline(MemoryLog(events_of(program, limit=limit, keep=keep)))
 
 
 def without_runner(event: Event) -> Event:

@@ -1,7 +1,7 @@
 """Recordings made by hand: stories about small graphs that do not depend on the engine."""
 
 import numpy as np
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.events import (
@@ -189,7 +189,7 @@ def late():
         optimizer.step()
         return z
 
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 HOSTILE = "\x1b[31mred[bold]x[/bold] \u202eevil 漢字\n]8;;"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.compare.closeness import EXACT, SAME_NUMBERS, Tolerance, distance
@@ -15,10 +15,6 @@ from gviz.errors import GvizError
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values import capture
-
-
-def timeline_of(program):
-    return Timeline(MemoryLog(events_of(program)))
 
 
 def side_of(program, number=1):

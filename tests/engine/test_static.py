@@ -3,13 +3,11 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from recording import events_of
+from recording import events_of, timeline_of
 
 import gviz.engine as torch
 from gviz.engine import static
 from gviz.events import GradFlowed, NodeCreated, StepStarted
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 
 
 def built():
@@ -83,7 +81,7 @@ def test_nodes_have_values_from_the_run_on():
         graph.run(z, {x: torch.zeros(2, 2)})
         return graph, x, y, z
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     names = {timeline.info(node).op.name: node for node in timeline.nodes if timeline.info(node).op.name != "tensor"}
     made = max(n for n in range(1, len(timeline) + 1) if isinstance(timeline.event(n), NodeCreated) and n < 12)
     before, after = ([timeline.at(n).state(node) for node in names.values()] for n in (made, len(timeline)))

@@ -2,15 +2,13 @@
 
 import pytest
 from explain.programs import HERE, line_of, recorded
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.asked import answers
 from gviz.explain.check import check
 from gviz.explain.finding import lines, whole
 from gviz.explain.why import why
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.value_text import norm
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
@@ -37,7 +35,7 @@ def deep(function, layers, *, steps=1, skip=False, scale=1.0):
             optimizer.step()
         return net, head
 
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def found(timeline):
@@ -117,7 +115,7 @@ def test_an_answer_about_a_way_of_thousands_looks_at_its_end():
         (y * 1e-9 * 1.0).backward()
         return w
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     assert why(timeline, timeline.at(len(timeline)), 1, "grad").kind == "gradient"
     assert found(timeline)["vanishing"].level == "warning"
 
@@ -137,7 +135,7 @@ def idle_bias(layers):
         x.pow(2).mean().backward()
         return first, norm, net
 
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def test_a_bias_that_a_normalization_makes_idle_has_not_lost_its_gradient_on_the_way():
@@ -159,7 +157,7 @@ def test_a_net_whose_output_dies_out_has_not_learned():
         x.sum().backward()
         return ws
 
-    assert "vanishing" in found(Timeline(MemoryLog(events_of(program))))
+    assert "vanishing" in found(timeline_of(program))
 
 
 def test_the_gradient_of_what_is_learned_has_not_vanished():
@@ -169,4 +167,4 @@ def test_the_gradient_of_what_is_learned_has_not_vanished():
         torch.nn.functional.cross_entropy(scores, torch.tensor([0])).backward()
         return w
 
-    assert "vanishing" not in found(Timeline(MemoryLog(events_of(program))))
+    assert "vanishing" not in found(timeline_of(program))

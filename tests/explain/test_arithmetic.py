@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from recording import events_of
+from recording import timeline_of
 from stories import demo, value
 
 from gviz import engine as torch
@@ -101,7 +101,7 @@ def test_a_formula_has_few_numbers_and_long_names_and_the_shapes_stand_behind_it
         z = y.tanh() * c
         z.sum().backward()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     node = {timeline.info(node).name or timeline.info(node).op.name: node for node in timeline.nodes}
     product, tanh = computation(timeline, node["y"]), computation(timeline, node["tanh"])
     assert (product.formula, product.shapes) == ("x @ w", "x (4,8), w (8,1)")
@@ -119,7 +119,7 @@ def test_a_mean_says_of_how_many_elements(shape, dim, count):
         x = torch.ones(shape, requires_grad=True)
         (x.mean() if dim is None else x.mean(dim)).sum().backward()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     mean = next(node for node in timeline.nodes if timeline.info(node).op.name == "mean")
     (share,) = shares(timeline, timeline.at(len(timeline)), mean)
     assert share.rule == ("g / number of elements" if dim is None else f"g / size of dim {dim}")
@@ -141,7 +141,7 @@ def test_what_was_left_out_reads_as_what_it_stands_for(function, text, freedom):
         d = function(c)
         return c, d
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     node = timeline.nodes[-1]
     assert computation(timeline, node).text == text
     (share,) = shares(timeline, timeline.at(len(timeline)), node)

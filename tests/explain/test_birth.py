@@ -2,7 +2,7 @@
 
 import pytest
 from explain.programs import HERE, line_of, recorded
-from recording import events_of
+from recording import timeline_of
 
 import gviz
 import gviz.engine as torch
@@ -13,9 +13,7 @@ from gviz.explain.check import check
 from gviz.explain.finding import whole
 from gviz.explain.why import why
 from gviz.trace import load
-from gviz.trace.log import MemoryLog
 from gviz.trace.recording.record import record
-from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text
 
 ENGINES = pytest.mark.parametrize("engine", ["builtin", "torch"])
@@ -176,7 +174,7 @@ def test_a_loss_that_grew_is_told_in_a_row_and_the_learning_rate_is_tried_first(
                 w -= 5000.0 * w.grad
         return loss
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     (found,) = (one.finding for one in check(timeline) if one.level == "error")
     grew = next(part for part in found.parts if part.kind == "grew")
     assert grew.text.startswith("the loss had grown from iteration to iteration: 1, 9.998e+07, 9.996e+15, ")
@@ -191,7 +189,7 @@ def test_one_that_fell_is_not_said_to_have_grown():
             loss.backward()
         return loss
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     (found,) = (one.finding for one in check(timeline) if one.level == "error")
     assert not [part for part in found.parts if part.kind == "grew"]
     assert found.fix.startswith("keep its result small enough")

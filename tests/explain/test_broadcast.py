@@ -1,13 +1,11 @@
 """What is summed in backward is what was widened in forward, and every view says so of the same inputs."""
 
 import pytest
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.shares import shares
 from gviz.render.boxes.structure import structure
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 
 
 def told(combine, *shapes):
@@ -19,7 +17,7 @@ def told(combine, *shapes):
         result.sum().backward()
         return result
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     node = next(node for node in timeline.nodes if timeline.info(node).created.kind == "op")
     links = structure(timeline, timeline.iterations[0]).links
     labels = [link.label for link in links if link.target == f"n{node}" and link.kind == "forward"]

@@ -5,13 +5,11 @@ import runpy
 import numpy as np
 import pytest
 from explain.programs import ENGINES, HERE, recorded
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.asked import answers
 from gviz.explain.why import why
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
 
@@ -47,7 +45,7 @@ def test_each_share_is_what_a_backward_of_its_loss_brings(engine):
 
 def recorded_now(program):
     torch.manual_seed(0)
-    return Timeline(MemoryLog(events_of(program, limit=1 << 16)))
+    return timeline_of(program, limit=1 << 16)
 
 
 def shares(program, node=1):

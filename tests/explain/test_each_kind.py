@@ -1,7 +1,7 @@
 """Every kind that a check may report, in the smallest program that has it, and in one that nearly has."""
 
 import pytest
-from recording import events_of
+from recording import events_of, timeline_of
 
 import gviz.engine as torch
 from gviz.events import Failed
@@ -16,7 +16,7 @@ F = torch.nn.functional
 
 def recorded(program):
     torch.manual_seed(0)
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def found(program):

@@ -1,5 +1,5 @@
 import pytest
-from recording import events_of
+from recording import timeline_of
 from stories import Story, demo, failed, hostile
 
 import gviz.engine as torch
@@ -55,7 +55,7 @@ def test_where_gradients_meet_all_three_numbers_are_in_one_notation(rows, said):
         x = torch.ones(rows, 3, requires_grad=True)
         (x * 3).sum().add((x * 2).sum()).backward()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     sums = [happening(timeline, timeline.at(n)) for n in range(1, len(timeline) + 1)]
     found = next(text for text in sums if "incoming" in text)
     assert said in found

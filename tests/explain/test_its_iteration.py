@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from recording import events_of
+from recording import timeline_of
 from render.test_scene import box
 from tui.test_drawing import panel
 
@@ -17,8 +17,6 @@ from gviz.render.page.cells import Changes, dressed
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Options, scene, structure
 from gviz.trace.its_iteration import in_its_iteration
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 
 
 def two_steps():
@@ -30,7 +28,7 @@ def two_steps():
 
 
 def recorded(program=two_steps):
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def at_the_start_of_the_second(timeline):

@@ -2,7 +2,7 @@
 
 import pytest
 from explain.programs import recorded
-from recording import events_of
+from recording import timeline_of
 from stories import demo, failed
 
 import gviz.engine as torch
@@ -11,8 +11,6 @@ from gviz.explain.happening import sentence
 from gviz.explain.names import called, constant_value, frame_text, iteration_called, label, phase_words, symbol, title
 from gviz.render.scene import caption
 from gviz.site import Frame
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.status import phase_name
 
 
@@ -76,7 +74,7 @@ def two_in_a_row():
 
 @pytest.mark.parametrize(("program", "word"), [(trained_in_a_loop, "iteration"), (two_in_a_row, "graph")])
 def test_graphs_that_no_loop_makes_are_no_iterations(program, word):
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     assert len(timeline.iterations) == 2
     assert iteration_called(timeline) == word
 

@@ -5,7 +5,7 @@ import re
 import msgspec
 import pytest
 from cli.programs import gviz
-from recording import events_of
+from recording import events_of, timeline_of
 from render.logs import LOGS
 from stories import demo, failed, iterations
 from tui.test_drawing import panel
@@ -71,7 +71,7 @@ def test_before_a_node_is_made_only_when_and_where_is_said():
 
 def test_a_node_of_a_module_says_so():
     model = torch.nn.Sequential(torch.nn.Linear(2, 1))
-    timeline = Timeline(MemoryLog(events_of(lambda: model(torch.ones(2)).backward())))
+    timeline = timeline_of(lambda: model(torch.ones(2)).backward())
     said = [texts(facts(timeline, len(timeline), node)["in module"]) for node in timeline.nodes]
     assert ["in module: Sequential.0"] in said
 
@@ -83,7 +83,7 @@ def test_a_graph_that_is_built_first_says_that_its_numbers_come():
             y = x * 2.0
         graph.run([y], {x: 3.0})
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     assert texts(facts(timeline, 1, 1)["value"]) == ["value: none yet: the graph is built before its numbers"]
     assert texts(facts(timeline, len(timeline), 1)["value"])[0] == "value: 3  () f32"
 
@@ -111,7 +111,7 @@ def test_a_result_that_was_given_other_data_says_so_beside_how_it_was_made():
         y = x * 2
         y.data = torch.zeros(2)
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     node = next(node for node in timeline.nodes if timeline.info(node).op.name == "mul")
     given = next(n for n in range(1, len(timeline) + 1) if isinstance(timeline.event(n), DataSet))
     before, after = facts(timeline, given - 1, node), facts(timeline, given, node)

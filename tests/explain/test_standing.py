@@ -1,17 +1,11 @@
 """What `requires_grad_()` makes a leaf is one in every view: name, lines, `.grad`."""
 
-from recording import events_of
+from recording import timeline_of
 from tui.test_drawing import panel, tape_rows
 
 import gviz.engine as torch
 from gviz.render.boxes.structure import Options, structure
 from gviz.render.scene import caption, scene
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
-
-
-def recorded(program):
-    return Timeline(MemoryLog(events_of(program)))
 
 
 def made_a_leaf():
@@ -45,7 +39,7 @@ def drawn(timeline, n=None, **options):
 
 
 def test_a_constant_that_is_made_to_require_a_gradient_is_drawn_as_the_leaf_it_is():
-    timeline = recorded(made_a_leaf)
+    timeline = timeline_of(made_a_leaf)
     picture = drawn(timeline)
     x = picture.boxes[0]
     assert (x.role, x.title, x.tooltip.splitlines()[0]) == ("leaf", "x leaf #1", "x leaf #1")
@@ -55,7 +49,7 @@ def test_a_constant_that_is_made_to_require_a_gradient_is_drawn_as_the_leaf_it_i
         "gradient": "+= 2",
     }
     assert "x leaf #1" in caption(timeline, timeline.at(1))
-    chip = next(box for box in drawn(recorded(used_twice), split_above=0).boxes if box.role == "chip")
+    chip = next(box for box in drawn(timeline_of(used_twice), split_above=0).boxes if box.role == "chip")
     assert [row.label for row in chip.rows] == ["adds", "total"]
 
 
@@ -67,7 +61,7 @@ def used_twice():
 
 
 def test_panels_show_the_grad_of_such_a_leaf():
-    timeline = recorded(made_a_leaf)
+    timeline = timeline_of(made_a_leaf)
     end = len(timeline)
     said = panel(timeline, end, 1, 40)
     assert "kind   leaf, requires grad" in said
@@ -77,7 +71,7 @@ def test_panels_show_the_grad_of_such_a_leaf():
 
 
 def test_a_result_that_was_cut_off_and_made_a_leaf_has_a_grad():
-    timeline = recorded(cut_off_and_made_a_leaf)
+    timeline = timeline_of(cut_off_and_made_a_leaf)
     picture = drawn(timeline)
     h = next(box for box in picture.boxes if box.title == "h leaf #4")
     assert [f"{row.label} {row.text}" for row in h.rows] == ["value 6", "incoming 5", ".grad 5"]
@@ -90,5 +84,5 @@ def test_a_result_that_was_cut_off_and_made_a_leaf_has_a_grad():
 
 
 def test_what_was_used_before_it_became_a_leaf_gets_no_gradient_over_that_line():
-    picture = drawn(recorded(made_a_leaf_too_late))
+    picture = drawn(timeline_of(made_a_leaf_too_late))
     assert [edge.states for edge in picture.edges if edge.source == "n1" and edge.kind == "forward"] == [("cut",)]

@@ -4,17 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.finding import brief, lines
 from gviz.explain.why import why
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
-
-
-def recorded(program):
-    return Timeline(MemoryLog(events_of(program)))
 
 
 def node_of(timeline, name, *, op=""):
@@ -75,7 +69,7 @@ def cut_ways():
     ],
 )
 def test_a_missing_gradient_has_a_reason_and_a_remedy(name, kind, says):
-    timeline = recorded(cut_ways)
+    timeline = timeline_of(cut_ways)
     found = checked(timeline, asked(timeline, name, "grad"))
     assert found.kind == kind
     assert says in told(found)
@@ -83,7 +77,7 @@ def test_a_missing_gradient_has_a_reason_and_a_remedy(name, kind, says):
 
 
 def test_only_the_cuts_that_lead_to_the_loss_are_named():
-    timeline = recorded(cut_ways)
+    timeline = timeline_of(cut_ways)
     found = asked(timeline, "w", "grad")
     assert {timeline.info(part.node).op.name for part in found.parts} == {"detach", "argmax"}
 
@@ -92,7 +86,7 @@ def test_only_the_cuts_that_lead_to_the_loss_are_named():
         w.argmax()
         (w.detach() * torch.ones(2, requires_grad=True)).sum().backward()
 
-    timeline = recorded(without_argmax)
+    timeline = timeline_of(without_argmax)
     assert [timeline.info(part.node).op.name for part in asked(timeline, "w", "grad").parts] == ["detach"]
 
 
@@ -104,7 +98,7 @@ def test_another_root_is_no_cut():
         (x * 3).backward()
         return aside
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     found = checked(timeline, asked(timeline, "w", "grad"))
     assert found.kind == "not-reached"
     assert "#2 w was used in #4 aside" in told(found)
@@ -119,7 +113,7 @@ def test_what_is_used_in_an_evaluation_is_asked_about_its_training():
         with torch.no_grad():
             w * 5
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     found = asked(timeline, "w", "grad")
     assert found.kind == "not-reached"
     assert "loss at test_why.py" in told(found)
@@ -132,7 +126,7 @@ def test_a_name_that_became_a_result():
         x = x + 1
         (x * x).backward()
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     moment = timeline.at(len(timeline))
     found = checked(timeline, why(timeline, moment, 3, "grad"))
     assert found.kind == "rebound"
@@ -145,7 +139,7 @@ def test_before_any_pass_and_on_the_way():
         y = x * x
         y.backward()
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     started = next(n for n in range(1, len(timeline)) if type(timeline.event(n)).__name__ == "BackwardStarted")
     assert asked(timeline, "x", "grad", at=started - 1).kind == "no-pass"
     assert asked(timeline, "x", "grad", at=started).kind == "pending"
@@ -159,7 +153,7 @@ def test_cleared_and_not_asked_for():
         x.grad = None
         torch.autograd.grad(w * 2, [w])
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     assert asked(timeline, "x", "grad").kind == "cleared"
     assert asked(timeline, "w", "grad").kind == "not-asked-for"
 
@@ -171,7 +165,7 @@ def test_a_gradient_is_the_sum_of_its_parts():
         y.backward()
         (x * 5).backward()
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     found = checked(timeline, asked(timeline, "x", "grad"))
     assert "12" in found.text
     assert [part.kind for part in found.parts] == ["accumulated", "contribution"]
@@ -189,7 +183,7 @@ def test_broadcasting_is_part_of_the_arithmetic():
         b = torch.tensor([1.0, 2.0], requires_grad=True)
         (torch.ones(3, 2) + b).sum().backward()
 
-    assert "sum of g over dim 0 = [3 3]" in told(asked(recorded(program), "b", "grad"))
+    assert "sum of g over dim 0 = [3 3]" in told(asked(timeline_of(program), "b", "grad"))
 
 
 def test_a_nan_forward_is_traced_to_the_operation_that_made_it():
@@ -199,7 +193,7 @@ def test_a_nan_forward_is_traced_to_the_operation_that_made_it():
         z = (y * 2).sum()
         z.backward()
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     found = checked(timeline, asked(timeline, "z"))
     assert found.kind == "nan-born"
     assert timeline.info(found.node).name == "y"
@@ -211,7 +205,7 @@ def test_a_nan_backward_is_traced_to_the_rule_that_made_it():
         x = torch.tensor([0.0, 4.0], requires_grad=True)
         torch.where(x > 0, torch.sqrt(x), 0.0).sum().backward()
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     found = checked(timeline, asked(timeline, "x"))
     assert found.kind == "nan-born-backward"
     assert timeline.info(found.node).op.name == "sqrt"
@@ -223,7 +217,7 @@ def test_a_bad_seed_is_nobodys_rule():
         x = torch.tensor([1.0, 2.0], requires_grad=True)
         (x * 2).backward(torch.tensor([float("nan"), 1.0]))
 
-    found = asked(recorded(program), "x")
+    found = asked(timeline_of(program), "x")
     assert found.kind == "nan-seed"
 
 
@@ -233,7 +227,7 @@ def test_a_nan_that_was_written():
         x[0] = float("inf")
         return x + 1
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     found = asked(timeline, "x", "value")
     assert found.kind == "nan-born"
     assert "was born in" in found.text
@@ -247,14 +241,14 @@ def test_a_value_and_who_wrote_to_it():
         y.add_(1)
         return y
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     found = checked(timeline, asked(timeline, "y", "value"))
     assert "= 6" in found.text
     assert "wrote to its memory: 7" in told(found)
 
 
 def test_what_is_not_made_yet():
-    timeline = recorded(cut_ways)
+    timeline = timeline_of(cut_ways)
     assert asked(timeline, "loss", at=1).kind == "unborn"
 
 
@@ -263,7 +257,7 @@ def test_what_is_sent_at_this_moment():
         x = torch.tensor(3.0, requires_grad=True)
         (x * 5).backward()
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     flowed = next(n for n in range(1, len(timeline)) if type(timeline.event(n)).__name__ == "GradFlowed")
     assert "+= 5" in asked(timeline, "", op="mul", at=flowed).text
 
@@ -275,7 +269,7 @@ def test_a_gradient_that_the_program_set():
         torch.ones(1, requires_grad=True).sum().backward()
         return x
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     found = checked(timeline, asked(timeline, "x", "grad"))
     assert found.kind == "assigned"
     assert "7" in found.text
@@ -292,7 +286,7 @@ def test_a_nan_is_followed_through_the_optimizer_to_the_pass_that_made_it():
             optimizer.step()
         return loss
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     moment = timeline.at(len(timeline))
     second = [
         node for node in timeline.nodes if timeline.info(node).op.name == "sqrt" and timeline.info(node).name == ""
@@ -312,7 +306,7 @@ def test_a_gradient_that_a_later_pass_missed_is_cut_not_cleared():
         w.grad = None
         (w.detach() * x).sum().backward()
 
-    found = asked(recorded(program), "w", "grad")
+    found = asked(timeline_of(program), "w", "grad")
     assert found.kind == "cut"
     assert "detach cuts the graph here" in told(found)
 
@@ -325,7 +319,7 @@ def test_a_kept_gradient_that_was_cleared():
         y.sum().backward()
         y.grad = None
 
-    assert asked(recorded(program), "y", "grad").kind == "cleared"
+    assert asked(timeline_of(program), "y", "grad").kind == "cleared"
 
 
 def test_a_nan_a_long_way_back():
@@ -336,7 +330,7 @@ def test_a_nan_a_long_way_back():
             y = y + 1
         return y
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     found = why(timeline, timeline.at(len(timeline)), timeline.nodes[-1], "value")
     assert timeline.info(found.node).op.name == "div"
 
@@ -350,7 +344,7 @@ def test_a_nan_through_many_steps_of_an_optimizer():
             w.sqrt().sum().backward()
             optimizer.step()
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     found = asked(timeline, "w", "grad")
     assert found.kind == "nan-born-backward"
     assert timeline.info(found.node).iteration == 0
@@ -361,7 +355,7 @@ def test_what_is_sent_at_this_moment_may_be_where_a_nan_is_born():
         x = torch.tensor([0.0, 4.0], requires_grad=True)
         torch.where(x > 0, torch.sqrt(x), 0.0).sum().backward()
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     assert asked(timeline, "", op="sqrt", at=timeline.troubles.first_bad()).kind == "nan-born-backward"
 
 
@@ -387,7 +381,7 @@ def recurrent(steps):
 
 
 def test_a_gradient_is_taken_apart_by_time_step():
-    timeline = recorded(recurrent(5))
+    timeline = timeline_of(recurrent(5))
     found = checked(timeline, asked(timeline, "w", "grad"))
     summary, *parts = found.parts
     assert summary.kind == "steps"
@@ -411,7 +405,7 @@ def test_two_uses_on_two_lines_are_no_steps():
         (y + w * 3 + w * 4).sum().backward()
         return w
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     found = asked(timeline, "w", "grad")
     assert [part.kind for part in found.parts] == ["contribution"] * 3
     assert "step" not in told(found)
@@ -424,7 +418,7 @@ def test_many_passes_that_add_up_are_counted_before_they_are_told():
             (w * float(step)).sum().backward()
         return w
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     found = checked(timeline, asked(timeline, "w", "grad"))
     total, this, others = found.parts
     assert total.text == ".grad is the sum of 30 backward passes: nothing has cleared it since pass 1"
@@ -448,7 +442,7 @@ def test_a_gradient_is_taken_apart_by_loss():
         smooth.backward()
         return w
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     found = checked(timeline, asked(timeline, "w", "grad"))
     assert [part.kind for part in found.parts] == ["accumulated", "accumulated", "contribution"]
     first, second, last = (part.text for part in found.parts)
@@ -460,7 +454,7 @@ def test_a_gradient_is_taken_apart_by_loss():
 
 
 def test_a_long_answer_is_cut_to_six_lines_and_keeps_the_fix():
-    timeline = recorded(recurrent(9))
+    timeline = timeline_of(recurrent(9))
     found = asked(timeline, "w", "grad")
     rows = brief(found)
     assert len(rows) == 6
@@ -480,7 +474,7 @@ def test_of_what_is_cut_off_it_is_said_that_no_gradient_comes_through():
             aside = x * 3
         return cut, aside, torch.ones(2) * 5
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     found = {
         timeline.info(node).name: [part.text for part in why(timeline, timeline.at(len(timeline)), node, "value").parts]
         for node in timeline.nodes

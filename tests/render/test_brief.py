@@ -4,7 +4,7 @@ import re
 
 import pytest
 from msgspec.structs import replace
-from recording import events_of
+from recording import timeline_of
 from stories import demo, iterations
 
 import gviz.engine as torch
@@ -14,8 +14,6 @@ from gviz.render.boxes.options import Options
 from gviz.render.boxes.structure import structure
 from gviz.render.cells.moments import Moments
 from gviz.render.scene import scene
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.values import Value
 
 
@@ -37,10 +35,6 @@ def untracked():
     values, places = (x + y).max(dim=1)
     values.sum().backward()
     places + 1
-
-
-def timeline_of(program):
-    return Timeline(MemoryLog(events_of(program)))
 
 
 HISTORIES = {"demo": demo, "iterations": lambda: iterations(3), "trained": lambda: timeline_of(trained)}
@@ -137,7 +131,7 @@ def test_what_another_course_does_not_know_is_a_question_mark_and_no_cut(density
         y = x * 3
         (y * torch.tensor([1.0, 2.0])).sum().backward()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     shape = structure(timeline, timeline.iterations[0], Options(density=density))
     moment = timeline.at(len(timeline))
     unknown = Value("float32", ())

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from recording import events_of
+from recording import timeline_of
 from render import golden
 from render.logs import LOGS, recurrent, two_shares
 from render.pictures import boxes_and_lines, read
@@ -21,8 +21,6 @@ from gviz.render.graphviz.placing import placing
 from gviz.render.request import ExportOptions, moment_scene
 from gviz.render.scene import scene, structure
 from gviz.render.theme import DARK, LIGHT
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 
 MOMENTS = [(name, n) for name in LOGS for n in (5, None)] + [("two_shares", 18)]
 
@@ -139,7 +137,7 @@ def meeting():
         h = x.sin()
         (h * 3).sum().add((h * 2).sum()).backward()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     flows = [(n, event) for n, event in timeline.select((GradFlowed,)) if event.total is not None]
     return timeline, flows[0][0]
 
@@ -191,7 +189,7 @@ def test_lines_with_both_ends_in_common_keep_apart():
         x = torch.tensor(4.0, requires_grad=True)
         (x * x).backward()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     _, lines = read(dot(moment_scene(timeline, len(timeline), Options())))
     ways = [points_on(line) for _, _, line in lines]
     assert len(ways) == 4

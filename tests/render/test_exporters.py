@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
-from recording import events_of
+from recording import events_of, timeline_of
 from render import golden
 from render.logs import LOGS, Script, recurrent, two_shares
 from render.pictures import groups, words
@@ -229,7 +229,7 @@ def trained_and_evaluated():
 
 
 def test_a_picture_shows_the_training_and_not_the_evaluation_after_it():
-    timeline = Timeline(MemoryLog(events_of(trained_and_evaluated)))
+    timeline = timeline_of(trained_and_evaluated)
     assert len(timeline.iterations) == 3
     assert timeline.iteration_at(last_moment(timeline)).index == 1
 
@@ -243,7 +243,7 @@ def test_a_picture_of_a_step_has_the_weights_that_gave_its_results():
             (w * w).sum().backward()
             optimizer.step()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     moment = timeline.at(last_moment(timeline))
     weight = moment.state(1).outputs[0]
     assert timeline.iteration_at(moment.n).index == 1

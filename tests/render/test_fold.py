@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.errors import GvizError
@@ -13,8 +13,6 @@ from gviz.render.boxes.call_names import fitting_calls, named_calls
 from gviz.render.boxes.calls import graph_of
 from gviz.render.boxes.fold import CallGraph, Filter, ModuleCall, calls_of, closed_below, closed_to_fit, fold, modules
 from gviz.render.scene import Options, scene, structure
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.value_text import NO_VALUE
 
 NET, FC1, FC2 = ModuleCall(1, "Net", "Net"), ModuleCall(2, "Net.fc1", "Linear"), ModuleCall(3, "Net.fc2", "Linear")
@@ -133,7 +131,7 @@ def test_what_a_pass_makes_lies_in_the_pass_and_modules_in_each_other():
         (g,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)
         g.sum().backward()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     graph = graph_of(timeline, map(timeline.info, timeline.nodes))
     chains = {tuple(call.path for call in calls) for calls in graph.calls.values()}
     assert chains == {(), ("Sequential", "Sequential.0"), ("Sequential", "Sequential.1"), ("backward pass 1",)}
@@ -152,7 +150,7 @@ def two_layers(steps=1):
             net(x).mean().backward()
             optimizer.step()
 
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def folded_scene(timeline, n, *closed):
@@ -213,7 +211,7 @@ def three_calls():
         torch.manual_seed(0)
         Twice()(torch.randn(2, 3)).sum().backward()
 
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def test_each_call_of_a_module_tells_what_it_adds_to_the_gradient_that_all_share():

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from recording import events_of
+from recording import events_of, timeline_of
 from render.logs import LOGS, Script, odd_ops, recurrent, two_shares
 from render.pictures import groups
 
@@ -113,7 +113,7 @@ def failing():
         with pytest.raises(ValueError, match="no"):
             (Refusing.apply(torch.tensor(1.0, requires_grad=True)) * 2).backward()
 
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def test_the_last_picture_of_a_gif_has_each_of_its_colours():
@@ -124,7 +124,7 @@ def test_the_last_picture_of_a_gif_has_each_of_its_colours():
         with pytest.raises(ValueError, match="no"):
             (Refusing.apply(torch.tensor(1.0, requires_grad=True)) + y).backward()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     moving = pytest.importorskip("PIL.Image").open(BytesIO(gif.render(timeline, len(timeline), ExportOptions())))
     assert moving.n_frames > gif.SAMPLES
     moving.seek(moving.n_frames - 1)
@@ -220,7 +220,7 @@ def test_thumbnails_show_where_numbers_are_large_and_how_they_spread():
 
 @pytest.mark.parametrize("tensors", ["heat", "histogram"])
 def test_what_was_not_stored_has_no_thumbnail_and_says_so(tensors):
-    timeline = Timeline(MemoryLog(events_of(stored_and_not)))
+    timeline = timeline_of(stored_and_not)
     drawn = moment_scene(timeline, len(timeline), Options(tensors=tensors))
     small, large = ([row.text for row in box.rows if row.style == "muted"] for box in drawn.boxes[:2])
     assert "elements not stored" not in small
@@ -289,7 +289,7 @@ def test_of_a_large_graph_what_autograd_does_not_follow_is_left_out(monkeypatch)
         scene = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), options))
         return {box.title for box in scene.boxes}
 
-    timeline, notes = Timeline(MemoryLog(events_of(program))), []
+    timeline, notes = timeline_of(program), []
     every = titles()
     monkeypatch.setattr("gviz.render.request.FEW_NODES", 3)
     passed = titles()
@@ -324,7 +324,7 @@ def test_of_a_large_graph_a_cut_and_the_moment_itself_are_drawn(monkeypatch):
 
 def test_of_a_large_graph_that_autograd_does_not_follow_all_is_drawn(monkeypatch):
     monkeypatch.setattr("gviz.render.request.FEW_NODES", 3)
-    timeline = Timeline(MemoryLog(events_of(lambda: torch.ones(2).exp().log().sqrt().sum())))
+    timeline = timeline_of(lambda: torch.ones(2).exp().log().sqrt().sum())
     drawn = moment_scene(timeline, len(timeline), drawing(timeline, len(timeline), ExportOptions(note=lambda _: None)))
     assert len(drawn.boxes) == len(timeline.nodes) == 5
 
@@ -372,7 +372,7 @@ def test_a_rule_has_the_numbers_of_its_arguments():
         x = torch.tensor(-1.5, requires_grad=True)
         x.pow(2).backward()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     drawn = moment_scene(timeline, len(timeline), Options(density="full"))
     rows = [f"{row.label} {row.text}" for box in drawn.boxes for row in box.rows]
     assert any("(-1.5)**(2 - 1) = -3" in row for row in rows)
@@ -383,7 +383,7 @@ def test_a_small_tensor_its_gradient_and_its_transpose_show_the_same_numbers():
         w = torch.tensor([[0.12345, -0.23456], [0.00678, 1.98765], [0.5, -0.25]], requires_grad=True)
         (w.T * 1.0).sum().backward()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     drawn = moment_scene(timeline, len(timeline), Options())
     grids = {(box.key, row.label): row.grid for box in drawn.boxes for row in box.rows if row.grid}
     (leaf,) = (grid for (_, label), grid in grids.items() if label == "value" and len(grid) == 3)

@@ -1,7 +1,7 @@
 """Pictures of real programs: what the engine said, drawn."""
 
 import pytest
-from recording import events_of
+from recording import timeline_of
 from render import golden
 
 import gviz.engine as torch
@@ -9,8 +9,6 @@ from gviz.render.graphviz.dot import dot
 from gviz.render.moments import last_moment
 from gviz.render.request import moment_scene
 from gviz.render.scene import Options
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 
 
 def product_and_sine():
@@ -45,7 +43,7 @@ PROGRAMS = [product_and_sine, written_through_a_view, cut]
 
 
 def end_of(program):
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     return moment_scene(timeline, last_moment(timeline), Options())
 
 

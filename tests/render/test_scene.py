@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from recording import events_of
+from recording import timeline_of
 from render.logs import LOGS, Script, recurrent, two_shares, value
 from stories import iterations, late
 
@@ -11,8 +11,6 @@ from gviz import events as e
 from gviz.explain.happening import sentence
 from gviz.render.forms.text import text
 from gviz.render.scene import Options, caption, scene, structure
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 
 
 def at(script, n=None, **options):
@@ -323,7 +321,7 @@ def made_before_a_loop():
 
 
 def test_what_was_made_before_the_loop_says_so_and_what_was_in_it_says_where():
-    timeline = Timeline(MemoryLog(events_of(made_before_a_loop)))
+    timeline = timeline_of(made_before_a_loop)
     second = timeline.iterations[1]
     shape = structure(timeline, second)
     drawn = scene(shape, timeline, timeline.at(second.end))
@@ -341,7 +339,7 @@ def test_a_line_from_a_leaf_that_was_given_another_form_has_the_shape_it_has_the
             w.t_()
         return w * torch.ones(3, 2)
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     drawn = scene(structure(timeline, timeline.iterations[0]), timeline, timeline.at(len(timeline)))
     labels = [edge.label for edge in drawn.edges if edge.kind == "forward"]
     assert labels == ["(2,3)", "(3,2)", "(3,2)"]

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.render.graphviz.dot import digraph
@@ -12,8 +12,6 @@ from gviz.render.graphviz.manner import Manner
 from gviz.render.graphviz.picture import settled
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Options, scene, structure
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 
 
 def centres(scene):
@@ -31,7 +29,7 @@ def unrolled(steps):
             h = layer(torch.cat([torch.ones(1, 1), h], dim=1))
         h.sum().backward()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     shape = structure(timeline, timeline.iterations[0], Options(clusters=True))
     return scene(shape, timeline, timeline.at(len(timeline)))
 
@@ -60,7 +58,7 @@ def test_what_a_parameter_was_made_from_is_no_part_of_the_picture():
         data = torch.tensor([3.0, 4.0])
         (plain * data + computed).sum().backward()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     kinds = {
         content: [
             timeline.info(place.node).created.kind

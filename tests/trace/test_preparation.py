@@ -3,12 +3,10 @@
 from itertools import pairwise
 
 import pytest
-from recording import events_of
+from recording import events_of, timeline_of
 
 import gviz.engine as torch
-from gviz.trace.log import MemoryLog
 from gviz.trace.phases import Chapters
-from gviz.trace.timeline import Timeline
 
 
 def weight():
@@ -75,7 +73,7 @@ def measured_without_autograd():
 
 
 def first_made(program):
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     return [
         next(timeline.info(node).title for node in timeline.nodes if timeline.info(node).born >= iteration.start)
         for iteration in timeline.iterations

@@ -1,14 +1,12 @@
 """Which graphs are one turn of a program's loop."""
 
 import pytest
-from recording import events_of
+from recording import timeline_of
 
 import gviz
 import gviz.engine as torch
 from gviz.explain.names import iteration_called
-from gviz.trace.log import MemoryLog
 from gviz.trace.rounds import Rounds
-from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.passes import pass_rows
 from gviz.words.moments import event_at
 
@@ -100,14 +98,14 @@ def two_losses_of_one_forward():
     [(two_optimizers, 3, 2), (gradients_of_several_batches, 4, 1), (two_losses_of_one_forward, 2, 2)],
 )
 def test_an_iteration_is_a_turn_of_the_training_loop(program, iterations, losses):
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     assert [len(timeline.pass_ends(one)) for one in timeline.iterations] == [losses] * iterations
     assert iteration_called(timeline) == "iteration"
     assert sum(text.startswith("iteration ") for text, _, _ in pass_rows(timeline, 1)) == iterations
 
 
 def test_a_moment_of_an_iteration_is_of_the_whole_turn():
-    timeline = Timeline(MemoryLog(events_of(two_optimizers)))
+    timeline = timeline_of(two_optimizers)
     n = event_at(timeline, "iteration 2")
     assert timeline.info(timeline.event(timeline.pass_start(4)).roots[0][0]).name == "g_loss"
     assert timeline.pass_start(4) < n <= timeline.iterations[1].end
@@ -130,6 +128,6 @@ def test_a_second_pass_through_a_graph_is_of_its_iteration_though_data_was_made_
         with torch.no_grad():
             w -= 0.1
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     assert [phase.kind for phase in timeline.phases].count("backward") == 2
     assert len(timeline.iterations) == 1

@@ -4,7 +4,7 @@ import pytest
 from histories import histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recording import events_of
+from recording import events_of, timeline_of
 from stories import chain, demo, failed, iterations
 
 import gviz.engine as torch
@@ -21,10 +21,6 @@ from gviz.where.stop import AT_A_NODE, CHANGES, EVENTS, stop
 
 def hits(timeline, text):
     return [hit.n for hit in Hits(timeline, stop(text)).after(0)]
-
-
-def recorded(program):
-    return Timeline(MemoryLog(events_of(program)))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +60,7 @@ def test_each_run_of_a_line_stops_once():
             y = x * x + x - 1  # four nodes
         y.sum().backward()
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     line = timeline.info(timeline.nodes[1]).frames[0].line
     found = [timeline.event(n) for n in hits(timeline, f"on forward :{line}")]
     assert [timeline.info(event.node).op.name for event in found] == ["mul"] * 3
@@ -78,7 +74,7 @@ def test_a_line_is_also_where_the_step_of_an_optimizer_is_called():
             w.sum().backward()
             optimizer.step()
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     begun = [n for n, _ in timeline.select((e.OptimizerStarted,))]
     line = program.__code__.co_firstlineno + 5
     assert len(begun) == 2
@@ -95,7 +91,7 @@ def test_a_write_is_a_change_of_what_lies_there():
         y[0] = 5.0
         y.sum().backward()
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     changes = [timeline.event(n).__class__.__name__ for n in hits(timeline, "change z")]
     assert changes == ["NodeCreated", "StorageWritten"]
     assert [timeline.event(n).__class__.__name__ for n in hits(timeline, "on inplace y")] == ["StorageWritten"]
@@ -110,7 +106,7 @@ def test_a_write_counts_from_the_first_node_of_a_name_on():
         y.mul_(2)
         return first
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     writes = [n for n, _ in timeline.select((e.StorageWritten,))]
     assert len(writes) == 2
     assert hits(timeline, "on inplace y") == writes
@@ -123,7 +119,7 @@ def test_a_nan_and_an_infinity_are_events():
         (x / x).sum().backward()
         torch.tensor([1.0]) / 0
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     first = timeline.troubles.first_bad()
     assert hits(timeline, "on nan")[0] == first
     assert [timeline.info(timeline.event(n).node).op.name for n in hits(timeline, "on inf") if n > first][-1] == "div"
@@ -133,9 +129,9 @@ def test_what_cannot_be_told_stops_and_says_why():
     def program():
         torch.ones(1000) * 2
 
-    (hit,) = Hits(recorded(program), stop("on forward if value > 1")).after(0)
+    (hit,) = Hits(timeline_of(program), stop("on forward if value > 1")).after(0)
     assert "was not stored" in hit.note
-    (hit,) = Hits(recorded(program), stop("on forward if value[0, 0] > 1")).after(0)
+    (hit,) = Hits(timeline_of(program), stop("on forward if value[0, 0] > 1")).after(0)
     assert "value[0, 0]" in hit.note
 
 
@@ -251,7 +247,7 @@ def test_conditions_see_what_the_state_of_the_node_says():
         (first,) = torch.autograd.grad((w * w * w).sum(), w, create_graph=True)
         first.sum().backward()
 
-    read_the_short_way(recorded(program))
+    read_the_short_way(timeline_of(program))
     for story in (demo(), failed(), iterations(2)):
         read_the_short_way(story)
 

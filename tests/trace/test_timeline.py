@@ -6,7 +6,7 @@ import pytest
 from histories import ACTIONS, OPS, World, histories, tell, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
 from gviz import events as e
@@ -342,7 +342,7 @@ def test_an_iteration_begins_with_the_module_call_that_makes_its_first_node():
             with torch.no_grad():
                 net(x)
 
-    timeline = Timeline(MemoryLog(events_of(train)))
+    timeline = timeline_of(train)
     starts = [iteration.start for iteration in timeline.iterations]
     calls = [n for n, event in timeline.select([e.ScopeEntered]) if not event.parent]
     assert starts == [1, calls[2], calls[4]]

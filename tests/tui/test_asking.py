@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 from driving import after, app_of, transcript
-from recording import events_of
+from recording import timeline_of
 from stories import demo, iterations
 
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.tui.commands.asking import Asker
 from gviz.tui.screens.sheet import Sheet, SheetScreen
 from gviz.tui.widgets.node import NodePanel
@@ -62,7 +60,7 @@ def test_parameters_are_found_by_their_path():
         model.named = torch.nn.Linear(1, 1)
         model(torch.ones(1, 2)).sum().backward()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     names = {timeline.info(node).name for node in timeline.nodes}
     assert "named.weight" in names or "model.named.weight" in names
     path = next(name for name in names if name.endswith("named.bias"))
@@ -70,7 +68,7 @@ def test_parameters_are_found_by_their_path():
 
 
 def test_numbers_that_were_not_stored_are_said_to_be_missing():
-    timeline = Timeline(MemoryLog(events_of(lambda: torch.ones(1000) * 2)))
+    timeline = timeline_of(lambda: torch.ones(1000) * 2)
     with pytest.raises(GvizError, match="not stored"):
         answer("#1", len(timeline), timeline)
 
@@ -150,7 +148,7 @@ def test_what_is_not_there_yet_is_said_to_be_none():
 
 
 def test_a_norm_can_be_asked_for_in_pytorchs_way():
-    timeline = Timeline(MemoryLog(events_of(lambda: torch.tensor([3.0, 4.0], requires_grad=True) * 1)))
+    timeline = timeline_of(lambda: torch.tensor([3.0, 4.0], requires_grad=True) * 1)
     assert answer("#1.norm()", len(timeline), timeline) == 5.0
 
 
@@ -188,6 +186,6 @@ def test_a_gradient_is_the_one_of_this_moment_not_one_that_was_used_before():
             x.grad = None
         return x
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     added = [n for n in range(1, len(timeline)) if type(timeline.event(n)).__name__ == "GradAccumulated"]
     assert [Asker(timeline).evaluated("x.grad", n) for n in added] == ["2", "1"]

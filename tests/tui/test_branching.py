@@ -2,7 +2,7 @@
 
 import pytest
 from driving import app_of, transcript
-from recording import events_of
+from recording import events_of, timeline_of
 
 import gviz.engine as torch
 from gviz.trace import load
@@ -28,7 +28,7 @@ def product():
 
 @pytest.fixture(scope="module")
 def timeline():
-    return Timeline(MemoryLog(events_of(product)))
+    return timeline_of(product)
 
 
 def said(timeline, *commands):
@@ -120,7 +120,7 @@ def vectors():
 
 
 def test_what_is_several_numbers_is_added_up():
-    rows = said(Timeline(MemoryLog(events_of(vectors))), "whatif w[1] = 0..3")
+    rows = said(timeline_of(vectors), "whatif w[1] = 0..3")
     assert [row for row in rows if " over " in row] == ["(y).sum() over w[1]", "w.grad[1] over w[1]"]
     assert [row.split()[0] for row in rows if " | " in row and row.split()[0] != "|"] == ["10", "1", "6", "0"]
 
@@ -156,7 +156,7 @@ def by_hand():
 
 
 def test_a_name_is_the_first_of_that_name_that_the_iteration_uses():
-    timeline = Timeline(MemoryLog(events_of(by_hand)))
+    timeline = timeline_of(by_hand)
     written = [node for node in timeline.nodes if timeline.info(node).op.name == "sub_"]
     rows = said(timeline, "goto end", "set w = [5, 5]")
     assert rows[1] == f"w is #1 w here; also called w: #{written[-1]} w = Sub_."
@@ -216,7 +216,7 @@ def test_a_way_not_taken_is_told_whole_however_narrow_the_screen():
         x = torch.tensor(3.0, requires_grad=True)
         return x * 2 if x > 1 else x
 
-    timeline = Timeline(MemoryLog(events_of(deciding)))
+    timeline = timeline_of(deciding)
     look = branching.what_if(Session(Cursor(timeline, len(timeline)), UNICODE), "x = 0")
     rows = ["".join(text for text, _ in line) for line in look.lines(40)]
     assert max(map(len, rows)) <= 40

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from driving import after, app_of, transcript
-from recording import events_of
+from recording import timeline_of
 from stories import SOURCE, chain, demo, failed, iterations
 
 import gviz.engine as torch
@@ -14,8 +14,6 @@ from gviz.driven import finished
 from gviz.errors import GvizError
 from gviz.events import GradAccumulated
 from gviz.trace import navigation
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import stopping
 from gviz.tui.commands.asking import Asker
@@ -341,7 +339,7 @@ def descent():
     ["x * 2", "x.grad.sum() * 2", "norm(x.grad) > 4", "x[0]", "#1.max()", "y + x[1]", "sum(v for v in x)", "len(x)"],
 )
 def test_break_change_stops_where_the_value_of_an_expression_changes(text):
-    timeline = Timeline(MemoryLog(events_of(descent)))
+    timeline = timeline_of(descent)
     expected = plain_changes(timeline, text)
     assert expected
     assert positions(timeline, f"change {text}") == expected
@@ -350,7 +348,7 @@ def test_break_change_stops_where_the_value_of_an_expression_changes(text):
 
 
 def test_an_expression_may_have_a_condition_and_last_and_first_find_its_changes():
-    timeline = Timeline(MemoryLog(events_of(descent)))
+    timeline = timeline_of(descent)
     expected = plain_changes(timeline, "x[0] * 2")
     assert positions(timeline, "change x[0] * 2 if step == 1") == [
         n for n in expected if timeline.iteration_at(n).index == 1
@@ -389,7 +387,7 @@ for _ in range(3):
 @pytest.fixture(scope="module")
 def forgetful():
     """A loop that never clears its gradient; half of ``h`` is zero, then all of it."""
-    return Timeline(MemoryLog(events_of(lambda: exec(LOOP, {"torch": torch}))))
+    return timeline_of(lambda: exec(LOOP, {"torch": torch}))
 
 
 def test_a_finding_is_a_stop_in_both_directions(forgetful):
@@ -446,7 +444,7 @@ def too_large():
             with torch.no_grad():
                 w -= 500 * w.grad
 
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def test_statistics_answer_what_is_asked_of_a_tensor_that_was_not_stored(too_large):

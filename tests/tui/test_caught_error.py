@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 from driving import app_of, transcript
-from recording import events_of
+from recording import events_of, timeline_of
 
 import gviz.engine as torch
 from gviz import emit
@@ -36,7 +36,7 @@ def spoiled():
 
 @pytest.fixture(scope="module")
 def timeline():
-    return Timeline(MemoryLog(events_of(spoiled)))
+    return timeline_of(spoiled)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_an_error_that_was_caught_once_and_not_the_second_time_is_two():
         except RuntimeError as error:
             emit.channel.say(e.Failed(type(error).__name__, str(error), 0, 0, ""))
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     assert [type(timeline.event(n)).__name__ for n in timeline.errors] == ["BackwardFinished", "Failed"]
     assert timeline.errors[0] < timeline.errors[1] - 1, "the pass whose error nobody caught is not told twice"
 

@@ -3,13 +3,11 @@
 import pytest
 from cli.programs import gviz
 from driving import app_of, transcript
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.render import comparison
-from gviz.trace.log import MemoryLog
 from gviz.trace.recording.written import write
-from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import ASCII
 from gviz.tui.screens.compared import PairList
 
@@ -26,7 +24,7 @@ def loops():
 
 @pytest.fixture(scope="module")
 def timeline():
-    return Timeline(MemoryLog(events_of(loops)))
+    return timeline_of(loops)
 
 
 def said(timeline, *commands):
@@ -130,7 +128,7 @@ async def test_what_is_equal_is_shown_too_if_asked_for(timeline):
 
 
 async def test_a_node_that_only_the_other_recording_has(timeline, tmp_path):
-    write(Timeline(MemoryLog(events_of(loops)))._log, tmp_path / "other.gviz")
+    write(timeline_of(loops)._log, tmp_path / "other.gviz")
     app = app_of(timeline)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await compared(pilot, f"compare {tmp_path / 'other.gviz'} 1,2")

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 from driving import app_of, transcript
-from recording import events_of
+from recording import timeline_of
 from stories import demo
 
 from gviz import engine as torch
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 
 
 def matrix():
@@ -18,7 +16,7 @@ def matrix():
         w = torch.tensor([[0.1, 2.0], [float("nan"), -3.5]], requires_grad=True)
         (w * w).sum().backward()
 
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def said_to(timeline, *commands, at=None):

@@ -1,7 +1,7 @@
 """What panels show, compared as text: no application runs here."""
 
 import pytest
-from recording import events_of
+from recording import timeline_of
 from stories import AGAIN, Story, chain, demo, failed, hostile, iterations, value
 
 import gviz.engine as torch
@@ -175,7 +175,7 @@ def test_a_program_without_a_loop_has_graphs_and_no_iterations():
         for _ in range(2):
             (x * x).sum().backward()
 
-    apart, again = (Timeline(MemoryLog(events_of(one))) for one in (program, loop))
+    apart, again = (timeline_of(one) for one in (program, loop))
     assert (iteration_called(apart), iteration_called(again)) == ("graph", "iteration")
     row = plain(status(apart, apart.at(len(apart)), Standing("x.py", Arrival(1, 1, saying(""))), 120, UNICODE))
     assert "graph 2/2" in row
@@ -218,8 +218,6 @@ def test_a_click_on_the_bar_means_the_event_that_is_drawn_there(width):
 
 
 def test_an_empty_recording_can_be_drawn():
-    from gviz.trace.log import MemoryLog
-    from gviz.trace.timeline import Timeline
 
     timeline = Timeline(MemoryLog())
     assert plain(bar(landmarks(timeline), 0, 30, UNICODE)).endswith("0/0 ")
@@ -431,7 +429,7 @@ def test_the_end_of_the_recording_is_not_its_start():
 
 
 def test_a_shape_that_arrives_for_a_leaf_has_its_brackets_already():
-    timeline = Timeline(MemoryLog(events_of(lambda: torch.ones(2, requires_grad=True).mul(20.125).sum().backward())))
+    timeline = timeline_of(lambda: torch.ones(2, requires_grad=True).mul(20.125).sum().backward())
     n = max(n for n in range(1, len(timeline) + 1) if isinstance(timeline.event(n), GradFlowed))
     entry = tape.Entry(1, timeline.at(n).state(1))
     row = plain(tape.row(timeline, timeline.at(n), entry, tape.columns_for(45, 5), UNICODE))
@@ -478,7 +476,7 @@ def test_a_note_of_what_is_added_is_never_cut(width):
         x = torch.tensor([0.5, -2.0, 3.0], requires_grad=True)
         (x * torch.tensor([1.0, 100.0, 10.0])).sum().backward()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     ((seq, _),) = timeline.select((GradAccumulated,), 1, len(timeline) + 1)
     moment = timeline.at(seq)
     said = tape.note(timeline, moment, timeline.info(1), moment.state(1), width)

@@ -2,14 +2,12 @@
 
 import pytest
 from driving import app_of
-from recording import events_of
+from recording import timeline_of
 from stories import chain, demo, failed
 from textual.app import App
 from textual.content import Content
 
 import gviz.engine as torch
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.tui.app import DebuggerApp
 from gviz.tui.beginning import Beginning
 from gviz.tui.title import Title
@@ -76,7 +74,7 @@ async def test_a_graph_is_back_in_its_place_when_the_size_is():
         for _ in range(5):
             state = linear(torch.cat([torch.ones(1, 1), state], 1))
 
-    app = app_of(Timeline(MemoryLog(events_of(program))), at=3)
+    app = app_of(timeline_of(program), at=3)
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         graph = app.screen.query_one("#graph")

@@ -4,12 +4,10 @@ import pytest
 from driving import app_of, transcript
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.trace.log import MemoryLog
 from gviz.trace.state import OPTIMIZER
-from gviz.trace.timeline import Timeline
 from gviz.tui import folds as folds_module
 from gviz.tui.folds import Folds
 from gviz.tui.widgets.graph import GraphCanvas
@@ -28,7 +26,7 @@ def trained(layers=3, steps=2):
             net(x).sum().backward()
             optimizer.step()
 
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 TRAINED = trained()

@@ -5,11 +5,9 @@ from contextlib import contextmanager
 
 import pytest
 from driving import transcript
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 
 
 def square():
@@ -17,7 +15,7 @@ def square():
         x = torch.tensor(2.0, requires_grad=True)
         (x * x).backward()
 
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 @contextmanager

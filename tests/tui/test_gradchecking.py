@@ -1,11 +1,9 @@
 """The command ``gradcheck`` in line mode and on the screen."""
 
 from driving import app_of, transcript
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.tui.screens.sheet import Sheet
 
 
@@ -18,7 +16,7 @@ def program():
 
 
 def timeline():
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def said(*commands):
@@ -50,7 +48,7 @@ def test_what_cannot_be_checked_is_refused_and_what_can_is_said():
         (x * c).sum().backward()
         return c, alone, dead
 
-    recorded = Timeline(MemoryLog(events_of(leaves)))
+    recorded = timeline_of(leaves)
     for place, answer in (
         ("c", "c requires no gradient: none was sent to it; hint: gradcheck PLACE"),
         ("alone", "nothing uses #"),

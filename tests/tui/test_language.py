@@ -4,15 +4,13 @@ import io
 
 import pytest
 from driving import after, app_of, transcript
-from recording import events_of
+from recording import timeline_of
 from stories import demo, failed, iterations
 from textual.widgets import OptionList
 
 import gviz.engine as torch
 from gviz.driven import finished
 from gviz.errors import GvizError
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.tui import keymaps
 from gviz.tui.commands.saving import session_lines
 from gviz.tui.commands.table import SPECS
@@ -102,7 +100,7 @@ def without_gradients():
     return y, z
 
 
-@pytest.mark.parametrize("timeline", [demo(), Timeline(MemoryLog(events_of(without_gradients)))])
+@pytest.mark.parametrize("timeline", [demo(), timeline_of(without_gradients)])
 def test_info_saved_counts_what_the_states_of_the_nodes_say(timeline):
     for n in range(len(timeline) + 1):
         states = [timeline.at(n).state(node) for node in timeline.nodes]

@@ -2,7 +2,7 @@
 
 import pytest
 from driving import app_of, transcript
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.engine import nn
@@ -11,9 +11,7 @@ from gviz.explain.names import frame_text
 from gviz.render.boxes.selection import shown_ends
 from gviz.render.boxes.structure import structure
 from gviz.render.page.moves import moves
-from gviz.trace.log import MemoryLog
 from gviz.trace.state import OPTIMIZER
-from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.passes import pass_rows
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import glyphs
@@ -34,7 +32,7 @@ def timeline():
             (net(x) ** 2).mean().backward()
             optimizer.step()
 
-    return Timeline(MemoryLog(events_of(train)))
+    return timeline_of(train)
 
 
 def started(timeline):

@@ -4,13 +4,11 @@ from contextlib import nullcontext
 
 import pytest
 from driving import app_of, transcript
-from recording import events_of
+from recording import timeline_of
 from stories import demo
 
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.tui.commands import outside
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import UNICODE
@@ -25,7 +23,7 @@ def product():
         y.backward()
         return y
 
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def at(timeline, n):

@@ -2,16 +2,14 @@
 
 import pytest
 from driving import app_of, transcript
-from recording import events_of
+from recording import timeline_of
 from stories import demo
 from textual.content import Content
 from textual.widgets import Input
 
 import gviz.engine as torch
 from gviz.live.protocol import CallSite
-from gviz.trace.log import MemoryLog
 from gviz.trace.state import OPTIMIZER
-from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import PANELS, STANDS_IN, TABS
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.stops import break_rows
@@ -44,7 +42,7 @@ def trained():
         net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
         net(torch.ones(1, 2)).sum().backward()
 
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def overwritten():
@@ -57,7 +55,7 @@ def overwritten():
         h.add_(1)
         return y
 
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60), (84, 50), (50, 14)])

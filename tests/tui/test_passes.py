@@ -1,12 +1,10 @@
 """Choosing an iteration or a pass."""
 
 from driving import app_of, transcript
-from recording import events_of
+from recording import timeline_of
 from stories import iterations
 
 import gviz.engine as torch
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.tui.drawing import passes
 from gviz.tui.drawing.passes import pass_rows
 
@@ -17,7 +15,7 @@ def twice():
         (g,) = torch.autograd.grad(x * x, x, create_graph=True)
         g.backward()
 
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def test_every_iteration_and_phase_is_a_row_and_the_moment_is_in_one_of_each():
@@ -39,7 +37,7 @@ def test_of_many_passes_the_last_is_told_too():
         meta = w * 5.0
         meta.backward()
 
-    (first, *_) = pass_rows(Timeline(MemoryLog(events_of(program))), 1)
+    (first, *_) = pass_rows(timeline_of(program), 1)
     assert first[0].endswith(", mul 2, mul 4, …, meta 10")
 
 
@@ -51,7 +49,7 @@ def test_every_iteration_is_told_with_its_loss():
             loss.backward()
         (torch.ones(2, requires_grad=True) * w).backward(torch.ones(2))
 
-    rows = [text for text, _, _ in pass_rows(Timeline(MemoryLog(events_of(program))), 1) if not text.startswith(" ")]
+    rows = [text for text, _, _ in pass_rows(timeline_of(program), 1) if not text.startswith(" ")]
     assert [text.partition(", ")[2] for text in rows] == ["loss 2", "loss 6", ""]
 
 

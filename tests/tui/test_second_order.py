@@ -2,19 +2,13 @@
 
 import pytest
 from driving import app_of
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.render.boxes.structure import structure
 from gviz.render.cells.box import ASCII_HEAVY, HEAVY, border
 from gviz.render.cells.moments import face
 from gviz.render.scene import scene
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
-
-
-def recorded(program):
-    return Timeline(MemoryLog(events_of(program)))
 
 
 def penalty():
@@ -30,7 +24,7 @@ def faces(timeline):
 
 
 def test_what_follows_a_pass_that_made_a_graph_belongs_to_its_iteration():
-    timeline = recorded(penalty)
+    timeline = timeline_of(penalty)
     assert len(timeline.iterations) == 1
     assert {phase.kind for phase in timeline.phases} == {"forward", "backward"}
 
@@ -45,7 +39,7 @@ def test_steps_that_take_gradients_of_gradients_are_iterations():
                 w -= 0.01 * w.grad
             w.grad = None
 
-    assert len(recorded(train).iterations) == 3
+    assert len(timeline_of(train).iterations) == 3
 
 
 def test_an_update_ends_an_iteration_although_its_pass_made_a_graph():
@@ -57,12 +51,12 @@ def test_an_update_ends_an_iteration_although_its_pass_made_a_graph():
                 w -= 0.01 * w.grad
             w.grad = None
 
-    assert len(recorded(train).iterations) == 3
+    assert len(timeline_of(train).iterations) == 3
 
 
 @pytest.mark.parametrize(("ascii", "kind"), [(False, HEAVY), (True, ASCII_HEAVY)])
 def test_boxes_that_a_pass_made_differ_by_word_line_and_colour(ascii, kind):
-    timeline = recorded(penalty)
+    timeline = timeline_of(penalty)
     made = {node for node in timeline.nodes if timeline.info(node).created.during[0]}
     assert made
     for node, shown in faces(timeline).items():
@@ -74,7 +68,7 @@ def test_boxes_that_a_pass_made_differ_by_word_line_and_colour(ascii, kind):
 
 
 async def test_the_canvas_shows_them():
-    timeline = recorded(penalty)
+    timeline = timeline_of(penalty)
     app = app_of(timeline, at=timeline.phases[-1].start)
     async with app.run_test(size=(120, 60)) as pilot:
         await pilot.press("0", "z")

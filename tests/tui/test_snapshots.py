@@ -5,11 +5,8 @@ from functools import partial
 
 import pytest
 from driving import app_of
-from recording import events_of
+from recording import timeline_of
 from stories import demo, failed, iterations
-
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 
 
 @pytest.fixture
@@ -111,7 +108,7 @@ x = torch.tensor([-1.0, 4.0], requires_grad=True)
 def test_nan(looks_alike, size):
     """Where it was born, in words, and every node it has reached."""
     program = compile(NAN, "nan.py", "exec")
-    assert looks_alike(Timeline(MemoryLog(events_of(partial(exec, program, {})))), size, "c", "n")
+    assert looks_alike(timeline_of(partial(exec, program, {})), size, "c", "n")
 
 
 @pytest.mark.parametrize("size", [(39, 12), (50, 14), (70, 50)])

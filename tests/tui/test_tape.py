@@ -1,11 +1,9 @@
 """The tape in the debugger: a node with several outputs has as many rows, and all of them are its own."""
 
 from driving import app_of
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.tui.tape_rows import TapeRows
 from gviz.tui.widgets.tape import Tape
 
@@ -23,7 +21,7 @@ def program():
 
 
 def timeline():
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def test_every_output_has_a_row_and_every_row_a_node():

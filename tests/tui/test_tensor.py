@@ -2,19 +2,13 @@
 
 import numpy as np
 from driving import app_of, transcript
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.tensor import tensor_lines
 from gviz.tui.glyphs import ASCII, UNICODE
 from gviz.tui.lines import cells, plain
 from gviz.values import Value, capture
-
-
-def recorded(program):
-    return Timeline(MemoryLog(events_of(program)))
 
 
 def matrix():
@@ -22,7 +16,7 @@ def matrix():
         x = torch.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, -60.0]], requires_grad=True)
         (x * x).sum().backward()
 
-    return recorded(program)
+    return timeline_of(program)
 
 
 def rows(array, width=60, glyphs=UNICODE):
@@ -93,7 +87,7 @@ def test_what_a_pass_has_made_is_said_in_the_tape():
         (g,) = torch.autograd.grad(x * x, x, create_graph=True)
         g.backward()
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     made = [node for node in timeline.nodes if timeline.info(node).created.during[0]]
     first = timeline.info(made[0]).born
     said = transcript(timeline, f"goto {first + 2}", "tape")

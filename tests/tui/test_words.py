@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 from driving import transcript
-from recording import events_of
+from recording import timeline_of
 from stories import demo, failed, iterations, late
 
 import gviz.engine as torch
@@ -13,7 +13,6 @@ from gviz.explain.names import UNTRACKED
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.states import MEANINGS, SHOWN
 from gviz.render.request import moment_scene
-from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.keys import help_page
 from gviz.tui.drawing.tape import note
@@ -48,7 +47,7 @@ def everything_happens():
 def test_every_state_word_is_explained(program):
     timeline = program()
     if not isinstance(timeline, Timeline):
-        timeline = Timeline(MemoryLog(events_of(program)))
+        timeline = timeline_of(program)
     said = set()
     for n in range(len(timeline) + 1):
         moment = timeline.at(n)

@@ -4,14 +4,12 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from recording import events_of
+from recording import timeline_of
 from whatif.doubled import Doubled
 from whatif.rerun_check import same
 
 import gviz.engine as torch
 from gviz.events import NOT_SEEN, Warned
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.values import Value
 from gviz.whatif.beside import Beside
 from gviz.whatif.change import parsed
@@ -58,7 +56,7 @@ def test_at_every_event_of_a_lesson(path, capsys):
             exec(code, names)
         return names
 
-    assert list(deviations(Timeline(MemoryLog(events_of(lesson, limit=1 << 30))))) == []
+    assert list(deviations(timeline_of(lesson, limit=1 << 30))) == []
 
 
 def twice():
@@ -71,7 +69,7 @@ def twice():
 
 
 def test_only_the_iteration_that_ran_again_is_told_of():
-    timeline = Timeline(MemoryLog(events_of(twice)))
+    timeline = timeline_of(twice)
     other = beside(timeline, timeline.iterations[1], "x = 5")
     assert [other.covers(n) for n in (1, timeline.iterations[0].end, timeline.iterations[1].start)] == [0, 0, 1]
 
@@ -83,7 +81,7 @@ def test_numbers_appear_when_their_events_do():
         z.backward()
         return x, z
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     other = beside(timeline, timeline.iterations[0], "x = 5")
     x, z = timeline.nodes
     assert other.states([x, z], timeline.info(x).born)[1] is None
@@ -102,7 +100,7 @@ def test_what_is_not_known_is_not_told():
         z.backward()
         return x, h, z
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     other = beside(timeline, timeline.iterations[0], "x = 5")
     names = {timeline.info(node).name: node for node in timeline.nodes}
     for state in other.states([names["h"], names["z"]], len(timeline)):
@@ -172,8 +170,8 @@ def test_whatever_is_told_beyond_a_stop_is_what_the_program_gives(use, through):
         found = use(x, through)
         return x, found
 
-    timeline = Timeline(MemoryLog(events_of(lambda: program(2.0))))
-    real = Timeline(MemoryLog(events_of(lambda: program(4.0))))
+    timeline = timeline_of(lambda: program(2.0))
+    real = timeline_of(lambda: program(4.0))
     branch = branched(timeline, timeline.iterations[0], [parsed("x = 4", lambda _: timeline.nodes[0])])
     other = Beside(timeline, timeline.iterations[0], branch, ())
     assert other.branch.stopped
@@ -206,6 +204,6 @@ def test_a_trace_of_a_branch_says_where_it_stopped(through):
         accumulated(x, through)
         return x
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     log = beside(timeline, timeline.iterations[0], "x = 4").timeline
     assert any(event.category == NOT_SEEN and "stopped at" in event.message for _, event in log.select([Warned]))

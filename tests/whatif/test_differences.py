@@ -2,17 +2,15 @@
 
 import numpy as np
 import pytest
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.whatif.differences import MOST_ELEMENTS, checked
 
 
 def recorded(program):
-    return Timeline(MemoryLog(events_of(program, limit=1 << 30)))
+    return timeline_of(program, limit=1 << 30)
 
 
 def node_of(timeline, op):

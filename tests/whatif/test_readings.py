@@ -1,11 +1,9 @@
 """Where a program may take numbers out of tensors is found in its source; what was decided otherwise, in the branch."""
 
 import pytest
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.whatif.change import Change
 from gviz.whatif.readings import reads_tensors
 from gviz.whatif.rerun import branched
@@ -49,7 +47,7 @@ def recorded():
     [([2.0, 2.0, 3.0], []), ([1.0, 1.0, 1.0], ["gt"]), ([1.0, 1.0, -3.0], ["gt", "any", "lt"])],
 )
 def test_what_a_program_decides_otherwise_by(value, decided):
-    timeline = Timeline(MemoryLog(events_of(recorded)))
+    timeline = timeline_of(recorded)
     nodes = list(timeline.nodes)
     y = next(node for node in nodes if timeline.info(node).name == "y")
     branch = branched(timeline, timeline.iteration_at(len(timeline)), [Change(y, value)])

@@ -9,13 +9,12 @@ import pytest
 from engine.random_programs import START, lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from recording import events_of
+from recording import timeline_of
 from whatif.doubled import Doubled
 from whatif.rerun_check import deviations, same, the_same_again
 
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.whatif.change import Change, parsed
 from gviz.whatif.rerun import branched
@@ -24,7 +23,7 @@ SAMPLES = sorted(path for path in Path(__file__).parents[2].joinpath("samples").
 
 
 def recorded(program, limit=1 << 30):
-    return Timeline(MemoryLog(events_of(program, limit=limit)))
+    return timeline_of(program, limit=limit)
 
 
 def node_named(timeline, name):

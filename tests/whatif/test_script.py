@@ -3,15 +3,13 @@
 import re
 
 import pytest
-from recording import events_of
+from recording import timeline_of
 from whatif.doubled import Doubled
 from whatif.scripts import run
 
 import gviz.engine as torch
 from gviz.engine import nn
 from gviz.errors import GvizError
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.whatif.script import script
 from gviz.whatif.tried import SAME, trying
 from gviz.words.names import NamedNodes
@@ -54,10 +52,6 @@ def net():
 PROGRAMS = (product, parts, accumulating, net)
 
 
-def recorded(program):
-    return Timeline(MemoryLog(events_of(program)))
-
-
 def tracked(timeline, iteration):
     return [node for node in timeline.nodes.of(iteration) if timeline.info(node).created.requires_grad]
 
@@ -65,7 +59,7 @@ def tracked(timeline, iteration):
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("package", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
 def test_every_node_of_an_iteration_comes_out_as_recorded(program, package):
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     for iteration in timeline.iterations:
         last = max(tracked(timeline, iteration))
         for node in tracked(timeline, iteration) if package == "gviz.engine" else [last]:
@@ -75,7 +69,7 @@ def test_every_node_of_an_iteration_comes_out_as_recorded(program, package):
 
 
 def test_another_number_is_told():
-    timeline = recorded(product)
+    timeline = timeline_of(product)
     text = script(timeline, len(timeline), NamedNodes(timeline).last("loss", len(timeline)))
     code, said = run(text.replace("x = torch.tensor(3.0", "x = torch.tensor(4.0"), "gviz.engine")
     assert code
@@ -83,7 +77,7 @@ def test_another_number_is_told():
 
 
 def test_before_a_pass_there_is_none_in_the_script():
-    timeline = recorded(product)
+    timeline = timeline_of(product)
     loss = NamedNodes(timeline).last("loss", len(timeline))
     assert ".backward(" not in script(timeline, timeline.info(loss).born, loss)
     assert ".backward()" in script(timeline, len(timeline), loss)
@@ -117,7 +111,7 @@ def chosen():
     [(own, "no operation of gviz"), (written, "in place"), (hooked, "a hook"), (chosen, "asked for some gradients")],
 )
 def test_what_no_script_gives_again_is_refused_with_the_reason(program, why):
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     with pytest.raises(GvizError, match="again") as refusal:
         script(timeline, len(timeline), max(tracked(timeline, timeline.iterations[-1])))
     assert why in str(refusal.value.why)
@@ -130,7 +124,7 @@ def test_a_pass_that_made_a_graph_keeps_it_for_the_next():
         y.backward(create_graph=True)
         y.backward()
 
-    timeline = recorded(twice)
+    timeline = timeline_of(twice)
     text = script(timeline, len(timeline), NamedNodes(timeline).last("y", len(timeline)))
     assert "y.backward(create_graph=True)\n" in text
     assert not run(text, "gviz.engine")[0]
@@ -140,7 +134,7 @@ def test_a_pass_that_made_a_graph_keeps_it_for_the_next():
 
 
 def test_a_script_holds_so_many_numbers_and_no_more(monkeypatch):
-    timeline = recorded(product)
+    timeline = timeline_of(product)
     loss = NamedNodes(timeline).last("loss", len(timeline))
     monkeypatch.setattr("gviz.whatif.literals.MOST_ELEMENTS", 6)
     assert script(timeline, len(timeline), loss)  # x, -2, 4, 1, and the loss and x.grad to compare with
@@ -154,7 +148,7 @@ def test_numbers_that_were_not_stored_are_missed():
         x = torch.ones(3000, requires_grad=True)
         x.sum().backward()
 
-    timeline = recorded(large)
+    timeline = timeline_of(large)
     with pytest.raises(GvizError, match="was not stored"):
         script(timeline, len(timeline), 1)
 
@@ -222,7 +216,7 @@ ODD = (
 @pytest.mark.parametrize("program", ODD)
 @pytest.mark.parametrize("package", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
 def test_odd_programs_come_out_as_recorded(program, package):
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     for node in tracked(timeline, timeline.iterations[-1]):
         code, said = run(script(timeline, len(timeline), node), package)
         assert not code, said
@@ -244,7 +238,7 @@ def test_what_differs_is_no_more_called_the_same(right, wrong):
 
 
 def test_a_node_that_nothing_was_computed_for_is_refused():
-    timeline = recorded(product)
+    timeline = timeline_of(product)
     with pytest.raises(GvizError, match=r"#1 x again") as refusal:
         script(timeline, timeline.info(1).born, 1)
     assert "nothing was computed" in refusal.value.why
@@ -254,7 +248,7 @@ def test_what_the_engine_raises_is_a_refusal_with_its_cause(monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("no such tensors here")
 
-    timeline = recorded(product)
+    timeline = timeline_of(product)
     monkeypatch.setattr(torch, "tensor", broken)
     with pytest.raises(GvizError) as refusal:
         script(timeline, len(timeline), 3)

@@ -5,7 +5,7 @@ from itertools import count
 
 import numpy as np
 import pytest
-from recording import events_of
+from recording import timeline_of
 from whatif.scripts import run
 
 import gviz.engine as torch
@@ -13,8 +13,6 @@ from gviz.engine.apply import apply
 from gviz.engine.op import REGISTRY
 from gviz.engine.ops import examples
 from gviz.errors import GvizError
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.whatif.script import script
 
 DIFFERENTIABLE = [op for op in REGISTRY if op.rules and op.rules[0].text != "none"]
@@ -49,7 +47,7 @@ def scripts_of(op):
                 seed = torch.arange(1.0, tracked[-1].numel() + 1, dtype=tracked[-1].dtype)
                 tracked[-1].backward(seed.reshape(tracked[-1].shape))
 
-        timeline = Timeline(MemoryLog(events_of(program, limit=1 << 16)))
+        timeline = timeline_of(program, limit=1 << 16)
         node = next(n for n in timeline.nodes if timeline.info(n).created.kind == "op")
         with contextlib.suppress(GvizError):  # a refusal, as of what a pass alone runs
             yield script(timeline, len(timeline), node)

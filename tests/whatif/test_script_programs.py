@@ -7,13 +7,11 @@ import pytest
 from engine.random_programs import EXPRESSIONS, NAMES
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from recording import events_of
+from recording import timeline_of
 from whatif.scripts import run
 
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.whatif.script import script
 
 MORE = int(os.environ.get("GVIZ_FUZZ", "0"))
@@ -47,7 +45,7 @@ def recorded(lines):
     """A program each line of which may fail."""
     text = START + "".join(f"try:\n    {line}\nexcept Exception: pass\n" for line in [*lines, "d.sum().backward()"])
     code = compile(text, "program.py", "exec")
-    return Timeline(MemoryLog(events_of(lambda: exec(code, {"torch": torch}))))
+    return timeline_of(lambda: exec(code, {"torch": torch}))
 
 
 @pytest.mark.torch

@@ -5,7 +5,7 @@ import threading
 import pytest
 from click.testing import CliRunner
 from driving import transcript
-from recording import events_of
+from recording import timeline_of
 from stories import demo, failed, iterations
 
 import gviz.engine as torch
@@ -14,8 +14,6 @@ from gviz.api.moments import moment_of
 from gviz.cli.main import gviz
 from gviz.errors import GvizError
 from gviz.events import GradAccumulated, GradFlowed
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoint import hits_of
 from gviz.tui.cursor import Cursor
 from gviz.where.stop import stop
@@ -44,7 +42,7 @@ def test_where_there_is_no_such_pass_it_is_the_last_of_all():
             (x * times).sum().backward()
         return x * 4
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     assert event_at(timeline, "backward", n=len(timeline)) == ends(timeline, "backward")[-1]
     assert timeline.iteration_at(len(timeline)).start > ends(timeline, "backward")[-1]
 
@@ -94,7 +92,7 @@ def thrice():
 
 @pytest.fixture(scope="module")
 def repeated():
-    return Timeline(MemoryLog(events_of(thrice)))
+    return timeline_of(thrice)
 
 
 def ys(timeline):
@@ -179,7 +177,7 @@ def test_what_break_takes_is_the_moment_at_which_it_stopped_last(text):
 
 
 def test_what_never_happens_is_no_moment():
-    untracked = Timeline(MemoryLog(events_of(lambda: torch.ones(2).mul(2))))
+    untracked = timeline_of(lambda: torch.ones(2).mul(2))
     with pytest.raises(GvizError, match="no gradient arrives at #2"):
         event_at(untracked, "#2.grad")
     with pytest.raises(GvizError, match="there is no moment on receive nosuch"):
@@ -207,7 +205,7 @@ def test_a_pass_is_one_of_the_thread_in_which_one_stands():
         for thread in threads:
             thread.join()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     one, other = [phase for phase in timeline.phases if phase.kind == "backward"]
     assert event_at(timeline, "backward", one.start) == one.end
     assert event_at(timeline, "backward", other.start) == other.end

@@ -1,7 +1,7 @@
 """Which node a name means, also as the program says it."""
 
 import pytest
-from recording import events_of
+from recording import events_of, timeline_of
 
 import gviz.engine as torch
 from gviz.errors import GvizError
@@ -22,7 +22,7 @@ def two_nets():
 
 
 def names(program):
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     return NamedNodes(timeline), len(timeline)
 
 
@@ -114,7 +114,7 @@ def test_a_search_finds_what_was_made_with_a_nan_and_what_an_event_concerns():
         y = x / x
         return y + 1, x * 2
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     *bad, fine = (node for node in timeline.nodes if timeline.info(node).created.kind == "op")
     assert [node for node in timeline.nodes if query(timeline, "nan")(node)] == bad
     born = timeline.info(fine).born

@@ -2,12 +2,10 @@
 
 import pytest
 from driving import transcript
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.render.scene import scene, structure
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.words.moments import event_at, remark
 
 BORN, BECAME = 2, 5
@@ -27,7 +25,7 @@ def recorded(last):
         z = y - y if last == "nan" else y * 2
         return z.sum()
 
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def test_the_moment_nan_is_the_first_nan(word):

@@ -2,14 +2,12 @@
 
 import pytest
 from driving import transcript
-from recording import events_of
+from recording import timeline_of
 
 import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.explain.asked import asked
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 from gviz.words.moments import event_at
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import node_at
@@ -25,7 +23,7 @@ def program():
 
 @pytest.fixture(scope="module")
 def named():
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 @pytest.mark.parametrize("word", ["error", "nan", "backward"])
@@ -78,7 +76,7 @@ def test_a_breakpoint_at_a_name_that_is_an_event_says_how_the_event_is_written(n
 
 def test_where_no_node_is_called_so_none_is_named():
     with pytest.raises(GvizError) as caught:
-        event_at(Timeline(MemoryLog(events_of(lambda: torch.ones(2, requires_grad=True) * 2))), "error")
+        event_at(timeline_of(lambda: torch.ones(2, requires_grad=True) * 2), "error")
     assert not caught.value.hint
 
 
@@ -95,7 +93,7 @@ def test_a_tensor_called_as_a_gradient_comes_before_the_owner_of_it():
         (w * w).sum().backward()
         return w.grad * 2
 
-    timeline = Timeline(MemoryLog(events_of(doubled)))
+    timeline = timeline_of(doubled)
     assert timeline.info(node_at(NamedNodes(timeline), "w.grad", len(timeline))).name == "w.grad"
 
 
@@ -124,12 +122,12 @@ def clips():
 
 
 def test_a_tensor_that_is_called_as_a_function_is_leaves_the_function_its_name():
-    timeline = Timeline(MemoryLog(events_of(clips)))
+    timeline = timeline_of(clips)
     said = transcript(timeline, "print norm(w.grad) * 2", "print norm * 3", "print max(norm, 1)", at=len(timeline))
     assert {"norm(w.grad) * 2 = 40", "norm * 3 = 60", "max(norm, 1) = 20"} <= {*said.splitlines()}
 
 
 @pytest.mark.parametrize("stop", ["break change norm(w.grad)", "break norm(w.grad) > 0", "break norm > 0"])
 def test_such_a_tensor_and_such_a_function_are_stopped_at(stop):
-    timeline = Timeline(MemoryLog(events_of(clips)))
+    timeline = timeline_of(clips)
     assert "[2 times" in transcript(timeline, stop, "info break").splitlines()[-1]

@@ -4,7 +4,7 @@ import pytest
 from histories import histories
 from hypothesis import Phase, given, settings
 from msgspec.structs import replace
-from recording import events_of
+from recording import events_of, timeline_of
 from render.logs import LOGS
 
 import gviz.engine as torch
@@ -101,7 +101,7 @@ def cleared():
 
 @pytest.mark.parametrize("program", [switched_on_late, hooked, nested, cleared])
 def test_changes_lead_to_what_the_scene_says_of_a_program(program):
-    compare(Timeline(MemoryLog(events_of(program))))
+    compare(timeline_of(program))
 
 
 def test_a_pass_may_reach_what_it_was_not_to_reach():

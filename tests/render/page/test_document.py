@@ -9,7 +9,7 @@ from zlib import decompress
 
 import pytest
 from click.testing import CliRunner
-from recording import events_of
+from recording import timeline_of
 from render.logs import Script, two_shares
 from stories import iterations
 
@@ -21,8 +21,6 @@ from gviz.render.boxes.options import Options
 from gviz.render.exporters import exporter_for
 from gviz.render.page import extent
 from gviz.render.request import ExportOptions, Part, moment_scene
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 
 
 def page(timeline, n=None, notes=None):
@@ -49,7 +47,7 @@ def layers(count):
         (x * x).mean().backward()
 
     kept = []
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 def test_three_hundred_nodes_and_a_thousand_steps_are_150_kilobytes_at_most():
@@ -85,7 +83,7 @@ def squares(count):
         x.sum().backward()
 
     kept = []
-    return Timeline(MemoryLog(events_of(program)))
+    return timeline_of(program)
 
 
 @pytest.mark.parametrize(("count", "tensors"), [(3, "grid"), (12, "line")])
@@ -144,7 +142,7 @@ def test_each_graph_says_what_of_it_is_left_out(monkeypatch):
             batch = torch.arange(6.0) * at
             (w * batch[at : at + 2]).sum().backward()
 
-    timeline, notes = Timeline(MemoryLog(events_of(program))), []
+    timeline, notes = timeline_of(program), []
     data = held(page(timeline, timeline.iterations[2].start, notes))
     said = [graph["notes"] for graph in data["graphs"]]
     assert len(said) == 3
@@ -182,7 +180,7 @@ def test_modules_are_closed_on_a_page_as_in_a_picture():
         net(torch.ones(1, 2)).sum().backward()
         return net
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     options = ExportOptions(part=Part(depth=1))
     data = held(exporter_for("page.html").render(timeline, len(timeline), options))
     boxes = data["graphs"][0]["boxes"]
@@ -199,7 +197,7 @@ def test_open_modules_have_frames_around_their_boxes():
         net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
         net(torch.ones(1, 2)).sum().backward()
 
-    graph = held(page(Timeline(MemoryLog(events_of(program)))))["graphs"][0]
+    graph = held(page(timeline_of(program)))["graphs"][0]
     frames = {title: (x, y, x + width, y + height) for title, x, y, width, height in graph["frames"]}
     assert {"0 Linear", "2 Linear"} < set(frames)
     boxes = {box[2].partition(" ")[0]: box[4:8] for box in graph["boxes"]}

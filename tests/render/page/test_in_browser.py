@@ -4,7 +4,7 @@ import base64
 from itertools import islice
 
 import pytest
-from recording import events_of
+from recording import timeline_of
 from render.logs import LOGS, Script, recurrent, two_shares
 
 from gviz import events as e
@@ -14,8 +14,6 @@ from gviz.render.page.cells import box_cells
 from gviz.render.request import ExportOptions, Part
 from gviz.render.scene import scene, structure
 from gviz.trace import navigation
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 
 NOT_RUN = "not run: selenium is not installed"
 By = pytest.importorskip("selenium.webdriver.common.by", reason=NOT_RUN).By
@@ -398,7 +396,7 @@ def test_a_graph_of_two_layers_fits_its_window_when_it_opens(visit):
         net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
         net(ones(1, 2)).pow(2).mean().backward()
 
-    page = visit(Timeline(MemoryLog(events_of(program))))
+    page = visit(timeline_of(program))
     page.browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     )
