@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gviz.compare.alignment import Pair, aligned
 from gviz.compare.closeness import Distance, Tolerance, distance
@@ -70,17 +70,29 @@ def compared(a: Side, b: Side, tolerance: Tolerance | None = None, pairs: tuple[
     """Compare two sides, aligned unless `pairs` are known; without a tolerance each dtype has its own."""
     pairs = aligned(a, b) if pairs is None else pairs
     partners = {x: y for x, y in pairs if x and y}
-    allowed = tolerance or Tolerance()
-    forward = [difference for pair in pairs for difference in _forward(a, b, pair, partners, allowed)]
-    forward += [difference for pair in pairs if all(pair) for difference in _kept(a, b, pair, allowed)]
-    backward = [difference for pair in pairs if all(pair) for difference in _gradients(a, b, pair, allowed)]
+    sides = _Sides(a, b, tolerance or Tolerance())
+    forward = [difference for pair in pairs for difference in _forward(sides, pair, partners)]
+    forward += [difference for pair in pairs if all(pair) for difference in _kept(sides, pair)]
+    backward = [difference for pair in pairs if all(pair) for difference in _gradients(sides, pair)]
     backward.sort(key=lambda difference: max(difference.events))
     return Comparison(a, b, pairs, (*forward, *backward))
 
 
-def _forward(a: Side, b: Side, pair: Pair, partners: dict[int, int], allowed: Tolerance) -> Iterator[Difference]:
+class _Sides(NamedTuple):
+    """Both sides, and how far numbers of theirs may be apart."""
+
+    a: Side
+    b: Side
+    allowed: Tolerance
+
+    def apart(self, x: Value, y: Value) -> Distance | None:
+        """How far a value of the one is from that of the other; None where they count as the same."""
+        return distance(self.a.timeline, x, self.b.timeline, y, self.allowed)
+
+
+def _forward(sides: _Sides, pair: Pair, partners: dict[int, int]) -> Iterator[Difference]:
     """In what a pair of nodes differs, apart from gradients."""
-    x, y = pair
+    (a, b, _), (x, y) = sides, pair
     events = a.infos[x].born if x else 0, b.infos[y].born if y else 0
     if not (x and y):
         yield Difference("missing", pair, 0, events)
@@ -89,7 +101,7 @@ def _forward(a: Side, b: Side, pair: Pair, partners: dict[int, int], allowed: To
         yield from _made(a, b, pair, events, partners)
     for nr, (mine, other) in enumerate(zip(a.values[x], b.values[y], strict=False)):
         made = a.made_value(x, nr), b.made_value(y, nr)
-        yield from _values(pair, nr, made, mine, other, (a, b), allowed)
+        yield from _values(sides, pair, nr, made, mine, other)
 
 
 def _made(a: Side, b: Side, pair: Pair, events: tuple[int, int], partners: dict[int, int]) -> Iterator[Difference]:
@@ -104,13 +116,7 @@ def _made(a: Side, b: Side, pair: Pair, events: tuple[int, int], partners: dict[
 
 
 def _values(
-    pair: Pair,
-    nr: int,
-    events: tuple[int, int],
-    x: Value | None,
-    y: Value | None,
-    sides: tuple[Side, Side],
-    allowed: Tolerance,
+    sides: _Sides, pair: Pair, nr: int, events: tuple[int, int], x: Value | None, y: Value | None
 ) -> Iterator[Difference]:
     if x is None or y is None:
         return
@@ -118,21 +124,22 @@ def _values(
         yield Difference("dtype", pair, nr, events, (x, y))
     if x.shape != y.shape:
         yield Difference("shape", pair, nr, events, (x, y))
-    elif (gap := distance(sides[0].timeline, x, sides[1].timeline, y, allowed)) is not None:
+    elif (gap := sides.apart(x, y)) is not None:
         yield Difference("value", pair, nr, events, (x, y), gap)
 
 
-def _kept(a: Side, b: Side, pair: Pair, allowed: Tolerance) -> Iterator[Difference]:
+def _kept(sides: _Sides, pair: Pair) -> Iterator[Difference]:
     """Whether a pass adds to another ``.grad`` on either side, as where ``zero_grad`` was forgotten on one."""
-    x, y = a.kept.get(pair[0], (None, 0)), b.kept.get(pair[1], (None, 0))
-    yield from _gradient("kept", pair, 0, (a, b), (x, y), allowed)
+    x, y = sides.a.kept.get(pair[0], (None, 0)), sides.b.kept.get(pair[1], (None, 0))
+    yield from _gradient(sides, "kept", pair, 0, (x, y))
 
 
-def _gradients(a: Side, b: Side, pair: Pair, allowed: Tolerance) -> Iterator[Difference]:
+def _gradients(sides: _Sides, pair: Pair) -> Iterator[Difference]:
     """The outputs of a pair whose gradients at the end differ, or of which one was cleared and the other was not.
 
     That is asked where both programs ended: within a loop the one may clear it where the other has no next turn.
     """
+    a, b, _ = sides
     left, right = a.states[pair[0]], b.states[pair[1]]
     if left is None or right is None:
         return
@@ -141,7 +148,7 @@ def _gradients(a: Side, b: Side, pair: Pair, allowed: Tolerance) -> Iterator[Dif
         found = gradient(left, nr), gradient(right, nr)
         if ended and _is_cleared(a, left, nr) != _is_cleared(b, right, nr):
             found = _left(left, nr), _left(right, nr)
-        yield from _gradient("gradient", pair, nr, (a, b), found, allowed)
+        yield from _gradient(sides, "gradient", pair, nr, found)
 
 
 def _is_cleared(side: Side, state: NodeState, nr: int) -> bool:
@@ -156,12 +163,7 @@ def _left(state: NodeState, nr: int) -> tuple[Value | None, int]:
 
 
 def _gradient(
-    kind: Kind,
-    pair: Pair,
-    nr: int,
-    sides: tuple[Side, Side],
-    found: tuple[tuple[Value | None, int], tuple[Value | None, int]],
-    allowed: Tolerance,
+    sides: _Sides, kind: Kind, pair: Pair, nr: int, found: tuple[tuple[Value | None, int], tuple[Value | None, int]]
 ) -> Iterator[Difference]:
     """Whether two gradients differ, each with the event that made it: in number, in shape, or by being there."""
     (x, seq_x), (y, seq_y) = found
@@ -169,7 +171,7 @@ def _gradient(
         return
     gap = None
     if x is not None and y is not None and x.shape == y.shape:
-        gap = distance(sides[0].timeline, x, sides[1].timeline, y, allowed)
+        gap = sides.apart(x, y)
         if gap is None:
             return
     yield Difference(kind, pair, nr, (seq_x, seq_y), (x, y), gap)
