@@ -62,7 +62,8 @@ def checked(timeline: Timeline, node: int, n: int) -> list[Checked]:
     grads = event.grads if isinstance(event, e.StepStarted) else ()
     seeds = [None if grad is None else stored(timeline, node, "gradient", grad) for grad in grads]
     with emit.silence():
-        return [_compared(timeline, info, forward, arrays, seeds, slot, part) for slot, part in flows.items()]
+        operation = _Operation(info, forward, arrays, seeds)
+        return [_compared(timeline, operation, slot, part) for slot, part in flows.items()]
 
 
 def _step_at(timeline: Timeline, info: NodeInfo, n: int) -> int:
@@ -87,35 +88,43 @@ def _flows(timeline: Timeline, node: int, started: int) -> Mapping[int, Value]:
     return found
 
 
-def _compared(
-    timeline: Timeline,
-    info: NodeInfo,
-    forward: Forward,
-    arrays: Sequence[Array],
-    seeds: Sequence[Array | None],
-    slot: int,
-    part: Value,
-) -> Checked:
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """The operation of a node, the numbers that went into it, and the gradients that arrived at what it gave."""
+
+    info: NodeInfo
+    forward: Forward
+    arrays: Sequence[Array]
+    seeds: Sequence[Array | None]
+
+    def difference(self, slot: int, place: int) -> float:
+        """What its weighted outputs change by, for each unit that one element of an input is moved."""
+        step = _STEP * max(1.0, abs(float(self.arrays[slot].reshape(-1)[place])))
+        return (self._weighted(slot, place, step) - self._weighted(slot, place, -step)) / (2 * step)
+
+    def _weighted(self, slot: int, place: int, by: float) -> float:
+        """Its outputs with one element moved, weighted by the gradients that arrived at them and added up."""
+        try:
+            outputs = self.forward([new_tensor(array) for array in _moved(self.arrays, slot, place, by)])
+        except operations.FAILURES as error:
+            raise GvizError(f"{self.info.op.name} cannot be run on its own", why=str(error), exit_code=2) from None
+        pairs = zip(outputs, self.seeds, strict=False)
+        return sum(_dot(output._array.astype(np.float64), seed) for output, seed in pairs if seed is not None)
+
+
+def _compared(timeline: Timeline, operation: _Operation, slot: int, part: Value) -> Checked:
+    info, array = operation.info, operation.arrays[slot]
     recorded = stored(timeline, info.node, "gradient", part)
-    size = arrays[slot].size
-    places = np.unique(np.linspace(0, size - 1, min(size, MOST_ELEMENTS)).round().astype(np.int64))
-    places = places[np.isfinite(arrays[slot].reshape(-1)[places])]  # an infinity cannot be moved
-    differences = np.array([_difference(info, forward, arrays, seeds, slot, place) for place in places.tolist()])
+    places = np.unique(np.linspace(0, array.size - 1, min(array.size, MOST_ELEMENTS)).round().astype(np.int64))
+    places = places[np.isfinite(array.reshape(-1)[places])]  # an infinity cannot be moved
+    differences = np.array([operation.difference(slot, place) for place in places.tolist()])
     sent = recorded.reshape(-1)[places]
     tolerance = _TOLERANCES.get(part.dtype, _TOLERANCE)
     scale = max(1.0, float(np.abs(differences).max(initial=0.0)))
     agrees = np.isclose(sent, differences, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
     slots = info.op.slots
     name = slots[min(slot, len(slots) - 1)] if slots else str(slot)
-    return Checked(name, info.created.inputs[slot][0], sent, differences, places, size, agrees)
-
-
-def _difference(
-    info: NodeInfo, forward: Forward, arrays: Sequence[Array], seeds: Sequence[Array | None], slot: int, place: int
-) -> float:
-    step = _STEP * max(1.0, abs(float(arrays[slot].reshape(-1)[place])))
-    above, below = (_weighted(info, forward, _moved(arrays, slot, place, by), seeds) for by in (step, -step))
-    return (above - below) / (2 * step)
+    return Checked(name, info.created.inputs[slot][0], sent, differences, places, array.size, agrees)
 
 
 def _moved(arrays: Sequence[Array], slot: int, place: int, by: float) -> Iterator[Array]:
@@ -124,16 +133,6 @@ def _moved(arrays: Sequence[Array], slot: int, place: int, by: float) -> Iterato
         if at == slot:
             copy.reshape(-1)[place] += by
         yield copy
-
-
-def _weighted(info: NodeInfo, forward: Forward, arrays: Iterator[Array], seeds: Sequence[Array | None]) -> float:
-    """The outputs of the operation, weighted by the gradients that arrived at them and added up."""
-    try:
-        outputs = forward([new_tensor(array) for array in arrays])
-    except operations.FAILURES as error:
-        raise GvizError(f"{info.op.name} cannot be run on its own", why=str(error), exit_code=2) from None
-    pairs = zip(outputs, seeds, strict=False)
-    return sum(_dot(output._array.astype(np.float64), seed) for output, seed in pairs if seed is not None)
 
 
 def _dot(array: Array, seed: Array) -> float:
