@@ -1,3 +1,4 @@
+import gc
 import importlib.util
 import os
 import shutil
@@ -30,6 +31,15 @@ NEEDED = {
 """What a test with such a mark needs, and whether it is there. GVIZ_REQUIRE_TORCH=1 demands that it is, and so on."""
 
 REQUIRED = {mark for mark in NEEDED if os.environ.get(f"GVIZ_REQUIRE_{mark.upper()}", "0") not in ("", "0")}
+
+
+@pytest.fixture
+def no_collector():
+    """Without the garbage collector only reference counts free: a cycle keeps alive what is in it."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def pytest_runtest_setup(item):

@@ -1,6 +1,5 @@
 """With the garbage collector off: when the loss goes, everything goes, however the graph was built and run."""
 
-import gc
 import weakref
 
 import pytest
@@ -10,13 +9,7 @@ import gviz.engine as torch
 SIZE = 100_000
 
 
-@pytest.fixture(autouse=True)
-def no_collector():
-    """Without the garbage collector only reference counts free: a cycle would keep a graph alive."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+pytestmark = pytest.mark.usefixtures("no_collector")
 
 
 def nodes_behind(*tensors):

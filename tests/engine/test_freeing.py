@@ -1,6 +1,5 @@
 """When nodes die, and that no depth of graph recurses."""
 
-import gc
 import weakref
 
 import pytest
@@ -9,13 +8,7 @@ from heard import Heard
 import gviz.engine as torch
 from gviz import events as e
 
-
-@pytest.fixture(autouse=True)
-def no_collector():
-    """Without the garbage collector only reference counts free: a cycle would keep a graph alive."""
-    gc.disable()
-    yield
-    gc.enable()
+pytestmark = pytest.mark.usefixtures("no_collector")
 
 
 def test_deleting_the_loss_frees_every_node_of_the_graph():

@@ -1,6 +1,5 @@
 """A recording nobody looks at any more frees itself: it may be large, and the collector may come late or never."""
 
-import gc
 import weakref
 from functools import cached_property
 
@@ -23,14 +22,6 @@ def asked(timeline):
         for name in dir(type(asked)):
             if isinstance(getattr(type(asked), name), cached_property):
                 getattr(asked, name)
-
-
-@pytest.fixture
-def no_collector():
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @pytest.mark.usefixtures("no_collector")

@@ -38,14 +38,6 @@ def opened(path, monkeypatch):
     return connections
 
 
-@pytest.fixture
-def no_collector():
-    """Only counted references let go of anything."""
-    gc.disable()
-    yield
-    gc.enable()
-
-
 def is_open(connection):
     try:
         connection.execute("SELECT 1")
