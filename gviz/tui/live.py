@@ -20,7 +20,7 @@ from gviz.plain_text import clipped
 from gviz.site import Frame
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrival import END, ERROR, Arrival, Reason, by_command
+from gviz.tui.arrival import END, ERROR, Arrival, Reason
 from gviz.tui.breakpoint import Call, Listed, hits_of
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import stopping
@@ -226,7 +226,7 @@ class Live:
                 return None
             position, reason = met
         else:
-            position, reason = end, by_command("next" if purpose.name == "start" else purpose.name)
+            position, reason = end, purpose.reason
         if purpose.left > 1:
             self._send(replace(purpose, passed=position, left=purpose.left - 1))
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gviz.live.protocol import Mode, Wish
+from gviz.tui.arrival import Reason, by_command, saying
 from gviz.tui.commands.table import BY_NAME
 from gviz.tui.language.command import Command
 from gviz.where.stop import Stop, stop
@@ -29,6 +30,13 @@ class Purpose:
     def after(self) -> int:
         """The moment behind which it looks for its next stop."""
         return max(self.start, self.passed)
+
+    @property
+    def reason(self) -> Reason:
+        """Why the program stands where the wish has led it: nobody has typed the one that it starts with."""
+        if self.name != "start":
+            return by_command(self.name)
+        return saying(f"held at its first {'backward()' if self.wish.mode == 'backward' else 'node'}")
 
 
 def mode_of(command: Command) -> Mode | None:

@@ -87,9 +87,11 @@ def test_steps_at_the_live_end_let_the_program_run(tmp_path):
     async def scenario(running):
         await running.stands_at(1)
         assert "LIVE FORWARD" in running.status
+        assert "held at its first node" in running.status, "nobody has pressed n"
         await running.press("n", "n")
         await running.stands_at(3)
         assert "LIVE" in running.status
+        assert "next ►" in running.status
         assert len(running.screen.query_one(GraphCanvas).drawing.shape.places) == 3
         assert running.screen.query_one(Tape)._count >= 4
         await running.press("N")

@@ -3,7 +3,7 @@
 import pytest
 from driving import app_of, transcript
 from recording import timeline_of
-from stories import demo
+from stories import Story, demo
 from textual.content import Content
 from textual.widgets import Input
 
@@ -252,6 +252,16 @@ async def test_source_that_comes_on_the_screen_shows_its_lines_from_the_first_co
         await pilot.pause()
         await pilot.pause()
         assert app.screen.query_one(SourcePane).scroll_offset.x == 0
+
+
+async def test_a_source_that_is_not_in_the_trace_is_named_in_full():
+    path = "/usr/lib/python3/site-packages/a_library_with_a_long_name/and_a_module.py"
+    story = Story(path, None)
+    story.leaf("x", 3.0, 3)
+    app = app_of(story.timeline())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "n", "1")
+        assert "".join(said(app, "source")).replace(" ", "") == f"thetextofand_a_module.pyisnotinthetrace:{path}"
 
 
 async def test_a_panel_that_was_hidden_between_two_frames_shows_what_it_missed():

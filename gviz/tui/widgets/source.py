@@ -26,7 +26,7 @@ from gviz.tui.drawing.source import (
     windowed,
 )
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import Line, cells
+from gviz.tui.lines import Line, cells, wrapped
 from gviz.tui.marks import marked_lines, nodes_of_line
 from gviz.tui.messages import LinePointed, NodePointed
 from gviz.tui.places import Stood, source_place
@@ -54,13 +54,14 @@ class SourcePane(Lines):
         self._marked: dict[int, list[Listed]] = {}
         self._place: SourceMark | None = None
         self._code: tuple[Line, ...] = ()
+        self._excuse: tuple[Line, ...] = ()
         self._followed: tuple[SourceMark | None, Size] | None = None
         self.glyphs = glyphs
 
     def row(self, y: int) -> Line:
         """Row `y` of the file, or of the reason why there is none."""
         if self._place is None or not self._code:
-            return ((self._excuse(), "muted"),)
+            return self._excuse[y] if y < len(self._excuse) else ()
         return source_line(self._code, y + 1, self._place)
 
     def render_lines(self, crop: Region) -> list[Strip]:
@@ -138,7 +139,8 @@ class SourcePane(Lines):
         self._mark()
         self._entitle()
         if self._place is None or not text:
-            self.set_count(1)
+            self._excuse = tuple(wrapped(((self._why_none(), "muted"),), self.scrollable_content_region.width))
+            self.set_count(len(self._excuse))
         else:
             self.set_count(len(self._code), code_width(text) + self._digits + 4)
             self._scroll(self._place)
@@ -166,7 +168,8 @@ class SourcePane(Lines):
             where = f" {clipped(PurePath(frame.path).name, max(min(room - len(lines), 30), 1))}{lines}"
         self.set_title(numbered("source", f"Source{where}"))
 
-    def _excuse(self) -> str:
+    def _why_none(self) -> str:
         if self._place is None:
             return "no place in the source is known here"
-        return f"the text of {clipped(self._place.frame.path, 200)} is not in the trace"
+        path = PurePath(self._place.frame.path)
+        return f"the text of {clipped(path.name, 60)} is not in the trace: {clipped(str(path), 200)}"
