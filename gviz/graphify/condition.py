@@ -31,12 +31,12 @@ def in_words(node: ast.AST, what: str) -> ast.expr:
     return ast.Name(f"<{ast.unparse(node)}, as {what}>")
 
 
-def tensors(node: ast.expr, read: bool = True) -> ast.expr:
+def tensors(node: ast.expr, *, read: bool = True) -> ast.expr:
     """An expression in which tensors stay tensors: without ``.item()``, ``float`` and ``int``.
 
     What is not `read` where the program stands may be a number as well.
     """
-    tensor: ast.expr = _Tensors(read).visit(deepcopy(node))
+    tensor: ast.expr = _Tensors(read=read).visit(deepcopy(node))
     return tensor
 
 
@@ -125,7 +125,7 @@ def is_told(node: ast.expr) -> bool:
 
 
 class _Tensors(ast.NodeTransformer):
-    def __init__(self, read: bool) -> None:
+    def __init__(self, *, read: bool) -> None:
         self._read = read
 
     def visit_Call(self, node: ast.Call) -> ast.expr:

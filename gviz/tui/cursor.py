@@ -240,7 +240,7 @@ class Cursor:
     ) -> Arrival:
         start, self.position = self.position, position
         self.selected = self._node_here() or self._seen_here(start)
-        why = self._reason(position, start, reason, ran_backward)
+        why = self._reason(position, start, reason, ran_backward=ran_backward)
         cut_short = self.growing and position == len(self.timeline) and not by_program
         return Arrival(position, start, LIVE_END if cut_short and why.is_command(*_FAR) else why)
 
@@ -259,7 +259,7 @@ class Cursor:
         concerned = next((node for n in before if (node := self._looked_at(n))), 0)
         return concerned or (self.selected if is_here else nodes[0])
 
-    def _reason(self, position: int, start: int, reason: Reason, ran_backward: bool) -> Reason:
+    def _reason(self, position: int, start: int, reason: Reason, *, ran_backward: bool) -> Reason:
         """Ends and what the program itself says are worth more than the name of the command."""
         if ran_backward and position == start:
             return START

@@ -178,7 +178,7 @@ class _Conversation:
             try:
                 report = self._reports.get(timeout=patience)
             except Empty:
-                yield from self._quiet(answered)
+                yield from self._quiet(answered=answered)
                 self._asked |= answered
                 if self._asked:
                     return
@@ -193,7 +193,7 @@ class _Conversation:
                 yield from self._arrived(command, arrival, report)
                 return
 
-    def _quiet(self, answered: bool) -> Iterator[str]:
+    def _quiet(self, *, answered: bool) -> Iterator[str]:
         """The program has said nothing for a while: where it may be asking, the next command can be the answer."""
         if self._unheard:
             self.live.program.hang_up()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,9 +50,12 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
     kinds = _kinds(only, ignore)
     with recorded(program) as timeline:
         found = told(checking(timeline, kinds))
-        _PRINTED[kind](found, len(timeline), whole)
-        if kind == "text" and found:
-            click.echo(how_to_open(program, found[0].finding.event))
+        if kind == "text":
+            _print(found, len(timeline), whole=whole)
+            if found:
+                click.echo(how_to_open(program, found[0].finding.event))
+        else:
+            click.echo(_as_data(kind, found, len(timeline)))
         _say_not_seen(timeline)
     grave = LEVELS[: LEVELS.index(fail_on) + 1]
     return _FOUND if any(one.level in grave for one in found) else 0
@@ -75,7 +77,7 @@ def _names(text: str | None, known: dict[str, Kind]) -> set[str]:
     return names
 
 
-def _text(found: list[Checked], events: int, whole: bool) -> None:
+def _print(found: list[Checked], events: int, *, whole: bool) -> None:
     from gviz.explain.finding import brief, lines
 
     for one in found:
@@ -119,16 +121,7 @@ def _summary(found: list[Checked], events: int) -> str:
     return said or f"nothing found in {events:,} event{'s' * (events != 1)}"
 
 
-def _json(found: list[Checked], events: int, _: bool) -> None:
-    from gviz.cli import json_form
+def _as_data(kind: str, found: list[Checked], events: int) -> str:
+    from gviz.cli import json_form, sarif
 
-    click.echo(json_form.text(events=events, findings=found))
-
-
-def _sarif(found: list[Checked], events: int, _: bool) -> None:
-    from gviz.cli.sarif import text
-
-    click.echo(text(found))
-
-
-_PRINTED: dict[str, Callable[[list[Checked], int, bool], None]] = {"text": _text, "json": _json, "sarif": _sarif}
+    return sarif.text(found) if kind == "sarif" else json_form.text(events=events, findings=found)

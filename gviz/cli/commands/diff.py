@@ -71,7 +71,7 @@ def command(
             found = {"pairs": comparison.pairs, "differences": comparison.differences, "programs": comparison.programs}
             click.echo(json_form.text(iterations=numbers, **found))
         else:
-            _print(comparison, a.name, (b or a).name, everything)
+            _print(comparison, a.name, (b or a).name, everything=everything)
             click.echo(ends, nl=bool(ends))
     return _DIFFERENT if comparison.differences or ends else _SAME
 
@@ -107,7 +107,7 @@ def _ends(a: Timeline, b: Timeline) -> str:
     return "" if counts[0] == counts[1] else f"a has {counts[0]} iterations, b has {counts[1]}."
 
 
-def _print(comparison: Comparison, a: str, b: str, everything: bool) -> None:
+def _print(comparison: Comparison, a: str, b: str, *, everything: bool) -> None:
     from gviz.render import comparison as text
 
     for line in text.summary(comparison):

@@ -70,12 +70,12 @@ def command(
         if not ranges:
             branch = _branch(timeline, iteration, changes, shows)
             if output is not None:
-                _keep(branch, output, force)
+                _keep(branch, output, force=force)
             return
         over = _only(ranges, shows)
         drawn = _curves(timeline, iteration, changes, over, points, shows)
         if output is not None:
-            _keep_curves(over, drawn, output, force)
+            _keep_curves(over, drawn, output, force=force)
         else:
             _print(over, drawn, ascii=terminal.needs_ascii(asked=settings.ascii))
 
@@ -94,7 +94,7 @@ def _branch(timeline: Timeline, iteration: Iteration, changes: Sequence[str], sh
     return branch
 
 
-def _keep(branch: Branch, output: Path, force: bool) -> None:
+def _keep(branch: Branch, output: Path, *, force: bool) -> None:
     from gviz.scratch import scratch_folder
 
     with scratch_folder() as folder:
@@ -154,7 +154,7 @@ def _print(over: str, drawn: Sequence[Curve], *, ascii: bool) -> None:
             click.echo(line)
 
 
-def _keep_curves(over: str, drawn: Sequence[Curve], output: Path, force: bool) -> None:
+def _keep_curves(over: str, drawn: Sequence[Curve], output: Path, *, force: bool) -> None:
     from gviz.render.curve import svg_curves
 
     outputs.write_all([(output, svg_curves(_changed(over), drawn).encode())], force=force)

@@ -55,7 +55,9 @@ def _computed(view: NodeView, state: NodeState) -> Computation:
 def values(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """What every output holds, and who has written to it since it was made."""
     for nr, output in enumerate(state.outputs):
-        held = _no_value(view, nr) if output.value is None else _value(output.value, output.value_seq, view.full)
+        held = (
+            _no_value(view, nr) if output.value is None else _value(output.value, output.value_seq, in_full=view.full)
+        )
         yield Fact(of_output("value", nr, state), (*own_name(view, nr), *held), nr)
         if output.version > view.info.created.outputs[nr].version:
             by = f" by #{output.written_by}" if output.written_by not in (0, view.node) else ""
@@ -77,7 +79,7 @@ def own_name(view: NodeView, nr: int) -> Iterator[Part]:
         yield Part(f"{abridged(name, MAX_NAME)}  ", "key")
 
 
-def _value(value: Value, since: int, in_full: bool) -> Iterator[Part]:
+def _value(value: Value, since: int, *, in_full: bool) -> Iterator[Part]:
     yield Part(full(value) if in_full else short(value), number_style(value, "value"), since)
     shape = shape_text(value.shape)
     if not in_full and not (value.shape and short(value).startswith(shape)):

@@ -60,7 +60,9 @@ def _box(side: Side, node: int, name: str, found: Sequence[Difference], width: i
         room = min(width - 4 - len("| gradient "), _LONGEST)
         rows = tuple(_row(fact, kinds, width - 4, glyphs) for fact in _facts(side, info, output_nr, kinds, room))
         face = Face(glyphs.text(title(info)), rows, info.created.kind, note=note)
-    frame = BoxFrame(width, len(face.rows) + 2, None, False, False, False, glyphs.ascii)
+    frame = BoxFrame(
+        width, len(face.rows) + 2, port=None, receives=False, selected=False, rightward=False, ascii=glyphs.ascii
+    )
     return tuple(tuple((text, _style(style)) for text, style in row) for row in box_lines(face, frame))
 
 
