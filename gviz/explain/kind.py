@@ -87,15 +87,16 @@ def _topic(timeline: Timeline, moment: Moment, state: NodeState, output: OutputS
     bad = bool(bad_text(output.value))
     if aspect == "value" or (aspect is None and (bad or not _has_gradients(timeline, moment))):
         return "bad value" if bad else "value"
-    if aspect is None and moment.pass_nr and not output.parts and output.grad is None:
+    made = timeline.info(state.node).created.kind
+    waits = moment.pass_nr and not output.parts and output.grad is None
+    if aspect is None and waits and (output.expected or made != "parameter"):
         return "value"  # the pass has not come to it
     gradient = output.incoming if output.grad is None else output.grad
     if bad_text(gradient):
         return "bad gradient"
-    made = timeline.info(state.node).created.kind == "op"
-    if aspect is None and made and not moment.pass_nr and output.grad is None:
+    if aspect is None and made == "op" and not moment.pass_nr and output.grad is None:
         return "value"  # no pass is running, and it keeps no gradient
-    asked_in_vain = output.grad is None and (aspect == "grad" or not made)
+    asked_in_vain = output.grad is None and (aspect == "grad" or made != "op")
     if not output.parts or (asked_in_vain and moment.pass_nr != state.pass_nr):
         return "missing" if output.grad is None else "gradient"
     return "gradient"

@@ -7,6 +7,7 @@ import pytest
 from recording import timeline_of
 
 import gviz.engine as torch
+from gviz.events import BackwardStarted
 from gviz.explain.finding import brief, lines
 from gviz.explain.why import why
 
@@ -143,6 +144,18 @@ def test_before_any_pass_and_on_the_way():
     started = next(n for n in range(1, len(timeline)) if type(timeline.event(n)).__name__ == "BackwardStarted")
     assert asked(timeline, "x", "grad", at=started - 1).kind == "no-pass"
     assert asked(timeline, "x", "grad", at=started).kind == "pending"
+
+
+def test_a_pass_does_not_come_to_a_frozen_parameter_and_that_is_said_while_it_runs():
+    def program():
+        net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+        net[1].weight.requires_grad_(False)
+        net(torch.ones(1, 2)).sum().backward()
+
+    timeline = timeline_of(program)
+    begun = next(n for n, _ in timeline.select((BackwardStarted,)))
+    assert "does not require a gradient" in asked(timeline, "1.weight", at=begun + 3).text
+    assert asked(timeline, "0.weight", at=begun + 3).kind == "computed", "the pass is to come to it"
 
 
 def test_cleared_and_not_asked_for():

@@ -147,6 +147,12 @@ def test_what_is_not_there_yet_is_said_to_be_none():
     assert "norm(x.grad): x.grad is None here" in transcript(demo(), "eval norm(x.grad)")
 
 
+def test_what_is_watched_is_written_once_where_it_is_nothing_yet():
+    said = transcript(demo(), "watch norm(x.grad)", "watch")
+    assert "watching norm(x.grad) = x.grad is None here" in said
+    assert "1  norm(x.grad) = x.grad is None here" in said
+
+
 def test_a_norm_can_be_asked_for_in_pytorchs_way():
     timeline = timeline_of(lambda: torch.tensor([3.0, 4.0], requires_grad=True) * 1)
     assert answer("#1.norm()", len(timeline), timeline) == 5.0

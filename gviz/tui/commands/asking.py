@@ -57,7 +57,7 @@ class Asker(Evaluator):
             try:
                 yield text, self.told(text, n)
             except GvizError as error:
-                yield text, error.what
+                yield text, error.what.removeprefix(f"{clipped(text, 40)}: ")  # which stands beside it
 
     def change(self, text: str, n: int, *, first: bool = False) -> Driven[int]:
         """The last moment before `n` (the first of all) at which a value or gradient changed; GvizError if none."""
