@@ -2,8 +2,11 @@
 
 import gc
 import sqlite3
+import sys
 import threading
 import warnings
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +14,7 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.trace import load
 from gviz.trace.file.reader import open_trace
+from gviz.trace.file.request import Request
 from gviz.trace.file.writer import TraceWriter
 
 LONG = 60  # seconds; only a thread that hangs takes them
@@ -91,3 +95,16 @@ def test_nobody_waits_for_a_writer_that_fails_while_it_tells_of_trouble(tmp_path
     [end] = ends
     assert end.exc_type is RuntimeError
     assert not any(map(is_open, opened))
+
+
+def test_what_a_writer_was_told_last_does_not_live_on_with_its_thread(tmp_path, no_collector, monkeypatch):
+    ended = threading.Event()
+    monkeypatch.setattr(Request, "finish", lambda self: ended.wait(LONG))
+    writer = TraceWriter(tmp_path / "run.gviz", about={}, on_trouble=pytest.fail)
+    held = e.Marked("held")
+    words = partial(lambda held: None, SimpleNamespace(held=held))
+    count = sys.getrefcount(held)
+    writer.close(words)
+    del words
+    assert sys.getrefcount(held) == count - 1
+    ended.set()

@@ -165,6 +165,7 @@ class TraceWriter:
             while (request := self._next_request()).last_words is None:
                 self._serve(request)
             self._end(request.last_words, request.thread)
+            request.last_words = _nothing  # this thread may outlive what they know, the error that ended the program
         finally:
             self._let_go()  # whatever ended this thread, nobody waits for it
         request.finish()

@@ -4,8 +4,21 @@ from __future__ import annotations
 
 import traceback
 from types import CodeType, TracebackType
+from typing import Any
 
 from gviz import site
+
+
+def attributes(error: BaseException) -> dict[str, Any]:
+    """What was set on an exception, and can be."""
+    found: dict[str, Any] = BaseException.__dict__["__dict__"].__get__(error)
+    return found
+
+
+def traceback_of(error: BaseException) -> TracebackType | None:
+    """The frames that an exception went through."""
+    found: TracebackType | None = BaseException.__dict__["__traceback__"].__get__(error)
+    return found
 
 
 def message(error: BaseException) -> str:
@@ -19,9 +32,9 @@ def message(error: BaseException) -> str:
 def printed(error: BaseException) -> str:
     """The traceback as Python prints it, whatever the classes in it make of their texts."""
     try:
-        return "".join(traceback.format_exception(error))
+        return "".join(traceback.format_exception(type(error), error, traceback_of(error)))
     except Exception:  # the text of it, or of its cause, could not be made
-        return "".join([*traceback.format_tb(error.__traceback__), f"{type(error).__name__}: {message(error)}\n"])
+        return "".join([*traceback.format_tb(traceback_of(error)), f"{type(error).__name__}: {message(error)}\n"])
 
 
 def raised_at(trace: TracebackType | None) -> site.StackKey:

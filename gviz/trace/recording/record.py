@@ -26,7 +26,7 @@ from gviz.trace.file.writer import TraceWriter
 from gviz.trace.recording.capture import overhearing, overhearing_warnings
 from gviz.trace.recording.kept import EVERYTHING, Kept
 from gviz.trace.recording.program_text import read_source
-from gviz.trace.recording.raised import message, printed, raised_at
+from gviz.trace.recording.raised import attributes, message, printed, raised_at, traceback_of
 from gviz.trace.recording.window import begin_at, end_at
 
 OWN = "gviz.engine"
@@ -132,7 +132,7 @@ class Recording(Displayed):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close(None if isinstance(error, SystemExit | GeneratorExit) else error)
+        self._close(None if issubclass(type(error), SystemExit | GeneratorExit) else error)
 
     def begin_program(self, through: Callable[[TraceWriter], Listener] | None = None) -> None:
         """Begin the recording of a whole program; its events go to the writer `through` a listener, if one is given.
@@ -158,16 +158,16 @@ class Recording(Displayed):
 
     def fail(self, error: BaseException) -> None:
         """Say that the program has failed with an error, once: it may go on, and raise the error again."""
-        if self.active and vars(error).get(_TOLD) != self._number:
-            vars(error)[_TOLD] = self._number  # to keep the error would keep all that its frames hold
-            stack = self.channel.stack_number(raised_at(error.__traceback__))
+        if self.active and not self.knows(error):
+            attributes(error)[_TOLD] = self._number  # to keep the error would keep all that its frames hold
+            stack = self.channel.stack_number(raised_at(traceback_of(error)))
             text = message(error)
             node = self._writer.failing_node(text) if self._writer is not None else 0
             self.channel.say(Failed(type(error).__name__, text, node, stack, printed(error)))
 
     def knows(self, error: BaseException) -> bool:
         """Whether it was told that the program failed with this error."""
-        return vars(error).get(_TOLD) == self._number
+        return attributes(error).get(_TOLD) == self._number
 
     def flush(self) -> None:
         """Bring everything said so far into the file."""
