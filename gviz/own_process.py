@@ -1,6 +1,6 @@
 """Processes of gviz's own: this file, run, calls the `main` of a module of the gviz that it lies in.
 
-So that one is found wherever another stands on the path, and every frame above a program's is gviz's own.
+So that one is found wherever another stands on the path.
 """
 
 from __future__ import annotations
@@ -9,22 +9,36 @@ import os.path
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NamedTuple
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def command(module: str, arguments: Sequence[str], *, flags: Sequence[str] = ()) -> list[str]:
+class Start(NamedTuple):
+    """What starts a process: its command line, and its whole environment."""
+
+    command: list[str]
+    environment: dict[str, str]
+
+
+def command(module: str, arguments: Sequence[str]) -> list[str]:
     """What starts the `main` of a module of gviz in another process, with the arguments in its ``sys.argv[1:]``."""
-    return [sys.executable, *flags, os.path.abspath(__file__), module, *arguments]
+    return [sys.executable, os.path.abspath(__file__), module, *arguments]
+
+
+def keep_to_this() -> None:
+    """Import this gviz, whose folder stands first on the path, and let it stand there last, or where it stood."""
+    import_module("gviz")  # this one, also where another one stands earlier on the path
+    del sys.path[0]
+    if _ROOT not in sys.path:
+        sys.path.append(_ROOT)
 
 
 def _main() -> None:
     if not sys.flags.safe_path:
-        del sys.path[0]  # this folder; the program's own comes in its place
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    sys.path.insert(0, root)
-    import_module("gviz")  # this one, also where another one stands earlier on the path
-    del sys.path[0]
-    if root not in sys.path:
-        sys.path.append(root)
+        del sys.path[0]  # this folder
+    sys.path.insert(0, _ROOT)
+    keep_to_this()
     import_module(sys.argv.pop(1)).main()
 
 

@@ -12,7 +12,8 @@ import click
 from gviz.api import outputs
 from gviz.cli import streams
 from gviz.cli.program import Program, order
-from gviz.program.order import command
+from gviz.own_process import Start
+from gviz.program.order import start
 from gviz.trace.file import places
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Launcher:
         self.trace = self._program.output or places.new_trace(self._program.argv[0])
         first: queue.SimpleQueue[Report] = queue.SimpleQueue()
         told: list[Callable[[Report], None]] = [first.put]
-        session = ControlledProgram(self._command, lambda report: told[0](report), size=size)
+        session = ControlledProgram(self._start, lambda report: told[0](report), size=size)
         try:
             while not isinstance(report := first.get(), Ready):
                 if isinstance(report, Ended):
@@ -79,8 +80,8 @@ class Launcher:
                 f"process {session.pid} runs on without the debugger: output goes to the trace, input() meets its end"
             )
 
-    def _command(self, address: str) -> list[str]:
-        return command(order(self._program, self.trace, live=address, again=bool(self._runs)), self._program.argv)
+    def _start(self, address: str) -> Start:
+        return start(order(self._program, self.trace, live=address, again=bool(self._runs)), self._program.argv)
 
 
 def _print(session: ControlledProgram) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gviz.cli import streams
 from gviz.cli.progress import Progress
-from gviz.program.order import Order, command
+from gviz.program.order import Order, start
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -22,7 +22,8 @@ def run_recorded(order: Order, argv: Sequence[str]) -> tuple[int, int]:
     if sys.stderr.isatty():
         streams.say(f"recording {argv[0]}; Ctrl-C ends it and keeps what was recorded")
     with _signals_passed_on() as pass_to:
-        process = subprocess.Popen(command(order, argv), close_fds=False)  # what a shell has opened for the program
+        command, environment = start(order, argv)
+        process = subprocess.Popen(command, env=environment, close_fds=False)  # what a shell has opened for the program
         pass_to(process)
         import_module("gviz.trace.file.reader")  # while the program starts: what it leaves is read when it has ended
         code = _wait(process, Path(order.trace))

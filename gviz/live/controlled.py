@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from gviz.live.debuggee import SECONDS_TO_END
 from gviz.live.protocol import Connection, End, Go, Held, Left, LetGo, Message, Pause, Ready, Released, Wish
 from gviz.live.terminal import Terminal
 from gviz.live.waiting import reads_input
+from gviz.own_process import Start
 
 State = Literal["starting", "running", "held", "let go", "ended"]
 _FINAL: dict[State, tuple[State, ...]] = {"let go": ("ended",), "ended": ()}
@@ -60,11 +61,11 @@ Report = Ready | Held | Released | Written | Ended
 
 
 class ControlledProgram:
-    """Starts a command that is told the address of a socket, and controls it until it ends or is let go."""
+    """Starts a process that is told the address of a socket, and controls it until it ends or is let go."""
 
     def __init__(
         self,
-        command: Callable[[str], Sequence[str]],
+        start: Callable[[str], Start],
         on_report: Callable[[Report], None],
         *,
         size: tuple[int, int] = (80, 24),
@@ -78,11 +79,11 @@ class ControlledProgram:
         self._left = threading.Event()
         self._on_report = on_report
         self._line: Connection | None = None
-        self._start(command, size)
+        self._start(start, size)
         self._threads = [_started(self._read, "output"), _started(self._converse, "messages")]
         self._waiting = _started(self._wait, "end")
 
-    def _start(self, command: Callable[[str], Sequence[str]], size: tuple[int, int]) -> None:
+    def _start(self, start: Callable[[str], Start], size: tuple[int, int]) -> None:
         with ExitStack() as undo:
             self._folder = tempfile.mkdtemp(prefix="gviz-")  # for its owner only
             undo.callback(self._forget_address)
@@ -91,8 +92,9 @@ class ControlledProgram:
             self._terminal = Terminal(*size)
             undo.callback(self._terminal.close)
             with self._terminal.handed_over() as inner:
+                command, environment = start(address)
                 self._process = subprocess.Popen(
-                    command(address), stdin=inner, stdout=inner, stderr=inner, start_new_session=True,
+                    command, env=environment, stdin=inner, stdout=inner, stderr=inner, start_new_session=True,
                     close_fds=False,  # what a shell has opened for the program
                 )  # fmt: skip
             undo.pop_all()

@@ -1,24 +1,26 @@
 """The recording process: records one program from its first line to the end of the interpreter.
 
 It is a process of its own, so that the program finds an ordinary environment, and the debugger survives whatever the
-program does. The standard streams are the terminal's, inherited.
+program does. The standard streams are the terminal's, inherited. The interpreter itself runs the program, after
+`begin` has returned.
 """
 
 from __future__ import annotations
 
 import atexit
+import os
+import signal
 import sys
-from contextlib import AbstractContextManager, nullcontext, suppress
+import traceback
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import CodeType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gviz import frameworks, notice
 from gviz.errors import GvizError
-from gviz.program import order, own_frames, parent, pytorch_only, runner, sudden_end, torch_name
+from gviz.program import last_error, order, own_frames, parent, pytorch_only, sudden_end, target, torch_name
 from gviz.trace.recording.kept import Kept
 from gviz.trace.recording.record import (  # now, while the program's own folder is not on the path yet
-    Recording,
     recording_to,
 )
 from gviz.trace.recording.window import Window
@@ -27,40 +29,66 @@ if TYPE_CHECKING:
     from gviz.live.debuggee import Debuggee
 
 
-def main() -> None:
-    """Carry out the order in ``sys.argv[1]`` on the program named by the arguments behind it."""
-    what = order.parse(sys.argv[1])
+def begin(told: dict[str, Any], program: str) -> None:
+    """Begin to record the program that is about to run, as an order says; where it cannot, this process ends."""
+    try:
+        _begin(order.read(told), program)
+    except GvizError as error:
+        notice.say(*error.lines())
+        _leave(error.exit_code)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
+    except BaseException:
+        traceback.print_exc()
+        _leave(1)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process, from where a SystemExit would be a fatal error: Python is not through with its own beginning."""
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _begin(what: order.Order, program: str) -> None:
     debuggee = _under_control(what.live) if what.live else None
     if debuggee is None:
         parent.end_with(what.parent)
-    try:
-        if what.engine == "builtin":
-            torch_name.install()
-        target = runner.find(sys.argv[2:], as_module=what.as_module)
-        _refuse_without_pytorch(what, target)
-        recording = recording_to(Path(what.trace), _kept(what), force=what.replace)
-        recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
-    except GvizError as error:
-        notice.say(*error.lines())
-        sys.exit(error.exit_code)
-    except BaseException as error:
-        own_frames.show_error(error)
-        raise
-    atexit.register(_close, recording)
+    found = target.find(program, as_module=what.as_module)
+    means_engine = _means_engine(what, found)
+    if means_engine:
+        torch_name.install()
+    recording = recording_to(Path(what.trace), _kept(what), force=what.replace)
+    recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
+    ending = ExitStack()  # registered first, and so left after everything that the program leaves for the end
+    atexit.register(ending.close)
+    ending.push(last_error.told_to(recording))
+    ending.callback(_say_what_had_no_effect, pytorch_only.limits(what))
     sudden_end.close_before_exit(recording)
-    _run(what, target, recording)
+    if not means_engine:
+        kept = what.keeping
+        frameworks.follow(recording, phase=kept.phase, module=kept.module, compiled=kept.compiled)
+    if what.graph_breaks:
+        _note_graph_breaks(ending)
+    own_frames.show_stacks()
 
 
-def _refuse_without_pytorch(what: order.Order, target: runner.Target) -> None:
-    """Refuse a program that is to use PyTorch where there is none, before anything is written."""
-    if what.engine != "torch" or torch_name.is_installed():
-        return
-    with suppress(SyntaxError, OSError, GvizError):  # its own run says so
-        code = runner.compiled(target)
-        if torch_name.is_imported_by(code):
-            missing = frameworks.TORCH.missing()
-            notice.say(*missing.lines())
-            sys.exit(missing.exit_code)
+def _means_engine(what: order.Order, found: target.Target | None) -> bool:
+    """Whether ``import torch`` is to mean gviz's own engine; GvizError where it is to be PyTorch, and there is none."""
+    if what.engine == "builtin":
+        return True
+    if found is None or torch_name.is_installed() or not _imports_torch(found):
+        return False
+    if what.engine == "torch":
+        raise frameworks.TORCH.missing()
+    notice.say("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
+    return True
+
+
+def _imports_torch(found: target.Target) -> bool:
+    with suppress(SyntaxError, ValueError, OSError, GvizError):  # its own run says so
+        return torch_name.is_imported_by(target.compiled(found))
+    return False
 
 
 def _kept(what: order.Order) -> Kept:
@@ -75,45 +103,11 @@ def _under_control(address: str) -> Debuggee:
     return Debuggee(address)
 
 
-def _run(what: order.Order, target: runner.Target, recording: Recording) -> None:
-    try:
-        code = runner.load(target)
-        _choose_engine(what, code, recording)
-        own_frames.show_stacks()
-        with _noting_graph_breaks() if what.graph_breaks else nullcontext():
-            runner.execute(code)
-    except SystemExit:
-        raise
-    except BaseException as error:
-        own_frames.show_error(error)
-        atexit.unregister(_close)
-        recording.__exit__(type(error), error, error.__traceback__)
-        raise
-    finally:
-        _say_what_had_no_effect(pytorch_only.limits(what))
-
-
-def _noting_graph_breaks() -> AbstractContextManager[None]:
+def _note_graph_breaks(ending: ExitStack) -> None:
     from gviz.engine import watching
     from gviz.graphify.watch import Watch
 
-    return watching.recording_every_thread(Watch())
-
-
-def _close(recording: Recording) -> None:
-    """End the recording after everything the program left for the end: it was registered first, so it runs last."""
-    recording.__exit__(None, None, None)
-
-
-def _choose_engine(what: order.Order, code: CodeType, recording: Recording) -> None:
-    if what.engine == "builtin":
-        return
-    if torch_name.is_imported_by(code) and not torch_name.is_installed():
-        torch_name.install()
-        notice.say("gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run")
-        return
-    kept = what.keeping
-    frameworks.follow(recording, phase=kept.phase, module=kept.module, compiled=kept.compiled)
+    ending.enter_context(watching.recording_every_thread(Watch()))
 
 
 def _say_what_had_no_effect(limits: str) -> None:

@@ -1,18 +1,22 @@
-"""What the recording process is told to do; goes over as one command line argument."""
+"""What the recording process is told to do; goes over in its environment, for its command line is the program's."""
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from gviz import own_process
+from gviz.own_process import Start
+from gviz.program import flags
 
 if TYPE_CHECKING:
     from gviz.trace.file.ending import Until
     from gviz.values import Keep
 
+_START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start")
 
 Engine = Literal["auto", "builtin", "torch"]
 """What ``import torch`` means: gviz's own engine, PyTorch, or the first only where PyTorch is not installed."""
@@ -67,15 +71,26 @@ class Order:
     graph_breaks: bool = False
 
 
-def command(order: Order, argv: Sequence[str]) -> list[str]:
-    """What starts the recording process: this interpreter with its flags, the order, the program and its arguments."""
-    import subprocess  # the recording process, which only reads orders, is spared it
-
-    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
-    return own_process.command("gviz.program.child", [json.dumps(asdict(order)), *argv], flags=flags)
+def start(order: Order, argv: Sequence[str]) -> Start:
+    """What starts the recording process: Python as it is called by hand, with the options of this interpreter."""
+    module = ["-m"] if order.as_module else []
+    return Start([sys.executable, *flags.of_this_interpreter(), *module, *argv], _environment(order, argv[0]))
 
 
-def parse(text: str) -> Order:
-    """An order from its argument."""
-    told = json.loads(text)
+def _environment(order: Order, program: str) -> dict[str, str]:
+    """What lets that process record: its order, which it takes before the program begins, and then all is put back."""
+    found = dict(os.environ)
+    left = {name: text for name, text in found.items() if not (sys.flags.ignore_environment and _is_pythons(name))}
+    begin = {"PYTHONPATH": os.pathsep.join(filter(None, [_START, left.get("PYTHONPATH")]))}
+    changed = {name: found.get(name) for name in {*found} - {*left} | {*begin}}
+    told = json.dumps({"order": asdict(order), "program": program, "environment": changed})
+    return left | begin | {"GVIZ_PROGRAM": told}
+
+
+def _is_pythons(name: str) -> bool:
+    return name.startswith("PYTHON")
+
+
+def read(told: dict[str, Any]) -> Order:
+    """An order from what went over."""
     return Order(**(told | {"keeping": Keeping(**told["keeping"])}))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gviz.live.controlled import ControlledProgram, Ended, Written
 from gviz.live.protocol import Held, Wish
-from gviz.program.order import Order, command
+from gviz.program.order import Order, start
 from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline
 
@@ -27,7 +27,7 @@ class Driver:
 
     def command(self, arguments):
         order = lambda address: Order(str(self.trace), parent=os.getpid(), live=address)  # noqa: E731
-        return lambda address: command(order(address), [str(self.program), *arguments])
+        return lambda address: start(order(address), [str(self.program), *arguments])
 
     def next(self):
         """The next report but for output, which is collected."""

@@ -180,8 +180,8 @@ def test_a_killed_program_is_told_from_one_that_ended(start):
 def test_what_cannot_be_started_ends_with_what_it_said(tmp_path):
     class Missing(Driver):
         def command(self, arguments):
-            made = super().command(arguments)
-            return lambda address: [*made(address)[:-1], "missing.py"]
+            self.program = self.program.with_name("missing.py")
+            return super().command(arguments)
 
     driver = Missing(tmp_path, "")
     assert driver.session.ended == Ended(3)

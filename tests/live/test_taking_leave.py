@@ -101,7 +101,7 @@ class Quiet(ControlledProgram):
 
     def __init__(self):
         self.reports = []
-        super().__init__(lambda address: ["sleep", "100"], self.reports.append)
+        super().__init__(lambda address: (["sleep", "100"], {**os.environ}), self.reports.append)
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_what_cannot_be_started_leaves_nothing_open(tmp_path, monkeypatch, broke
         monkeypatch.setattr("pty.openpty", failing)
     before = set(os.listdir("/proc/self/fd")), threading.active_count()
     with pytest.raises(OSError):
-        ControlledProgram(lambda address: ["/no/such/program"], print)
+        ControlledProgram(lambda address: (["/no/such/program"], {}), print)
     assert (set(os.listdir("/proc/self/fd")), threading.active_count()) == before
     assert [*tmp_path.rglob("gviz-*")] == []
 

@@ -10,15 +10,17 @@ import pytest
 from cli.programs import ROOT, python, recorded
 
 from gviz.cli import recording
+from gviz.program import flags
 from gviz.program.order import Order
 
 PROBE = """\
 '''A docstring.'''
-import sys
+import os, sys
 main = sys.modules["__main__"]
 print(__name__, __file__, __spec__, __package__, __cached__, __doc__, type(__loader__))
 print(sys.argv, sys.path[0], main.__dict__ is globals(), sorted(globals()), type(__builtins__), __annotations__)
 print(sys.path, sys.flags, sys.excepthook is sys.__excepthook__, sys.stdin.isatty())
+print(sys.excepthook, "sitecustomize" in sys.modules, os.environ["PYTHONPATH"], "GVIZ_PROGRAM" in os.environ)
 print(sys.stdin.read())
 """
 
@@ -53,19 +55,60 @@ def test_finds_what_python_finds(folder, form):
     assert recorded(*FORMS[form], cwd=folder, stdin="typed") == python(*FORMS[form], cwd=folder, stdin="typed")
 
 
-@pytest.mark.parametrize("flag", ["-P", "-O", "-Xdev"])
+@pytest.mark.parametrize("flag", ["-P", "-O", "-Xdev", "-u", "-Werror::UserWarning", "-Xint_max_str_digits=999"])
 def test_passes_on_the_flags_of_the_interpreter(folder, flag):
     assert recorded("sub/probe.py", cwd=folder, flags=[flag]) == python("sub/probe.py", cwd=folder, flags=[flag])
 
 
 STACK = """\
-import inspect, logging, traceback
+import inspect, logging, sys, traceback, warnings
 def f():
     traceback.print_stack()
     traceback.print_stack(limit=1)
     logging.warning("here", stack_info=True)
     print([(one.function, one.lineno) for one in inspect.stack()], len(traceback.extract_stack()))
+    print([frame.f_code.co_name for frame, _ in traceback.walk_stack(None)], sys._getframe(1).f_back)
+    for level in range(1, 5):
+        warnings.warn(f"level {level}", stacklevel=level)
 f()
+"""
+
+FINALIZED = """\
+import asyncio, atexit, weakref
+class D:
+    def __del__(self):
+        print("gone", self.name)
+async def bad():
+    raise ValueError("nobody asks")
+async def main():
+    global kept
+    kept = asyncio.create_task(bad())
+    await asyncio.sleep(0)
+    1 / 0
+def run():
+    held = D()
+    held.name = "held"
+    asyncio.run(main())
+d = D()
+d.name = "d"
+weakref.finalize(d, print, "finalized")
+atexit.register(print, "bye")
+run()
+"""
+
+HIDES_ITS_TRACEBACK = """\
+class Hiding(Exception):
+    @property
+    def __traceback__(self):
+        return None
+raise Hiding("where")
+"""
+
+OPAQUE = """\
+class Opaque(BaseException):
+    def __getattribute__(self, name):
+        raise RuntimeError(name)
+raise Opaque
 """
 
 ENDS = {
@@ -85,8 +128,13 @@ ENDS = {
     "excepthook that is none": "import sys\nsys.excepthook = None\n1 / 0",
     "excepthook that exits": "import sys\nsys.excepthook = lambda *a: sys.exit(7)\n1 / 0",
     "stack": STACK,
+    "finalized": FINALIZED,
+    "an error that hides its traceback": HIDES_ITS_TRACEBACK,
+    "an error that cannot be looked at": OPAQUE,
+    "sys.last_value": "import sys\nprint(hasattr(sys, 'last_value'))\nsys.last_traceback = None\n1 / 0",
     "stack of a hook": "import sys, traceback\nsys.excepthook = lambda *a: traceback.print_stack()\n1 / 0",
     "atexit": "import atexit\natexit.register(print, 'bye')\n1 / 0",
+    "atexit forgotten": "import atexit\natexit._clear()\nprint('end')",
     "thread": "import threading, time\nthreading.Thread(target=lambda: (time.sleep(.1), print('late'))).start()",
     "interrupt": "import atexit, signal\natexit.register(print, 'bye')\nsignal.raise_signal(signal.SIGINT)\nprint(1)",
     "quiet interrupt": "import signal\ntry:\n    signal.raise_signal(2)\nexcept KeyboardInterrupt:\n    print('no')",
@@ -105,19 +153,57 @@ def test_ends_as_python_ends(tmp_path, end):
     assert recorded("program.py", cwd=tmp_path) == (shell, out, err)
 
 
-def test_a_failing_module_shows_its_own_frames_only(tmp_path):
+def test_a_failing_module_shows_the_frames_that_python_shows(tmp_path):
     (tmp_path / "bad.py").write_text("def f():\n    1 / 0\nf()\n")
-    code, _, err = recorded("-m", "bad", cwd=tmp_path)
-    assert code == 1
-    assert err.startswith(f'Traceback (most recent call last):\n  File "{tmp_path}/bad.py", line 3')
+    assert recorded("-m", "bad", cwd=tmp_path) == python("-m", "bad", cwd=tmp_path)
 
 
-@pytest.mark.parametrize("arguments", [("nothing.py",), ("-m", "nothing"), ("-m", "pkg"), ("sub",)])
+@pytest.mark.parametrize("arguments", [("-m", "pkg"), ("-m", "pkg.nothing"), ("-m", "pkg.mod.a.b")])
+def test_what_python_says_of_what_it_cannot_run_is_left_to_it(folder, arguments):
+    assert recorded(*arguments, cwd=folder) == python(*arguments, cwd=folder)
+
+
+@pytest.mark.parametrize("arguments", [("nothing.py",), ("-m", "nothing"), ("sub",)])
 def test_what_cannot_be_run_is_said_in_a_line(folder, arguments):
     code, out, err = recorded(*arguments, cwd=folder)
     assert (code, out) == (3, "")
     assert err.startswith("gviz: error: ")
     assert "Traceback" not in err
+
+
+CALLED = f"import sys; sys.path.append({str(ROOT)!r}); from gviz.cli.main import main; main()"
+
+
+@pytest.mark.parametrize("flag", ["-I", "-E"])
+def test_a_program_is_kept_from_the_environment_as_gviz_is(folder, flag):
+    program = "import os, sys\nprint(sys.path, os.environ['PYTHONSTARTUP'], os.environ['PYTHONPATH'])\nassert 0"
+    (folder / "probe.py").write_text(program)
+    environment = {"PYTHONSTARTUP": "x", "PYTHONOPTIMIZE": "1"}
+    code, out, err = python(flag, "-c", CALLED, "record", "-o", "t.gviz", "probe.py", cwd=folder, env=environment)
+    assert code == 1, err
+    path = f", {str(ROOT)!r}]"  # gviz's own folder, where the program may import it
+    assert out.replace(path, "]") == python(flag, "probe.py", cwd=folder, env=environment)[1]
+
+
+def test_a_program_from_standard_input(tmp_path):
+    text = "import sys\nprint(sys.argv, __name__, sys.path[0] == '')"
+    assert recorded("-", "x", cwd=tmp_path, stdin=text) == python("-", "x", cwd=tmp_path, stdin=text)
+
+
+@pytest.mark.parametrize(
+    ("typed", "options"),
+    [
+        (["-m", "gviz"], []),
+        (["-um", "gviz", "-x"], ["-u"]),
+        (["-uWerror", "-X", "dev", "gviz"], ["-u", "-Werror", "-Xdev"]),
+        (["-bb", "-W", "once", "-c", "x"], ["-b", "-b", "-Wonce"]),
+        (["--check-hash-based-pycs", "never", "-O", "gviz"], ["--check-hash-based-pycs", "never", "-O"]),
+        (["-I", "-E", "-S", "-i", "-Bmgviz"], ["-s", "-P", "-B"]),
+    ],
+)
+def test_a_program_gets_the_options_that_gviz_was_called_with(typed, options, monkeypatch):
+    monkeypatch.setattr(sys, "orig_argv", ["python", *typed])
+    assert flags.of_this_interpreter() == options
 
 
 def test_a_program_beside_files_named_like_modules(tmp_path):

@@ -1,0 +1,43 @@
+"""Python imports this before it runs a program: here gviz begins to listen, and no frame of it stays beneath.
+
+The program is then run by the interpreter, not by gviz. `gviz.program.order` puts this folder on the path for that one
+import; before anybody else looks, the path, the environment and the modules are those that the program would find.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))
+
+
+def _leave_as_found() -> dict[str, Any]:
+    """Undo what was changed to get here; give what was told."""
+    told: dict[str, Any] = json.loads(os.environ.pop("GVIZ_PROGRAM"))
+    for name, text in told["environment"].items():
+        if text is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = text
+    sys.path.remove(_HERE)
+    sys.path_importer_cache.pop(_HERE, None)
+    del sys.modules["sitecustomize"]
+    return told
+
+
+def _begin(told: dict[str, Any]) -> None:
+    sys.path.insert(0, _ROOT)
+    import_module("gviz.own_process").keep_to_this()
+    import_module("gviz.program.child").begin(told["order"], told["program"])
+
+
+_told = _leave_as_found()
+try:
+    import sitecustomize  # type: ignore[import-not-found]  # noqa: F401  # the one that this stands before, if there is one
+finally:
+    _begin(_told)

@@ -1,0 +1,106 @@
+"""What ``python`` is about to run, found before it does, without running anything of it.
+
+What ``python`` itself would say no word of gviz's about (a script that is not there) is refused here; the rest is left
+to it.
+"""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder
+from types import CodeType
+
+from gviz.errors import GvizError, did_you_mean
+from gviz.plain_text import shown
+
+STANDARD_INPUT = "-"
+"""The script that ``python`` reads from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A program that was found: its file, and how it is loaded (None for a plain script)."""
+
+    path: str
+    spec: ModuleSpec | None
+
+
+def find(name: str, *, as_module: bool) -> Target | None:
+    """Find what ``python [-m] NAME`` would run; None for what only its run can tell.
+
+    GvizError for what is not there, or cannot be run.
+    """
+    if as_module:
+        return _find_module(name)
+    if name == STANDARD_INPUT:
+        return None
+    if not os.path.exists(name):
+        raise GvizError(f"{name}: no such script", hint=_where_it_may_be(name), exit_code=3)
+    return _find_container(name) or _find_script(name)
+
+
+def compiled(target: Target) -> CodeType:
+    """The program as code; SyntaxError, ValueError, OSError or GvizError where it is none."""
+    if target.spec is not None and target.spec.loader is not None:
+        code = target.spec.loader.get_code(target.spec.name)  # type: ignore[attr-defined]
+        if not isinstance(code, CodeType):
+            raise GvizError(f"{target.path} holds no Python code", exit_code=3)
+        return code
+    with open(target.path, "rb") as file:
+        done = pkgutil.read_code(file) if target.path.endswith(".pyc") else None
+        return done or compile(file.read(), target.path, "exec", dont_inherit=True)
+
+
+def _where_it_may_be(name: str) -> str:
+    """What to try for a script that is not there: a file named alike, another folder, or that it is a module."""
+    if all(map(str.isidentifier, name.split("."))) and not name.endswith(".py"):
+        return f"-m {name} runs a module"
+    folder, file = os.path.split(os.path.abspath(name))
+    if not os.path.isdir(folder):
+        return f"there is no folder {shown(folder)}"
+    found = os.listdir(folder) if os.access(folder, os.R_OK) else []
+    scripts = [shown(one) for one in found if one.endswith(".py")]
+    return did_you_mean(file, scripts, f"it is not in {shown(folder)}: is it in another folder?")
+
+
+def _find_module(name: str) -> Target | None:
+    """A module as the files lie there: what its packages make of their paths when they are imported is not known."""
+    here = [] if sys.flags.safe_path else [os.getcwd()]
+    spec = _spec(name.partition(".")[0], [*here, *sys.path])
+    if spec is None:
+        raise GvizError(f"no module named {name}", hint="gviz run FILE runs a script", exit_code=3)
+    for package in name.split(".")[1:]:
+        spec = spec and _within(spec, package)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = _within(spec, "__main__")
+    return Target(spec.origin, spec) if spec and spec.origin and spec.loader else None
+
+
+def _within(package: ModuleSpec, name: str) -> ModuleSpec | None:
+    return _spec(f"{package.name}.{name}", package.submodule_search_locations or [])
+
+
+def _spec(name: str, path: Sequence[str]) -> ModuleSpec | None:
+    """How any finder but Python's own would find a module, or that one in these folders."""
+    others = (finder for finder in sys.meta_path if finder is not PathFinder)
+    return PathFinder.find_spec(name, path) or next(filter(None, (one.find_spec(name, path) for one in others)), None)
+
+
+def _find_container(name: str) -> Target | None:
+    """A folder or zip file with a ``__main__`` in it."""
+    path = os.path.abspath(name)
+    spec = PathFinder.find_spec("__main__", [path])
+    if spec is None and os.path.isdir(path):
+        raise GvizError(f"{name} is a folder without __main__.py", exit_code=3)
+    return Target(spec.origin, spec) if spec and spec.origin else None
+
+
+def _find_script(name: str) -> Target | None:
+    """A script; what is no ordinary file can be read only once."""
+    if not os.access(name, os.R_OK):
+        raise GvizError(f"cannot read {name}", why="permission denied", exit_code=3)
+    return Target(os.path.abspath(name), None) if os.path.isfile(name) else None
