@@ -21,10 +21,8 @@ from gviz.site import Frame
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import END, ERROR, Arrival, Reason
-from gviz.tui.breakpoint import Call, Listed, hits_of
-from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.breakpoint import hits_of
 from gviz.tui.commands import stopping
-from gviz.tui.commands.saving import lasting
 from gviz.tui.commands.unreached import never, no_code, nothing_later
 from gviz.tui.language.command import Command
 from gviz.tui.pace import Pace
@@ -279,26 +277,6 @@ class Live:
 def code_of(program: ControlledProgram) -> int:
     """The exit code of the debugger: the program's own, 0 where the user stopped it or it lives on."""
     return exit_code(program.ended) if program.ended is not None and not program.stopped else 0
-
-
-def kept(old: Session, new: Session) -> None:
-    """Set in the next run what was set in one: breakpoints, which go by what is written, watches, closed modules."""
-    breakpoints = new.cursor.breakpoints
-    for one in old.cursor.breakpoints.listed:
-        made = _again(old.timeline, one, breakpoints)
-        made.enabled, made.commands = one.enabled, one.commands
-    new.cursor.asker.watched = [*old.cursor.asker.watched]
-    new.folds.close_as(old.folds)
-    new.settings = old.settings
-
-
-def _again(timeline: Timeline, one: Listed, breakpoints: Breakpoints) -> Listed:
-    """What was set in the run of a timeline, or held its program, among the breakpoints of another run."""
-    if isinstance(one, Call):
-        return breakpoints.call(one.site)
-    made = breakpoints.add(lasting(timeline, one.stop), once=one.once, message=one.message)
-    made.ignored = one.ignored
-    return made
 
 
 def _at(stack: tuple[Frame, ...]) -> str:

@@ -15,13 +15,14 @@ from gviz.tui import plain
 from gviz.tui.arrival import Arrival
 from gviz.tui.beginning import LiveBeginning
 from gviz.tui.commands.live_acts import ACTS, carried_out
+from gviz.tui.commands.saving import set_again
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.language.command import Command
 from gviz.tui.language.command_lines import echoed, typed
 from gviz.tui.language.completing import completions
 from gviz.tui.language.reading import Reader
-from gviz.tui.live import Live, code_of, kept
+from gviz.tui.live import Live, code_of
 from gviz.tui.pace import QUIET_SECONDS
 from gviz.tui.session import Session
 
@@ -148,7 +149,7 @@ class _Conversation:
         before = self._session
         self.live.program.stop()
         self._start()
-        kept(before, self._session)
+        set_again(before, self._session)
         self.live.begin(self._beginning.first)
         yield from self._until_it_stands(_CONTINUE)
 

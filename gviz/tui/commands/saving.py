@@ -1,4 +1,4 @@
-"""Sessions as files: breakpoints, watches and marks as lines of the command language, and how they are read again."""
+"""What was set in a session, for another run: in a file, as lines of the command language, or at once in the next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.trace.timeline import Timeline
-from gviz.tui.breakpoint import Breakpoint
+from gviz.tui.breakpoint import Breakpoint, Call, Listed
+from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.language.command import Confirm, Said, Script
 from gviz.tui.session import Session
 from gviz.where.stop import Computed, Stop, stop
@@ -123,6 +124,26 @@ def _path(path: str) -> Path:
         return Path(path).expanduser()
     except RuntimeError as error:
         raise GvizError(f"there is no {shown(path)}", why="there is no such user") from error
+
+
+def set_again(old: Session, new: Session) -> None:
+    """Set in the next run what was set in one: breakpoints, which go by what is written, watches, closed modules."""
+    breakpoints = new.cursor.breakpoints
+    for one in old.cursor.breakpoints.listed:
+        made = _again(old.timeline, one, breakpoints)
+        made.enabled, made.commands = one.enabled, one.commands
+    new.cursor.asker.watched = [*old.cursor.asker.watched]
+    new.folds.close_as(old.folds)
+    new.settings = old.settings
+
+
+def _again(timeline: Timeline, one: Listed, breakpoints: Breakpoints) -> Listed:
+    """What was set in the run of a timeline, or held its program, among the breakpoints of another run."""
+    if isinstance(one, Call):
+        return breakpoints.call(one.site)
+    made = breakpoints.add(lasting(timeline, one.stop), once=one.once, message=one.message)
+    made.ignored = one.ignored
+    return made
 
 
 def _set(timeline: Timeline, one: Breakpoint) -> str:
