@@ -12,6 +12,7 @@ from gviz.errors import GvizError
 from gviz.events import Event, NodeCreated, OpSeen, SourceSeen, StackSeen
 from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
+from gviz.trace.rounds import Turn
 from gviz.values import Array, Value
 
 E = TypeVar("E", bound=Event)
@@ -29,10 +30,11 @@ class Columns(NamedTuple):
 
 class Dropped(NamedTuple):
     """What a log that keeps the last part of a run has lost: `events` of it, in whose place stand the first `again` of
-    those it has, which say again what was there then."""
+    those it has, which say again what was there then. It had shown some `turns` of the program's loop."""
 
     events: int
     again: int
+    turns: tuple[Turn, ...] = ()
 
     @property
     def words(self) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gviz import events as e
 from gviz.trace.preparation import Preparation
-from gviz.trace.rounds import Rounds
+from gviz.trace.rounds import Rounds, Turn
 from gviz.trace.state import PhaseKind
 from gviz.trace.steps import OptimizerSteps
 
@@ -32,28 +34,27 @@ class Chapters:
     """Divides a log into phases and iterations while its events go by, and finds the steps of optimizers in it.
 
     After a pass nothing is decided until something happens: what changes memory or gradients, or makes nodes that
-    autograd does not track, is the optimizer's; the first tracked node, or new data, begins the next forward and the
-    next iteration, with what was prepared for it. A pass that made a graph itself (``create_graph``) has only begun
-    something: the iteration goes on, unless memory is written before the next forward. Within the step of an optimizer
-    only a tracked node or a module call, those of a closure, begin a forward. Data made between a pass and a step, with
-    no tracked node in between, began nothing.
+    autograd does not track, is the optimizer's; the first tracked node begins the next forward and the next iteration,
+    with the data and all else that was prepared for it: what no forward follows is of the iteration before. A pass that
+    made a graph itself (``create_graph``) has only begun something: the iteration goes on, unless memory is written
+    before the next forward. Within the step of an optimizer only a tracked node or a module call, those of a closure,
+    begin a forward. What comes before the log may have shown some `turns` already.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, turns: Iterable[Turn] = ()) -> None:
         self.rows: list[Row] = []
-        self.rounds = Rounds()
+        self.rounds = Rounds(turns)
         self.steps = OptimizerSteps()
         self._running: list[int] = []
         self._current: PhaseKind | None = None
         self._pass_over = False  # a pass has finished, and no tracked node was made since
-        self._by_data = False  # the iteration began with new data, and no tracked node was made since
         self._goes_on = False  # that pass made a graph, and nothing was written since
         self._stepped = False  # the optimizer has finished its step, and no forward began since
         self._preparation = Preparation(self.steps)
 
     def happen(self, seq: int, event: e.Event) -> None:
         """Take notice of the next event, one of `DECIDING`."""
-        if event.__class__ is e.NodeCreated and self._current == "forward" and not (self._pass_over or self._by_data):
+        if event.__class__ is e.NodeCreated and self._current == "forward" and not self._pass_over:
             return  # what almost every event is
         self.steps.happen(seq, event)
         match event:
@@ -61,8 +62,6 @@ class Chapters:
                 self._begin("failed", seq)
             case e.BackwardStarted(pass_nr=pass_nr):
                 if not self._running:
-                    if self._by_data:
-                        self._take_back()
                     self._begin("backward", seq, pass_nr)
                     self.rounds.begin_pass(event.stack)
                     self._goes_on = event.create_graph
@@ -77,10 +76,15 @@ class Chapters:
         """The events with which iterations begin."""
         return self.rounds.starts
 
-    def forget(self) -> None:
-        """Drop what is over, and keep what may still go on."""
+    @property
+    def prepared_from(self) -> int:
+        """The event with which the next iteration begins, if the next forward does without more ado; 0: none does."""
+        return self._preparation.start if self._pass_over else 0
+
+    def forget(self, before: int) -> None:
+        """Drop what is over, and keep what may still go on, and the iterations that begin from an event on."""
         del self.rows[:-1]
-        self.rounds.forget()
+        self.rounds.forget(before)
         self.steps.forget()
 
     def _finish_pass(self, seq: int, pass_nr: int) -> None:
@@ -96,29 +100,21 @@ class Chapters:
     def _outside_a_pass(self, seq: int, event: e.Event) -> None:
         tracked = isinstance(event, e.NodeCreated) and event.requires_grad and not event.untracked
         in_step = bool(self.steps.running)
-        data = isinstance(event, e.NodeCreated) and event.kind == "constant" and not event.attrs
-        begins = tracked or (data and not in_step)
-        steps = isinstance(event, e.OptimizerStarted | e.OptimizerStepped)
-        if steps and self._by_data:
-            self._take_back()
-        if steps or isinstance(event, e.StorageWritten | e.DataSet):
+        if isinstance(event, e.OptimizerStarted | e.OptimizerStepped | e.StorageWritten | e.DataSet):
             self._goes_on = False
-        if tracked:
-            self._by_data = False
-        if self._pass_over and not begins:
-            self._preparation.happen(seq, event)
         start = seq
-        if begins and self._pass_over:
+        if self._pass_over and not tracked:
+            self._preparation.happen(seq, event)
+        elif self._pass_over:
             self._pass_over = False
             if not self._goes_on:
                 start = self._preparation.start or seq
                 self._begin_iteration(start)
-                self._by_data = not tracked
         goes_on = isinstance(event, e.NodeCreated) and not in_step and (self._stepped or self._goes_on)
         if isinstance(event, e.OptimizerStarted):
             self._begin("optimizer", seq)
         elif self._current != "forward":
-            forward = begins or isinstance(event, e.ScopeEntered) or goes_on or not self.rows
+            forward = tracked or isinstance(event, e.ScopeEntered) or goes_on or not self.rows
             self._begin("forward" if forward else "optimizer", start)
         self._stepped = self._current == "optimizer" and (self._stepped or isinstance(event, e.OptimizerStepped))
 
@@ -131,12 +127,6 @@ class Chapters:
             kind, first, end, pass_nr = self.rows[-1]
             self.rows[-1] = (kind, first, min(end or start - 1, start - 1), pass_nr)
         self._current = None
-
-    def _take_back(self) -> None:
-        """What the new data began was the step of an optimizer."""
-        self.rounds.take_back()
-        self.rows[-1] = (PHASE_KINDS.index("optimizer"), *self.rows[-1][1:])
-        self._current, self._pass_over, self._by_data = "optimizer", True, False
 
     def _begin(self, kind: PhaseKind, seq: int, pass_nr: int = 0) -> None:
         if kind == self._current and kind != "backward":

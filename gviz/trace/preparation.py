@@ -32,7 +32,8 @@ class Preparation:
     def _prepares(self, made: e.NodeCreated) -> bool:
         measures = made.untracked == "no_grad" or self._steps.computes(made)
         attrs = {name for name, _ in made.attrs}
-        of_data = "number" in attrs if made.kind == "constant" else made.untracked in ("inputs", "numbers")
+        new = not attrs or "number" in attrs
+        of_data = new if made.kind == "constant" else made.untracked in ("inputs", "numbers")
         of_results = not self._results.isdisjoint(node for node, _ in made.inputs)
         if of_data and not (measures or of_results or attrs & _GRADIENTS):
             return True

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterable
+
+Turn = tuple[int, ...]
+"""The place with which a turn begins, then the others in it."""
+
 
 class Rounds:
     """Puts the graphs that a program makes, one after the other, together to iterations.
@@ -10,13 +16,13 @@ class Rounds:
     place for the first time a turn is over: what came in between is of the turn that begins there, then and later. So
     ``a b a b`` are two iterations, while ``a a b b``, two loops one after the other, are four; ``a a b a a b`` are six,
     because nobody can tell from the places whether a loop within a loop is one step or several. Until a first turn is
-    over each graph is its own iteration.
+    over each graph is its own iteration, unless its turn is `known` from before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, known: Iterable[Turn] = ()) -> None:
         self.starts: list[int] = [1]
         """The events with which iterations begin."""
-        self._parts: dict[int, frozenset[int]] = {}  # by the place with which a turn begins, the others in it
+        self._parts = {first: frozenset(others) for first, *others in known}
         self._row: list[int] = []  # the places of this turn; of a first one each graph stands for itself as yet
         self._before: list[int] = []  # those of the turn before
         self._open = 1  # the event with which a graph began that has no pass yet; 0: the last graph has one
@@ -29,7 +35,7 @@ class Rounds:
 
     def take_back(self) -> None:
         """The graph that began last is none."""
-        if self.starts and self.starts[-1] == self._open:
+        if self.begun:
             self.starts.pop()
         self._open = 0
 
@@ -51,9 +57,20 @@ class Rounds:
             self._before, self._row = self._row, [place]
         self.starts.append(start)
 
-    def forget(self) -> None:
-        """Drop the iterations that are over."""
-        del self.starts[: -1 - len(self._row)]
+    @property
+    def known(self) -> tuple[Turn, ...]:
+        """The turns that the program has come back to."""
+        return tuple((first, *sorted(others)) for first, others in self._parts.items())
+
+    @property
+    def begun(self) -> int:
+        """The event with which an iteration began that has no pass yet, 0 if the last one has."""
+        return self._open if self.starts[-1:] == [self._open] else 0
+
+    def forget(self, before: int) -> None:
+        """Drop the iterations that begin before an event, but for those that may still become one turn."""
+        over = len(self.starts) - 1 - len(self._row)
+        del self.starts[: max(min(bisect_left(self.starts, before), over), 0)]
 
     def _come_back(self, place: int) -> None:
         """The first turn is over that began at a place: it is one iteration."""

@@ -37,7 +37,7 @@ class Timeline(Played):
     """Answers about every moment ``0 <= n <= len`` of a log (0: before anything), by search; cheap in any order.
 
     The log may grow: `refresh` takes in what was added. An answer about the past never changes by that, except that a
-    name may come later than its node, and that data after a pass begins an iteration unless an optimizer steps first.
+    name may come later than its node, and that an iteration turns out to have begun with what was prepared for it.
 
     A long trace whose program was killed has no index in its file, and making one takes seconds. A viewer gives
     `seconds` to have the beginning at once, and calls `refresh` until `behind` is 0, as it does for a trace that grows.
@@ -49,7 +49,7 @@ class Timeline(Played):
         self._log = log
         kept = log.index()
         index = restored(kept) if kept is not None else None
-        self._index = index if index is not None and index.count == len(log) else Index()
+        self._index = index if index is not None and index.count == len(log) else Index(log.dropped.turns)
         self._events = References(log, self._index)
         self._states = NodeStates(log, self._index, self._events)
         self.troubles = Troubles(log, self._index, self._events)

@@ -12,6 +12,8 @@ import msgspec
 import pytest
 from histories import ACTIONS, tell
 
+import gviz
+import gviz.engine as torch
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.site import Frame
@@ -138,6 +140,16 @@ def test_a_newer_format_names_both_versions(path):
     error = refused(path)
     assert f"was written by gviz 9.9 (format {file_format.FORMAT + 4}); this is" in error.what
     assert error.hint == "pip install -U gviz"
+
+
+@pytest.mark.parametrize("turns", ["", "[[]]", "[7]", '[["a"]]', "[" * 100_000])
+def test_turns_that_cannot_be_are_refused(tmp_path, turns):
+    with gviz.record(tmp_path / "last.gviz", last=1):
+        w = torch.tensor([2.0], requires_grad=True)
+        for _ in range(3):
+            (w * w).sum().backward()
+    change(tmp_path / "last.gviz", ("UPDATE meta SET value = ? WHERE key = 'turns'", turns))
+    assert "its turns cannot be read" in refused(tmp_path / "last.gviz").what
 
 
 def rewritten(old, new):

@@ -99,13 +99,13 @@ def test_a_step_has_all_nodes_between_its_start_and_its_end():
     assert kinds(timeline) == [(i, kind) for i in range(3) for kind in ("forward", "backward", "optimizer")]
 
 
-def test_what_a_closure_does_is_the_programs_and_its_data_begins_nothing():
+def test_what_a_closure_does_is_the_programs_and_begins_with_its_data():
     timeline = recorded(with_closure)
     passes = [phase for phase in timeline.phases if phase.kind == "backward"]
     assert len(timeline.iterations) == len(passes) == 4
     for iteration in timeline.iterations[1:]:
-        first = timeline.event(iteration.start)
-        assert first.requires_grad, "an iteration begins with what autograd tracks"
+        data, tracked = (timeline.event(iteration.start + more) for more in range(2))
+        assert (data.kind, tracked.requires_grad) == ("constant", True)
 
 
 def test_the_step_of_a_second_optimizer_is_no_forward():
@@ -250,6 +250,6 @@ def test_what_is_over_can_be_forgotten():
     for seq in range(1, len(log) + 1):
         chapters.happen(seq, log.event(seq))
         whole.happen(seq, log.event(seq))
-        chapters.forget()
+        chapters.forget(seq)
         assert chapters.steps.running.keys() == whole.steps.running.keys()
         assert chapters.steps.rows == [row for row in whole.steps.rows if not row[2]]

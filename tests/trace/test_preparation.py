@@ -72,6 +72,44 @@ def measured_without_autograd():
         best * 2
 
 
+def a_step_apart():
+    """Steps of the training loop, its data new each time, and what is done beside it."""
+    w = weight()
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    for _ in range(3):
+        x = torch.rand(2)
+        optimizer.zero_grad()
+        (w * x).sum().backward()
+        optimizer.step()
+        yield w
+
+
+def data_behind_the_loop():
+    list(a_step_apart())
+    print(torch.rand(3).max())
+
+
+def evaluated_after_each_turn():
+    for w in a_step_apart():
+        for _ in range(2):
+            batch = torch.rand(2)
+            with torch.no_grad():
+                (w * batch).sum().item()
+
+
+def saved_after_each_turn():
+    for w in a_step_apart():
+        with torch.no_grad():
+            w.copy_(torch.tensor(w.tolist()))
+
+
+@pytest.mark.parametrize("program", [data_behind_the_loop, evaluated_after_each_turn, saved_after_each_turn])
+def test_what_no_forward_follows_is_of_the_iteration_before(program):
+    made, timeline = first_made(program)
+    assert made[1:] == ["x", "x"]
+    assert [len(timeline.pass_ends(one)) for one in timeline.iterations] == [1, 1, 1]
+
+
 def first_made(program):
     timeline = timeline_of(program)
     return [

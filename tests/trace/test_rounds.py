@@ -118,6 +118,65 @@ def test_a_flight_recorder_keeps_whole_turns(tmp_path):
     assert len(kept.iterations) == 2
 
 
+def one_after_the_other():
+    two_optimizers()
+    gradients_of_several_batches()
+
+
+@pytest.mark.parametrize(
+    ("program", "last", "passes"),
+    [(two_optimizers, 1, [2]), (two_optimizers, 2, [2, 2]), (one_after_the_other, 5, [2, 1, 1, 1, 1])],
+)
+def test_the_first_turn_that_is_kept_is_a_turn_as_those_that_were_dropped(tmp_path, program, last, passes):
+    with gviz.record(tmp_path / "last.gviz", last=last):
+        program()
+    kept = gviz.load(tmp_path / "last.gviz")
+    assert [len(kept.pass_ends(one)) for one in kept.iterations] == passes
+    assert kept.dropped.events
+
+
+def test_a_half_turn_that_was_kept_before_its_turn_was_known_is_dropped(tmp_path):
+    with gviz.record(tmp_path / "last.gviz", last=1) as recording:
+        losses = [torch.tensor([value], requires_grad=True) for value in (2.0, 3.0)]
+        for _ in range(2):
+            (losses[0] * 2.0).sum().backward()
+            (losses[1] * 3.0).sum().backward()
+            for _ in range(9):
+                torch.rand(1)  # that much is worth to be dropped
+            recording.flush()
+    kept = gviz.load(tmp_path / "last.gviz")
+    assert [len(kept.pass_ends(one)) for one in kept.iterations] == [2]
+
+
+def without_a_pass_at_the_end():
+    w = torch.tensor([2.0], requires_grad=True)
+    for _ in range(5):
+        x = torch.rand(1)
+        (w * x).sum().backward()
+        with torch.no_grad():
+            w.sub_(w.grad)
+        w.grad = None
+    return w * torch.rand(1)
+
+
+def with_data_at_the_end():
+    result = without_a_pass_at_the_end()
+    result.sum().backward()
+    torch.rand(3)
+
+
+@pytest.mark.parametrize(
+    ("program", "passes"), [(without_a_pass_at_the_end, [1, 1, 0]), (with_data_at_the_end, [1, 1])]
+)
+def test_a_flight_recorder_keeps_turns_that_have_a_pass_with_their_data(tmp_path, program, passes):
+    with gviz.record(tmp_path / "last.gviz", last=2):
+        program()
+    kept = gviz.load(tmp_path / "last.gviz")
+    assert [len(kept.pass_ends(one)) for one in kept.iterations] == passes
+    first = kept.event(kept.iterations[0].start)
+    assert (first.kind, kept.nodes.name(first.node)) == ("constant", "x")
+
+
 def test_a_second_pass_through_a_graph_is_of_its_iteration_though_data_was_made_before():
     def program():
         w = torch.tensor([2.0], requires_grad=True)

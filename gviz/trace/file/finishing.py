@@ -18,7 +18,7 @@ def finish(connection: sqlite3.Connection, path: Path, first_bad: int | None) ->
     `first_bad` is the first event with a nan or infinity, 0 if there is none, None if it is not known.
     """
     with open_trace(path) as log:
-        index = Index()
+        index = Index(log.dropped.turns)
         index.extend(log)
         index.first_bad = first_nonfinite(log, 1, len(log) + 1) if first_bad is None else first_bad
     columns = [(name, array.dtype.str, array.tobytes()) for name, array in index.arrays()]

@@ -8,8 +8,9 @@ from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 
 from gviz import arguments
@@ -22,9 +23,11 @@ from gviz.trace.file.batches import Batches
 from gviz.trace.file.connection import Connection, damaged
 from gviz.trace.file.longest import within_bounds
 from gviz.trace.log import NOTHING_DROPPED, Columns, Dropped
+from gviz.trace.rounds import Turn
 from gviz.values import ITEM_SIZES, Array, Value
 from gviz.values import decode as decode_array
 
+_TURNS = tuple[Annotated[Turn, msgspec.Meta(min_length=1)], ...]
 _KEPT_EVENTS = 1 << 15
 _LARGEST_ARRAY = 1 << 31
 _SUBJECT = attrgetter(*Columns._fields)
@@ -76,9 +79,14 @@ class Trace:
         base = self._batches.base
         if not base:
             return NOTHING_DROPPED
-        said = self.meta.get("said_again", "")
+        meta = self.meta
+        said = meta.get("said_again", "")
         again = min(int(said), len(self)) if said.isdecimal() and len(said) < 12 else 0
-        return Dropped(base + again, again)
+        try:
+            turns = msgspec.json.decode(meta.get("turns", "[]"), type=_TURNS)
+        except msgspec.MsgspecError as trouble:
+            raise damaged(self.path, f"its turns cannot be read: {trouble}") from trouble
+        return Dropped(base + again, again, turns)
 
     @property
     def cut_off(self) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain, starmap
+
+import msgspec
 
 from gviz import events as e
 from gviz.errors import GvizError
@@ -32,10 +35,9 @@ _FILLED_AGAIN = 0.7  # to so much of its size a file is cut, so that it is not d
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A batch in the file: whether a part of the run begins with it, whether outside of any pass, its chunks."""
+    """A batch in the file: its first event, whether that is outside of any pass, its chunks."""
 
     first: int
-    part: bool
     quiet: bool
     size: int = 0
     chunks: frozenset[bytes] = frozenset()
@@ -59,7 +61,7 @@ class Ring:
         self._passes: set[int] = set()
         self._begun: deque[_Kept] = deque()
         self._batches: deque[_Kept] = deque()
-        self._parts: deque[int] = deque()
+        self._marks: list[int] = [1]
         self._page = connection.execute("PRAGMA page_size").fetchone()[0]
         if bounds.size:
             connection.execute("PRAGMA secure_delete = OFF").fetchall()  # what is dropped would be written over first
@@ -68,19 +70,19 @@ class Ring:
             connection.execute(f"PRAGMA journal_size_limit = {bounds.size // _WAL_SHARE}").fetchall()
 
     def begins(self, seq: int, event: e.Event, *, fresh: bool) -> bool:
-        """Whether event `seq` must begin a batch, because a part of the run does; `fresh`: it begins one anyway."""
+        """Whether event `seq` must begin a batch, because a part of the run may; `fresh`: it begins one anyway."""
         quiet = not self._passes
-        part = self._begins_part(seq, event) and quiet
+        if event.__class__ in _DECIDING:
+            self._take_notice(seq, event)
+        part = quiet and self._may_begin_part(seq, event)
         if part or fresh:
-            self._begun.append(_Kept(seq, part, quiet))
+            self._begun.append(_Kept(seq, quiet))
         return part
 
     def note(self, events: int, size: int, chunks: frozenset[bytes]) -> None:
         """The next batch is in the file: so many events of so many bytes, and the chunks they speak of."""
         begun = self._begun.popleft()
-        self._batches.append(_Kept(begun.first, begun.part, begun.quiet, size + events * _INDEX_BYTES, chunks))
-        if begun.part:
-            self._parts.append(begun.first)
+        self._batches.append(_Kept(begun.first, begun.quiet, size + events * _INDEX_BYTES, chunks))
 
     def trim(self, end: int, *, exactly: bool = False) -> frozenset[bytes]:
         """Drop what the bounds leave no room for, up to event `end`; the chunks that are gone.
@@ -91,31 +93,39 @@ class Ring:
         first = max(self._first_of_last_parts(exactly=exactly), self._first_that_fits(end))
         return self._drop(first) if first > self.cut + 1 else frozenset()
 
-    def _begins_part(self, seq: int, event: e.Event) -> bool:
-        kind = event.__class__
-        if kind is e.Marked:
-            return self._bounds.unit == "marks"
-        if kind not in _DECIDING:
-            return seq == 1
-        chapters = self._chapters
-        before = len(chapters.iterations)
-        chapters.happen(seq, event)
-        begun = len(chapters.iterations) > before and not isinstance(event, e.BackwardStarted)
-        if begun:
-            chapters.forget()
+    def _take_notice(self, seq: int, event: e.Event) -> None:
+        self._chapters.happen(seq, event)
         if isinstance(event, e.BackwardStarted):
             self._passes.add(event.pass_nr)
         elif isinstance(event, e.BackwardFinished):
             self._passes.discard(event.pass_nr)
-        return seq == 1 or (begun and self._bounds.unit == "iterations")
+
+    def _may_begin_part(self, seq: int, event: e.Event) -> bool:
+        """Whether a part of the run begins with an event, or may turn out to: what a forward is made of comes first."""
+        if self._bounds.unit == "iterations":
+            return seq in (1, self._chapters.iterations[-1], self._chapters.prepared_from)
+        if isinstance(event, e.Marked):
+            self._marks.append(seq)
+            return True
+        return seq == 1
+
+    @property
+    def _parts(self) -> list[int]:
+        """The events with which the parts begin that the file has."""
+        starts = self._marks if self._bounds.unit == "marks" else self._chapters.iterations
+        return starts[bisect_right(starts, self.cut) :]
 
     def _first_of_last_parts(self, *, exactly: bool) -> int:
-        """The event that begins what is kept of the last parts, 0 if nothing is to be dropped yet."""
-        last = self._bounds.last
-        if not last or len(self._parts) <= last:
+        """The event that begins what is kept of the last parts, 0 if nothing is to be dropped yet.
+
+        An iteration without a pass is kept beside the last ones that have one.
+        """
+        parts = self._parts
+        last = self._bounds.last + (self._bounds.unit == "iterations" and self._chapters.rounds.begun > 0)
+        if not self._bounds.last or len(parts) < last:
             return 0
-        first = self._parts[-last]
-        worth_it = first - self.cut > _WORTH * self._again or len(self._parts) > 2 * last
+        first = parts[-last]
+        worth_it = first - self.cut > _WORTH * self._again or len(parts) > 2 * last
         return first if exactly or worth_it else 0
 
     def _first_that_fits(self, end: int) -> int:
@@ -135,11 +145,11 @@ class Ring:
 
     def _first_after(self, size: int) -> int:
         """Where the file could begin to have about so many bytes less, at a part of the run if possible; else 0."""
-        anywhere, part = 0, 0
+        anywhere, part, parts = 0, 0, {*self._parts}
         for kept in self._batches:
-            if kept.quiet and kept.first > self.cut + 1 and (size > 0 or not anywhere or kept.part):
+            if kept.quiet and kept.first > self.cut + 1 and (size > 0 or not anywhere or kept.first in parts):
                 anywhere = kept.first
-                if kept.part and size <= 0:
+                if kept.first in parts and size <= 0:
                     part = kept.first
                     break
             size -= kept.size
@@ -159,7 +169,9 @@ class Ring:
         self._put(again, first - 1 - len(again), time)
         self.cut, self._again = first - 1, len(again)
         said = len(again) - entered  # the calls in which the first kept event is made are of its forward, not of before
-        self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('said_again', ?)", (str(said),))
+        known = msgspec.json.encode(self._chapters.rounds.known).decode()
+        told = [("said_again", str(said)), ("turns", known)]
+        self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", told)
         return self._forget(first, again)
 
     def _forget(self, first: int, again: list[e.Event]) -> frozenset[bytes]:
@@ -167,8 +179,8 @@ class Ring:
         gone = set(self._again_chunks)
         while self._batches and self._batches[0].first < first:
             gone |= self._batches.popleft().chunks
-        while self._parts and self._parts[0] < first:
-            self._parts.popleft()
+        del self._marks[: bisect_left(self._marks, first)]
+        self._chapters.forget(first)
         if not gone:
             return frozenset()
         self._again_chunks = frozenset(chain.from_iterable(map(_chunks_of, again)))

@@ -14,7 +14,8 @@
 --   1  the first
 --   2  the file may keep only the last part of a run (a file that keeps all of it had format 1). Its first event then
 --      has a higher number than 1, and the table `meta` a row `said_again`: so many of the first events say again what
---      was there when the part began, in the place of all that was dropped
+--      was there when the part began, in the place of all that was dropped. A row `turns` (JSON) lists the call stacks
+--      from which the passes of one iteration were begun, for each loop of several, as far as the whole run had shown
 --   3  the start of an optimizer's step is an event of its own, OptimizerStarted; before, only its end was said
 --   4  of a call that gives several tensors it is said which part each is, Returned; before, none of them had a name
 --   5  that a tensor was given other memory is an event of its own, DataSet; before, it was said as a write to the old

@@ -32,6 +32,7 @@ from gviz.trace.index.threads import Threads
 from gviz.trace.log import Columns, EventLog
 from gviz.trace.passes import Carriers
 from gviz.trace.phases import DECIDING
+from gviz.trace.rounds import Turn
 from gviz.values import Array
 
 
@@ -69,7 +70,7 @@ _BATCH = 1 << 16
 _SMALL_BATCH = 1 << 12
 _OUTPUT_BITS = 24
 DIGEST_BYTES = 16
-RULES = 2
+RULES = 3
 """Counts up when the same events come to other rows, as other iterations: what older rules made is then built anew."""
 
 
@@ -84,14 +85,14 @@ def nodes_of_keys(keys: Array) -> Array:
 
 
 class Index:
-    """Change lists and tables over the first `count` events of a log."""
+    """Change lists and tables over the first `count` events of a log, of whose program some `turns` may be known."""
 
-    def __init__(self) -> None:
+    def __init__(self, turns: Iterable[Turn] = ()) -> None:
         self.count = 0
         self.first_bad: int | None = None  # the first event with a nan or infinity, 0: none, None: nobody has looked
         self.lists = {name: ChangeList() for name in LISTS}
         self.tables = Tables()
-        self._threads = Threads()
+        self._threads = Threads(turns)
         self._add_chapters()
         self._carriers = Carriers()
 

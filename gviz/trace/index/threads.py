@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import deepcopy
 
 import numpy as np
@@ -12,6 +13,7 @@ from gviz.trace.index.context import Context
 from gviz.trace.log import Columns
 from gviz.trace.phases import Chapters
 from gviz.trace.phases import Row as PhaseRow
+from gviz.trace.rounds import Turn
 from gviz.values import Array
 
 _STARTED, _FINISHED = KIND_NUMBERS[e.BackwardStarted], KIND_NUMBERS[e.BackwardFinished]
@@ -54,12 +56,12 @@ class Speakers:
 class Threads:
     """In what the events of each thread lie, and the phases that each goes through, while the events go by.
 
-    `chapters` divide the log as a whole.
+    `chapters` divide the log as a whole, of which some `turns` may be known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, turns: Iterable[Turn]) -> None:
         self.speakers = Speakers()
-        self.chapters = Chapters()
+        self.chapters = Chapters(turns)
         self._own: dict[int, Chapters] = {}
         self._contexts: dict[int, Context] = {}
         self._passes: list[int] = []
