@@ -48,13 +48,14 @@ class Chapters:
         self._running: list[int] = []
         self._current: PhaseKind | None = None
         self._pass_over = False  # a pass has finished, and no tracked node was made since
+        self._placed = False  # an operation of this graph was made
         self._goes_on = False  # that pass made a graph, and nothing was written since
         self._stepped = False  # the optimizer has finished its step, and no forward began since
         self._preparation = Preparation(self.steps)
 
     def happen(self, seq: int, event: e.Event) -> None:
         """Take notice of the next event, one of `DECIDING`."""
-        if event.__class__ is e.NodeCreated and self._current == "forward" and not self._pass_over:
+        if event.__class__ is e.NodeCreated and self._current == "forward" and self._placed and not self._pass_over:
             return  # what almost every event is
         self.steps.happen(seq, event)
         match event:
@@ -98,19 +99,17 @@ class Chapters:
                 self._current = None
 
     def _outside_a_pass(self, seq: int, event: e.Event) -> None:
-        tracked = isinstance(event, e.NodeCreated) and event.requires_grad and not event.untracked
+        made = event if isinstance(event, e.NodeCreated) else None
+        tracked = made if made and made.requires_grad and not made.untracked else None
         in_step = bool(self.steps.running)
         if isinstance(event, e.OptimizerStarted | e.OptimizerStepped | e.StorageWritten | e.DataSet):
             self._goes_on = False
         start = seq
-        if self._pass_over and not tracked:
-            self._preparation.happen(seq, event)
+        if tracked:
+            start = self._track(seq, tracked)
         elif self._pass_over:
-            self._pass_over = False
-            if not self._goes_on:
-                start = self._preparation.start or seq
-                self._begin_iteration(start)
-        goes_on = isinstance(event, e.NodeCreated) and not in_step and (self._stepped or self._goes_on)
+            self._preparation.happen(seq, event)
+        goes_on = made and not in_step and (self._stepped or self._goes_on)
         if isinstance(event, e.OptimizerStarted):
             self._begin("optimizer", seq)
         elif self._current != "forward":
@@ -118,9 +117,23 @@ class Chapters:
             self._begin("forward" if forward else "optimizer", start)
         self._stepped = self._current == "optimizer" and (self._stepped or isinstance(event, e.OptimizerStepped))
 
+    def _track(self, seq: int, made: e.NodeCreated) -> int:
+        """Take notice of a tracked node; with which event the forward begins, if it begins with this node."""
+        start = seq
+        if self._pass_over:
+            self._pass_over = False
+            if not self._goes_on:
+                start = self._preparation.start or seq
+                self._begin_iteration(start)
+        if not self._placed and made.kind == "op":
+            self._placed = True
+            self.rounds.begin_forward(made.stack)
+        return start
+
     def _begin_iteration(self, start: int) -> None:
         """Let the next iteration and its forward begin at an event, which may have gone by."""
         self.rounds.begin(start)
+        self._placed = False
         while self.rows and self.rows[-1][1] >= start:
             self.rows.pop()
         if self.rows:

@@ -16,7 +16,8 @@ class Rounds:
     place for the first time a turn is over: what came in between is of the turn that begins there, then and later. So
     ``a b a b`` are two iterations, while ``a a b b``, two loops one after the other, are four; ``a a b a a b`` are six,
     because nobody can tell from the places whether a loop within a loop is one step or several. Until a first turn is
-    over each graph is its own iteration, unless its turn is `known` from before.
+    over each graph is its own iteration, unless its turn is `known` from before. That a program has come back can be
+    told before the pass begins, where it makes the first operation of a graph at the place where it made another's.
     """
 
     def __init__(self, known: Iterable[Turn] = ()) -> None:
@@ -26,26 +27,33 @@ class Rounds:
         self._row: list[int] = []  # the places of this turn; of a first one each graph stands for itself as yet
         self._before: list[int] = []  # those of the turn before
         self._open = 1  # the event with which a graph began that has no pass yet; 0: the last graph has one
+        self._forward = 0  # where that graph's first operation was made, 0 if it has none yet
+        self._passes: dict[int, int] = {}  # by the place of a graph's first operation, that of its pass
 
     def begin(self, start: int) -> None:
         """The next graph begins at an event; as yet it is taken for what the turn before had in its place."""
-        self._open = start
+        self._open, self._forward = start, 0
         if self._row == self._before or self._row != self._before[: len(self._row)]:
             self.starts.append(start)
 
-    def take_back(self) -> None:
-        """The graph that began last is none."""
-        if self.begun:
-            self.starts.pop()
-        self._open = 0
+    def begin_forward(self, place: int) -> None:
+        """The first operation of a graph is made at a place, 0 if that is not known."""
+        self._forward = place
+        passed = self._passes.get(place)
+        if self._open and self._is_first_turn and passed is not None and passed in self._row:
+            self._take_back()
+            self._come_back(passed)
+            self.starts.append(self._open)
 
     def begin_pass(self, place: int) -> None:
         """A pass is begun from a place; of a graph with several, the first one counts."""
         if not self._open:
             return
-        start = self._open
-        self.take_back()
-        first_turn = not self._row or self._row[0] not in self._parts
+        self._take_back()
+        start, self._open = self._open, 0
+        if self._forward:
+            self._passes.setdefault(self._forward, place)
+        first_turn = self._is_first_turn
         if not first_turn and place in self._parts[self._row[0]] and place not in self._row:
             self._row.append(place)
             return
@@ -71,6 +79,15 @@ class Rounds:
         """Drop the iterations that begin before an event, but for those that may still become one turn."""
         over = len(self.starts) - 1 - len(self._row)
         del self.starts[: max(min(bisect_left(self.starts, before), over), 0)]
+
+    @property
+    def _is_first_turn(self) -> bool:
+        return not self._row or self._row[0] not in self._parts
+
+    def _take_back(self) -> None:
+        """Let the graph without a pass be no iteration, until it is known with what it goes."""
+        if self.begun:
+            self.starts.pop()
 
     def _come_back(self, place: int) -> None:
         """The first turn is over that began at a place: it is one iteration."""

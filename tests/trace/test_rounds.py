@@ -1,11 +1,12 @@
 """Which graphs are one turn of a program's loop."""
 
 import pytest
-from recording import timeline_of
+from recording import events_of, timeline_of
 
 import gviz
 import gviz.engine as torch
 from gviz.explain.names import iteration_called
+from gviz.trace.phases import Chapters
 from gviz.trace.rounds import Rounds
 from gviz.tui.drawing.passes import pass_rows
 from gviz.words.moments import event_at
@@ -56,6 +57,35 @@ def test_a_graph_that_has_no_pass_yet_is_taken_for_what_the_last_turn_had():
     assert rounds.starts == [1, 21]
     rounds.begin_pass(ord("d"))
     assert rounds.starts == [1, 21, 31]
+
+
+def told_live(program):
+    """The iterations that were known after each event, as often as there were others."""
+    chapters, told = Chapters(), []
+    for seq, event in enumerate(events_of(program), 1):
+        chapters.happen(seq, event)
+        if told[-1:] != [len(chapters.iterations)]:
+            told.append(len(chapters.iterations))
+    return told
+
+
+def test_the_second_turn_is_one_as_soon_as_it_begins_with_the_first_ones_forward():
+    assert told_live(two_optimizers) == [1, 2, 3]
+
+
+def in_turns():
+    w = torch.tensor([2.0], requires_grad=True)
+    for step in range(4):
+        out = w * 2.0
+        if step % 2:
+            out.sum().backward()
+        else:
+            out.sum().backward()
+
+
+def test_turns_that_begin_with_one_forward_are_several_wherever_their_passes_are():
+    timeline = timeline_of(in_turns)
+    assert [len(timeline.pass_ends(one)) for one in timeline.iterations] == [1, 1, 1, 1]
 
 
 def two_optimizers():
