@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -54,6 +55,9 @@ def _begin(what: order.Order, program: str) -> None:
     debuggee = _under_control(what.live) if what.live else None
     if debuggee is None:
         parent.end_with(what.parent)
+    if debuggee is not None and not what.as_module and program == target.STANDARD_INPUT:
+        why = "what is typed there is for the debugger"
+        raise GvizError("no program can be read from standard input", why=why, hint="gviz record -", exit_code=2)
     found = target.find(program, as_module=what.as_module)
     means_engine = _means_engine(what, found)
     if means_engine:
@@ -86,7 +90,8 @@ def _means_engine(what: order.Order, found: target.Target | None) -> bool:
 
 
 def _imports_torch(found: target.Target) -> bool:
-    with suppress(SyntaxError, ValueError, OSError, GvizError):  # its own run says so
+    with warnings.catch_warnings(), suppress(SyntaxError, ValueError, OSError, GvizError):
+        warnings.simplefilter("ignore")  # its own run says what there is to say
         return torch_name.is_imported_by(target.compiled(found))
     return False
 

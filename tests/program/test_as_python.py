@@ -7,7 +7,7 @@ import sys
 import zipfile
 
 import pytest
-from cli.programs import ROOT, python, recorded
+from cli.programs import ROOT, gviz, python, recorded
 
 from gviz.cli import recording
 from gviz.program import flags
@@ -188,6 +188,12 @@ def test_a_program_is_kept_from_the_environment_as_gviz_is(folder, flag):
 def test_a_program_from_standard_input(tmp_path):
     text = "import sys\nprint(sys.argv, __name__, sys.path[0] == '')"
     assert recorded("-", "x", cwd=tmp_path, stdin=text) == python("-", "x", cwd=tmp_path, stdin=text)
+
+
+def test_no_debugger_takes_its_program_from_standard_input(tmp_path):
+    code, out, err = gviz("run", "--plain", "-", cwd=tmp_path, stdin="print(1)")
+    assert (code, out) == (2, "")
+    assert err.startswith("gviz: error: no program can be read from standard input\n")
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,12 @@ def test_auto_without_torch_says_so_once(tmp_path):
     assert err == "gviz: PyTorch is not installed, so `import torch` means gviz's own engine in this run\n"
 
 
+def test_a_program_without_torch_is_warned_of_once(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_TORCH)
+    (tmp_path / "program.py").write_text("x = 3\nprint(x is 3)")
+    assert recorded("program.py", cwd=tmp_path, path=tmp_path) == python("program.py", cwd=tmp_path, path=tmp_path)
+
+
 @pytest.mark.parametrize("output", [[], ["-o", "trace.gviz"]])
 def test_pytorch_that_is_wanted_and_missing_is_said_and_leaves_nothing(tmp_path, monkeypatch, output):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
