@@ -115,7 +115,7 @@ def _origin_of(channel: Channel, tensor: Tensor) -> Attrs:
     owner = None if tensor._grad_of is None else tensor._grad_of()
     if owner is not None and owner._grad is tensor:
         return (("grad_of", seen(channel, owner).node),)
-    return (("number", True),) if tensor._is_number else ()
+    return (("number", True),) if tensor._is_number else (("mask", True),) if tensor._is_mask else ()
 
 
 def _storage_of(channel: Channel, tensor: Tensor) -> Storage:

@@ -68,6 +68,7 @@ class Tensor(Conversions, Displayed):
     _retained: bool = False
     _is_parameter: ClassVar[bool] = False
     _is_number: ClassVar[bool] = False
+    _is_mask: ClassVar[bool] = False
     _is_placeholder: ClassVar[bool] = False
     __array_priority__ = 1000  # numpy leaves mixed expressions to us
 

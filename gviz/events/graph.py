@@ -41,7 +41,7 @@ class NodeCreated(Event, frozen=True):
     stack, `scope` the module call it happened in. `during` is ``(pass_nr, node)`` when a backward step made it (graphs
     of gradients), else (0, 0). A Python number that became a constant has the attribute ``number``; a tensor that is
     some leaf's ``.grad`` has ``grad_of``, that leaf; one that
-    ``autograd.grad`` gave may have ``gradient``.
+    ``autograd.grad`` gave may have ``gradient``; one that a dropout drew has ``mask``.
     """
 
     changes = ("life", "value")

@@ -41,11 +41,16 @@ def op_title(info: NodeInfo) -> str:
     return name[:1].upper() + name[1:]
 
 
+def is_mask(created: NodeCreated) -> bool:
+    """Whether it is what a dropout drew."""
+    return dict(created.attrs).get("mask") is True and created.kind == "constant"
+
+
 def called(info: NodeInfo) -> str:
     """A node without its number: ``b = Mul``, ``Mul``; a leaf by its name, else by its kind."""
     name = abridged(info.name, MAX_NAME)
     if info.created.kind != "op":
-        return name or info.created.kind
+        return name or ("mask" if is_mask(info.created) else info.created.kind)
     return f"{name} = {op_title(info)}" if name else op_title(info)
 
 
@@ -72,7 +77,7 @@ def title(info: NodeInfo) -> str:
     kind = {"leaf": "leaf", "parameter": "param", "constant": "const"}.get(info.created.kind, "")
     name = clipped_name(info.name, MAX_TITLE)
     if kind:
-        return f"{name} {kind} #{info.node}".lstrip()
+        return f"{name} {'mask' if is_mask(info.created) else kind} #{info.node}".lstrip()
     op = clipped(op_title(info), MAX_TITLE)
     return f"{name} = {op} #{info.node}" if name else f"{op} #{info.node}"
 
@@ -99,7 +104,7 @@ def symbol(timeline: Timeline, node: int, output_nr: int = 0) -> str:
     value = info.created.first_value
     if info.created.kind == "constant" and not info.name and value is not None and is_small(value):
         return ""
-    return abridged(info.name, MAX_NAME) or f"#{node}"
+    return abridged(info.name, MAX_NAME) or ("mask" if is_mask(info.created) else f"#{node}")
 
 
 def why_untracked(created: NodeCreated, *, brief: bool = False) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 import gviz.engine as torch
 from gviz.engine.op import REQUIRED, Op
+from gviz.engine.ops.dropout import DROPOUTS
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "matmul": "@", "mm": "@"}
 _PACKAGES = ("", "nn.functional.", "Tensor.", "special.", "linalg.", "fft.")
@@ -33,6 +34,8 @@ def wordings(op: Op, attrs: Mapping[str, Any], operands: Sequence[str]) -> Itera
     if op.name in _SIGNS and len(operands) + len(given) == 2:
         left, right = (*operands, *given.values())
         yield f"{_grouped(left)} {_SIGNS[op.name]} {right}"
+    if op.name in DROPOUTS:
+        yield f"{_grouped(operands[0])} * {operands[1]}"
     if op.name == "slice":
         stretch = _stretch(*(changed[name] for name in ("start", "end", "step")))
         yield f"{_grouped(operands[0])}[{', '.join([*[':'] * changed['dim'], stretch])}]"

@@ -34,7 +34,8 @@ def tried(timeline):
 def test_the_rules_of_a_network_on_pytorch_agree():
     agreed, refused = tried(recorded("healthy", "convnet", "torch"))
     assert {"convolution", "native_batch_norm", "relu", "view", "addmm"} <= agreed.keys()
-    assert "made it inside of another operation" in refused["nll_loss"]
+    assert {"log_softmax", "nll_loss"} <= agreed.keys()
+    assert not refused
 
 
 @pytest.mark.torch
@@ -44,10 +45,11 @@ def test_arguments_that_pytorch_leaves_out_are_the_engines_own():
 
 
 @pytest.mark.torch
-def test_a_mask_that_was_drawn_within_is_said_to_be_unknown():
+def test_a_dropout_is_run_again_with_the_mask_that_was_drawn():
     agreed, refused = tried(recorded("healthy", "dropout", "torch"))
-    assert "an input of #" in refused["mul"]
+    assert agreed["dropout"] == 3
     assert agreed["addmm"] > 3
+    assert "dropout" not in refused
 
 
 def test_an_operation_that_gives_another_result_is_not_taken():

@@ -10,7 +10,7 @@ import torch
 from gviz.adapters.pytorch import operations
 from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.operations import Operation
-from gviz.adapters.pytorch.outputs import Attrs, oddities, of_untracked
+from gviz.adapters.pytorch.outputs import Attrs, oddities, of_untracked, output
 from gviz.adapters.pytorch.session import Session
 from gviz.events import Edge, NodeCreated, NodeKind, OpSeen, Output
 
@@ -51,6 +51,16 @@ def number(session: Session, value: float, dtype: torch.dtype) -> Mark:
     say_created(
         session, mark, "tensor", TENSOR, kind="constant", inputs=(), outputs=outputs,
         attrs=(("number", True),), requires_grad=False,
+    )  # fmt: skip
+    return mark
+
+
+def mask(session: Session, drawn: torch.Tensor) -> Mark:
+    """Announce what a dropout drew within its call."""
+    mark = Mark(session.channel.next_node())
+    say_created(
+        session, mark, "tensor", TENSOR, kind="constant", inputs=(), outputs=(output(session, drawn, 0),),
+        attrs=(("mask", True), *oddities(drawn)), requires_grad=False,
     )  # fmt: skip
     return mark
 

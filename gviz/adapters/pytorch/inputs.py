@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gviz.adapters.pytorch import private
-from gviz.adapters.pytorch.created import Call, Operand, Untracked, dtype_beside, number, untracked
+from gviz.adapters.pytorch.created import Call, Operand, Untracked, dtype_beside, mask, number, untracked
 from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.session import Session
@@ -87,6 +87,10 @@ def _link_saved(
             continue
         saved = private.saved(node, name)
         match = None if saved is None else next((it for it in untracked if _is_of(saved, it.operand)), None)
+        if saved is not None and name == "other" and operation.name.startswith("dropout"):
+            inputs.kept.append(mask(session, saved))
+            inputs.edges[slot] = inputs.kept[-1].node, 0
+            continue
         if saved is None or (match is None and session.marks.of_tensor(saved) is None):
             continue
         if match is not None:

@@ -73,15 +73,16 @@ def of_node(grad_fn: str, called: str, edges: int, saved: tuple[str, ...], in_pl
     It keeps the tensors `saved`; `scaled` says that it was given a factor other than one, `alpha` or `beta`.
     """
 
-    def unlike(ours: Operation) -> tuple[bool, bool]:
-        return ours.name != called, ("alpha" in ours.formula) != scaled
+    own = _words(grad_fn)
+
+    def unlike(ours: Operation) -> tuple[bool, bool, bool]:
+        return ours.name != called, ("alpha" in ours.formula) != scaled, ours.name != own
 
     for ours in sorted(_declared()[0].get(grad_fn, ()), key=unlike):
         if ours.places is None or len(ours.places) == edges:
             name = ours.name.rstrip("_") + "_" if in_place else ours.name
             return replace(ours, name=name, saved=ours.saved or saved)
-    name = called or _words(grad_fn)
-    return Operation(name, grad_fn, _tensor_arguments(_words(grad_fn), edges), ("",) * edges, saved)
+    return Operation(called or own, grad_fn, _tensor_arguments(own, edges), ("",) * edges, saved)
 
 
 def _tensor_arguments(name: str, edges: int) -> tuple[str, ...]:

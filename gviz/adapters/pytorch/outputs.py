@@ -52,9 +52,17 @@ def of_node(
             is_view = inputs and not in_place and private.is_view(tensor)
             described.append(output(session, tensor, inputs[0][0] if is_view else 0))
         else:
-            weight = _transposed(session, node, inputs) if node.name() == "TBackward0" else None
-            described.append(weight or _unseen(session, made[output_nr] if output_nr < len(made) else None))
+            known = _transposed(session, node, inputs) if node.name() == "TBackward0" else _kept_result(session, node)
+            described.append(known or _unseen(session, made[output_nr] if output_nr < len(made) else None))
     return tuple(described)
+
+
+def _kept_result(session: Session, node: Any) -> Output | None:
+    """What an operation within a call gave, where it keeps that for its rule: the ``log_softmax`` of a loss."""
+    if not session.hears_operations:
+        return None
+    result = private.saved(node, "result")
+    return None if result is None or version_of(result) or not has_numbers(result) else output(session, result, 0)
 
 
 def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output | None:

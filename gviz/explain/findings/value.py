@@ -8,6 +8,7 @@ from dataclasses import replace
 from gviz.events import DataSet
 from gviz.explain.computation import computation
 from gviz.explain.contributions import contributions
+from gviz.explain.dropped import dropped
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at, made_at, why_untracked
@@ -28,11 +29,17 @@ def computed(asked: Question) -> Finding:
     made = info.created.outputs[asked.output_nr].value
     how = replace(computation(timeline, asked.node), results=(("", made),)).text or f"{info.created.kind} {short(made)}"
     text, at = f"{label_at(timeline, asked.node)}: {how}", innermost(info)
-    further = (*_cut(asked), *_gradient(asked))
+    further = (*_dropped(asked), *_cut(asked), *_gradient(asked))
     if not output.written_by:
         return Finding("computed", text, info.born, asked.node, further, at=at)
     part = _written(asked, output.written_by)
     return Finding("written", text, info.born, asked.node, (part, *further), at=at)
+
+
+def _dropped(asked: Question) -> Iterator[Finding]:
+    """What a dropout did to it."""
+    if did := dropped(asked.timeline, asked.node):
+        yield Finding("dropped", did, asked.info.born, asked.node)
 
 
 def _cut(asked: Question) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ _DEAD = {"relu", "threshold", "hardshrink", "softshrink"}
 _FLAT = {"sigmoid", "tanh", "softmax", "log_softmax", "hardtanh", "hardsigmoid", "erf"}
 _BOUNDED = {"clamp", "clamp_min", "clamp_max", "hardtanh", "maximum", "minimum"}
 _SHIFTED = {"softmax", "log_softmax"}
+_PRODUCTS = {"mul", "dropout", "mm", "addmm", "bmm", "baddbmm", "matmul", "mv", "dot", "convolution"}
 _TINY = 1e-6
 _ROUNDING = {"round", "floor", "ceil", "trunc", "sign", "heaviside"}
 _CHOOSING = {"where", "masked_fill", "nan_to_num", "index", "select", "slice", "gather", "max", "min", "amax", "amin",
@@ -132,7 +133,7 @@ def _of_zeros(info: NodeInfo) -> _Reason:
 
 
 def _multiplies(info: NodeInfo) -> bool:
-    return info.op.base_name in {"mul", "mm", "addmm", "bmm", "baddbmm", "matmul", "mv", "dot", "convolution"}
+    return info.op.base_name in _PRODUCTS
 
 
 def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from gviz.events import DataSet, StorageWritten
 from gviz.explain.computation import Computation, Operand, computation
+from gviz.explain.dropped import dropped
 from gviz.explain.names import MAX_NAME, frame_text, op_title, why_untracked
 from gviz.explain.panel.fact import LIST, Fact, NodeView, Part, event, listed
 from gviz.explain.standing import as_at
@@ -124,6 +125,8 @@ def arguments(view: NodeView, state: NodeState) -> Iterator[Fact]:
     given = computation(view.timeline, view.node).attributes
     if given and view.info.created.kind == "op":
         yield Fact("args", (Part(clipped(", ".join(f"{name} {value}" for name, value in given), 400)),))
+    if did := dropped(asked.timeline, asked.node):
+        yield Fact("", (Part(did),), 0, 1)
 
 
 def kind(view: NodeView, state: NodeState) -> Iterator[Fact]:

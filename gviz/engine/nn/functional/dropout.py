@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from typing import cast
 
 import numpy as np
 
 from gviz.engine import dtypes
+from gviz.engine.apply import apply
 from gviz.engine.ops.arithmetic import mul
+from gviz.engine.ops.dropout import DROPOUTS, Mask
 from gviz.engine.ops.shape import run
 from gviz.engine.random import stream_of
 from gviz.engine.surface import front
@@ -43,41 +46,41 @@ def _times(input: Tensor, factor: Tensor, inplace: bool) -> Tensor:
     return apply_in_place(mul, (input, factor), {}) if inplace else run(mul, input, factor)
 
 
-def _dropped(input: Tensor, p: float, training: bool, inplace: bool, by_channel: bool) -> Tensor:
+def _dropped(input: Tensor, p: float, training: bool, inplace: bool, name: str = "dropout") -> Tensor:
+    """The product of `input` and a mask, which a dropout of that `name` draws."""
     if p == 0 or not training or not input.numel():
         return input
-    if p == 1:
-        return _times(input, new_tensor(np.zeros((), input._array.dtype)), inplace)
-    noise = _noise(input, p, by_channel)
-    noise._array /= noise._array.dtype.type(1 - p)
-    return _times(input, noise, inplace)
+    kept = np.zeros((), input._array.dtype) if p == 1 else _noise(input, p, name != "dropout")._array
+    mask = new_tensor(kept / kept.dtype.type(1 - p or 1), Mask)
+    run_it = apply_in_place if inplace else apply
+    return cast(Tensor, run_it(DROPOUTS[name], (input, mask), {"p": p}))
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Each element zero with probability `p`, else larger by ``1 / (1 - p)``; `input` itself outside of training."""
     _check_p(p)
-    return _dropped(input, p, training, inplace, by_channel=False)
+    return _dropped(input, p, training, inplace)
 
 
 @front("dropout", method=False)
 def torch_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """`dropout` with all its arguments."""
     _check_p_of_torch(p)
-    return _dropped(input, p, train, False, by_channel=False)
+    return _dropped(input, p, train, False)
 
 
 @front("dropout_", method=False)
 def torch_dropout_in_place(input: Tensor, p: float, train: bool) -> Tensor:
     """`dropout` in place."""
     _check_p_of_torch(p)
-    return _dropped(input, p, train, True, by_channel=False)
+    return _dropped(input, p, train, True)
 
 
 @front("feature_dropout", method=False)
 def torch_feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """`dropout` of whole channels."""
     _check_p_of_torch(p)
-    return _dropped(input, p, train, False, by_channel=True)
+    return _dropped(input, p, train, False, "dropout2d")
 
 
 def _check_p_of_torch(p: float) -> None:
@@ -95,8 +98,8 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             "batch dimension (i.e. 2D or 3D inputs)."
         )
     if input.ndim == 3:
-        return _dropped(input, p, training, inplace, by_channel=True)
-    return _dropped(input.unsqueeze(0), p, training, inplace, by_channel=True).squeeze(0)
+        return _dropped(input, p, training, inplace, "dropout1d")
+    return _dropped(input.unsqueeze(0), p, training, inplace, "dropout1d").squeeze(0)
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -118,7 +121,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             "the 1D channel-wise dropout behavior, please switch to using dropout1d instead.",
             stacklevel=2,
         )
-    return _dropped(input, p, training, inplace, by_channel=True)
+    return _dropped(input, p, training, inplace, "dropout2d")
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -133,8 +136,8 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             stacklevel=2,
         )
     if input.ndim != 4:
-        return _dropped(input, p, training, inplace, by_channel=True)
-    return _dropped(input.unsqueeze(0), p, training, inplace, by_channel=True).squeeze(0)
+        return _dropped(input, p, training, inplace, "dropout3d")
+    return _dropped(input.unsqueeze(0), p, training, inplace, "dropout3d").squeeze(0)
 
 
 def _alpha_dropped(input: Tensor, p: float, training: bool, inplace: bool, by_channel: bool) -> Tensor:
