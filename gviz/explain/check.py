@@ -28,7 +28,7 @@ MOST_ASKED = 200
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One finding of a check, how grave it is, how many more of its kind have the same line, and of which nodes."""
+    """One finding of a check, how grave it is, how many more of its kind have the same line, and which those are."""
 
     finding: Finding
     level: Level
@@ -68,13 +68,14 @@ def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> Driven[list[C
             continue
         at = one.finding.at
         key = one.finding.kind, one.level, (at.path, at.line) if at is not None else one.finding.node
-        kept[key] = _and(timeline, kept[key], one.finding.node) if key in kept else one
+        kept[key] = _and(timeline, kept[key], one.finding) if key in kept else one
     return sorted(kept.values(), key=lambda one: (LEVELS.index(one.level), one.finding.event))
 
 
-def _and(timeline: Timeline, first: Checked, node: int) -> Checked:
-    """The first finding of a line, with one more of its kind, about a node."""
-    name = label(timeline, node) if node and node != first.finding.node else ""
+def _and(timeline: Timeline, first: Checked, other: Finding) -> Checked:
+    """The first finding of a line, with one more of its kind: by its node, or by its event where it is of the same."""
+    is_named = other.node and other.node != first.finding.node
+    name = label(timeline, other.node) if is_named else f"event {other.event}" if other.event else ""
     others = first.others if not name or name in first.others else (*first.others, name)
     return replace(first, more=first.more + 1, others=others)
 

@@ -34,6 +34,7 @@ from gviz.events import (
 )
 from gviz.explain.computation import computation
 from gviz.explain.names import MAX_NAME, label, made_at, output_called, output_label, phase_words, why_untracked
+from gviz.explain.neglected import all_frozen
 from gviz.explain.shares import Share, shares
 from gviz.plain_text import abridged, clipped, shown
 from gviz.returned import as_taken
@@ -73,7 +74,7 @@ def happening(timeline: Timeline, moment: Moment, told: int = 0) -> str:
         if not timeline.growing:
             return "nothing has happened yet"
         return "before the first event: the program is further on" if len(timeline) else _STARTING
-    return _graph(timeline, moment, event) or _gradient(timeline, moment, event, told) or _program(event)
+    return _graph(timeline, moment, event) or _gradient(timeline, moment, event, told) or _program(moment, event)
 
 
 def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
@@ -132,17 +133,18 @@ def _gradient(timeline: Timeline, moment: Moment, event: Event, told: int) -> st
     return ""
 
 
-def _program(event: Event) -> str:
+def _program(moment: Moment, event: Event) -> str:
     """Events of the program around the graph."""
     match event:
         case ScopeEntered(name=name, kind=kind):
-            return f"the forward of module {shown(name) or 'model'} ({shown(kind)}) begins"
+            of_class = f" ({shown(kind)})" if name not in ("", kind) else ""
+            return f"the forward of module {shown(name or kind)}{of_class} begins"
         case ScopeLeft():
             return "the module's forward ends"
         case OptimizerStarted(kind=kind):
             return f"{shown(kind)} starts a step"
         case OptimizerStepped():
-            return _stepped(event)
+            return _stepped(moment, event)
         case Marked(name=""):
             return "the graph as it stands: how it came about was not recorded"
         case Marked(name=name):
@@ -156,13 +158,25 @@ def _program(event: Event) -> str:
     return type(event).__name__
 
 
-def _stepped(event: OptimizerStepped) -> str:
+def _stepped(moment: Moment, event: OptimizerStepped) -> str:
     count = len(event.parameters)
     updated = f"has updated {count} parameter{'s' * (count != 1)}"
     if event.raised:
         return f"the step of {shown(event.kind)} ends with {shown(event.raised)}: it {updated}"
+    if not count:
+        return f"{shown(event.kind)} has updated nothing: {_why_nothing(moment, event)}"
     without = f", {len(event.skipped)} had no gradient" if event.skipped else ""
     return f"{shown(event.kind)} {updated}{without}"
+
+
+def _why_nothing(moment: Moment, event: OptimizerStepped) -> str:
+    """Why a step had nothing to do."""
+    count = len(event.skipped)
+    if not count:
+        return "none of its parameters is used in what is recorded, so no gradient comes to them"
+    if all_frozen(moment, event):
+        return f"all of its {count} parameters are frozen" if count > 1 else "its parameter is frozen"
+    return f"none of its {count} parameters has a gradient" if count > 1 else "its parameter has no gradient"
 
 
 def _created(timeline: Timeline, event: NodeCreated) -> str:

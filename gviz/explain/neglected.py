@@ -11,6 +11,7 @@ from gviz.explain.pass_starts import pass_started
 from gviz.explain.rewriting import update_in_place
 from gviz.explain.trouble import line_text
 from gviz.plain_text import clipped, shown
+from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
@@ -46,6 +47,11 @@ def _steps_by(timeline: Timeline, n: int) -> Steps:
     idle = {step.stack: seq for seq, step in steps if step.stack not in busy}
     held = frozenset(node for _, step in steps for node in (*step.parameters, *step.skipped))
     return Steps(len(steps), held, tuple(idle.values()))
+
+
+def all_frozen(moment: Moment, step: OptimizerStepped) -> bool:
+    """Whether a step that ends at a moment found parameters, and none of them requires a gradient."""
+    return bool(step.skipped) and not any(state and state.requires_grad for state in moment.states(step.skipped))
 
 
 def neglected(timeline: Timeline, node: int, n: int) -> Finding | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.events import Edge, GradFlowed, OpSeen, StepFinished, StepStarted
-from gviz.explain.arguments import attribute_words
+from gviz.explain.arguments import attribute_words, of_classes
 from gviz.explain.broadcast import Shape, widened
 from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.names import symbol
@@ -120,15 +120,16 @@ def _read(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> tup
     }
     names = {operand.parameter: operand.name or word(operand.value, "") for operand in computed.operands}
     names |= {"result": symbol(timeline, node), **_numbers_given(info, computed)}
+    targets = _targets(timeline, computed) if "number of targets" in _rule(info.op, 0, computed) else None
     common = widened(info, [operand.value.shape if operand.value else None for operand in computed.operands])
     return tuple(
         _Rule(
             with_numbers(text, names),
-            with_numbers(_counted(text, info, operand), words),
+            with_numbers(_counted(text, info, operand, targets), words),
             _reduced(operand, common),
             shapes_in(text, values),
         )
-        for operand, text in [(operand, _rule(info.op, operand.slot)) for operand in computed.operands]
+        for operand, text in [(operand, _rule(info.op, operand.slot, computed)) for operand in computed.operands]
     )
 
 
@@ -181,10 +182,11 @@ def _sent(timeline: Timeline, moment: Moment, node: int, started: int) -> Iterat
             yield event.slot, seq
 
 
-def _rule(op: OpSeen, slot: int) -> str:
+def _rule(op: OpSeen, slot: int, computed: Computation) -> str:
     if not op.rules:
         return ""
-    return shown(op.rules[min(slot, len(op.rules) - 1)])
+    weighted = any(operand.parameter == "weight" for operand in computed.operands)
+    return of_classes(shown(op.rules[min(slot, len(op.rules) - 1)]), dict(computed.attributes), weighted=weighted)
 
 
 def _before(timeline: Timeline, seq: int, edge: Edge) -> tuple[Value | None, int, int]:
@@ -199,13 +201,22 @@ def _before(timeline: Timeline, seq: int, edge: Edge) -> tuple[Value | None, int
     return None if first else before.outputs[output_nr].incoming, len(arrived.parts), arrived.expected
 
 
-def _counted(rule: str, info: NodeInfo, operand: Operand) -> str:
+def _counted(rule: str, info: NodeInfo, operand: Operand, targets: int | None) -> str:
     """The rule of a mean with the number of elements that each result is the mean of."""
     result = info.created.first_value
     if operand.value is None or result is None or not result.size:
         return rule
     count = str(operand.value.size // result.size)
-    return rule.replace("number of elements", count).replace("size of dim", count)
+    rule = rule.replace("number of elements", count).replace("size of dim", count)
+    return rule if targets is None else rule.replace("number of targets", str(targets))
+
+
+def _targets(timeline: Timeline, computed: Computation) -> int | None:
+    """How many targets of a loss over classes count, as far as they are stored."""
+    value = next((operand.value for operand in computed.operands if operand.parameter == "target"), None)
+    array = None if value is None else timeline.array(value)
+    ignored = dict(computed.attributes).get("ignore_index", "-100")
+    return None if array is None else int((array != int(ignored)).sum()) if ignored.lstrip("-").isdecimal() else None
 
 
 def _missing(moment: Moment, info: NodeInfo, operand: Operand, rule: str) -> str:

@@ -23,7 +23,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import END, ERROR, Arrival, Reason
 from gviz.tui.breakpoint import hits_of
 from gviz.tui.commands import stopping
-from gviz.tui.commands.unreached import never, no_code, nothing_later
+from gviz.tui.commands.unreached import never, no_code, nothing_later, unmet
 from gviz.tui.language.command import Command
 from gviz.tui.pace import Pace
 from gviz.tui.places import Stood
@@ -251,10 +251,11 @@ class Live:
         until, met = self._purpose.until, self._met() if self._purpose.wish.mode == "continue" else None
         failed = [n for n in self.timeline.failures if n > self._purpose.after]
         arrival = self._stop(failed[0], ERROR) if failed else self._stop(*(met or (len(self.timeline), END)))
-        if until is None or met is not None:
-            return arrival
-        why = never(self.timeline, until, hits_of(self.timeline, until), growing=False)
-        return replace(arrival, said=(*arrival.said, f"nothing came at {until.text}" + f": {why}" * bool(why)))
+        said = [*arrival.said, *(unmet(self.timeline, self.cursor.breakpoints) if met is None else ())]
+        if until is not None and met is None:
+            why = never(self.timeline, until, hits_of(self.timeline, until), growing=False)
+            said.append(f"nothing came at {until.text}" + f": {why}" * bool(why))
+        return replace(arrival, said=tuple(said))
 
     def _stop(self, position: int, reason: Reason, thread: str = "") -> Arrival:
         """Bring the cursor there, unless it has gone away from where the program was let run."""

@@ -234,6 +234,7 @@ def moved(session: Session, command: Command, stop: Arrival) -> Iterator[str]:
         yield f"looking at node {looked_at}; the time is still event {stop.position}."
         return
     if stop.position == stop.start and command.name not in ("goto", "jump"):
+        yield from map(session.glyphs.text, stop.said)
         yield f"{stop.reason.words}: still at event {stop.position}."
         return
     yield from map(session.glyphs.text, stop.said)

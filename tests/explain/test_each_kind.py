@@ -281,7 +281,7 @@ def test_a_dead_layer_is_found_behind_what_it_multiplies():
     timeline = recorded(program)
     (one,) = check(timeline)
     assert one.finding.kind == "dead-units"
-    assert (one.more, one.others) == (1, ())  # of w, and of v, which h multiplies: both are about the same node
+    assert (one.more, one.others) == (1, ("event 13",))  # of w, and of v, which h multiplies: both are of one node
     assert timeline.info(one.finding.node).op.name == "relu"
 
 
@@ -555,3 +555,33 @@ def test_a_label_that_is_no_class_is_told_how_many_there_are(shape):
     (failure,) = [one.finding for one in check(Timeline(MemoryLog(events))) if one.finding.kind == "failed"]
     assert failure.fix.startswith("labels lie from 0 to 2: the scores, #3 ")
     assert failure.fix.endswith(", have 3 columns")
+
+
+def test_a_second_optimizer_of_nothing_but_frozen_parameters_is_suspected():
+    def program(frozen):
+        body, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1).requires_grad_(not frozen)
+        optimizers = [torch.optim.SGD(part.parameters(), lr=0.1) for part in (body, head)]
+        head(body(torch.ones(1, 2))).sum().backward()
+        for optimizer in optimizers:
+            if optimizer is optimizers[0]:
+                optimizer.step()
+            else:
+                optimizer.step()
+
+    one = found(lambda: program(frozen=True))["empty-step"]
+    assert one.level == "suspicion"
+    assert "updates nothing: all 2 parameters are frozen" in told(one)
+    assert "empty-step" not in found(lambda: program(frozen=False))
+
+
+def test_more_of_one_kind_on_one_line_are_named():
+    def program():
+        w = torch.ones(2, requires_grad=True)
+        model = torch.nn.Dropout(0.5)
+        with torch.no_grad():
+            for _ in range(3):
+                model(w)
+
+    one = found(program)["dropout-in-evaluation"]
+    assert one.more == 2
+    assert one.heading.endswith("(and 2 more on this line: #5 Dropout, #7 Dropout)")

@@ -106,7 +106,7 @@ SENTENCES = [
     ("other_data", e.DataSet, "its data were set, version 0, now 4"),
     ("other_data", e.DataSet, "its data were changed by #5 Add_, version 0, now 5"),
     ("grads", e.NodeFreed, "nothing refers to it any more"),
-    ("training", e.ScopeEntered, "the forward of module Linear (Linear) begins"),
+    ("training", e.ScopeEntered, "the forward of module Linear begins"),
     ("training", e.ScopeLeft, "the module's forward ends"),
     ("training", e.HookRan, "a tensor hook double ran and gave 2"),
     ("training", e.OptimizerStarted, "SGD starts a step"),

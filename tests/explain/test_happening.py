@@ -102,3 +102,21 @@ def test_a_name_without_end_is_told_by_both_of_its():
     said = [sentence(timeline, n) for n in range(1, len(timeline) + 1)]
     assert max(map(len, said)) < 300
     assert any("start_very" in text and "very_end" in text for text in said)
+
+
+@pytest.mark.parametrize(("frozen", "used", "said"), [
+    (True, True, "SGD has updated nothing: all of its 2 parameters are frozen"),
+    (False, True, "SGD has updated nothing: none of its 2 parameters has a gradient"),
+    (False, False, "SGD has updated nothing: none of its parameters is used in what is recorded, so no gradient comes"),
+])  # fmt: skip
+def test_a_step_that_updates_nothing_says_why(frozen, used, said):
+    layer = torch.nn.Linear(2, 1).requires_grad_(not frozen)  # made before anybody listens
+
+    def program():
+        if used:
+            layer(torch.ones(1, 2))
+        torch.optim.SGD(layer.parameters(), lr=0.1).step()
+
+    timeline = Timeline(MemoryLog(events_of(program)))
+    told = [happening(timeline, timeline.at(n)) for n in range(1, len(timeline) + 1)]
+    assert any(text.startswith(said) for text in told)

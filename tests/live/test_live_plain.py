@@ -45,6 +45,19 @@ def test_until_takes_a_line_and_refuses_one_that_is_no_code(tmp_path):
     assert "| hello Ada" in out
 
 
+def test_what_was_waited_for_and_never_came_is_told_at_the_end(tmp_path):
+    options = ("--on", "nan", "--on", "error", "--break", "nosuch", "--break", "program.py:3", "--break", "y")
+    _, out, _ = live(tmp_path, *options, program="import torch\n\n# nothing\nx = torch.ones(2)\ny = x * 2\n")
+    assert out[out.index("breakpoint 3.\n") :].splitlines()[2:] == [
+        "breakpoint 1 (nosuch) was never met: nothing is called nosuch",
+        "breakpoint 2 (program.py:3) was never met: line 3 holds no code",
+        "no nan came up",
+        "no error came up",
+        "end of recording: still at event 3.",
+        "the program has ended with exit code 0.",
+    ]
+
+
 def test_q_with_an_exclamation_mark_stops_the_program_without_a_question(tmp_path):
     code, out, _ = live(tmp_path, commands="n\nq!\n")
     assert code == 0

@@ -9,7 +9,7 @@ from gviz.events import OptimizerStepped
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label, made_at
-from gviz.explain.neglected import steps_by
+from gviz.explain.neglected import all_frozen, steps_by
 from gviz.explain.survey import Survey
 from gviz.plain_text import file_line, shown
 from gviz.site import Frame
@@ -19,30 +19,32 @@ _NAMED = re.compile(r"^[ \t]*([A-Za-z_][\w.\[\]]*\.backward)[ \t]*(?:#.*)?$", re
 
 
 def found(survey: Survey) -> Iterator[Finding]:
-    """The first steps with parameters that are in use, in a program that has called no backward at all."""
-    if survey.passes:
-        return
+    """The steps with parameters that are in use, in a program that has called no backward at all; else the frozen."""
     for seq in steps_by(survey.timeline, survey.end).idle:
         step = survey.timeline.event(seq)
-        if isinstance(step, OptimizerStepped) and step.skipped:
-            yield _finding(survey, seq, step)
+        if not isinstance(step, OptimizerStepped) or not step.skipped:
+            continue
+        frozen = all_frozen(survey.timeline.at(seq), step)
+        if frozen or not survey.passes:
+            yield _finding(survey, seq, step, frozen=frozen)
 
 
-def _finding(survey: Survey, seq: int, step: OptimizerStepped) -> Finding:
-    timeline, moment = survey.timeline, survey.timeline.at(seq)
+def _finding(survey: Survey, seq: int, step: OptimizerStepped, *, frozen: bool) -> Finding:
+    timeline = survey.timeline
     frames = timeline.stack(step.stack)
-    frozen = not any(state and state.requires_grad for state in moment.states(step.skipped))
     text = f"the step{made_at(frames)} updates nothing: "
     if frozen:
         text += f"all {len(step.skipped)} parameters are frozen" if len(step.skipped) > 1 else "its parameter is frozen"
-        fix = "requires_grad_(True) on what is to learn, and backward() before the step"
+        then = "leave the optimizer of the rest out" if survey.passes else "backward() before the step"
+        fix = f"requires_grad_(True) on what is to learn, and {then}"
     else:
         text += "no backward pass has run, so there is no gradient"
         fix = _not_called(timeline, frames) or "call backward() on the loss before it"
     first = step.skipped[0]
     has = f"it has {label(timeline, first)}" + (f" and {len(step.skipped) - 1} more" * (len(step.skipped) > 1))
     parts = (Finding("beside", has, timeline.nodes.born(first), first, at=innermost(timeline.info(first))),)
-    return Finding("empty-step", text, seq, first, parts, fix, frames[0] if frames else None)
+    at, suspected = frames[0] if frames else None, bool(survey.passes)
+    return Finding("empty-step", text, seq, first, parts, fix, at, suspected=suspected)
 
 
 def _not_called(timeline: Timeline, frames: Sequence[Frame]) -> str:
@@ -55,4 +57,9 @@ def _not_called(timeline: Timeline, frames: Sequence[Frame]) -> str:
     return f"{shown(named[1])}() at {place}, which names it and does not call it"
 
 
-EMPTY_STEP = Kind("empty-step", "warning", "a step of an optimizer without any backward pass before it", find=found)
+EMPTY_STEP = Kind(
+    "empty-step",
+    "warning",
+    "a step of an optimizer without any backward pass before it, or of what is frozen",
+    find=found,
+)

@@ -12,6 +12,7 @@ from gviz.plain_text import clipped, shown
 from gviz.site import source_lines
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
+from gviz.tui.breakpoints import Breakpoints
 from gviz.where.condition import NAMES
 from gviz.where.place import Place
 from gviz.where.stop import Stop
@@ -26,6 +27,23 @@ def never(timeline: Timeline, stop: Stop, hits: Hits, *, growing: bool) -> str:
     if why or growing:
         return why
     return _no_nodes(timeline, stop) or f"nothing is called {clipped(hits.nowhere(), 30)}"
+
+
+def unmet(timeline: Timeline, breakpoints: Breakpoints) -> Iterator[str]:
+    """What there is to say, when the program has ended, of each breakpoint that has never stopped it."""
+    for one in breakpoints.listed:
+        if not one.enabled or one.message or one.call is not None or next(one.hits.after(0), None) is not None:
+            continue
+        if one.stop.at.place is None and one.stop.condition is None and one.stop.event in _FEARED:
+            yield f"no {one.stop.event} came up"
+        else:
+            why = never(timeline, one.stop, one.hits, growing=False)
+            yield f"breakpoint {one.number} ({clipped(shown(one.stop.text), 40)}) was never met" + f": {why}" * bool(
+                why
+            )
+
+
+_FEARED = ("nan", "inf", "error")
 
 
 def nothing_later(timeline: Timeline, stop: Stop, text: str, why: str = "") -> GvizError:

@@ -140,7 +140,7 @@ class LiveScreen(DebuggerScreen):
         self._say_what_is_first(arrival)
         self.reader.take(arrival)
         if isinstance(report, Ended):
-            self.say("; ".join((*arrival.said[-1:], report.words)))
+            self.say("; ".join((*([arrival.notice] if arrival.said else []), report.words)))
             self._queue.clear()
         elif self.reader.waits:
             self.orders.attempt(self.orders.go_on)
