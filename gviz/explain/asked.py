@@ -38,7 +38,7 @@ def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     if trouble is not None and not trouble.node:
         return why_failed(trouble)
     place, aspect = split_aspect(_question(text))
-    node = node_at(names, place, n, selected)
+    node = node_at(names, place, n, selected, aspect)
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
     output_nr = names.output_nr(node, place, n)

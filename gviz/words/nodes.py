@@ -27,7 +27,7 @@ MOST_NAMES = 8
 """So many names are listed to who asked for one that there is not."""
 
 
-def node_at(names: NamedNodes, text: str, n: int, selected: int = 0) -> int:
+def node_at(names: NamedNodes, text: str, n: int, selected: int = 0, aspect: places.Aspect | None = None) -> int:
     """The node that `text` means to who stands at moment `n` and looks at `selected`, which an empty text means.
 
     ``12`` is a node by its number, ``@12`` the one that event 12 is about, all else a place (see `last`).
@@ -35,24 +35,24 @@ def node_at(names: NamedNodes, text: str, n: int, selected: int = 0) -> int:
     if not text:
         return selected
     if not text.startswith("@"):
-        return last(names, f"#{text}" if text.isdecimal() else text, n)
+        return last(names, f"#{text}" if text.isdecimal() else text, n, aspect)
     node = names.timeline.at(event_number(names.timeline, text[1:])).node
     if not node:
         raise _no_node(text, names)
     return node
 
 
-def last(names: NamedNodes, text: str, n: int) -> int:
+def last(names: NamedNodes, text: str, n: int, asked: places.Aspect | None = None) -> int:
     """The node that a place means at moment `n`: of several the last one made by then, else the first made later.
 
     The rule wherever one node is asked for by a name; ``x.grad`` means ``x``, unless another is called so.
-    GvizError if there is none.
+    GvizError if there is none; it tells what was `asked` of the node, too.
     """
     stem, aspect = places.split_aspect(text)
     node = 0 if aspect and stem.startswith("#") else _last(names, text, n)
     node = node or (_last(names, stem, n) if aspect else 0)
     if not node:
-        raise _no_node(text, names)
+        raise _no_node(f"{text}.{asked}" if asked and not text.startswith("#") else text, names)
     return node
 
 
