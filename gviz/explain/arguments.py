@@ -30,25 +30,6 @@ def _attribute(name: str, value: str) -> str:
     return "2" if name in ("p", "ord") and value == _OF_EVERY_ELEMENT else value
 
 
-_OF_CLASSES = "at the class target"
-_MEAN_OF_CLASSES = "-mean of self"
-_WEIGHTED = " * weight", " / sum of weights"
-"""How a rule of a loss over classes says that weights are given, and that it is their mean."""
-
-
-def of_classes(text: str, given: Mapping[str, str], *, weighted: bool) -> str:
-    """The formula or rule of a loss over classes, as its reduction and weights make it; any other text as it is."""
-    if _OF_CLASSES not in text:
-        return text
-    reduction = given.get("reduction", "'mean'").strip("'")
-    if text.startswith(_MEAN_OF_CLASSES):
-        found = {"mean": _MEAN_OF_CLASSES, "sum": "-sum of self"}.get(reduction, "-self")
-        return text.replace(_MEAN_OF_CLASSES, found) + ", weighted by weight" * weighted
-    factor, mean = _WEIGHTED
-    text = text if reduction == "mean" else text.replace(mean, "")
-    return text if weighted else text.replace(factor, "").replace(mean, " / number of targets")
-
-
 def formula_with(formula: str, given: Mapping[str, str]) -> str:
     """A formula for these arguments: a norm by what it is, a bound only where there is one.
 

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.events import Edge, GradFlowed, OpSeen, StepFinished, StepStarted
-from gviz.explain.arguments import attribute_words, of_classes
+from gviz.explain.arguments import attribute_words
 from gviz.explain.broadcast import Shape, widened
 from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.names import symbol
+from gviz.explain.reductions import loss_rule
 from gviz.explain.substitute import shapes_in, with_numbers, word
 from gviz.plain_text import shown
 from gviz.trace.log import expect
@@ -186,7 +187,8 @@ def _rule(op: OpSeen, slot: int, computed: Computation) -> str:
     if not op.rules:
         return ""
     weighted = any(operand.parameter == "weight" for operand in computed.operands)
-    return of_classes(shown(op.rules[min(slot, len(op.rules) - 1)]), dict(computed.attributes), weighted=weighted)
+    rule = shown(op.rules[min(slot, len(op.rules) - 1)])
+    return loss_rule(rule, op.name, dict(computed.attributes), weighted=weighted)
 
 
 def _before(timeline: Timeline, seq: int, edge: Edge) -> tuple[Value | None, int, int]:
@@ -216,7 +218,7 @@ def _targets(timeline: Timeline, computed: Computation) -> int | None:
     value = next((operand.value for operand in computed.operands if operand.parameter == "target"), None)
     array = None if value is None else timeline.array(value)
     ignored = dict(computed.attributes).get("ignore_index", "-100")
-    return None if array is None else int((array != int(ignored)).sum()) if ignored.lstrip("-").isdecimal() else None
+    return None if array is None else int((array != int(ignored)).sum())
 
 
 def _missing(moment: Moment, info: NodeInfo, operand: Operand, rule: str) -> str:

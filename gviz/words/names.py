@@ -97,7 +97,8 @@ class NamedNodes:
         meant = get_close_matches(last, CHANGES, 1)
         if aspect is None and owner in names and meant:
             return f"{owner}.{meant[0]}"
-        close = get_close_matches(stem, names, 1)
+        ending = [known for known in names if known.endswith(f".{stem}")]  # the path before it was left out
+        close = ending or get_close_matches(stem, names, 1)
         return close[0] + (f".{aspect}" if aspect else "") if close else ""
 
     def had(self, n: int) -> list[str]:

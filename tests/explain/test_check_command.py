@@ -141,6 +141,8 @@ def test_explain_without_a_place_says_what_is_wrong(trace, capsys):
     assert run_command(["explain", trace, "error"]) == 2
     assert run_command(["explain", trace, "ww"]) == 2
     assert "did you mean w?" in capsys.readouterr().err
+    assert run_command(["explain", trace, "ww.grad"]) == 2
+    assert "did you mean w.grad?" in capsys.readouterr().err
 
 
 def test_in_code(trace):

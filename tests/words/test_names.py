@@ -50,6 +50,7 @@ def test_modules_that_share_a_name_are_told_apart_by_their_variables():
     [
         ("0.weight.grda", "did you mean 0.weight.grad?"),
         ("0.wieght.grad", "did you mean 0.weight.grad?"),
+        ("weight.grad", "did you mean 0.weight.grad?"),
         ("nothing_like_it", "only tensors are recorded: "),
     ],
 )

@@ -65,14 +65,14 @@ def _compared(
 
 
 def _rules_without(slope: Callable[..., Any]) -> tuple[Rule, Rule]:
+    """The rules of the square, which alone has no further argument."""
+
     def vjp(g: Any, self: Any, target: Any, reduction: str) -> Any:
         return share(g, self, reduction) * slope(self - target)
 
     return (
-        Rule("self", "g * slope at self - target", vjp),
-        Rule(
-            "target", "-g * slope at self - target", lambda g, self, target, reduction: -vjp(g, self, target, reduction)
-        ),
+        Rule("self", "g * 2 * (self - target)", vjp),
+        Rule("target", "-g * 2 * (self - target)", lambda g, self, target, reduction: -vjp(g, self, target, reduction)),
     )
 
 

@@ -46,7 +46,9 @@ def _cut(asked: Question) -> Iterator[Finding]:
     """That no gradient comes through an operation that could have been tracked."""
     made = asked.info.created
     if made.untracked and made.untracked != "inputs":
-        text = f"no gradient goes back through it: {why_untracked(made)}"
+        takes_shape = made.untracked == "numbers" and asked.info.op.base_name.endswith("_like")
+        why = "it takes no more than a shape and a dtype" if takes_shape else why_untracked(made)
+        text = f"no gradient goes back through it: {why}"
         yield Finding("cut", text, asked.info.born, asked.node)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gviz.events import DataSet, StorageWritten
+from gviz.events import NOT_SEEN, DataSet, StorageWritten, Warned
 from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.dropped import dropped
 from gviz.explain.names import MAX_NAME, frame_text, op_title, why_untracked
@@ -15,10 +15,12 @@ from gviz.numbers import bytes_text, dtype_text, shape_text
 from gviz.plain_text import abridged, clipped, shown
 from gviz.site import source_lines
 from gviz.trace.state import NodeState
+from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text, full, short
 from gviz.values import Value
 
 NOT_RECORDED = "a tensor that is not recorded"
+WITHIN = "it was computed within a call of PyTorch, which gives it to nobody: its shape alone is known"
 LINEAR = "x @ weight.T + bias"
 _TRANSPOSES = re.compile(r"\.m?T\b|\.t\(|transpose|permute|swapaxes|swapdims|adjoint|\bt\(")
 
@@ -60,12 +62,27 @@ def values(view: NodeView, state: NodeState) -> Iterator[Fact]:
             _no_value(view, nr) if output.value is None else _value(output.value, output.value_seq, in_full=view.full)
         )
         yield Fact(of_output("value", nr, state), (*own_name(view, nr), *held), nr)
+        if not nr and _is_within(view, output.value):
+            yield Fact("", (Part(WITHIN, "muted"),), 0, 1)
         if output.version > view.info.created.outputs[nr].version:
             by = f" by #{output.written_by}" if output.written_by not in (0, view.node) else ""
             text = f"written in place{by}, version {output.version}, "
             yield Fact("", (Part(text, "sum"), event(output.value_seq)), nr, 1)
         elif output.written_by and isinstance(view.timeline.event(output.value_seq), DataSet):
             yield Fact("", (Part("was given other data, ", "sum"), event(output.value_seq)), nr, 1)
+
+
+def _is_within(view: NodeView, value: Value | None) -> bool:
+    """Whether a value is not stored because no call of the program has given it."""
+    unknown = value is not None and value.size > 0 and value.statistics() is None
+    return unknown and view.info.created.kind == "op" and view.timeline.once(_only_within_calls, 0)
+
+
+def _only_within_calls(timeline: Timeline, start: int) -> bool:
+    """Whether what happens within a call is the only thing of which a recording says that it has no values."""
+    warned = timeline.select((Warned,), start + 1, len(timeline) + 1)
+    said = {event.message.partition(" within")[0] for _, event in warned if event.category == NOT_SEEN}
+    return "values" in said and "tensors" not in said and not any("backward passes" in one for one in said)
 
 
 def of_output(name: str, nr: int, state: NodeState) -> str:
@@ -125,7 +142,7 @@ def arguments(view: NodeView, state: NodeState) -> Iterator[Fact]:
     given = computation(view.timeline, view.node).attributes
     if given and view.info.created.kind == "op":
         yield Fact("args", (Part(clipped(", ".join(f"{name} {value}" for name, value in given), 400)),))
-    if did := dropped(asked.timeline, asked.node):
+    if did := dropped(view.timeline, view.node):
         yield Fact("", (Part(did),), 0, 1)
 
 
