@@ -40,7 +40,7 @@ def loaded():
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        (lambda: functional.cross_entropy(leaf(), torch.tensor([0, 1])), "of several operations"),
+        (lambda: functional.normalize(leaf()), "of several operations"),
         (transformed, "within a torch.func transform"),
         (batched, "or a batch of gradients"),
         (compiled, "a compiled region is one node"),

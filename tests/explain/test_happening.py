@@ -117,6 +117,6 @@ def test_a_step_that_updates_nothing_says_why(frozen, used, said):
             layer(torch.ones(1, 2))
         torch.optim.SGD(layer.parameters(), lr=0.1).step()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     told = [happening(timeline, timeline.at(n)) for n in range(1, len(timeline) + 1)]
     assert any(text.startswith(said) for text in told)

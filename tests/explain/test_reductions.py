@@ -1,13 +1,11 @@
 """How a loss reads: what it makes of its elements, and what each of them sends back."""
 
 import pytest
-from recording import events_of
+from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.computation import computation
 from gviz.explain.shares import shares
-from gviz.trace.log import MemoryLog
-from gviz.trace.timeline import Timeline
 
 F = torch.nn.functional
 
@@ -20,7 +18,7 @@ def read(loss, **options):
         target = torch.tensor([0, 1, 2, -100, 1]) if loss is F.nll_loss else torch.rand(5, 3)
         loss(x, target, **options).sum().backward()
 
-    timeline = Timeline(MemoryLog(events_of(program)))
+    timeline = timeline_of(program)
     node = next(node for node in timeline.nodes if timeline.info(node).op.name == loss.__name__)
     first = shares(timeline, timeline.at(len(timeline)), node)[0]
     return computation(timeline, node).formula, first.rule, first.numbers

@@ -283,6 +283,14 @@ def test_a_breakpoint_of_the_command_line_is_set_once(tmp_path):
     debugged(scenario, tmp_path, opening=("break #3",))
 
 
+def test_what_never_came_up_is_said_with_the_end(tmp_path):
+    async def scenario(running):
+        await running.until(lambda: not running.live.alive)
+        assert running.screen.remark == "no nan came up; the program has ended with exit code 0"
+
+    debugged(scenario, tmp_path, text="import gviz.engine as torch\nx = torch.ones(2)\n", opening=("break on nan",))
+
+
 def test_a_report_on_its_way_while_the_screen_opens_is_heard(tmp_path, monkeypatch):
     class OnItsWay(queue.SimpleQueue):
         """Where a thread comes to put something in only when the screen has looked."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gviz.events import NOT_SEEN, DataSet, StorageWritten, Warned
 from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.dropped import dropped
-from gviz.explain.names import MAX_NAME, frame_text, op_title, why_untracked
+from gviz.explain.names import MAX_NAME, frame_text, is_mask, op_title, why_untracked
 from gviz.explain.panel.fact import LIST, Fact, NodeView, Part, event, listed
 from gviz.explain.standing import as_at
 from gviz.numbers import bytes_text, dtype_text, shape_text
@@ -151,7 +151,8 @@ def kind(view: NodeView, state: NodeState) -> Iterator[Fact]:
     created = as_at(view.info, state).created
     text = ""
     if created.kind != "op":
-        text = f"{created.kind}, {'requires grad' if state.requires_grad else 'no grad'}"
+        what = "what the dropout drew" if is_mask(created) else created.kind
+        text = f"{what}, {'requires grad' if state.requires_grad else 'no grad'}"
     elif created.untracked:
         text = f"not tracked: {why_untracked(created)}"
     elif base := next((output.view_of for output in created.outputs if output.view_of), 0):
