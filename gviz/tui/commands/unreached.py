@@ -31,16 +31,16 @@ def never(timeline: Timeline, stop: Stop, hits: Hits, *, growing: bool) -> str:
 
 def unmet(timeline: Timeline, breakpoints: Breakpoints) -> Iterator[str]:
     """What there is to say, when the program has ended, of each breakpoint that has never stopped it."""
-    for one in breakpoints.listed:
-        if not one.enabled or one.message or one.call is not None or next(one.hits.after(0), None) is not None:
+    waited = (one for one in breakpoints.own if one.enabled and not one.message)
+    for one in waited:
+        if next(one.hits.after(0), None) is not None:
             continue
         if one.stop.at.place is None and one.stop.condition is None and one.stop.event in _FEARED:
             yield f"no {one.stop.event} came up"
         else:
             why = never(timeline, one.stop, one.hits, growing=False)
-            yield f"breakpoint {one.number} ({clipped(shown(one.stop.text), 40)}) was never met" + f": {why}" * bool(
-                why
-            )
+            what = f"breakpoint {one.number} ({clipped(shown(one.stop.text), 40)})"
+            yield f"{what} was never met" + f": {why}" * bool(why)
 
 
 _FEARED = ("nan", "inf", "error")
