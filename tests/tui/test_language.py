@@ -123,6 +123,32 @@ def test_commands_of_a_breakpoint_are_carried_out_where_it_stops():
     assert "end of recording" in said
 
 
+async def test_all_that_the_commands_of_a_breakpoint_say_is_on_the_screen():
+    app = app_of(demo(), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*":break b", "enter", *":commands 1 print b ;; print b * 2 ;; print b * 3", "enter", "c")
+        await pilot.pause()
+        sheet = app.screen.query_one(Sheet)
+        rows = ["".join(text for text, _ in sheet.row(y)) for y in range(3)]
+        assert rows == ["b = -18", "b * 2 = -36", "b * 3 = -54"]
+
+
+async def test_a_command_that_is_refused_says_what_is_left_out_behind_it():
+    app = app_of(demo(), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        keys = ":commands 1 print b.grad ;; print zzz ;; print b ;; print b"
+        await pilot.press(*":break b", "enter", *keys, "enter", "c")
+        await pilot.pause()
+        sheet = app.screen.query_one(Sheet)
+        said = " ".join("".join(text for text, _ in sheet.row(y)).strip() for y in range(sheet.size.height))
+        assert said.startswith("b.grad = None")
+        assert "there is no zzz here" in said
+        assert "at print zzz in breakpoint 1, 2 lines behind it left out" in said
+        await pilot.press("escape", *":print zzz", "enter")
+        await pilot.pause()
+        assert "breakpoint" not in app.screen.remark, "it is of no breakpoint"
+
+
 def test_commands_that_run_in_circles_end():
     said, ended = talk(demo(), "break b\ncommands 1 rc ;; c\ngoto start\nc\nn\n")
     assert "stopped after" in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
@@ -26,6 +27,14 @@ class _Collected:
     lines: list[str]
 
 
+class _Line(NamedTuple):
+    """A line that waits: from which script it is, or from which breakpoint, if nobody typed it."""
+
+    text: str
+    origin: str = ""
+    at_stop: bool = False
+
+
 class Reader:
     """Turns lines into commands.
 
@@ -38,9 +47,9 @@ class Reader:
         self._last = Command("step")
         self._collected: _Collected | None = None
         self._asked: Confirm | None = None
-        self._waiting: deque[tuple[str, str]] = deque()
+        self._waiting: deque[_Line] = deque()
         self._left = MOST
-        self._at = "", ""
+        self._at = _Line("")
 
     @property
     def sign(self) -> str:
@@ -52,10 +61,19 @@ class Reader:
         """Whether there are lines to carry out."""
         return bool(self._waiting)
 
+    @property
+    def at_stop(self) -> bool:
+        """Whether the last line was one of those that a breakpoint carries out where it stops."""
+        return self._at.at_stop
+
     def typed(self, text: str) -> None:
         """Take a line that somebody typed; `next` gives what it means."""
         self._left = MOST
-        self._waiting.appendleft((text, ""))
+        self._waiting.appendleft(_Line(text))
+
+    def forget_line(self) -> None:
+        """What is carried out next is of no line, until `next` gives one."""
+        self._at = _Line("")
 
     def next(self) -> Command | Said | None:
         """The next command to carry out, something to say instead, or None where nothing waits.
@@ -64,13 +82,13 @@ class Reader:
         """
         if not self._waiting:
             return None
-        self._at = text, _ = self._waiting.popleft()
+        self._at = self._waiting.popleft()
         self._left -= 1
         if self._left < 0:
             self._waiting.clear()
             raise GvizError(f"stopped after {MOST} commands", hint="the commands of a breakpoint may run in circles")
         try:
-            return self._read(text)
+            return self._read(self._at.text)
         except GvizError as error:
             raise self.refused(error) from None
 
@@ -78,20 +96,22 @@ class Reader:
         """Remember what the answer to a command leads to."""
         match reply:
             case Script(lines, origin):
-                self._waiting.extendleft((line, origin) for line in reversed(lines))
+                self._waiting.extendleft(_Line(line, origin) for line in reversed(lines))
             case Confirm():
                 self._asked = reply
             case Arrival(then=lines, reason=reason):
-                self._waiting.extendleft((line, reason.words) for line in reversed(lines))
+                self._waiting.extendleft(_Line(line, reason.words, at_stop=True) for line in reversed(lines))
 
     def refused(self, error: GvizError) -> GvizError:
         """Drop what waits, because a command could not be carried out; the error, with the line of a script."""
+        left = len(self._waiting)
         self._waiting.clear()
-        text, origin = self._at
-        self._at = "", ""
+        text, origin, _ = self._at
+        self._at = _Line("")
         if not origin:
             return error
-        why = "; ".join(filter(None, (error.why, f"at {clipped(shown(text.strip()), 40)} in {origin}")))
+        behind = f", {left} line{'s' * (left != 1)} behind it left out" if left else ""
+        why = "; ".join(filter(None, (error.why, f"at {clipped(shown(text.strip()), 40)} in {origin}{behind}")))
         return GvizError(error.what, why=why, hint=error.hint, exit_code=error.exit_code)
 
     def _read(self, text: str) -> Command | Said:

@@ -32,7 +32,7 @@ def carry_out(screen: DebuggerScreen, reply: Reply) -> None:
         case Arrival():
             screen.show_arrival(reply)
         case Said(lines):
-            say(screen, lines)
+            screen.orders.say(lines)
         case Look():
             _look(screen, reply)
         case Confirm(lines, question):

@@ -22,16 +22,32 @@ class Orders:
 
     def __init__(self, screen: DebuggerScreen) -> None:
         self._screen = screen
+        self._said: list[str] = []
         self.errand = Errand(screen, self._resume)
 
     def attempt(self, act: Callable[[], None]) -> None:
-        """Do something; why it cannot be done is said in the bottom row."""
+        """Do something, and show what was said on the way; last of all why it cannot be done."""
+        self._said = []
+        self._screen.reader.forget_line()
+        self._attempt_more(act)
+
+    def say(self, lines: tuple[str, ...]) -> None:
+        """Say something when all is done, or waits for the program: in the place of what a line before has said.
+
+        What the commands of a breakpoint say is shown together.
+        """
+        self._said = [*self._said, *lines] if self._screen.reader.at_stop else [*lines]
+
+    def _attempt_more(self, act: Callable[[], None]) -> None:
         self._screen.say("")
         try:
             act()
         except GvizError as error:
-            self._screen.reader.refused(error)
-            say(self._screen, (shown(error.what + (f" ({error.hint})" if error.hint else "")),))
+            before = self._said if self._screen.reader.at_stop else []
+            self._said = [*before, _refusal(error, self._screen.reader.refused(error))]
+        if self._said and not self.errand.goes_on:
+            say(self._screen, tuple(self._said))
+            self._said = []
 
     def run(self, command: Command) -> None:
         """Carry out a command of the prompt or a key, and what waits behind it."""
@@ -52,7 +68,7 @@ class Orders:
         """Carry out the lines that wait; raises GvizError at the first that cannot be."""
         while (command := self._screen.reader.next()) is not None:
             if isinstance(command, Said):
-                say(self._screen, command.lines)
+                self.say(command.lines)
             else:
                 self._screen.perform(command)
             if self._screen.busy:
@@ -77,6 +93,15 @@ class Orders:
 
     def _resume(self, advance: Callable[[], Reply | None]) -> None:
         """Go on with an errand, and with what waits behind it if that was all."""
-        self.attempt(lambda: self._answer(advance()))
+        self._attempt_more(partial(self._advanced, advance))
+
+    def _advanced(self, advance: Callable[[], Reply | None]) -> None:
+        self._answer(advance())
         if not self.errand.goes_on and self._screen.reader.waits:
-            self.attempt(self.go_on)
+            self.go_on()
+
+
+def _refusal(error: GvizError, told: GvizError) -> str:
+    """Why something cannot be done, in one line: with the line of a script, if it is `told` of."""
+    at = f"; {told.why}" if told is not error and told.why else ""
+    return shown(error.what + (f" ({error.hint})" if error.hint else "") + at)
