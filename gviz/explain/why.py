@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from gviz.errors import GvizError
 from gviz.explain.finding import Finding
-from gviz.explain.kind import question
+from gviz.explain.kind import Question, question
+from gviz.explain.names import label
 from gviz.explain.table import KINDS
 from gviz.explain.trouble import Trouble, trouble_at
 from gviz.plain_text import shown
@@ -29,8 +30,18 @@ def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = N
     asked = question(timeline, moment, node, aspect, output_nr)
     for kind in KINDS:
         if asked.topic in kind.topics and kind.answer is not None and (found := kind.answer(asked)) is not None:
-            return found
+            return _with_what_it_was(asked, found) if found.kind == "cleared" else found
     raise AssertionError(asked.topic)  # the last kind of every topic answers all
+
+
+def _with_what_it_was(asked: Question, found: Finding) -> Finding:
+    """A ``.grad`` that was set to None, with what it was until then, why, and how to ask about that moment."""
+    before = asked.at(found.event - 1)
+    if before.state is None or before.output.grad is None:
+        return found
+    was = why(asked.timeline, before.moment, asked.node, "grad", asked.output_nr)
+    told = was.text.removeprefix(f"{label(asked.timeline, asked.node)}: ")
+    return replace(found, parts=(replace(was, text=f"until then (--at {before.moment.n}) {told}"),))
 
 
 def why_failed(trouble: Trouble) -> Finding:

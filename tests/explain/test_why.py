@@ -1,5 +1,6 @@
 """Why a value, a gradient, or none: real programs with the classic mistakes, asked at their end."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -169,6 +170,32 @@ def test_cleared_and_not_asked_for():
     timeline = timeline_of(program)
     assert asked(timeline, "x", "grad").kind == "cleared"
     assert asked(timeline, "w", "grad").kind == "not-asked-for"
+
+
+def test_what_a_gradient_was_until_it_was_cleared_is_told_with_its_moment():
+    def program():
+        x = torch.tensor(2.0, requires_grad=True)
+        (x * 3).backward()
+        x.grad = None
+        x.grad = None
+
+    timeline = recorded(program)
+    found = checked(timeline, asked(timeline, "x", "grad"))
+    (was,) = found.parts
+    moment = int(re.match(r"until then \(--at (\d+)\) .grad is 3", was.text)[1])
+    assert timeline.at(moment).state(node_of(timeline, "x")).outputs[0].grad is not None
+    assert "+= 3 from #3 Mul" in told(found)
+
+
+def test_a_gradient_that_never_was_is_not_one_that_was_cleared():
+    def program():
+        w = torch.tensor(2.0, requires_grad=True)
+        x = torch.tensor(2.0, requires_grad=True)
+        for _ in range(2):
+            (w.detach() * x).backward()
+            w.grad = x.grad = None
+
+    assert asked(recorded(program), "w", "grad").kind == "cut"
 
 
 def test_a_gradient_is_the_sum_of_its_parts():

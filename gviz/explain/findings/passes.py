@@ -22,10 +22,14 @@ def passes_before(asked: Question) -> list[tuple[int, BackwardStarted]]:
 def cleared(asked: Question) -> Finding | None:
     """It had one that was set to None, and no pass for all leaves has started since."""
     timeline = asked.timeline
-    earlier = [seq for seq in timeline.events_of(asked.node) if seq <= asked.moment.n]
-    last = next((seq for seq in reversed(earlier) if isinstance(timeline.event(seq), _CHANGES)), 0)
-    event = timeline.event(last) if last else None
-    if not isinstance(event, GradSet) or event.how != "none":
+    event, last = None, 0
+    for seq in reversed([seq for seq in timeline.events_of(asked.node) if seq <= asked.moment.n]):
+        change = timeline.event(seq)
+        if isinstance(change, GradSet) and change.how == "none":
+            event, last = change, seq  # the first of several: there was nothing for the others to clear
+        elif isinstance(change, _CHANGES):
+            break
+    if event is None:
         return None
     if any(start > last and not started.inputs for start, started in passes_before(asked)):
         return None
