@@ -10,8 +10,9 @@ import inspect
 import sys
 import sysconfig
 from collections import UserDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from itertools import groupby
 from types import FrameType, ModuleType
 from typing import Any, TypeVar, cast
 
@@ -21,7 +22,7 @@ _Kind = TypeVar("_Kind")
 _Names = Mapping[Any, object]
 
 _LIBRARIES = tuple({f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-_COPYING = frozenset(("locals", "vars", "eval", "exec", "dir"))
+_COPYING = frozenset(("locals", "vars"))
 """What gives a function its own variables in a dictionary, which looking at them would bring up to date."""
 
 _PYTEST = "@py_builtins"
@@ -54,9 +55,9 @@ def first_name(thing: object) -> str:
     attribute of one: ``x``, ``batch[0]``, ``batch['x']``, ``data.x``. Functions are called with it from the outermost
     frame inwards.
     """
-    frames = [*_users_frames()][::-1]
-    for of_library in (False, True):
-        names = [variables(frame) for frame in frames if _is_of_library(frame.f_code.co_filename) is of_library]
+    by_library = groupby(_outside_in(_users_frames()), lambda frame: _is_of_library(frame.f_code.co_filename))
+    for _, frames in by_library:
+        names = [*map(variables, frames)]
         for way in (_name_of, _item_of, _attribute_of):
             found = next(filter(None, (way(held, thing) for held in names)), "")
             if found:
@@ -66,11 +67,25 @@ def first_name(thing: object) -> str:
 
 def running_method_of(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _Kind | None:
     """The object of this kind, of which `is_it` holds, whose method runs in the outermost frame: its first argument."""
-    for frame in [*_users_frames()][::-1]:
+    for frame in _outside_in(_users_frames()):
         code = frame.f_code
         own = variables(frame).get(code.co_varnames[0]) if code.co_argcount else None
         if issubclass(type(own), kind) and is_it(cast("_Kind", own)):
             return cast("_Kind", own)
+    return None
+
+
+def held_by_the_program(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _Kind | None:
+    """The object of this kind, of which `is_it` holds, that a variable of the program has or an item of one.
+
+    It is the one in the outermost frame, and the last of several in it: what is made of others is made after them.
+    """
+    for frame in _outside_in(_users_frames()):
+        found: list[_Kind] = []
+        for _, held in _copy(variables(frame)):
+            found += [cast("_Kind", one) for one in (held, *_items(held)) if issubclass(type(one), kind)]
+        if (it := next(filter(is_it, reversed(found)), None)) is not None:
+            return it
     return None
 
 
@@ -101,6 +116,12 @@ def _users_frames() -> Iterator[FrameType]:
         if not is_hidden(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
+
+
+def _outside_in(frames: Iterable[FrameType]) -> list[FrameType]:
+    """Frames as they were called, the outermost first, those of libraries after all others."""
+    outside_in = [*frames][::-1]
+    return sorted(outside_in, key=lambda frame: _is_of_library(frame.f_code.co_filename))
 
 
 @cache
@@ -146,10 +167,13 @@ def _attribute_of(names: _Names, thing: object) -> str:
 
 
 def _place_in(held: object, thing: object) -> str:
+    return next((f"[{place}]" for place, item in enumerate(_items(held)) if item is thing), "")
+
+
+def _items(held: object) -> Iterable[object]:
+    """What is in a list or tuple that is not too long."""
     kind: Any = next((kind for kind in (list, tuple) if issubclass(type(held), kind)), None)
-    if kind is None or kind.__len__(held) > _MOST_ITEMS:
-        return ""
-    return next((f"[{place}]" for place, item in enumerate(kind.__iter__(held)) if item is thing), "")
+    return () if kind is None or kind.__len__(held) > _MOST_ITEMS else kind.__iter__(held)
 
 
 def _key_in(held: object, thing: object) -> str:

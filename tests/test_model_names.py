@@ -195,3 +195,30 @@ def test_what_a_data_loader_gives_is_called_by_the_variable_that_holds_it(tmp_pa
     timeline = gviz.load(tmp_path / "t.gviz")
     given = [timeline.info(node) for node in timeline.nodes if timeline.info(node).created.kind == "constant"]
     assert [info.name for info in given][2:] == ["first", "second", "x", "y", "batch['x']", "batch['y']"]
+
+
+UNCALLED = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(2))
+    def __call__(self, x):
+        return self.scale * x
+def run():
+    one, models = Model(), [Model(), Model()]
+    whole = nn.ModuleList([one])
+    one(x).sum().backward()
+    torch.stack([*models[0].parameters(), *models[1].parameters()]).sum().backward()
+run()
+"""
+
+
+@pytest.mark.torch
+def test_parameters_of_models_that_are_not_called_as_modules_are_have_names(tmp_path):
+    torch = pytest.importorskip("torch")
+    with gviz.record(tmp_path / "t.gviz"):
+        exec(compile(UNCALLED, "model.py", "exec"), {"nn": torch.nn, "torch": torch, "x": torch.ones(1, 2)})
+    timeline = gviz.load(tmp_path / "t.gviz")
+    infos = [timeline.info(node) for node in timeline.nodes]
+    parameters = {info.name for info in infos if info.created.kind == "parameter"}
+    assert parameters == {"0.scale", "models[0].scale", "models[1].scale"}

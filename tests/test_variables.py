@@ -51,6 +51,7 @@ def found(body):
         ("self = x = Thing()\nreturn first_name(self)", "x"),
         ("_ = [Thing()]\nreturn first_name(_[0])", ""),
         ("return first_name(Thing())", ""),
+        ("x = y = Thing()\ny.eval = str\ny.eval()\nreturn first_name(x)", "x"),
         ("items = [Thing() for _ in range(1000)]\nreturn first_name(items[0])", ""),
     ],
 )

@@ -174,6 +174,7 @@ def _enter_accumulator(session: Session, node: Any) -> None:
     """A graph ends at a leaf: its accumulator, which lives as long as the graph, is the leaf's node."""
     leaf = node.variable
     mark = session.marks.of_tensor(leaf) or _meet(session, leaf)
-    session.marks.has_unnamed |= not mark.named and isinstance(leaf, torch.nn.Parameter)
+    if not mark.named and isinstance(leaf, torch.nn.Parameter):
+        session.marks.ends_unnamed(leaf)
     mark.uses = 0
     watch_accumulator(session, node, mark, leaf)

@@ -27,15 +27,16 @@ KEY = "gviz"
 
 class Mark(Seen):
     """The announcement of a node. `uses` counts the edges that lead to it; `kept` lives as long as it does; `told` is
-    the ``.grad`` that was told last, `named` its path in a model.
+    the ``.grad`` that was told last, `named` its path in a model, `sought` whether a model that has it was looked for.
     """
 
-    __slots__ = ("kept", "named", "retained", "told", "uses")
+    __slots__ = ("kept", "named", "retained", "sought", "told", "uses")
 
     def __init__(self, node: int) -> None:
         super().__init__(node)
         self.uses = 0
         self.named = ""
+        self.sought = False
         self.told: Value | None = None
         self.kept: Sequence[Seen] = ()
         self.retained: dict[int, weakref.ref[torch.Tensor]] | None = None
@@ -92,8 +93,7 @@ class Marks:
         self._memories: dict[int, _Memory] = {}
         self._dead: deque[weakref.ref[Any]] = deque()
         self._bury = self._dead.append
-        self.has_unnamed = False
-        """Whether a graph has ended at a parameter without a name."""
+        self._unnamed: list[weakref.ref[torch.Tensor]] = []
 
     def of_node(self, node: Any) -> Mark | None:
         """The mark of a graph node, if it was announced."""
@@ -234,10 +234,14 @@ class Marks:
         self._known.clear()
         self._memories.clear()
 
-    def take_unnamed(self) -> bool:
-        """Whether a graph has ended at a parameter without a name since this was asked last."""
-        found, self.has_unnamed = self.has_unnamed, False
-        return found
+    def ends_unnamed(self, parameter: torch.Tensor) -> None:
+        """A graph has ended at a parameter without a name."""
+        self._unnamed.append(weakref.ref(parameter))
+
+    def take_unnamed(self) -> list[torch.Tensor]:
+        """The parameters without a name at which graphs have ended since this was asked last, as far as they live."""
+        found, self._unnamed = self._unnamed, []
+        return [it for known in found if (it := known()) is not None]
 
     def _entry(self, tensor: torch.Tensor) -> _Tensor:
         known = self._known.get(id(tensor))

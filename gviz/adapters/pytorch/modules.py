@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import torch
 from torch.nn.parameter import is_lazy
 
-from gviz import model_names
+from gviz import model_names, variables
 from gviz.adapters.pytorch.graph import mark_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.returned import say_returned
@@ -112,6 +112,25 @@ def name_unnamed(session: Session, module: torch.nn.Module) -> None:
     mark = None if first is None else session.marks.of_tensor(first)
     if first is not None and (mark is None or not mark.named):
         name_parameters(session, module)
+
+
+def name_uncalled(session: Session, parameters: Sequence[torch.Tensor]) -> None:
+    """Say what parameters are called whose model was not called as modules are: a variable holds it, or it runs.
+
+    ``torch.func``, and models that are called in another way, as those of GPyTorch are, compute with them so.
+    """
+    for parameter in parameters:
+        mark = session.marks.of_tensor(parameter)
+        if mark is None or mark.named or mark.sought:
+            continue
+        mark.sought = True
+        model = variables.held_by_the_program(torch.nn.Module, partial(_has_parameter, parameter))
+        if model is not None:
+            name_parameters(session, model)
+
+
+def _has_parameter(parameter: torch.Tensor, module: torch.nn.Module) -> bool:
+    return any(own is parameter for own in module.parameters())
 
 
 def _is_named(session: Session, module: torch.nn.Module) -> bool:

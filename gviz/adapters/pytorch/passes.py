@@ -11,6 +11,7 @@ import torch
 from gviz.adapters.pytorch.calls import Listening
 from gviz.adapters.pytorch.created import NO_CALL
 from gviz.adapters.pytorch.graph import border, edge_of, entered_end, visit
+from gviz.adapters.pytorch.modules import name_uncalled
 from gviz.adapters.pytorch.outputs import is_accumulator
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, clock
@@ -77,8 +78,11 @@ def _start(
 ) -> tuple[Pass, list[Edge]]:  # fmt: skip
     channel = session.channel
     edges = [_edge(session, root) for root in roots]
+    unnamed = session.marks.take_unnamed()
     if session.look_for_names is not None:
-        session.look_for_names(session.marks.take_unnamed())
+        session.look_for_names(bool(unnamed))
+    elif not session.is_partial:
+        name_uncalled(session, unnamed)
     wanted = [_edge(session, one) for one in inputs]
     current = session.latest = Pass(channel.next_pass(), retain_graph, create_graph)
     if has_other_ranks():
