@@ -179,7 +179,7 @@ def test_what_a_gradient_was_until_it_was_cleared_is_told_with_its_moment():
         x.grad = None
         x.grad = None
 
-    timeline = recorded(program)
+    timeline = timeline_of(program)
     found = checked(timeline, asked(timeline, "x", "grad"))
     (was,) = found.parts
     moment = int(re.match(r"until then \(--at (\d+)\) .grad is 3", was.text)[1])
@@ -195,7 +195,7 @@ def test_a_gradient_that_never_was_is_not_one_that_was_cleared():
             (w.detach() * x).backward()
             w.grad = x.grad = None
 
-    assert asked(recorded(program), "w", "grad").kind == "cut"
+    assert asked(timeline_of(program), "w", "grad").kind == "cut"
 
 
 def test_a_gradient_is_the_sum_of_its_parts():
