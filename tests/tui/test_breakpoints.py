@@ -472,3 +472,9 @@ def test_the_panel_counts_what_is_not_known_by_now(too_large):
 @pytest.mark.parametrize("command", ["enable", "disable", "delete"])
 def test_where_there_is_no_breakpoint_that_is_said(command):
     assert transcript(demo(), command, "quit").count("there are no breakpoints") == 1
+
+
+def test_a_second_breakpoint_at_one_place_names_the_first():
+    said = transcript(demo(), "break x", "break x if value > 2", "break b", "break x")
+    assert "breakpoint 4: x (breakpoint 1 is there, too)" in said
+    assert said.count("is there, too") == 1

@@ -99,8 +99,10 @@ def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = Fals
     text = text or (f"#{selected}" if selected else "")
     hits = hits_of(breakpoints.timeline, where := stop(text))
     yield from hits.looking()
+    same = next((one.number for one in breakpoints.own if one.stop.text == where.text and not one.message), 0)
     made = breakpoints.add(where, hits, once=once)
-    yield f"breakpoint {made.number}: {shown(made.stop.text)}{_never(breakpoints, made)}"
+    also = f" (breakpoint {same} is there, too)" if same else ""
+    yield f"breakpoint {made.number}: {shown(made.stop.text)}{_never(breakpoints, made) or also}"
     if missing := made.hits.missing():
         yield f"it does not stop where {missing}"
     if made.stop.head in EVENTS:
