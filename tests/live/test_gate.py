@@ -3,8 +3,8 @@
 import threading
 
 import pytest
-from histories import histories
-from hypothesis import assume, given, settings
+from histories import histories, tell
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from recording import events_of
 from stories import Story
@@ -131,6 +131,7 @@ def test_a_count_is_as_many_wishes(events, mode, count):
 
 
 @given(programs, st.lists(st.sampled_from(STOPS), max_size=3))
+@example(closed(tell([("leaf", 0, 0, 0), ("scope", 0, 0, 0), ("leaf", 0, 0, 0)])), ["net.*"])  # a call that makes data
 @laws
 def test_running_on_stops_at_the_breakpoints_of_the_recording(events, texts):
     wishes = [Wish("continue", stops=tuple(texts))] * 40

@@ -8,7 +8,7 @@ from gviz.site import Frame
 from gviz.values import capture
 
 OPS = (
-    e.OpSeen(1, "leaf", "", (), (), ()),
+    e.OpSeen(1, "tensor", "", (), (), ()),
     e.OpSeen(2, "mul", "MulBackward0", ("a", "b"), ("g * b", "g * a"), ("a", "b")),
     e.OpSeen(3, "add", "AddBackward0", ("a", "b"), ("g", "g"), ()),
 )
