@@ -4,7 +4,7 @@ import pytest
 from driving import transcript
 from explain.programs import HERE, line_of, recorded
 
-from gviz.cli.commands.check import _text
+from gviz.cli.commands.check import print_text
 from gviz.events import OptimizerStepped
 from gviz.explain.asked import answers
 from gviz.explain.check import check
@@ -124,7 +124,7 @@ def test_the_debugger_answers_in_six_lines_and_in_full_when_asked(engine, questi
 def test_check_prints_six_lines_of_a_finding_and_all_when_asked(capsys):
     found = check(recorded("loops", "cut_in_many_places"))
     for whole_of_it, cuts in ((False, 2), (True, 4)):
-        _text(found, 1, whole_of_it)
+        print_text(found, 1, whole=whole_of_it)
         out = capsys.readouterr().out
         assert out.count("cut at") == cuts
         assert ("and 4 more lines with --all" in out) != whole_of_it

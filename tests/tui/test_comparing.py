@@ -3,10 +3,11 @@
 import pytest
 from cli.programs import gviz
 from driving import app_of, transcript
-from recording import timeline_of
+from recording import events_of, timeline_of
 
 import gviz.engine as torch
 from gviz.render import comparison
+from gviz.trace.log import MemoryLog
 from gviz.trace.recording.written import write
 from gviz.tui.glyphs import ASCII
 from gviz.tui.screens.compared import PairList
@@ -128,7 +129,7 @@ async def test_what_is_equal_is_shown_too_if_asked_for(timeline):
 
 
 async def test_a_node_that_only_the_other_recording_has(timeline, tmp_path):
-    write(timeline_of(loops)._log, tmp_path / "other.gviz")
+    write(MemoryLog(events_of(loops)), tmp_path / "other.gviz")
     app = app_of(timeline)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await compared(pilot, f"compare {tmp_path / 'other.gviz'} 1,2")

@@ -51,7 +51,7 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
     with recorded(program) as timeline:
         found = told(checking(timeline, kinds))
         if kind == "text":
-            _print(found, len(timeline), whole=whole)
+            print_text(found, len(timeline), whole=whole)
             if found:
                 click.echo(how_to_open(program, found[0].finding.event))
         else:
@@ -77,7 +77,8 @@ def _names(text: str | None, known: dict[str, Kind]) -> set[str]:
     return names
 
 
-def _print(found: list[Checked], events: int, *, whole: bool) -> None:
+def print_text(found: list[Checked], events: int, *, whole: bool) -> None:
+    """Print findings for people, of a long one its beginning or the `whole`, and how many there are."""
     from gviz.explain.finding import brief, lines
 
     for one in found:
