@@ -147,7 +147,7 @@ def _made(
     own = call if outputs else NO_CALL
     operation = operations.of_node(kept_for_rule.grad_fn, own.name, len(ends), saved, own.in_place, scaled)
     inputs = inputs_of(session, node, ends, operation, call, outputs, alone=alone)
-    described = outputs_of(session, node, outputs, inputs.edges, in_place=own.in_place)
+    described = outputs_of(session, node, outputs, inputs.edges, in_place=own.in_place, is_new=call is not NO_CALL)
     mark = Mark(session.channel.next_node())
     attrs = tuple((settings | dict(own.attrs) if own.attrs else settings).items())
     if outputs:

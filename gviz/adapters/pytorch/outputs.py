@@ -41,9 +41,13 @@ def of_untracked(
 
 
 def of_node(
-    session: Session, node: Any, outputs: Mapping[int, torch.Tensor], inputs: Sequence[Edge], *, in_place: bool
-) -> tuple[Output, ...]:
-    """The outputs of a node: those at hand with their values, of the others shape and dtype."""
+    session: Session, node: Any, outputs: Mapping[int, torch.Tensor], inputs: Sequence[Edge], *, in_place: bool,
+    is_new: bool,
+) -> tuple[Output, ...]:  # fmt: skip
+    """The outputs of a node: those at hand with their values, of the others shape and dtype.
+
+    One that `is_new` was made by the call that is looked at now: what it keeps of its result is as it gave it.
+    """
     made = getattr(node, "_input_metadata", ())
     described = []
     for output_nr in range(max(len(made), max(outputs, default=0) + 1)):
@@ -52,7 +56,9 @@ def of_node(
             is_view = inputs and not in_place and private.is_view(tensor)
             described.append(output(session, tensor, inputs[0][0] if is_view else 0))
         else:
-            known = _transposed(session, node, inputs) if node.name() == "TBackward0" else _kept_result(session, node)
+            known = _transposed(session, node, inputs) if node.name() == "TBackward0" else None
+            if known is None and is_new:
+                known = _kept_result(session, node)
             described.append(known or _unseen(session, made[output_nr] if output_nr < len(made) else None))
     return tuple(described)
 
