@@ -25,7 +25,7 @@ class _InPass:
 
     until: int
     calls: set[int] = field(default_factory=set)
-    steps: list[int] = field(default_factory=list)
+    steps: set[int] = field(default_factory=set)
 
 
 class Entering:
@@ -86,7 +86,7 @@ class Entering:
             self._calls[scope, stack] = found
         return self._calls[scope, stack]
 
-    def _steps(self, pass_nr: int, until: int) -> list[int]:
+    def _steps(self, pass_nr: int, until: int) -> set[int]:
         """The events before `until` with which a pass comes to the calls."""
         known = self._passes.setdefault(pass_nr, _InPass(self._timeline.pass_start(pass_nr)))
         while known.until < until:
@@ -97,7 +97,7 @@ class Entering:
                 call = self._call_of(node)
                 if call and call not in known.calls:
                     known.calls.add(call)
-                    known.steps.append(known.until + row)
+                    known.steps.add(known.until + row)
             known.until = end
         return known.steps
 
