@@ -30,10 +30,10 @@ def _calls_model(frames: Sequence[Frame], held: str, model: str, text_of: TextOf
     """
     outside = [*takewhile(lambda frame: frame.function != f"{model}.forward", reversed(frames))]
     last = held.rpartition(".")[2]
-    inner = (*(frame.function.rpartition(".")[2] for frame in outside[1:]), "")
+    inner = [*(frame.function.rpartition(".")[2] for frame in outside[1:]), ""]
     return any(
         function != last and _calls(frame, held, text_of(frame.path))
-        for frame, function in zip(outside, inner, strict=True)
+        for frame, function in zip(outside, inner, strict=False)  # without any frame there is no call
     )
 
 

@@ -1,5 +1,6 @@
 """Breakpoints at modules: where a call of one begins, and where a backward pass comes to it."""
 
+import msgspec
 import pytest
 from driving import transcript
 from recording import events_of
@@ -133,6 +134,16 @@ def test_a_function_is_no_module_that_is_called_so():
     timeline = Timeline(MemoryLog(events_of(program)))
     assert hits(timeline, "encode") == []
     assert len(hits(timeline, "layer")) == 2
+
+
+def test_modules_are_known_by_their_paths_where_no_line_of_the_program_is():
+    events = [
+        msgspec.structs.replace(event, stack=0) if isinstance(event, e.NodeCreated) else event
+        for event in events_of(trains)
+    ]
+    timeline = Timeline(MemoryLog(events))
+    assert len(hits(timeline, "on forward encoder.0")) == ROUNDS
+    assert hits(timeline, "on forward model.encoder") == []  # which variable holds it nobody can tell
 
 
 def test_only_the_node_that_a_call_begins_with_is_marked(timeline):
