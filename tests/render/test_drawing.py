@@ -1,10 +1,16 @@
 """Graphviz in its own process: it draws, it is stopped, and what it says is passed on."""
 
 import pytest
+from recording import timeline_of
 
+import gviz.engine as torch
+from gviz.engine import nn
 from gviz.errors import GvizError
-from gviz.render.graphviz import drawing
+from gviz.render.boxes.structure import Options, structure
+from gviz.render.graphviz import drawing, picture
 from gviz.render.graphviz.drawing import TooSlowError, complaints, draw, has_font
+from gviz.render.request import ExportOptions
+from gviz.render.scene import scene
 
 
 @pytest.mark.parametrize(("kind", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
@@ -67,3 +73,21 @@ def test_a_machine_with_and_without_fonts(monkeypatch, tmp_path):
     config.write_text(f"<?xml version='1.0'?><fontconfig><dir>{tmp_path}</dir></fontconfig>")
     monkeypatch.setenv("FONTCONFIG_FILE", str(config))
     assert not has_font()
+
+
+def test_of_frames_that_stretch_a_picture_the_inner_ones_are_left_out(monkeypatch):
+    def size(graphs, kind, timeout):
+        """Ten times as large as a frame, and larger by each."""
+        return [b'{"bb": "0,0,1,%d"}' % (10 + graph.count("subgraph")) for graph in graphs]
+
+    def program():
+        layers = [nn.Sequential(nn.Sequential(nn.Linear(1, 1))) for _ in range(3)]
+        nn.Sequential(*layers)(torch.ones(1)).sum().backward()
+
+    timeline = timeline_of(program)
+    whole = scene(
+        structure(timeline, timeline.iterations[0], Options(clusters=True)), timeline, timeline.at(len(timeline))
+    )
+    monkeypatch.setattr(picture, "draw_all", size)
+    for one, deepest in ((whole, 4), (picture.settled(whole, ExportOptions(), "gviz"), 3)):
+        assert max(len(box.within) for box in one.boxes) == deepest

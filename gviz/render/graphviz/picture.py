@@ -23,7 +23,7 @@ DPI = 96
 LAYOUT_BOXES = 1500
 """Up to here Graphviz is asked to lay out."""
 FEW_FRAMES, STRETCHED = 4, 1.75
-"""From so many frames on, a picture that is so many times as large with them as without has none."""
+"""From so many frames on, a picture that is so many times as large with them as without has only outer ones."""
 PICTURE_BOXES = 30_000
 """Beyond this nobody can read a picture, and most viewers cannot open it."""
 
@@ -44,13 +44,25 @@ def manner_of(options: ExportOptions, prefix: str, placing: Placing | None = Non
 
 
 def settled(scene: Scene, options: ExportOptions, prefix: str) -> Scene:
-    """The scene, without the frames of its modules where they stretch it: a loop through one becomes a staircase."""
+    """The scene, without those inner frames of its modules that stretch it: a loop through one becomes a staircase."""
     if len({key for box in scene.boxes for key, _ in box.within}) < FEW_FRAMES:
         return scene
-    free = replace(scene, boxes=tuple(replace(box, within=()) for box in scene.boxes))
-    graphs = [digraph(one, manner_of(options, prefix)).source for one in (scene, free)]
-    framed, bare = map(_area, draw_all(graphs, "json", timeout=options.timeout))
-    return free if framed > STRETCHED * bare else scene
+
+    def area(*depths: int) -> list[float]:
+        graphs = [digraph(_framed(scene, depth), manner_of(options, prefix)).source for depth in depths]
+        return [*map(_area, draw_all(graphs, "json", timeout=options.timeout))]
+
+    deepest = max(len(box.within) for box in scene.boxes)
+    bare, framed = area(0, deepest)
+    while deepest and framed > STRETCHED * bare:
+        deepest -= 1
+        framed = area(deepest)[0] if deepest else bare
+    return _framed(scene, deepest)
+
+
+def _framed(scene: Scene, depth: int) -> Scene:
+    """The scene with so many frames at most around a box, the outermost."""
+    return replace(scene, boxes=tuple(replace(box, within=box.within[:depth]) for box in scene.boxes))
 
 
 def _area(laid_out: bytes) -> float:
