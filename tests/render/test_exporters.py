@@ -230,8 +230,25 @@ def trained_and_evaluated():
 
 def test_a_picture_shows_the_training_and_not_the_evaluation_after_it():
     timeline = timeline_of(trained_and_evaluated)
-    assert len(timeline.iterations) == 3
-    assert timeline.iteration_at(last_moment(timeline)).index == 1
+    assert len(timeline.iterations) == 2
+    n = last_moment(timeline)
+    assert timeline.phase_at(n).kind == "backward"
+    assert timeline.at(n).state(timeline.nodes[-1]) is None
+
+
+def test_a_picture_has_the_weights_that_were_changed_by_hand_and_no_evaluation():
+    def trained_by_hand():
+        w = torch.ones(2, requires_grad=True)
+        (torch.ones(2) * w).sum().backward()
+        with torch.no_grad():
+            rate = torch.full((2,), 0.5)
+            w -= rate * w.grad
+            return (torch.ones(2) * w).sum()
+
+    timeline = timeline_of(trained_by_hand)
+    moment = timeline.at(last_moment(timeline))
+    assert moment.state(1).outputs[0].value.array().tolist() == [0.5, 0.5]
+    assert moment.state(timeline.nodes[-1]) is None
 
 
 def test_a_picture_of_a_step_has_the_weights_that_gave_its_results():
