@@ -75,7 +75,10 @@ class Channel:
     def say(self, event: Event) -> None:
         """Tell the listener, after the frees that happened since the last event."""
         while self._freed:
-            node = self._freed.popleft().node
+            try:
+                node = self._freed.popleft().node
+            except IndexError:  # another thread has said it meanwhile
+                break
             del self._ends[node]
             self._listener(NodeFreed(node))
         self._listener(event)
