@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import sys
-import traceback
 import warnings
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from gviz import frameworks, notice
 from gviz.errors import GvizError
@@ -36,19 +34,8 @@ def begin(told: dict[str, Any], program: str) -> None:
         _begin(order.read(told), program)
     except GvizError as error:
         notice.say(*error.lines())
-        _leave(error.exit_code)
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.raise_signal(signal.SIGINT)
-    except BaseException:
-        traceback.print_exc()
-        _leave(1)
-
-
-def _leave(code: int) -> NoReturn:
-    """End the process, from where a SystemExit would be a fatal error: Python is not through with its own beginning."""
-    sys.stderr.flush()
-    os._exit(code)
+        sys.stderr.flush()
+        os._exit(error.exit_code)  # a SystemExit would be a fatal error: Python is not through with its own beginning
 
 
 def _begin(what: order.Order, program: str) -> None:

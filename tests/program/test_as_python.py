@@ -286,3 +286,29 @@ def test_a_program_that_removes_the_folder_it_was_started_in_ends_as_it_does(tmp
     ended, out, err = recorded(str(program), cwd=tmp_path / "work")
     assert (ended, out) == (code, "x\n")
     assert "gviz: error" not in err
+
+
+ENDS_AS_IT_BEGINS = """\
+import importlib.abc, os, signal, sys
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "gviz.program.child":
+            {done}
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize(
+    ("done", "code", "said"),
+    [
+        ("os.kill(os.getpid(), signal.SIGINT)", 130, "gviz: error: nothing was recorded\n"),
+        ("raise ImportError('a library is broken')", 1, "ImportError: a library is broken\n"),
+    ],
+)
+def test_no_program_runs_where_nobody_could_begin_to_listen(tmp_path, done, code, said):
+    (tmp_path / "sitecustomize.py").write_text(ENDS_AS_IT_BEGINS.format(done=done))
+    (tmp_path / "program.py").write_text("print('ran')")
+    ended, out, err = recorded("program.py", cwd=tmp_path, path=tmp_path)
+    assert (ended, out) == (code, "")
+    assert err.endswith(said)
+    assert "Fatal" not in err

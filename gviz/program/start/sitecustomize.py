@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import traceback
 from importlib import import_module
 from typing import Any
 
@@ -31,9 +33,20 @@ def _leave_as_found() -> dict[str, Any]:
 
 
 def _begin(told: dict[str, Any]) -> None:
-    sys.path.insert(0, _ROOT)
-    import_module("gviz.own_process").keep_to_this()
-    import_module("gviz.program.child").begin(told["order"], told["program"])
+    """Begin, or end this process: of an error Python would say a line and run the program, with nobody listening."""
+    interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if interrupts:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a KeyboardInterrupt in here would be a fatal error of Python
+    try:
+        sys.path.insert(0, _ROOT)
+        import_module("gviz.own_process").keep_to_this()
+        import_module("gviz.program.child").begin(told["order"], told["program"])
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+    if interrupts:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 _told = _leave_as_found()
