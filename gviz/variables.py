@@ -13,7 +13,7 @@ from collections import UserDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import groupby
-from types import FrameType, ModuleType
+from types import FrameType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any, TypeVar, cast
 
 from gviz.site import is_hidden
@@ -32,6 +32,11 @@ _MOST_ITEMS = 100
 """Of a list or dictionary that holds more, nothing is called an item."""
 
 _NO_NAMES = frozenset(("self", "_"))
+
+_SPACE, _ORDER = type.__dict__["__dict__"].__get__, type.__dict__["__mro__"].__get__
+"""The ``__dict__`` and the ``__mro__`` of a class, of which its metaclass is not asked."""
+_OF_PYTHON = (GetSetDescriptorType, MemberDescriptorType)
+"""How Python itself keeps the ``__dict__`` of an object."""
 
 
 def global_name(thing: object) -> str:
@@ -161,7 +166,7 @@ def _attribute_of(names: _Names, thing: object) -> str:
     """``self.mask``, ``data.x``: what an object has that a variable holds."""
     for name, held in _copy(names):
         key = next(filter(None, (_key_of(members, thing) for members in _members(held))), "")
-        if key and not name.startswith("_"):
+        if key and isinstance(name, str) and not name.startswith("_"):
             return f"{name}.{key}"
     return ""
 
@@ -190,15 +195,20 @@ def _members(held: object) -> Iterator[_Names]:
 
     What a library has in it is none of the program's, and much.
     """
-    if type(held) is ModuleType:
+    if type(held) is ModuleType or not _has_own_attributes(type(held)):
         return
-    try:
-        attributes = object.__getattribute__(held, "__dict__")
-    except AttributeError:
-        return
+    attributes = object.__getattribute__(held, "__dict__")
     for members in (attributes, attributes.get("_modules")):
         if isinstance(members, Mapping):
             yield members
+
+
+def _has_own_attributes(kind: type) -> bool:
+    """Whether objects of a class keep their attributes where Python puts them: a class may say something else."""
+    for space in map(_SPACE, _ORDER(kind)):  # a loop: this runs for every variable
+        if "__dict__" in space:
+            return type(space["__dict__"]) in _OF_PYTHON
+    return False
 
 
 def _key_of(names: _Names, thing: object) -> str:

@@ -65,6 +65,17 @@ def test_no_code_of_the_program_runs_where_a_name_is_looked_for():
     assert found(f"{body}return first_name(it(keyed, 'x'))") == "keyed['x']"
 
 
+def test_what_a_class_says_of_its_attributes_is_not_asked():
+    body = "class Proxy:\n    __dict__ = property(lambda self: 1 / 0)\nheld = Proxy()\n"
+    assert found(f"{body}return first_name(Thing())") == ""
+
+
+def test_a_global_that_is_called_by_a_number_gives_no_name():
+    world = {"Thing": Thing, "first_name": first_name}
+    exec("globals()[3] = Thing()\nglobals()[3].x = Thing()\nname = first_name(globals()[3].x)", world)
+    assert world["name"] == ""
+
+
 def test_a_variable_that_was_looked_at_lives_no_longer_for_that():
     assert found("x = Thing()\nalive = weakref.ref(x)\nfirst_name(x)\ndel x\nreturn alive()") is None
 
