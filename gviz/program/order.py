@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from gviz.errors import GvizError
 from gviz.own_process import Start
+from gviz.plain_text import shown
 from gviz.program import flags
 
 if TYPE_CHECKING:
@@ -72,7 +74,13 @@ class Order:
 
 
 def start(order: Order, argv: Sequence[str]) -> Start:
-    """What starts the recording process: Python as it is called by hand, with the options of this interpreter."""
+    """What starts the recording process: Python as it is called by hand, with the options of this interpreter.
+
+    GvizError where gviz lies in a folder that cannot be one of several in ``PYTHONPATH``.
+    """
+    if os.pathsep in _START:
+        why, hint = f"Python cannot be told of a folder with {os.pathsep} in its name", "install gviz in another folder"
+        raise GvizError(f"gviz cannot record programs from {shown(_START)}", why=why, hint=hint)
     module = ["-m"] if order.as_module else []
     return Start([sys.executable, *flags.of_this_interpreter(), *module, *argv], _environment(order, argv[0]))
 

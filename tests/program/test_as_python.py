@@ -312,3 +312,15 @@ def test_no_program_runs_where_nobody_could_begin_to_listen(tmp_path, done, code
     assert (ended, out) == (code, "")
     assert err.endswith(said)
     assert "Fatal" not in err
+
+
+@pytest.mark.parametrize("command", [["record", "-o", "t.gviz"], ["run", "--plain"], ["check"]])
+def test_a_gviz_that_python_could_not_be_told_of_runs_nothing(tmp_path, command):
+    (tmp_path / "a:b").mkdir()
+    (tmp_path / "a:b" / "gviz").symlink_to(ROOT / "gviz")
+    (tmp_path / "program.py").write_text("print('ran')")
+    called = CALLED.replace("append(", "insert(0, ").replace(str(ROOT), str(tmp_path / "a:b"))
+    code, out, err = python("-c", called, *command, "program.py", cwd=tmp_path)
+    assert (code, out) == (1, "")
+    assert err.startswith("gviz: error: gviz cannot record programs from ")
+    assert "Traceback" not in err
