@@ -112,6 +112,17 @@ def test_a_cut_parameter_that_the_optimizer_has_is_more_than_suspected(engine):
 
 
 @on_both_engines
+def test_a_state_detached_behind_the_cut_is_not_blamed(engine):
+    timeline = recorded("loops", "cut_behind_a_carried_state", engine)
+    (one,) = check(timeline)
+    assert (one.finding.kind, [part.kind for part in one.finding.parts]) == ("cut", ["cut"])
+    assert place("cut_behind_a_carried_state") in one.finding.parts[0].text
+    at, line = one.finding.at, line_of(HERE / "loops" / "cut_behind_a_carried_state.py")
+    assert at is not None
+    assert at.line == line
+
+
+@on_both_engines
 @pytest.mark.parametrize("question", ["explain w.grad", "check"])
 def test_the_debugger_answers_in_six_lines_and_in_full_when_asked(engine, question):
     timeline = recorded("loops", "cut_in_many_places", engine)

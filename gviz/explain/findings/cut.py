@@ -40,7 +40,8 @@ def no_way(asked: Question) -> Finding:
     text, start = f"{label(timeline, asked.node)} got no gradient", names or "where the pass began"
     if cuts:
         text = f"{text}: every way back to it from {start} is cut"
-        return Finding("cut", text, started, asked.node, tuple(_by_line(cuts))[:MOST_CUTS], at=cuts[0].at)
+        nearest = _nearest(timeline, cuts, roots)
+        return Finding("cut", text, started, asked.node, tuple(_by_line(nearest))[:MOST_CUTS], at=nearest[0].at)
     return not_reached(asked, f"{text}: no way leads back to it from {start}", timeline.info(users[-1]))
 
 
@@ -109,11 +110,25 @@ def _like(asked: Question) -> tuple[int, int] | None:
     return None
 
 
+def _nearest(timeline: Timeline, cuts: Sequence[Finding], roots: Sequence[int]) -> list[Finding]:
+    """The cuts of the lines at which the ways back from the roots end.
+
+    What lies behind another cut is not the reason, and may well be meant: a loop detaches the state it carries.
+    """
+    met = {*roots, *ancestors(timeline, *roots, up_to={cut.node for cut in cuts})}
+    lines = {_line_of(cut) for cut in cuts if cut.node in met}
+    return [cut for cut in cuts if _line_of(cut) in lines] or list(cuts)
+
+
+def _line_of(cut: Finding) -> tuple[str, int] | int:
+    return (cut.at.path, cut.at.line) if cut.at is not None else cut.node
+
+
 def _by_line(cuts: Iterable[Finding]) -> Iterator[Finding]:
     """The last cut of each line, as a loop cuts again and again where it cuts once."""
     lines: defaultdict[tuple[str, int] | int, list[Finding]] = defaultdict(list)
     for cut in cuts:
-        lines[(cut.at.path, cut.at.line) if cut.at is not None else cut.node].append(cut)
+        lines[_line_of(cut)].append(cut)
     for same in lines.values():
         last, before = max(same, key=lambda cut: cut.event), len(same) - 1
         yield replace(last, text=f"{last.text} (and {before} times before)") if before else last
