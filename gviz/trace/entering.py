@@ -1,4 +1,4 @@
-"""With which events the calls of modules begin that a place means: in the program, and in each backward pass."""
+"""The events with which calls of the modules that a place means begin: in the program, and in each backward pass."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AT_ONCE = 4096
 
 @dataclass(slots=True)
 class _InPass:
-    """The steps of a pass with which it comes to calls, up to an event."""
+    """The calls that a pass has come to before the event `until`, and the steps with which it did."""
 
     until: int
     calls: set[int] = field(default_factory=set)
@@ -29,16 +29,16 @@ class _InPass:
 
 
 class Entering:
-    """The outermost calls are meant: what they call is a part of them. Grows with the timeline."""
+    """Where the outermost calls begin that a place means: what they call is a part of them. Grows with the timeline."""
 
     def __init__(self, timeline: Timeline, place: Place) -> None:
         self._timeline = timeline
         self._fitting = Fitting(timeline, place)
         self._calls: dict[tuple[int, int], int] = {}
-        self._searched = 0
-        self._scopes: set[int] = set()
-        self._entered: set[int] = set()
-        self._first: set[int] = set()
+        self._searched = 0  # so many nodes have been looked at
+        self._scopes: set[int] = set()  # those that have made a node
+        self._entered: set[int] = set()  # the outermost calls among them
+        self._first: set[int] = set()  # the nodes with which these began
         self._passes: dict[int, _InPass] = {}
 
     def is_met_at(self, node: int) -> bool:

@@ -79,7 +79,7 @@ class Chapters:
 
     @property
     def prepared_from(self) -> int:
-        """The event with which the next iteration begins, if the next forward does without more ado; 0: none does."""
+        """The event with which the next iteration begins if its forward begins now; 0 if nothing is prepared."""
         return self._preparation.start if self._pass_over else 0
 
     def forget(self, before: int) -> None:

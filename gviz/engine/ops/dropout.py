@@ -17,7 +17,7 @@ class Mask(Tensor):
 
 
 class Dropout(Op):
-    """A product whose node shows what PyTorch's does, and that is no `p`."""
+    """A product whose node shows its operands, as PyTorch's does, and not its `p`."""
 
     def shown(self) -> dict[str, property]:
         return {name: read for name, read in super().shown().items() if name != "p"}

@@ -19,7 +19,7 @@ _NAMED = re.compile(r"^[ \t]*([A-Za-z_][\w.\[\]]*\.backward)[ \t]*(?:#.*)?$", re
 
 
 def found(survey: Survey) -> Iterator[Finding]:
-    """The steps with parameters that are in use, in a program that has called no backward at all; else the frozen."""
+    """Steps that found no gradient: of frozen parameters, and any while the program has called no backward at all."""
     for seq in steps_by(survey.timeline, survey.end).idle:
         step = survey.timeline.event(seq)
         if not isinstance(step, OptimizerStepped) or not step.skipped:
@@ -35,7 +35,7 @@ def _finding(survey: Survey, seq: int, step: OptimizerStepped, *, frozen: bool) 
     text = f"the step{made_at(frames)} updates nothing: "
     if frozen:
         text += f"all {len(step.skipped)} parameters are frozen" if len(step.skipped) > 1 else "its parameter is frozen"
-        then = "leave the optimizer of the rest out" if survey.passes else "backward() before the step"
+        then = "no optimizer for the rest" if survey.passes else "backward() before the step"
         fix = f"requires_grad_(True) on what is to learn, and {then}"
     else:
         text += "no backward pass has run, so there is no gradient"

@@ -58,9 +58,8 @@ def _computed(view: NodeView, state: NodeState) -> Computation:
 def values(view: NodeView, state: NodeState) -> Iterator[Fact]:
     """What every output holds, and who has written to it since it was made."""
     for nr, output in enumerate(state.outputs):
-        held = (
-            _no_value(view, nr) if output.value is None else _value(output.value, output.value_seq, in_full=view.full)
-        )
+        value, since = output.value, output.value_seq
+        held = _no_value(view, nr) if value is None else _value(value, since, in_full=view.full)
         yield Fact(of_output("value", nr, state), (*own_name(view, nr), *held), nr)
         if not nr and _is_within(view, output.value):
             yield Fact("", (Part(WITHIN, "muted"),), 0, 1)

@@ -18,6 +18,9 @@ from gviz.where.place import Place
 from gviz.where.stop import Stop
 from gviz.words.vocabulary import MOMENT_WORDS
 
+_FEARED = ("nan", "inf", "error")
+"""Events that are waited for in the hope that they never come."""
+
 
 def never(timeline: Timeline, stop: Stop, hits: Hits, *, growing: bool) -> str:
     """Why nothing fits a stop, in a recording that may be `growing`, in half a sentence; empty where something may."""
@@ -30,7 +33,7 @@ def never(timeline: Timeline, stop: Stop, hits: Hits, *, growing: bool) -> str:
 
 
 def unmet(timeline: Timeline, breakpoints: Breakpoints) -> Iterator[str]:
-    """What there is to say, when the program has ended, of each breakpoint that has never stopped it."""
+    """What there is to say, when the program has ended, of each breakpoint that was never met."""
     waited = (one for one in breakpoints.own if one.enabled and not one.message)
     for one in waited:
         if next(one.hits.after(0), None) is not None:
@@ -41,9 +44,6 @@ def unmet(timeline: Timeline, breakpoints: Breakpoints) -> Iterator[str]:
             why = never(timeline, one.stop, one.hits, growing=False)
             what = f"breakpoint {one.number} ({clipped(shown(one.stop.text), 40)})"
             yield f"{what} was never met" + f": {why}" * bool(why)
-
-
-_FEARED = ("nan", "inf", "error")
 
 
 def nothing_later(timeline: Timeline, stop: Stop, text: str, why: str = "") -> GvizError:
