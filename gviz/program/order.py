@@ -82,16 +82,16 @@ def start(order: Order, argv: Sequence[str]) -> Start:
         why, hint = f"Python cannot be told of a folder with {os.pathsep} in its name", "install gviz in another folder"
         raise GvizError(f"gviz cannot record programs from {shown(_START)}", why=why, hint=hint)
     module = ["-m"] if order.as_module else []
-    return Start([sys.executable, *flags.of_this_interpreter(), *module, *argv], _environment(order, argv[0]))
+    return Start([sys.executable, *flags.of_this_interpreter(), *module, *argv], _environment(order, argv))
 
 
-def _environment(order: Order, program: str) -> dict[str, str]:
+def _environment(order: Order, argv: Sequence[str]) -> dict[str, str]:
     """What lets that process record: its order, which it takes before the program begins, and then all is put back."""
     found = dict(os.environ)
     left = {name: text for name, text in found.items() if not (sys.flags.ignore_environment and _is_pythons(name))}
     begin = {"PYTHONPATH": os.pathsep.join(filter(None, [_START, left.get("PYTHONPATH")]))}
     changed = {name: found.get(name) for name in {*found} - {*left} | {*begin}}
-    told = json.dumps({"order": asdict(order), "program": program, "environment": changed})
+    told = json.dumps({"order": asdict(order), "argv": argv, "environment": changed})
     return left | begin | {"GVIZ_PROGRAM": told}
 
 

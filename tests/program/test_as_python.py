@@ -11,7 +11,7 @@ from cli.programs import ROOT, gviz, python, recorded
 
 from gviz.cli import recording
 from gviz.program import flags
-from gviz.program.order import Order
+from gviz.program.order import Order, start
 
 PROBE = """\
 '''A docstring.'''
@@ -324,3 +324,13 @@ def test_a_gviz_that_python_could_not_be_told_of_runs_nothing(tmp_path, command)
     assert (code, out) == (1, "")
     assert err.startswith("gviz: error: gviz cannot record programs from ")
     assert "Traceback" not in err
+
+
+def test_a_python_that_a_pth_file_starts_ahead_of_the_program_is_not_taken_for_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    trace = tmp_path / "t.gviz"
+    _, environment = start(Order(str(trace), parent=os.getpid()), ["program.py", "x"])
+    look = "import os, sys; print('gviz' in sys.modules, 'GVIZ_PROGRAM' in os.environ, os.environ['PYTHONPATH'])"
+    done = subprocess.run([sys.executable, "-c", look, "x"], env=environment, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (f"False False {ROOT}\n", "")
+    assert not trace.exists()

@@ -32,6 +32,11 @@ def _leave_as_found() -> dict[str, Any]:
     return told
 
 
+def _is_the_program(argv: list[str]) -> bool:
+    """Whether this is to run it: a ``.pth`` file may have started another Python ahead of it."""
+    return sys.orig_argv[-len(argv) :] == argv
+
+
 def _begin(told: dict[str, Any]) -> None:
     """Begin, or end this process: of an error Python would say a line and run the program, with nobody listening."""
     interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -40,7 +45,7 @@ def _begin(told: dict[str, Any]) -> None:
     try:
         sys.path.insert(0, _ROOT)
         import_module("gviz.own_process").keep_to_this()
-        import_module("gviz.program.child").begin(told["order"], told["program"])
+        import_module("gviz.program.child").begin(told["order"], told["argv"][0])
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
@@ -53,4 +58,5 @@ _told = _leave_as_found()
 try:
     import sitecustomize  # type: ignore[import-not-found]  # noqa: F401  # the one that this stands before, if there is one
 finally:
-    _begin(_told)
+    if _is_the_program(_told["argv"]):
+        _begin(_told)
