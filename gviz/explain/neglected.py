@@ -66,7 +66,7 @@ def neglected(timeline: Timeline, node: int, n: int) -> Finding | None:
     if node in steps.held:
         return None
     if steps.count:
-        return _unheld(timeline, info, added[0][0], steps)
+        return _unheld(timeline, info, added, steps)
     if not _is_of_a_loop(timeline, [event for _, event in added]):
         return None
     recomputed = _recomputed(timeline, info, added[0][0])
@@ -87,15 +87,19 @@ def _added(timeline: Timeline, node: int, n: int) -> list[tuple[int, GradAccumul
     return added
 
 
-def _unheld(timeline: Timeline, info: NodeInfo, seq: int, steps: Steps) -> Finding | None:
+def _unheld(
+    timeline: Timeline, info: NodeInfo, added: list[tuple[int, GradAccumulated]], steps: Steps
+) -> Finding | None:
     """Optimizers step, but with others: certainly by mistake if one of them finds nothing to do."""
-    name = label(timeline, info.node)
+    name, seq = label(timeline, info.node), added[0][0]
     if not steps.idle:
-        if info.created.kind != "parameter":
+        if info.created.kind != "parameter" and not _piles_up(timeline, [event for _, event in added]):
             return None
         text = f"{name} gets a gradient, but no optimizer has updated it"
-        held = "make the optimizer of all parameters() of the model as it stays"
-        fix = f"{held} (layers in a list: nn.ModuleList), or freeze it with requires_grad_(False)"
+        held = "make the optimizer of all parameters() of the model as it stays (layers in a list: nn.ModuleList)"
+        if info.created.kind != "parameter":
+            held = "make it an nn.Parameter of the model, so that parameters() has it for the optimizer"
+        fix = f"{held}, or freeze it with requires_grad_(False)"
         return Finding("never-stepped", text, seq, info.node, (), fix, innermost(info), suspected=True)
     step = timeline.event(steps.idle[-1])
     assert isinstance(step, OptimizerStepped)
@@ -107,6 +111,12 @@ def _unheld(timeline: Timeline, info: NodeInfo, seq: int, steps: Steps) -> Findi
     fix = "make the optimizer after the model is as it stays, of that model's parameters()"
     parts = (Finding("idle", idle, steps.idle[-1], at=at),)
     return Finding("never-stepped", text, seq, info.node, parts, fix, innermost(info))
+
+
+def _piles_up(timeline: Timeline, added: list[GradAccumulated]) -> bool:
+    """Whether a loop has added to a gradient again and again that nothing cleared, as who looks at it would."""
+    uncleared = all(event.value is not None for event in added[1:])
+    return len(added) >= _PASSES and uncleared and _is_of_a_loop(timeline, added)
 
 
 def _is_of_a_loop(timeline: Timeline, added: list[GradAccumulated]) -> bool:
