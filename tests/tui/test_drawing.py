@@ -134,6 +134,16 @@ def test_the_status_row_gives_way_where_room_is_short():
     assert len(narrow) == 40
 
 
+def test_a_long_reason_leaves_room_for_what_says_where_time_stands():
+    timeline = demo()
+    stop = Arrival(4, 1, saying("breakpoint 1: cut: " + "#20 y = Detach cuts the way back " * 5))
+    row = plain(status(timeline, timeline.at(4), Standing("demo.py", stop), 100, UNICODE))
+    assert len(row) == 100
+    assert row.startswith(" gviz  REPLAY FORWARD  event 4 ")
+    assert "breakpoint 1: cut: #20 y = Detach" in row
+    assert row.endswith("… ")
+
+
 @pytest.mark.parametrize(("width", "brand"), [(99, False), (100, True)])
 def test_where_iterations_are_counted_a_narrow_status_row_leaves_out_the_brand(width, brand):
     timeline = iterations(3)

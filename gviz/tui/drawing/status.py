@@ -33,7 +33,7 @@ class Standing(NamedTuple):
 
 
 def status(timeline: Timeline, moment: Moment, standing: Standing, width: int, glyphs: Glyphs) -> Line:
-    """One row of `width` cells; where room is short the node gives way, then iteration and title.
+    """One row of `width` cells; where room is short the node gives way, then iteration and title, then a long reason.
 
     What else stays does not depend on the node's name, so that a step does not let words come and go: of a narrow row
     the brand is no part where iterations are counted, and its ends are called briefly.
@@ -42,7 +42,8 @@ def status(timeline: Timeline, moment: Moment, standing: Standing, width: int, g
     reason = _reason(standing.stop, glyphs, brief=width < ROOMY)
     if width < ROOMY and "iteration" in parts:
         del parts["brand"]
-    right = line(f"{reason} ")
+    stays = sum(cells(part) for name, part in parts.items() if name not in ("iteration", "title"))
+    right = line(f"{glyphs.clipped(reason, max(width - stays - 2, width // 3))} ")
     if standing.changed:
         parts["changed"] = line("  ", (clipped(standing.changed, 40), "now"))
     room = width - cells(right) - 1
