@@ -34,6 +34,8 @@ def find(name: str, *, as_module: bool) -> Target | None:
 
     GvizError for what is not there, or cannot be run.
     """
+    if as_module or not (name == STANDARD_INPUT or os.path.isabs(name)):
+        _check_folder()
     if as_module:
         return _find_module(name)
     if name == STANDARD_INPUT:
@@ -41,6 +43,14 @@ def find(name: str, *, as_module: bool) -> Target | None:
     if not os.path.exists(name):
         raise GvizError(f"{name}: no such script", hint=_where_it_may_be(name), exit_code=3)
     return _find_container(name) or _find_script(name)
+
+
+def _check_folder() -> None:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        hint = "go to one that is there: cd ~"
+        raise GvizError("the folder that this runs in is gone", hint=hint, exit_code=3) from None
 
 
 def compiled(target: Target) -> CodeType:

@@ -171,6 +171,17 @@ def test_what_cannot_be_run_is_said_in_a_line(folder, arguments):
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("arguments", [("program.py",), ("-m", "program")])
+def test_in_a_folder_that_is_gone_no_name_can_be_found(tmp_path, arguments):
+    leaving = "import os, sys; os.rmdir(os.getcwd()); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    (tmp_path / "work").mkdir()
+    command = [sys.executable, "-c", leaving, "-m", "gviz", "record", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path / "work", capture_output=True, text=True, env=environment, timeout=60)
+    assert done.returncode == 3
+    assert done.stderr == "gviz: error: the folder that this runs in is gone\nhint: go to one that is there: cd ~\n"
+
+
 CALLED = f"import sys; sys.path.append({str(ROOT)!r}); from gviz.cli.main import main; main()"
 
 
