@@ -12,6 +12,8 @@ import pkgutil
 from operator import itemgetter
 from pathlib import Path
 
+import msgspec
+
 from gviz.engine import ops
 from gviz.engine.op import REGISTRY, Op
 
@@ -29,7 +31,8 @@ def text() -> str:
 def _row(op: Op) -> list[object]:
     said = op.describe(0)
     ruled = list(range(len(op.slots))) if op.variadic else [op.slots.index(slot) for slot in op.ruled]
-    return [said.name, said.grad_fn, said.slots, said.rules, said.saved, said.formula, ruled, op.variadic]
+    row = [said.name, said.grad_fn, said.slots, said.rules, said.saved, said.formula, ruled, op.variadic]
+    return [*row, msgspec.to_builtins(said.readings)] if said.readings else row
 
 
 if __name__ == "__main__":

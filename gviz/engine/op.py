@@ -39,14 +39,14 @@ from gviz.engine.rule import SIZES, Call, Example, Rule, picker
 from gviz.engine.tensor import UNCOUNTED, Tensor
 from gviz.engine.variant import forward_without, rules_without
 from gviz.engine.vjp import vjp_of
-from gviz.events import OpSeen
+from gviz.events import OpSeen, Reading
 
 REQUIRED = inspect.Parameter.empty
 
 SLICES = "self, its part now "
 """Before the formula of an operation that wrote through a view, as the event on the view's base has it."""
 
-__all__ = ["REGISTRY", "REQUIRED", "SLICES", "Example", "Op", "Rule"]
+__all__ = ["REGISTRY", "REQUIRED", "SLICES", "Example", "Op", "Reading", "Rule"]
 
 
 class Op:
@@ -59,6 +59,7 @@ class Op:
     (``tensors...``) the single rule gives one gradient per tensor. One that is `public` is ``torch.<name>``, which
     `surface.derive` or a front offers, and one that can be `in_place` has a method with a trailing underscore. `named`
     outputs can be read by name (``torch.return_types``).
+    `readings` say how `formula` and the rules' texts read for some arguments, the more particular before the others.
     `untracked` is the reason why an op never records. `torch` is the path, from ``torch``, of the function that means
     this op when called with its tensors and attributes (its name if it is public); `differs` says how it then differs.
     """
@@ -71,6 +72,7 @@ class Op:
         forward: Callable[..., Any],
         rules: Sequence[Rule] = (),
         formula: str = "",
+        readings: Sequence[Reading] = (),
         outputs: tuple[str, ...] = ("result",),
         differentiable_outputs: int | None = None,
         memory: Memory = "new",
@@ -94,6 +96,7 @@ class Op:
         self.several = len(outputs) > 1 or outputs[-1].endswith("...")
         self.grad_fn = grad_fn
         self.formula = formula
+        self.readings = tuple(readings)
         self.forward = forward
         self.rules = tuple(rules)
         self.outputs = outputs
@@ -200,7 +203,7 @@ class Op:
         """This op as an event."""
         pairs = zip(self.slots, self.calls, strict=not self.variadic)
         rules = tuple("" if call is None else call.texts[slot] for slot, call in pairs)
-        return OpSeen(number, self.name, self.grad_fn, self.slots, rules, self.saved_names, self.formula)
+        return OpSeen(number, self.name, self.grad_fn, self.slots, rules, self.saved_names, self.formula, self.readings)
 
     def describe_in_place(self, number: int) -> OpSeen:
         """The variant that writes to its first input."""
@@ -208,8 +211,13 @@ class Op:
 
     def describe_slices(self, number: int) -> OpSeen:
         """The variant that writes to a view, as the node of the view's base."""
-        described = self.describe_in_place(number)
-        return msgspec.structs.replace(described, grad_fn="CopySlices", formula=SLICES + self.formula)
+        written = self.describe_in_place(number)
+        readings = tuple(
+            [msgspec.structs.replace(it, formula=SLICES + it.formula if it.formula else "") for it in written.readings]
+        )
+        return msgspec.structs.replace(
+            written, grad_fn="CopySlices", formula=SLICES + written.formula, readings=readings
+        )
 
 
 REGISTRY: list[Op] = []

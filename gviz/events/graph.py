@@ -126,12 +126,27 @@ class NodeFreed(Event, frozen=True):
     node: Count
 
 
+class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How the texts of an operation read where it was given this.
+
+    `given` are arguments with what they were, as text: ``("reduction", "sum")``. `formula` then takes the place of the
+    operation's (empty: it has none), and `words` say what names in its rules stand for: ``("g", "g / number of
+    elements")``. `beside` are slots that were given a tensor.
+    """
+
+    given: tuple[tuple[str, str], ...]
+    formula: str
+    words: tuple[tuple[str, str], ...] = ()
+    beside: tuple[str, ...] = ()
+
+
 class OpSeen(Event, frozen=True):
     """An operation, said once before a node refers to it.
 
     `grad_fn` is PyTorch's name of its backward node, `slots` the names of its tensor parameters (``tensors...`` for a
     list), `rules` the gradient of each slot as text in which `g` is the incoming gradient and every other name a slot,
     `result` or an attribute, `saved` the names it keeps for backward, `formula` the value as text in the same names.
+    Of the `readings` the first that fits says how these texts read for what a node's call was given.
     """
 
     op: Count
@@ -141,6 +156,7 @@ class OpSeen(Event, frozen=True):
     rules: tuple[str, ...]
     saved: tuple[str, ...]
     formula: str = ""
+    readings: tuple[Reading, ...] = ()
 
     @property
     def base_name(self) -> str:

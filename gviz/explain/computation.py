@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.events import OpSeen, StorageWritten
-from gviz.explain.arguments import attribute_words, formula_with
+from gviz.explain import readings
+from gviz.explain.arguments import attribute_words
 from gviz.explain.names import op_title, symbol
-from gviz.explain.reductions import loss_formula
 from gviz.explain.substitute import attribute_word, is_small, named_word, shapes_in, with_numbers
 from gviz.numbers import shape_text
 from gviz.plain_text import shown
@@ -129,9 +129,7 @@ def _formula(info: NodeInfo, operands: tuple[Operand, ...], attributes: tuple[tu
     """The formula in the words of one moment, and the shapes of what has only its name there."""
     names = {operand.parameter: _operand_word(operand) for operand in operands}
     values = {operand.parameter: (operand.name, operand.value) for operand in operands}
-    formula = loss_formula(shown(info.op.formula), dict(attributes), weighted="weight" in names)
-    formula = formula_with(formula, dict(attributes))
-    if formula:
+    if formula := readings.formula(info):
         return with_numbers(formula, {**attribute_words(attributes), **names}), shapes_in(formula, values)
     extra = [f"{name}={value}" for name, value in attributes]
     text = f"{op_title(info)}({', '.join([*map(_operand_word, operands), *extra])})"

@@ -10,14 +10,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gviz.events import Edge, GradFlowed, OpSeen, StepFinished, StepStarted
+from gviz.events import Edge, GradFlowed, StepFinished, StepStarted
+from gviz.explain import readings
 from gviz.explain.arguments import attribute_words
 from gviz.explain.broadcast import Shape, widened
 from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.names import symbol
-from gviz.explain.reductions import loss_rule
 from gviz.explain.substitute import shapes_in, with_numbers, word
-from gviz.plain_text import shown
 from gviz.trace.log import expect
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo
@@ -121,7 +120,7 @@ def _read(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> tup
     }
     names = {operand.parameter: operand.name or word(operand.value, "") for operand in computed.operands}
     names |= {"result": symbol(timeline, node), **_numbers_given(info, computed)}
-    targets = _targets(timeline, computed) if "number of targets" in _rule(info.op, 0, computed) else None
+    targets = _targets(timeline, computed) if "number of targets" in readings.rule(info, 0) else None
     common = widened(info, [operand.value.shape if operand.value else None for operand in computed.operands])
     return tuple(
         _Rule(
@@ -130,7 +129,7 @@ def _read(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> tup
             _reduced(operand, common),
             shapes_in(text, values),
         )
-        for operand, text in [(operand, _rule(info.op, operand.slot, computed)) for operand in computed.operands]
+        for operand, text in [(operand, readings.rule(info, operand.slot)) for operand in computed.operands]
     )
 
 
@@ -181,14 +180,6 @@ def _sent(timeline: Timeline, moment: Moment, node: int, started: int) -> Iterat
             return
         if isinstance(event, GradFlowed) and event.source == node:
             yield event.slot, seq
-
-
-def _rule(op: OpSeen, slot: int, computed: Computation) -> str:
-    if not op.rules:
-        return ""
-    weighted = any(operand.parameter == "weight" for operand in computed.operands)
-    rule = shown(op.rules[min(slot, len(op.rules) - 1)])
-    return loss_rule(rule, op.name, dict(computed.attributes), weighted=weighted)
 
 
 def _before(timeline: Timeline, seq: int, edge: Edge) -> tuple[Value | None, int, int]:

@@ -81,3 +81,17 @@ def test_what_is_not_tracked_is_told_with_the_arguments_it_has_by_itself():
         f"amax of {number} over all dims",
         f"standard deviation of {number} over dim 0",
     ]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_a_reduction_is_told_as_a_program_gives_it(reduction):
+    torch = pytest.importorskip("torch")
+
+    def program():
+        scores = torch.zeros(2, 3, requires_grad=True)
+        torch.nn.functional.cross_entropy(scores, torch.tensor([0, 1]), reduction=reduction).sum().backward()
+
+    log = events_of(program)
+    told = [dict(event.attrs).get("reduction") for event in of_kind(log, NodeCreated)]
+    assert [word for word in told if word is not None] == [reduction]

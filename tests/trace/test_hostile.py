@@ -469,10 +469,12 @@ def test_an_unfinished_trace_in_a_folder_without_write_permission_is_explained(o
     "definition",
     [
         e.OpSeen(1, "x" * 10**6, "y" * 10**6, ("a" * 10**6,), ("g * " * 10**6,), ("s" * 10**6,), "2 * " * 10**6),
+        e.OpSeen(1, "x", "y", ("a",), ("g",), (), "", (e.Reading((("a", "b"),), "c" * 10**6),)),
+        e.OpSeen(1, "x", "y", ("a",), ("g",), (), "", (e.Reading((), "", (("g", "g" * 10**6),), ("s" * 10**6,)),)),
         e.StackSeen(1, (Frame("/p" * 10**6, "f" * 10**6, 1, 1, 0, 1),)),
         e.SourceSeen("a.py", "x = 1\n" * 10**6),
     ],
-    ids=["operation", "stack", "source"],
+    ids=["operation", "formula of a reading", "word of a reading", "stack", "source"],
 )
 def test_what_many_events_show_is_not_longer_than_a_person_reads(path, definition):
     body = encode(definition)

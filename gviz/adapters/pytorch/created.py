@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 import torch
 
 from gviz.adapters.pytorch import operations
@@ -114,4 +115,4 @@ def say_created(
 def _numbered(op: OpSeen | Operation, number: int) -> OpSeen:
     if isinstance(op, Operation):
         return op.describe(number)
-    return OpSeen(number, op.name, op.grad_fn, op.slots, op.rules, op.saved, op.formula)
+    return msgspec.structs.replace(op, op=number)

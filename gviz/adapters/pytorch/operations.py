@@ -18,7 +18,7 @@ import msgspec
 import torch
 
 from gviz.adapters.pytorch.private import schemas_of
-from gviz.events import OpSeen
+from gviz.events import OpSeen, Reading
 
 _TABLE = Path(__file__).parents[1] / "operations.json"
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -39,17 +39,29 @@ class Operation:
     saved: tuple[str, ...] = ()
     formula: str = ""
     places: tuple[int, ...] | None = None
+    readings: tuple[Reading, ...] = ()
 
     def describe(self, number: int) -> OpSeen:
         """This operation as an event."""
-        return OpSeen(number, self.name, self.grad_fn, self.slots, self.rules, self.saved, self.formula)
+        return OpSeen(number, self.name, self.grad_fn, self.slots, self.rules, self.saved, self.formula, self.readings)
 
     def slots_of(self, edges: int) -> Sequence[int]:
         """The slots of the entries of ``next_functions``."""
         return range(edges) if self.places is None else self.places
 
 
-_Row = tuple[str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...], str, tuple[int, ...], bool]
+class _Row(msgspec.Struct, frozen=True, array_like=True):
+    """A declared operation in the table; `places` are the slots that can have a gradient."""
+
+    name: str
+    grad_fn: str
+    slots: tuple[str, ...]
+    rules: tuple[str, ...]
+    saved: tuple[str, ...]
+    formula: str
+    places: tuple[int, ...]
+    is_variadic: bool
+    readings: tuple[Reading, ...] = ()
 
 
 @cache
@@ -57,12 +69,13 @@ def _declared() -> tuple[dict[str, list[Operation]], dict[str, list[Operation]]]
     """The declared operations by the name of their node, and by their own."""
     by_node: dict[str, list[Operation]] = {}
     by_name: dict[str, list[Operation]] = {}
-    for name, grad_fn, slots, rules, saved, formula, places, variadic in msgspec.json.decode(
-        _TABLE.read_bytes(), type=list[_Row]
-    ):
-        ours = Operation(name, grad_fn, slots, rules, saved, formula, None if variadic else places)
-        by_node.setdefault(grad_fn, []).append(ours)
-        by_name.setdefault(name, []).append(ours)
+    for row in msgspec.json.decode(_TABLE.read_bytes(), type=list[_Row]):
+        places = None if row.is_variadic else row.places
+        ours = Operation(
+            row.name, row.grad_fn, row.slots, row.rules, row.saved, row.formula, places=places, readings=row.readings
+        )
+        by_node.setdefault(row.grad_fn, []).append(ours)
+        by_name.setdefault(row.name, []).append(ours)
     return by_node, by_name
 
 
@@ -203,7 +216,17 @@ def _looked_at(node: Any, grad_fn: str) -> Kept:
 
 def settings(node: Any, kept: Kept) -> dict[str, Any]:
     """The plain numbers a node keeps for its rule, by the name its rule gives them: ``dim``, ``alpha``."""
-    return {name: _signed(getattr(node, part)) for part, name in kept.settings}
+    return {name: _as_given(name, getattr(node, part)) for part, name in kept.settings}
+
+
+def _as_given(name: str, value: Any) -> Any:
+    """An argument as a program gives it, of the number that a node keeps of it."""
+    words = _BY_NUMBER.get(name, ())
+    return words[value] if value.__class__ is int and 0 <= value < len(words) else _signed(value)
+
+
+_BY_NUMBER = {"reduction": ("none", "mean", "sum")}
+"""What the numbers mean that nodes keep of arguments which are words."""
 
 
 def _signed(value: Any) -> Any:

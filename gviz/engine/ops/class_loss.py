@@ -10,6 +10,7 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.examples import normal, positive, spaced
 from gviz.engine.ops.loss import REDUCTIONS, reduced
+from gviz.engine.ops.reduced_losses import by_reduction, with_weights
 from gviz.engine.ops.shape import unsqueeze_dims
 from gviz.values import Array
 
@@ -125,8 +126,17 @@ def _nll_op(name: str, grad_fn: str, *shapes: Shape) -> Op:
         f"{name}(self, target, weight?, *, reduction='mean', ignore_index=-100)",
         grad_fn=grad_fn,
         formula="-mean of self at the class target",
+        readings=with_weights(
+            by_reduction(
+                "-mean of self at the class target",
+                "-sum of self at the class target",
+                "-self at the class target",
+                share="g / number of targets",
+            ),
+            share="g * weight / sum of weights",
+        ),
         forward=_nll,
-        rules=(Rule("self", "-g * weight / sum of weights at the class target, else 0", _through_nll),),
+        rules=(Rule("self", "-g at the class target, else 0", _through_nll),),
         outputs=("output", "total_weight"),
         differentiable_outputs=1,
         public=False,
@@ -169,6 +179,14 @@ multi_margin: Op = Op(
     "multi_margin_loss(self, target, weight?, *, p=1, margin=1.0, reduction='mean')",
     grad_fn="MultiMarginLossBackward0",
     formula="mean of (margin - self at target + self)**p where positive",
+    readings=with_weights(
+        by_reduction(
+            "mean of (margin - self at target + self)**p where positive",
+            "sum of the means over classes of (margin - self at target + self)**p where positive",
+            "mean over classes of (margin - self at target + self)**p where positive",
+            part="g / number of classes",
+        )
+    ),
     forward=_multi_margin,
     rules=(Rule("self", "g at the classes too near, -g for each at the class target", _through_multi_margin),),
     public=False,

@@ -9,7 +9,7 @@ import numpy as np
 
 from gviz.engine import dtypes
 from gviz.engine.apply import apply, zeros
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.op import Example, Op, Reading, Rule
 from gviz.engine.ops.comparison import eq, ge, gt, isnan, le, lt, where_op
 from gviz.engine.ops.examples import normal, spaced
 from gviz.engine.ops.kernels import check_broadcast, refuse_unless
@@ -135,6 +135,10 @@ clamp: Op = Op(
     "clamp(self, *, min=None, max=None)",
     grad_fn="ClampBackward1",
     formula="self, at least min, at most max",
+    readings=(
+        Reading((("min", "None"),), "self, at most max"),
+        Reading((("max", "None"),), "self, at least min"),
+    ),
     forward=_limited,
     rules=(Rule("self", INSIDE, _inside),),
     in_place=True,
@@ -150,6 +154,11 @@ clamp_tensors: Op = Limits(
     "clamp(self, min?, max?)",
     grad_fn="ClampBackward0",
     formula=clamp.formula,
+    readings=(
+        Reading((), clamp.formula, beside=("min", "max")),
+        Reading((), "self, at least min", beside=("min",)),
+        Reading((), "self, at most max", beside=("max",)),
+    ),
     forward=_limited,
     rules=(
         Rule("self", INSIDE, _inside),

@@ -14,6 +14,7 @@ from gviz.engine.ops.examples import normal, spaced, within
 from gviz.engine.ops.exponential import exp, log, sigmoid
 from gviz.engine.ops.kernels import only
 from gviz.engine.ops.limits import clamp_min
+from gviz.engine.ops.reduced_losses import by_reduction, with_weights
 from gviz.engine.ops.signs import sign
 from gviz.values import Array
 
@@ -36,12 +37,13 @@ def share(g: Any, like: Any, reduction: str) -> Any:
 def _compared(
     signature: str,
     grad_fn: str,
-    formula: str,
+    one: str,
     loss: Callable[..., Array],
     slope: Callable[..., Any],
     extra: Sequence[dict[str, Any]] = ({},),
 ) -> Op:
-    """A loss that depends on ``self - target`` alone: `slope` is its derivative by this difference."""
+    """A loss that depends on ``self - target`` alone: `one` is that of an element, `slope` its derivative by this
+    difference."""
     name = signature.partition("(")[0]
 
     def forward(self: Array, target: Array, reduction: str, **attrs: Any) -> Any:
@@ -52,7 +54,8 @@ def _compared(
     return Op(
         signature,
         grad_fn=grad_fn,
-        formula=formula,
+        formula=f"mean of {one}",
+        readings=by_reduction(f"mean of {one}", f"sum of {one}", one),
         forward=forward,
         rules=rules,
         promotes=True,
@@ -128,14 +131,14 @@ def _huber_slope(difference: Any, delta: float) -> Any:
 mse = _compared(
     "mse_loss(self, target, *, reduction='mean')",
     "MseLossBackward0",
-    "mean of (self - target)**2",
+    "(self - target)**2",
     only("f", "mse_cpu", np.square),
     lambda difference: 2 * difference,
 )
 smooth_l1 = _compared(
     "smooth_l1_loss(self, target, *, reduction='mean', beta=1.0)",
     "SmoothL1LossBackward0",
-    "mean of |self - target| - beta / 2, rounded at 0",
+    "|self - target| - beta / 2, rounded at 0",
     only("f", "smooth_l1_cpu", _smooth),
     _smooth_slope,
     [{"beta": 1.0}, {"beta": 0.6}],
@@ -143,7 +146,7 @@ smooth_l1 = _compared(
 huber = _compared(
     "huber_loss(self, target, *, reduction='mean', delta=1.0)",
     "HuberLossBackward0",
-    "mean of delta * (|self - target| - delta / 2), rounded at 0",
+    "delta * (|self - target| - delta / 2), rounded at 0",
     only("f", "huber_cpu", _huber),
     _huber_slope,
     [{"delta": 1.0}, {"delta": 0.6}],
@@ -162,6 +165,11 @@ soft_margin: Op = Op(
     "soft_margin_loss(self, target, *, reduction='mean')",
     grad_fn="SoftMarginLossBackward0",
     formula="mean of log(1 + exp(-target * self))",
+    readings=by_reduction(
+        "mean of log(1 + exp(-target * self))",
+        "sum of log(1 + exp(-target * self))",
+        "log(1 + exp(-target * self))",
+    ),
     forward=lambda self, target, reduction: reduced(np.log1p(np.exp(-target * self)), reduction),
     rules=(Rule("self", "-g * target * sigmoid(-target * self)", _through_soft_margin),),
     public=False,
@@ -195,6 +203,13 @@ bce: Op = Op(
     "binary_cross_entropy(self, target, weight?, *, reduction='mean')",
     grad_fn="BinaryCrossEntropyBackward0",
     formula="-mean of target * log(self) + (1 - target) * log(1 - self)",
+    readings=with_weights(
+        by_reduction(
+            "-mean of target * log(self) + (1 - target) * log(1 - self)",
+            "-sum of target * log(self) + (1 - target) * log(1 - self)",
+            "-(target * log(self) + (1 - target) * log(1 - self))",
+        )
+    ),
     forward=only("f", "binary_cross_entropy", _bce),
     rules=(
         Rule("self", "g * (self - target) / (self * (1 - self))", _through_bce_input),
@@ -239,6 +254,13 @@ bce_with_logits: Op = Op(
     "binary_cross_entropy_with_logits(self, target, weight?, pos_weight?, *, reduction='mean')",
     grad_fn="BinaryCrossEntropyWithLogitsBackward0",
     formula="binary cross entropy of sigmoid(self) and target",
+    readings=with_weights(
+        by_reduction(
+            "mean binary cross entropy of sigmoid(self) and target",
+            "sum of the binary cross entropy of sigmoid(self) and target",
+            "binary cross entropy of sigmoid(self) and target",
+        )
+    ),
     forward=_bce_with_logits,
     rules=(
         Rule("self", "g * (sigmoid(self) - target)", _through_logits),

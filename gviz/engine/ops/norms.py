@@ -9,7 +9,7 @@ import numpy as np
 
 from gviz.engine.apply import apply, zeros
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.op import Example, Op, Reading, Rule
 from gviz.engine.ops.comparison import isnan, where_op
 from gviz.engine.ops.dims import Dims, applied, kept, numpy_names, reduced_dims
 from gviz.engine.ops.examples import normal, spaced
@@ -69,10 +69,24 @@ def _through_norm(g: Any, self: Any, result: Any, ord: Number, dim: Shape | None
     return scaled * where_op(result == 0, nought, g / result ** (ord - 1))
 
 
+def read_by_order(name: str) -> tuple[Reading, ...]:
+    """How a norm reads for each argument `name` that is none of the ordinary orders.
+
+    The nuclear norm is none of the elements: the call itself says what it is.
+    """
+    return (
+        Reading(((name, "inf"),), "size of self over dim: the largest |self|"),
+        Reading(((name, "-inf"),), "size of self over dim: the smallest |self|"),
+        Reading(((name, "fro"),), "size of self over dim: (sum of |self|**2)**(1 / 2)", ((name, "2"),)),
+        Reading(((name, "nuc"),), ""),
+    )
+
+
 vector_norm_op: Op = Op(
     "norm(self, *, ord, dim=None, keepdim=False, dtype=None)",
     grad_fn="LinalgVectorNormBackward0",
     formula="size of self over dim: (sum of |self|**ord)**(1 / ord)",
+    readings=read_by_order("ord"),
     forward=_size,
     rules=(Rule("self", "g * sign(self) * (|self| / result)**(ord - 1)", _through_norm),),
     public=False,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from gviz.events import OpSeen, SourceSeen, StackSeen
+from gviz.events import OpSeen, Reading, SourceSeen, StackSeen
 from gviz.site import Frame
 from gviz.trace.log import E
 from gviz.trace.naming.bindings import LARGEST_SOURCE
 
 LONGEST_NAME = 1000
 LONGEST_RULE = 10_000
+LONGEST_WORD = 100
+"""Characters of what a name in a rule stands for, which may be there many times."""
 LONGEST_PATH = 4096
 
 
@@ -21,12 +23,19 @@ def within_bounds(event: E) -> E:
             return msgspec.structs.replace(
                 event, name=_cut(event.name), grad_fn=_cut(event.grad_fn), slots=_all_cut(event.slots),
                 rules=tuple(map(_rule, event.rules)), saved=_all_cut(event.saved), formula=_rule(event.formula),
+                readings=tuple(filter(_is_readable, event.readings)),
             )  # fmt: skip
         case StackSeen():
             return msgspec.structs.replace(event, frames=tuple(map(_frame, event.frames)))
         case SourceSeen(text=str(text)) if len(text) > LARGEST_SOURCE:
             return msgspec.structs.replace(event, text=None)
     return event
+
+
+def _is_readable(reading: Reading) -> bool:
+    words = [part for pair in (*reading.given, *reading.words) for part in pair]
+    within = all(len(word) <= LONGEST_WORD for word in (*words, *reading.beside))
+    return within and len(reading.formula) <= LONGEST_RULE
 
 
 def _frame(frame: Frame) -> Frame:

@@ -6,7 +6,7 @@ from gviz.engine.modes import no_grad
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops import scalars
 from gviz.engine.ops.examples import spaced
-from gviz.engine.ops.norms import vector_norm, vector_norm_op
+from gviz.engine.ops.norms import read_by_order, vector_norm, vector_norm_op
 from gviz.engine.ops.repeating import broadcast_tensors
 from gviz.engine.ops.shape import normal_dims, run
 from gviz.engine.surface import front
@@ -20,6 +20,7 @@ norm_op: Op = Op(
     "norm(self, *, p, dim, keepdim)",
     grad_fn="NormBackward1",
     formula="size of self over dim: (sum of |self|**p)**(1 / p)",
+    readings=read_by_order("p"),
     forward=lambda self, p, dim, keepdim: vector_norm_op.forward(self, p, dim, keepdim),
     rules=(
         Rule(
