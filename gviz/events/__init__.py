@@ -66,6 +66,7 @@ from gviz.events.program import (
     ScopeLeft,
     SourceSeen,
     StackSeen,
+    Unseen,
     Warned,
 )
 
@@ -112,6 +113,7 @@ __all__ = [
     "StepFinished",
     "StepStarted",
     "StorageWritten",
+    "Unseen",
     "Warned",
     "changing",
     "grad_left",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from gviz.events.event import Count, Event
 from gviz.site import Frame
 
@@ -77,13 +79,19 @@ class Printed(Event, frozen=True):
 NOT_SEEN = "NotSeen"
 """The category of a warning by gviz itself: what the program does that no event can show, said once of each kind."""
 
+Unseen = Literal["composite", "transform", "compiled", "forward", "processes", "branch"]
+"""The kinds of what no event can show: values within a call or rule of several operations; tensors within a transform
+of functions; what a compiled region computes; what runs between backward passes; other processes; what follows where a
+branch that is run again stops."""
+
 
 class Warned(Event, frozen=True):
-    """The program warned, or gviz did (category `NOT_SEEN`)."""
+    """The program warned, or gviz did (category `NOT_SEEN`) of something of the kind `unseen`; older traces lack it."""
 
     category: str
     message: str
     stack: Count
+    unseen: Unseen | Literal[""] = ""
 
 
 class Failed(Event, frozen=True):

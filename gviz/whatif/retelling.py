@@ -83,7 +83,8 @@ class Retelling:
             self._reasons.add((why, of_gradient))
             what = "the gradients beyond it" if of_gradient else "what follows from it"
             where = self._timeline.info(node).title if node in self._timeline.nodes else ""
-            self.log.append(e.Warned(e.NOT_SEEN, f"{what} (run again, it stopped at {where}: {why})", 0))
+            said = f"{what} (run again, it stopped at {where}: {why})"
+            self.log.append(e.Warned(e.NOT_SEEN, said, 0, "branch"))
 
     @contextmanager
     def as_node(self, recorded: e.NodeCreated) -> Iterator[None]:

@@ -6,6 +6,11 @@ from pathlib import Path
 import pytest
 
 from gviz.events import NOT_SEEN, Warned
+from gviz.explain.panel import making
+from gviz.explain.panel.fact import NodeView
+from gviz.explain.panel.making import WITHIN
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 
 sys.path.insert(0, str(Path(__file__).parent))
 from recorded import events_of, of_kind  # beside this file
@@ -62,3 +67,17 @@ def test_it_is_said_once(program, words):
 )
 def test_nothing_is_said_where_all_is_seen(program):
     assert not of_kind(events_of(program), Warned)
+
+
+@pytest.mark.parametrize(
+    ("others", "is_told"),
+    [(lambda: None, True), (lambda: loaded() and compiled(), True), (transformed, False)],
+    ids=["nothing else", "what has other nodes", "tensors without numbers"],
+)
+def test_a_node_without_a_value_says_so_where_only_calls_hide_them(others, is_told):
+    timeline = Timeline(MemoryLog(events_of(lambda: (others(), functional.normalize(leaf())))))
+    last = timeline.at(len(timeline))
+    views = [NodeView(timeline, last, node, last.state(node)) for node in timeline.nodes]
+    [hidden] = [view for view in views if view.info.op.name == "expand"]
+    told = [part.text for fact in making.values(hidden, hidden.state) for part in fact.parts]
+    assert (WITHIN in told) == is_told

@@ -16,7 +16,7 @@ from gviz.adapters.pytorch.marks import Marks
 from gviz.adapters.pytorch.values import Capture
 from gviz.adapters.wanted import EVERYTHING, Wanted
 from gviz.emit import Channel
-from gviz.events import NOT_SEEN, Edge, Warned
+from gviz.events import NOT_SEEN, Edge, Unseen, Warned
 from gviz.values import Value
 
 clock = time.perf_counter_ns
@@ -27,14 +27,14 @@ def _is_traced_by_mode() -> bool:
     return any(private.dispatch_mode(kind) is not None for kind in private.dispatch_mode_keys.values())
 
 
-_NOT_SEEN = {
+_NOT_SEEN: dict[Unseen, str] = {
     "composite": "values within a call or rule of several operations (cross_entropy, attention …): shapes are recorded",
     "transform": "tensors within a torch.func transform, or a batch of gradients, have no numbers of their own",
     "compiled": "a compiled region is one node: what it computes within is not recorded (--compiled eager shows it)",
     "forward": "only backward passes are recorded: what runs between them has no values (--phase all shows it)",
     "processes": "what processes do that the program starts, DataLoader workers among them: their results are seen",
 }
-"""What cannot be seen, by a word for each kind."""
+"""What cannot be seen, in a sentence for each kind."""
 
 
 @dataclass(slots=True)
@@ -98,7 +98,7 @@ class Session:
         self.hears_operations = wanted.phase == "all" and private.can_hide
         self.spent = 0
         """Nanoseconds that threads of the program have spent on being listened to."""
-        self._not_seen: set[str] = set()
+        self._not_seen: set[Unseen] = set()
         self.marks = Marks(channel)
         self.value = Capture(channel, self.not_seen)
         self.thread = ThreadState()
@@ -128,11 +128,11 @@ class Session:
         thread = self.thread
         return thread.is_closed or (self.is_partial and not thread.is_within)
 
-    def not_seen(self, what: str) -> None:
+    def not_seen(self, what: Unseen) -> None:
         """Say once that something the program does is in no event."""
         if what not in self._not_seen:
             self._not_seen.add(what)
-            self.channel.say(Warned(NOT_SEEN, _NOT_SEEN[what], self.channel.stack()))
+            self.channel.say(Warned(NOT_SEEN, _NOT_SEEN[what], self.channel.stack(), what))
 
     def current_pass(self) -> Pass | None:
         """The pass that the running step belongs to; None where nobody listens.

@@ -14,6 +14,7 @@ import torch
 
 from gviz.adapters.pytorch.private import count_dispatch_modes, has_symbols, is_batch, is_wrapped, without_modes
 from gviz.emit import Channel
+from gviz.events import Unseen
 from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Array, Stats, Unordered, Value, statistics
 
 _NAMES: dict[torch.dtype, str] = {}
@@ -38,7 +39,7 @@ def _kind_of(tensor: torch.Tensor) -> str:
 class Capture:
     """Turns tensors into values, as a recording keeps them; `not_seen` is told of what has none."""
 
-    def __init__(self, channel: Channel, not_seen: Callable[[str], None]) -> None:
+    def __init__(self, channel: Channel, not_seen: Callable[[Unseen], None]) -> None:
         self._not_seen = not_seen
         self.keeps_numbers = channel.keep != "none"
         self._limit = channel.handed_over

@@ -80,8 +80,8 @@ def _is_within(view: NodeView, value: Value | None) -> bool:
 def _only_within_calls(timeline: Timeline, start: int) -> bool:
     """Whether what happens within a call is the only thing of which a recording says that it has no values."""
     warned = timeline.select((Warned,), start + 1, len(timeline) + 1)
-    said = {event.message.partition(" within")[0] for _, event in warned if event.category == NOT_SEEN}
-    return "values" in said and "tensors" not in said and not any("backward passes" in one for one in said)
+    unseen = {event.unseen for _, event in warned if event.category == NOT_SEEN}
+    return "composite" in unseen and unseen.isdisjoint(("transform", "forward"))
 
 
 def of_output(name: str, nr: int, state: NodeState) -> str:
