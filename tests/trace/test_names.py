@@ -46,11 +46,17 @@ LEAF = "x = torch.tensor([1., 2.], requires_grad=True)\n"
         ("x = x.exp()", "x"),
         ("torch.h = x.exp(); del torch.h", "torch.h"),
         ("d = {}; d['k'] = x.exp()", "d['k']"),
-        ("ü = 'ü', x.exp()", "(exp)"),
+        ("ü = 'ü', x.exp()", "ü[1]"),
         ("ä = 'ä'; ö = x.exp()", "ö"),
         ("x.exp()", "(exp)"),
         ("repr(x.exp())", "(exp)"),
-        ("y = [x.exp()]", "(exp)"),
+        ("y = [x.exp()]", "y[0]"),
+        ("y = {'k': [1, x.exp()]}", "y['k'][1]"),
+        ("y = dict(k=x.exp())", "y['k']"),
+        ("y = [*[], x.exp()]", "(exp)"),
+        ("y = {**{}, 'k': x.exp(), 3: 4}", "y['k']"),
+        ("setattr(torch, 'h', x.exp()); del torch.h", "torch.h"),
+        ("m = torch.nn.Module(); m.register_buffer('h', x.exp())", "m.h"),
         ("y = (\n    x\n    .exp()\n)", "y"),
         ("f = lambda t: t.exp()\ny = f(x)", "y"),
     ],
@@ -98,7 +104,7 @@ class F(torch.autograd.Function):
 
 def test_a_returned_tuple_is_taken_apart_by_the_caller(names_in):
     assert names_in(LEAF + "def f(t):\n    return t.exp(), t.cos()\na, b = f(x)") == ["x", "a", "b"]
-    assert names_in(LEAF + "def f(t):\n    return t.exp(), t.cos()\npair = f(x)") == ["x", "(exp)", "(cos)"]
+    assert names_in(LEAF + "def f(t):\n    return t.exp(), t.cos()\npair = f(x)") == ["x", "pair[0]", "pair[1]"]
 
 
 def test_every_turn_of_a_loop_names_its_node(names_in):
@@ -187,3 +193,99 @@ def test_what_a_loop_takes_one_by_one_has_the_name_it_has_there(names_in, loop):
 
 def test_pairs_that_a_loop_takes_apart_are_named(names_in):
     assert "a, b" in names_in(PARTS + "for a, b in x.split(1, 1)[0].view(2, 2):\n    a.sum()")
+
+
+RETURNED = LEAF + "def f(t):\n    return {'mean': t.exp(), 'std': [t.cos()]}\n"
+
+
+@pytest.mark.parametrize(
+    ("taken", "names"),
+    [
+        ("out = f(x)", ["out['mean']", "out['std'][0]"]),
+        ("m = f(x)['mean']", ["m", "(cos)"]),
+        ("s, = f(x)['std']", ["(exp)", "s"]),
+        ("f(x)", ["(exp)", "(cos)"]),
+        ("a_name_of_more_than_thirty_letters = f(x)", ["(exp)", "(cos)"]),
+    ],
+)
+def test_what_a_function_returns_in_a_dictionary_is_called_as_it_is_taken(names_in, taken, names):
+    assert names_in(RETURNED + taken) == ["x", *names]
+
+
+TURNS = (
+    LEAF
+    + """\
+def f(t):
+    h = t.sin()
+    return h.exp()
+def g():
+    yield x.exp()
+    if len(xs) > 1:
+        yield x.cos()
+class Feed:
+    def __init__(self):
+        self.left = 2
+    def __iter__(self):
+        return self
+    def __next__(self):
+        self.left -= 1
+        if self.left < 0:
+            raise StopIteration
+        return x.exp(), x.cos()
+net = torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Sigmoid())
+xs = [x, x]
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [
+        ("a, b = (t.exp() for t in xs)", "a b"),
+        ("a, b = [t.exp() for t in xs]", "a b"),
+        ("a, b = list(t.exp() for t in xs)", "a b"),
+        ("a, b = [f(t) for t in xs]", "h a h b"),
+        ("a, b = (f(t).cos() + 1 for t in xs)", "h (exp) (cos) a h (exp) (cos) b"),
+        ("a, b = map(f, xs)", "h a h b"),
+        ("a, b = tuple(map(f, xs))", "h a h b"),
+        ("a, b = map(lambda t: t.sin().exp(), xs)", "(sin) a (sin) b"),
+        ("a, b = map(torch.exp, xs)", "a b"),
+        ("a, b = map(torch.exp, map(torch.sin, xs))", "(sin) a (sin) b"),
+        ("a, b = map(net, xs)", "(tanh) a (tanh) b"),
+        ("a, b = g()", "a b"),
+        ("for _ in xs:\n    a, b = (t.exp() for t in xs)\n    a + b", "a b (add) a b (add)"),
+        ("(a, b), c = map(f, xs), x.sin()", "c h a h b"),
+        ("for y in g():\n    y.sin()", "y (sin) y (sin)"),
+        ("for y in map(f, xs):\n    y.sin()", "h y (sin) h y (sin)"),
+        ("y = next(g())", "y"),
+        ("y = next(iter(g()))", "y"),
+        ("for a, b in Feed():\n    a.sin()", "a b (sin) a b (sin)"),
+        ("a, b = next(Feed())", "a b"),
+        ("y = next(Feed())[1]", "(exp) y"),
+    ],
+)
+def test_what_is_made_in_turns_is_called_by_who_takes_the_turn(names_in, statement, names):
+    assert names_in(TURNS + statement) == ["x", *names.split()]
+
+
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [
+        ("a, b = (t if t is x else t.exp() for t in (x, x * 2))", "t (exp)"),
+        ("for _ in xs:\n    a, b = (t.exp() for t in xs)", "(exp) (exp) (exp) (exp)"),
+        ("a, b = map(f, map(f, xs))", "h (exp) h (exp) h (exp) h (exp)"),
+        ("a, *b = (t.exp() for t in xs)", "(exp) (exp)"),
+        ("ys = [t.exp() for t in xs]", "(exp) (exp)"),
+        ("ys = list(map(torch.exp, xs))", "(exp) (exp)"),
+        ("a, b = [x.exp()] + [x.cos()]", "(exp) (cos)"),
+        ("xs = [0]\ny, = g()\nz = list(g())", "y (exp)"),
+    ],
+)
+def test_where_nothing_tells_whose_turn_it_was_there_is_no_name(names_in, statement, names):
+    assert names_in(TURNS + statement) == ["x", *names.split()]
+
+
+def test_what_an_item_of_a_data_set_is_made_of_is_no_batch(names_in):
+    data = "class Data:\n    def __getitem__(self, i):\n        [][i // 2:]\n        return x[i].exp(), x[i].cos()\n"
+    taken = "data = Data()\ntry:\n    for batch in data:\n        pass\nexcept IndexError:\n    pass\na, b = data[0]"
+    assert {"batch", "a", "b"} & {*names_in(LEAF + data + taken)} == {"a", "b"}

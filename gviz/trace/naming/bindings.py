@@ -8,30 +8,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from gviz import syntax
-from gviz.events import KeyPath
+from gviz.events import KeyEntry, KeyPath
 from gviz.site import Frame
+from gviz.trace.naming.called import STORING, folds, gives, operation_of
+from gviz.trace.naming.parts import COMPREHENSIONS, TURN, called_in_turns, parts_of, put
 from gviz.trace.naming.targets import Each, Target, name_of, target_of
 
-Key = int | str
-"""What a program takes a part of a value by: its place, from the end if negative, or its name."""
+Key = int | str | KeyEntry
+"""What a program takes a part of a value by: its place, from the end if negative, its name, or `TURN`."""
 
 Range = tuple[int, int, int, int]
 """``(line, end_line, column, end_column)`` as in `Frame`: lines from 1, columns in UTF-8 bytes from 0."""
-
-_OPERATORS: dict[type[ast.AST], tuple[str, ...]] = {
-    ast.Add: ("add",), ast.Sub: ("sub",), ast.Mult: ("mul",), ast.Div: ("div",), ast.Pow: ("pow",), ast.USub: ("neg",),
-    ast.MatMult: ("mm", "mv", "dot"),
-}  # fmt: skip
-_CALLED: dict[str, tuple[str, ...]] = {"matmul": _OPERATORS[ast.MatMult]} | dict.fromkeys(
-    ("tensor", "as_tensor", "from_numpy", "zeros", "ones", "full", "empty", "rand", "randn", "randint", "arange",
-     "linspace", "eye"),
-    ("tensor",),
-)  # fmt: skip
-_GIVING = {"clip_grad_norm_": ("linalgvectornorm", "norm")}
-"""Functions that go on computing with what they give: the operation that makes it."""
-
-STORING = ("copyslices", "copy", "fill", "indexput", "setitem")
-"""The operations by which ``b[0] = v`` writes."""
 
 _STILL_ITSELF = frozenset((
     "to", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "short", "bool", "cpu", "cuda",
@@ -46,16 +33,10 @@ _RESHAPING = frozenset((
 """Methods after which a tensor has another shape: what it is from there on has its name."""
 
 _CHOOSING = frozenset((
-    "max", "min", "sorted", "next", "iter", "any", "all", "reversed", "map", "filter", "zip", "enumerate", "list",
+    "max", "min", "sorted", "iter", "any", "all", "reversed", "map", "filter", "zip", "enumerate", "list",
     "tuple", "set", "frozenset", "dict",
 ))  # fmt: skip
 """Functions of Python that compute with what they are given, and give back something else."""
-
-_FOLDING = frozenset(("sum", "reduce", "accumulate", "fsum", "prod"))
-"""Functions of Python by which many steps make one result."""
-
-_MAKING_THEIR_OWN = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-"""What shows up as a whole in a stack where it only begins to take its items."""
 
 LARGEST_SOURCE = 1 << 20
 
@@ -111,17 +92,22 @@ def _of_node(node: ast.AST) -> Iterator[tuple[Range, Binding]]:
             yield from _written(target, node)
         case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
             yield from _assigned(target, value, node)
-        case ast.AugAssign(target=target, op=op):
-            called = _OPERATORS.get(type(op), ())
-            yield where_stands(node), Binding(name_of(target), (), (), True, _lines(node), called, stored=_item(target))
+        case ast.AugAssign(target=target):
+            told = operation_of(node)
+            yield where_stands(node), Binding(name_of(target), (), (), True, _lines(node), told, stored=_item(target))
             yield from _written(target, node)
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=target, attr=name)) as value) if name in _RESHAPING:
             yield from (
-                (where, Binding(name_of(target), (), (), True, _lines(node), _called(value)))
+                (where, Binding(name_of(target), (), (), True, _lines(node), operation_of(value)))
                 for where in _ranges(value)
             )
         case ast.Return(value=ast.expr() as value) | ast.Lambda(body=value):
-            yield from _returned(value, (), node)
+            yield from _held(value, None, (), node)
+        case ast.Yield(value=ast.expr() as value):
+            yield from _held(value, None, (TURN,), node)
+        case ast.Expr(value=ast.Call() as call):
+            for name, value in put(call):
+                yield from _held(value, name, (), node)
         case ast.For(target=target, iter=value):
             yield from _taken_one_by_one(target, value, node)
         case ast.ListComp(generators=loops) | ast.SetComp(generators=loops) | ast.GeneratorExp(generators=loops):
@@ -146,9 +132,12 @@ def _taken_one_by_one(target: ast.expr, value: ast.expr, loop: ast.AST) -> Itera
                 yield from _valued(inner, Each(target_of(one)), (), inner)
         case _, ast.Call(func=ast.Name(id="reversed" | "list" | "tuple" | "iter"), args=[inner]):
             yield from _taken_one_by_one(target, inner, value)
+        case _ if functions := called_in_turns(value):
+            for where in (where_stands(loop), where_stands(value)):
+                yield where, Binding(each, (TURN,), (), True, _lines(loop), functions)
         case _:
             yield where_stands(loop), Binding(each, (), (), True, _lines(loop))
-            yield from _valued(value, each, (), loop)
+            yield from _held(value, each, (), loop)
     if isinstance(target, ast.Tuple | ast.List):  # an item is taken apart as it is stored
         yield where_stands(target), Binding(target_of(target), (), (), True, _lines(loop))
 
@@ -176,19 +165,27 @@ def _assigned(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator
                 for one, its_value in zip(targets, values, strict=True):
                     yield from _assigned(one, its_value, statement)
         case _:
-            yield from _valued(value, target_of(target), (), statement, _item(target))
+            yield from _held(value, target_of(target), (), statement, _item(target))
             if isinstance(target, ast.Tuple | ast.List):  # a tensor is taken apart as it is stored
-                yield where_stands(target), Binding(target_of(target), (), (), True, _lines(statement))
+                in_turns = called_in_turns(value)
+                element = (TURN,) if in_turns else ()
+                yield where_stands(target), Binding(target_of(target), element, (), True, _lines(statement), in_turns)
 
 
-def _returned(value: ast.expr, element: KeyPath, statement: ast.AST) -> Iterator[tuple[Range, Binding]]:
-    """What an expression that is returned, or an item of one, binds: the place of each item is known."""
-    match value:
-        case ast.Tuple(elts=items) | ast.List(elts=items) if not any(isinstance(one, ast.Starred) for one in items):
-            for place, item in enumerate(items):
-                yield from _returned(item, (*element, (place, len(items), "")), statement)
-        case _:
-            yield from _valued(value, None, element, statement)
+def _held(
+    value: ast.expr, target: Target | None, element: KeyPath, statement: ast.AST, stored: Range | None = None
+) -> Iterator[tuple[Range, Binding]]:
+    """What the target, or caller, gets as its part `element`: a value, or one that is made part by part."""
+    if isinstance(value, ast.IfExp):
+        yield from _held(value.body, target, element, statement, stored)
+        yield from _held(value.orelse, target, element, statement, stored)
+    elif parts := parts_of(value):
+        for step, part in parts:
+            yield from _held(part, target, (*element, step), statement, stored)
+    elif functions := called_in_turns(value):
+        yield where_stands(value), Binding(target, (*element, TURN), (), True, _lines(statement), functions)
+    else:
+        yield from _valued(value, target, element, statement, stored)
 
 
 def _valued(
@@ -199,23 +196,21 @@ def _valued(
     stored: Range | None = None,
 ) -> Iterator[tuple[Range, Binding]]:
     """The ranges under which the value of an expression, or the start of its chain, can show up in a stack."""
-    if isinstance(value, ast.IfExp):
-        yield from _valued(value.body, target, element, statement, stored)
-        yield from _valued(value.orelse, target, element, statement, stored)
-        return
     exact = True
     for part, taken in _chain(value):
         for where in _ranges(part):
-            called, folds, gives = _called(part), _folds(part), _gives(part)
-            yield where, Binding(target, element, taken, exact, _lines(statement), called, folds, gives, stored)
+            told = operation_of(part), folds(part), gives(part)
+            yield where, Binding(target, element, taken, exact, _lines(statement), *told, stored)
         exact = False
 
 
 def _chain(value: ast.expr) -> Iterator[tuple[ast.expr, tuple[Key | None, ...]]]:
     """``f(x).g()[0]`` and what it is made of from its end, with what is taken of each: of ``f(x).g()`` part 0."""
     taken: tuple[Key | None, ...] = ()
-    while not isinstance(value, _MAKING_THEIR_OWN):
+    while not isinstance(value, COMPREHENSIONS):
         match value:
+            case ast.Call(func=ast.Name(id="next")):
+                taken = (TURN, *taken)
             case ast.Call(func=ast.Name(id=name)) if name in _CHOOSING:
                 taken = (None, *taken)
         yield value, taken
@@ -238,41 +233,6 @@ def _key(index: ast.expr) -> Key | None:
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as place)):
             return -place
     return None
-
-
-def _called(part: ast.expr) -> tuple[str, ...]:
-    """What the one operation of an expression is called, as far as its text tells."""
-    match part:
-        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
-            return _CALLED.get(name.removesuffix("_like"), (plain(name),))
-        case ast.Compare(ops=[_]):
-            return ("gt", "ge", "lt", "le", "eq", "ne")
-        case ast.BinOp(op=op) | ast.UnaryOp(op=op):
-            return _OPERATORS.get(type(op), ())
-        case ast.Attribute(attr=name):
-            return (plain(name),)
-        case ast.Subscript(slice=index) if not isinstance(index, ast.Tuple):
-            return ("select", "slice", "index", "getitem")
-    return ()
-
-
-def _folds(part: ast.expr) -> bool:
-    match part:
-        case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(value=ast.Name(id="functools"), attr=name)):
-            return name in _FOLDING
-    return False
-
-
-def _gives(part: ast.expr) -> tuple[str, ...]:
-    match part:
-        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
-            return _GIVING.get(name, ())
-    return ()
-
-
-def plain(name: str) -> str:
-    """What a function and its operation are called alike: ``log_softmax``, ``LogSoftmax``, ``log_softmax_``."""
-    return name.replace("_", "").lower()
 
 
 def _ranges(part: ast.expr) -> Iterator[Range]:

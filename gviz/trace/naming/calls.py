@@ -91,6 +91,23 @@ class Calls:
         is_open = last and self._goes_on and self._is_at_the_end(end)
         return Call(range(parted[part], end if last else parted[part + 1]), is_open)
 
+    def around(self, place: int, is_within: Callable[[int], bool]) -> range:
+        """The places before and after one, of its thread, that follow each other and whose stacks are all within."""
+        known: dict[int, bool] = {}
+
+        def is_beside(at: int) -> bool:
+            stack = self.stacks.item(at)
+            if stack not in known:
+                known[stack] = is_within(stack)
+            return known[stack] and self._threads.item(at) == self._threads.item(place)
+
+        start, end = place, place + 1
+        while start and is_beside(start - 1):
+            start -= 1
+        while end < len(self.stacks) and is_beside(end):
+            end += 1
+        return range(start, end)
+
     def goes_on_elsewhere(self, place: int, call: Call) -> bool:
         """Whether a call goes on, after it made this node, in another module of those that it calls."""
         if place == call.places[-1]:

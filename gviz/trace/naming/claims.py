@@ -8,12 +8,16 @@ from functools import cached_property
 
 from gviz.events import KeyEntry, KeyPath
 from gviz.site import Frame
-from gviz.trace.naming.bindings import Binding, Key, Range, bindings, plain, range_of
+from gviz.trace.naming.bindings import Binding, Key, Range, bindings, range_of
+from gviz.trace.naming.called import plain
 from gviz.trace.naming.constructions import constructions
-from gviz.trace.naming.targets import Each, Target, name_at, names_in
+from gviz.trace.naming.parts import TURN
+from gviz.trace.naming.targets import Each, Target, name_at, names_in, turns_at
+
+Goal = tuple[Target, KeyPath | None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)  # one for each stack: what it means is asked for each node
 class Claim:
     """A statement that assigns what is made at a stack to `target`; `depth` is the place of its frame in the stack.
 
@@ -34,16 +38,36 @@ class Claim:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that parts of what is made may be called."""
-        return tuple(dict.fromkeys(names_in(self.target)))
+        """All that what is made, or parts of it, may be called."""
+        name = self.name()
+        return (name,) if name else tuple(dict.fromkeys(names_in(self.target)))
 
-    def name(self, path: KeyPath = ()) -> str:
-        """What the part at `path` of what the innermost frame gets is called; nothing where the text does not tell."""
+    def name(self, path: KeyPath = (), turn: KeyEntry = TURN) -> str:
+        """What the part at `path` of what the innermost frame gets is called; nothing where the text does not tell.
+
+        Of what is given one after another, the place tells which is meant by `turn`.
+        """
+        way = self.way(path) if path else self.goal[1]
+        return "" if way is None else name_at(self.target, tuple(turn if step == TURN else step for step in way))
+
+    def way(self, path: KeyPath = ()) -> KeyPath | None:
+        """Which part of what is assigned the part at `path` is; None where the text does not tell."""
         for taken, element in self.ways:
             if len(path) < len(taken) or not all(map(_fits, taken, path)):
-                return ""
+                return None
             path = (*element, *path[len(taken) :])
-        return name_at(self.target, path)
+        return path
+
+    @cached_property
+    def goal(self) -> Goal:
+        """What is made, by what it is assigned to and as which part."""
+        return self.target, self.way()
+
+    @cached_property
+    def turns(self) -> int:
+        """Among how many variables its turn decides which is meant; 0 where nothing is to be decided."""
+        _, way = self.goal
+        return 0 if way is None or way.count(TURN) > 1 else turns_at(self.target, way)
 
     @property
     def takes_each(self) -> bool:
@@ -53,6 +77,12 @@ class Claim:
     def holder(self, path: KeyPath) -> str:
         """The variable that holds the whole of which the part at `path` is one; nothing where each has its own."""
         return self.name(path[:-1]) if path else ""
+
+
+_GATHERING, _NEXT = "<listcomp>", "__next__"
+"""What functions are called that make the items of a list, before Python 3.12, and of what a class iterates over."""
+_OF_OBJECTS = ("forward", "__call__")
+"""What a function is called that runs where an object is called."""
 
 
 class Claims:
@@ -76,17 +106,25 @@ class Claims:
         return claim.names if claim is not None else ()
 
     def _found(self, frames: tuple[Frame, ...]) -> Claim | None:
-        exact, ways, calls = True, [], []
+        exact, calls = True, []
+        ways: list[tuple[tuple[Key | None, ...], KeyPath]] = []
         gives: tuple[str, ...] = ()
         for depth, frame in enumerate(frames):
+            below = _function(frames[depth - 1]) if depth else ""
+            if below == _GATHERING:
+                continue  # the comprehension that it runs for has said already what it makes
             binding = self._in(frame.path).get(range_of(frame))
             if binding is None or (not depth and range_of(frame) in self._constructions(frame.path)):
                 return None
             gives = gives if depth else binding.gives
             exact = exact and binding.exact
-            ways.append((binding.taken, binding.element))
-            if not depth or plain(frames[depth - 1].function.rpartition(".")[2]) not in binding.called:
+            is_turn = bool(ways and ways[-1][1][:1] == (TURN,))
+            ways.append((binding.taken, (TURN, *binding.element) if _function(frame) == _NEXT else binding.element))
+            is_called = plain(below) in binding.called
+            if not depth or not (is_called or is_turn):
                 calls.append((depth, binding.folds))
+            if isinstance(binding.target, Each) and depth and not (is_called or is_turn or below in _OF_OBJECTS):
+                return None  # such as an item of a data set, of which a batch is made
             if binding.target is not None:
                 if binding.stored is not None and self._is_of_a_tensor(frame, binding.stored, frames[depth + 1 :]):
                     return None  # of a tensor, an item is a view, and the value is copied into it
@@ -115,8 +153,15 @@ class Claims:
         return self._bindings[path]
 
 
+def _function(frame: Frame) -> str:
+    """The name of the function that a frame runs."""
+    return frame.function.rpartition(".")[2]
+
+
 def _fits(key: Key | None, step: KeyEntry) -> bool:
     """Whether a program that takes a part by this key goes this step."""
+    if isinstance(key, tuple) or step == TURN:
+        return key == step
     place, count, name = step
     if isinstance(key, int):
         return count > 0 and place == (key if key >= 0 else key + count)

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from gviz.events import KeyPath, NodeCreated
-from gviz.returned import as_taken
-from gviz.site import Frame
-from gviz.trace.naming.bindings import STORING, plain
+from gviz.trace.naming.called import STORING, plain
 from gviz.trace.naming.callers import Frames
 from gviz.trace.naming.calls import Call, Calls
-from gviz.trace.naming.claims import Claim, Claims
+from gviz.trace.naming.claims import Claim, Claims, Goal
+from gviz.trace.naming.turns import Turns, within
 from gviz.trace.state import Origins
 
 _LOOK_AHEAD = 200
@@ -46,7 +45,8 @@ class Names:
         self._calls = calls
         self._goes_on = goes_on
         self._giving_several = {nodes.created(node).stack for node in nodes.parts if nodes.returned(node)}
-        self._lasts: dict[tuple[int, int, Frames], dict[tuple[str, bool], int]] = {}
+        self._lasts: dict[tuple[int, int, Frames], dict[tuple[Goal, bool], int]] = {}
+        self._turns = Turns(claims, calls)
 
     def of(self, node: int) -> str:
         """The name of a node, or nothing: its own, or ``w.grad`` for a tensor that is the gradient of another.
@@ -61,7 +61,7 @@ class Names:
         if not parts or self._nodes.given_name(node):
             return (self.of(node),)
         claim = self._claim_to_parts(node)
-        names = {nr: _name_of_part(claim, path) for nr, path in parts.items()} if claim is not None else {}
+        names = {nr: claim.name(path) for nr, path in parts.items()} if claim is not None else {}
         return tuple(names.get(nr, "") for nr in range(max(parts) + 1))
 
     def _own(self, node: int) -> str:
@@ -99,9 +99,10 @@ class Names:
         place = self._nodes.place_of(node)
         claim = self._claims.of(self._origins.stack.item(place))
         name = claim.name() if claim is not None else ""
-        if claim is None or not name or self._origins.stack.item(place) in self._giving_several:
+        if claim is None or not (name or claim.turns) or self._origins.stack.item(place) in self._giving_several:
             return ""
-        if not self._is_result(place, claim):
+        at = self._calls.place(place)
+        if not self._is_result(at, claim):
             return ""
         made = self._nodes.created(node)
         if (
@@ -111,7 +112,10 @@ class Names:
         ):
             return ""  # it belongs to a pass, or what is assigned is the module that has it
         settled = claim.exact and not claim.depth  # what is returned may be taken over by what called it
-        return name if settled or not self._is_claimed_later(place, claim) else ""
+        if not settled and self._is_claimed_later(place, claim):
+            return ""
+        turn = 0 if name else self._turns.of(at, claim, self._is_result)
+        return name if turn is None else claim.name(turn=(turn, claim.turns, ""))
 
     def _op(self, place: int) -> str:
         """The name of the operation that made a node."""
@@ -131,14 +135,13 @@ class Names:
         around = [self._calls.of(at, depth, folds=folds) for depth, folds in claim.calls if depth]
         return any(self._calls.goes_on_elsewhere(at, call) for call in around)
 
-    def _is_result(self, place: int, claim: Claim) -> bool:
-        """Whether the node is what its call gave, and each call that handed it on, and not a step on the way."""
-        at = self._calls.place(place)
-        statement = self._claims.stacks[self._origins.stack.item(place)][claim.depth :]
+    def _is_result(self, at: int, claim: Claim) -> bool:
+        """Whether a node is what its call gave, and each call that handed it on, and not a step on the way."""
+        statement = self._claims.stacks[self._calls.stacks.item(at)][claim.depth :]
         for depth, folds in claim.calls:
             call = self._calls.of(at, depth, folds=folds)
             if call.is_open:
-                return not depth and plain(self._op(place)) in claim.called
+                return not depth and plain(self._nodes.op_name(self._calls.op(at))) in claim.called
             if self._last(call, claim, statement) != at or self._calls.goes_on_elsewhere(at, call):
                 return False
         return True
@@ -148,18 +151,18 @@ class Names:
         key = call.places.start, call.places.stop, statement
         if key not in self._lasts:
             self._lasts[key] = self._lasts_of(call, statement)
-        lasts, name = self._lasts[key], claim.name()
-        return max(lasts.get((name, exact), -1) for exact in {True, claim.exact})
+        lasts, goal = self._lasts[key], claim.goal
+        return max(lasts.get((goal, exact), -1) for exact in {True, claim.exact})
 
-    def _lasts_of(self, call: Call, statement: Frames) -> dict[tuple[str, bool], int]:
-        found: dict[tuple[str, bool], int] = {}
+    def _lasts_of(self, call: Call, statement: Frames) -> dict[tuple[Goal, bool], int]:
+        found: dict[tuple[Goal, bool], int] = {}
         for at in reversed(call.places):
             stack = self._calls.stacks.item(at)
             other = self._claims.of(stack)
             if other is None or (other.gives and plain(self._nodes.op_name(self._calls.op(at))) not in other.gives):
                 continue
             if self._claims.stacks[stack][other.depth :] == statement:
-                found.setdefault((other.name(), other.exact), at)
+                found.setdefault((other.goal, other.exact), at)
         return found
 
     def _is_claimed_later(self, place: int, claim: Claim) -> bool:
@@ -170,20 +173,9 @@ class Names:
         for number in self._origins.stack[place + 1 : place + _LOOK_AHEAD].tolist():
             its_frames = stacks.get(number, ())
             at = len(its_frames) - len(outer) - 1
-            if at < 0 or its_frames[at + 1 :] != outer or not _within(its_frames[at], statement, claim.lines):
+            if at < 0 or its_frames[at + 1 :] != outer or not within(its_frames[at], statement, claim.lines):
                 return False
             other = self._claims.of(number)
-            if number != stack and other is not None and other.lines == claim.lines and other.depth == at:
+            if number != stack and other is not None and other.goal == claim.goal and other.depth == at:
                 return not claim.exact or other.depth < claim.depth
         return self._goes_on and not claim.exact  # the statement may not be over: its last node decides
-
-
-def _name_of_part(claim: Claim, path: KeyPath) -> str:
-    """What a part of what a call gave is called: its own variable, or ``r.values``, ``r[0]`` of one that holds it."""
-    holder = claim.holder(path)
-    return claim.name(path) or (f"{holder}{as_taken(path[-1:])}" if holder else "")
-
-
-def _within(frame: Frame, statement: Frame, lines: tuple[int, int]) -> bool:
-    same = frame.path == statement.path and frame.function == statement.function
-    return same and lines[0] <= frame.line <= lines[1]

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gviz.events import KeyPath
+from gviz.returned import as_taken
+from gviz.trace.naming.parts import TURN
 
 _LONGEST_NAME = 40
 
@@ -37,16 +39,32 @@ def name_of(target: ast.expr) -> str:
 
 
 def name_at(target: Target | None, path: KeyPath) -> str:
-    """The name that the part of a value at `path` gets; nothing where it has none of its own."""
-    for place, count, _ in path:
+    """The name that the part of a value at `path` gets: its own variable, or ``r.values``, ``r[0]`` of one it is in."""
+    named, rest = _reached(target, path)
+    if not isinstance(named, str) or not named or TURN in rest:
+        return ""
+    name = f"{named}{as_taken(rest)}"
+    return name if not rest or len(name) <= _LONGEST_NAME else ""
+
+
+def turns_at(target: Target | None, path: KeyPath) -> int:
+    """How many variables take what is given one after another, of which the part at `path` is one; 0 for none."""
+    reached, rest = _reached(target, path)
+    alike = isinstance(reached, tuple) and None not in reached and rest[:1] == (TURN,)
+    return len(reached) if alike and isinstance(reached, tuple) else 0
+
+
+def _reached(target: Target | None, path: KeyPath) -> tuple[Target | None, KeyPath]:
+    """What of a target gets the part at `path`, with what is left of the path there."""
+    for depth, (place, count, _) in enumerate(path):
         match target:
             case Each(target=one):
                 target = one
-            case tuple():
+            case tuple() if path[depth] != TURN:
                 target = _item(target, place, count)
             case _:
-                return ""
-    return target if isinstance(target, str) else ""
+                return target, path[depth:]
+    return target, ()
 
 
 def names_in(target: Target | None) -> Iterator[str]:

@@ -1,0 +1,57 @@
+"""Which of several variables takes a value that is made in turns: ``q, k, v = (f(x) for x in xs)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gviz.site import Frame
+from gviz.trace.naming.calls import Calls
+from gviz.trace.naming.claims import Claim, Claims
+
+_ITS_OWN = ("<genexpr>", "<listcomp>")
+"""The functions in which parts of a statement run as frames of their own."""
+
+
+class Turns:
+    """The turns of a recording's statements that take apart what is made in turns.
+
+    A statement that runs once makes as many results as it has variables, one after another: where it has made more or
+    fewer, as where a turn gave back what it was given, nothing tells which is whose.
+    """
+
+    def __init__(self, claims: Claims, calls: Calls) -> None:
+        self._claims, self._calls = claims, calls
+        self._known: dict[int, int] = {}
+
+    def of(self, at: int, claim: Claim, is_result: Callable[[int, Claim], bool]) -> int | None:
+        """In which turn the result at a place in the order of threads was made, from 0; None where that is not told."""
+        if at not in self._known:
+            results = [place for place in self._around(at, claim) if self._is_another(place, claim, is_result)]
+            self._known |= {place: turn if len(results) == claim.turns else -1 for turn, place in enumerate(results)}
+        turn = self._known.setdefault(at, -1)
+        return turn if turn >= 0 else None
+
+    def _is_another(self, place: int, claim: Claim, is_result: Callable[[int, Claim], bool]) -> bool:
+        other = self._claims.of(self._calls.stacks.item(place))
+        if other is None or (other.goal, other.lines) != (claim.goal, claim.lines):
+            return False
+        return is_result(place, other)
+
+    def _around(self, at: int, claim: Claim) -> range:
+        """What was made without a break by the statement that made what is at a place."""
+        frames = self._claims.stacks[self._calls.stacks.item(at)]
+        depth = claim.depth + (frames[claim.depth].function.rpartition(".")[2] in _ITS_OWN)
+        statement, outer = frames[depth], frames[depth + 1 :]
+
+        def is_within(stack: int) -> bool:
+            its_frames = self._claims.stacks.get(stack, ())
+            at = len(its_frames) - len(outer) - 1
+            return at >= 0 and its_frames[at + 1 :] == outer and within(its_frames[at], statement, claim.lines)
+
+        return self._calls.around(at, is_within)
+
+
+def within(frame: Frame, statement: Frame, lines: tuple[int, int]) -> bool:
+    """Whether a frame runs a part of the statement that stands on these lines."""
+    same = frame.path == statement.path and frame.function == statement.function
+    return same and lines[0] <= frame.line <= lines[1]
