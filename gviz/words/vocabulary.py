@@ -38,5 +38,5 @@ A_MOMENT = (
 )
 """What a moment can be, in half a sentence."""
 
-SUCH_MOMENTS = "12, end, nan, error, 'MARK, x, x.grad, #4 or on receive x"
+SUCH_MOMENTS = "12, end, backward, iteration 3, nan, 'MARK, x, x.grad or change w"
 """What a moment is like, for who wrote something else."""
