@@ -222,3 +222,18 @@ def test_parameters_of_models_that_are_not_called_as_modules_are_have_names(tmp_
     infos = [timeline.info(node) for node in timeline.nodes]
     parameters = {info.name for info in infos if info.created.kind == "parameter"}
     assert parameters == {"0.scale", "models[0].scale", "models[1].scale"}
+
+
+BUFFERS = """
+net = nn.Sequential(nn.BatchNorm1d(2))
+net(x)
+"""
+
+
+@pytest.mark.parametrize("framework", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
+def test_buffers_have_their_paths(framework, tmp_path):
+    torch = pytest.importorskip(framework)
+    with gviz.record(tmp_path / "t.gviz"):
+        exec(compile(BUFFERS, "model.py", "exec"), {"nn": torch.nn, "x": torch.zeros(4, 2)})
+    timeline = gviz.load(tmp_path / "t.gviz")
+    assert {"0.running_mean", "0.running_var"} <= {timeline.info(node).name for node in timeline.nodes}

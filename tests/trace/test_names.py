@@ -124,6 +124,12 @@ def test_of_several_nodes_made_by_one_call_the_last_is_named(names_in):
     assert named[-1] == "y"
 
 
+def test_a_batch_norm_gives_its_result_and_not_what_it_remembers(names_in):
+    program = "bn = torch.nn.BatchNorm1d(2)\ny = bn(torch.ones(4, 2))\nz = y + 1"
+    found = names_in(program)
+    assert [name for name in found if name in ("y", "z") or "norm" in name] == ["y", "z"]
+
+
 def test_a_loop_of_many_calls_is_one_though_only_its_beginning_is_looked_at(names_in):
     program = """
     net = torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Sigmoid(), torch.nn.ReLU())

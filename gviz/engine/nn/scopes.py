@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from gviz import emit, model_names
-from gviz.emit import Channel
+from gviz.emit import Channel, Seen
 from gviz.engine import announce
 from gviz.engine.modes import thread
-from gviz.events import ScopeEntered, ScopeLeft
+from gviz.events import Named, ScopeEntered, ScopeLeft
 
 if TYPE_CHECKING:
     from gviz.engine.nn.module import Module
+
+
+_named_buffers: WeakSet[Seen] = WeakSet()
 
 
 @contextmanager
@@ -35,6 +39,7 @@ def call(channel: Channel, module: Module, kind: type[Module]) -> Iterator[None]
         thread.scopes.pop()
         thread.modules.pop()
         if emit.channel is channel:
+            _name_buffers(channel, module, path.partition(".")[2])
             channel.say(ScopeLeft(scope))
 
 
@@ -48,6 +53,15 @@ def name_parameters(channel: Channel, root: Module) -> None:
             fresh.append((name, mark.node))
     if fresh:
         model_names.name(channel, root, fresh)
+
+
+def _name_buffers(channel: Channel, module: Module, path: str) -> None:
+    """Say the names of those buffers that the module has used: most are never part of a graph."""
+    for name, buffer in module._buffers.items():
+        mark = None if buffer is None else buffer._seen
+        if mark is not None and mark.channel is channel and mark not in _named_buffers:
+            _named_buffers.add(mark)
+            channel.say(Named(mark.node, f"{path}.{name}" if path else name))
 
 
 def _model_of(channel: Channel, module: Module, kind: type[Module]) -> Module:

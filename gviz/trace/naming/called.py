@@ -19,6 +19,9 @@ _GIVING = {"clip_grad_norm_": ("linalgvectornorm", "norm")}
 STORING = ("copyslices", "copy", "fill", "indexput", "setitem")
 """The operations by which ``b[0] = v`` writes."""
 
+MOVING = ("data", "runningmean", "runningvar")
+"""The operations by which a batch norm moves what it remembers, after it has made what it gives."""
+
 _FOLDING = frozenset(("sum", "reduce", "accumulate", "fsum", "prod"))
 """Functions of Python by which many steps make one result."""
 

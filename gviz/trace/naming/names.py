@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from gviz.events import KeyPath, NodeCreated
-from gviz.trace.naming.called import STORING, plain
+from gviz.trace.naming.called import MOVING, STORING, plain
 from gviz.trace.naming.callers import Frames
 from gviz.trace.naming.calls import Call, Calls
 from gviz.trace.naming.claims import Claim, Claims, Goal
@@ -158,8 +158,10 @@ class Names:
         found: dict[tuple[Goal, bool], int] = {}
         for at in reversed(call.places):
             stack = self._calls.stacks.item(at)
-            other = self._claims.of(stack)
-            if other is None or (other.gives and plain(self._nodes.op_name(self._calls.op(at))) not in other.gives):
+            other, op = self._claims.of(stack), plain(self._nodes.op_name(self._calls.op(at)))
+            if other is None or (other.gives and op not in other.gives):
+                continue
+            if op in MOVING and op not in other.called:
                 continue
             if self._claims.stacks[stack][other.depth :] == statement:
                 found.setdefault((other.goal, other.exact), at)
