@@ -43,15 +43,17 @@ def recorded(folder, name, engine="builtin"):
 @contextmanager
 def builtin(recording):
     """``import torch`` means the engine."""
-    saved = {key: module for key, module in sys.modules.items() if key.partition(".")[0] == "torch"}
-    for key in saved:
-        del sys.modules[key]
+    saved = _taken_out()
     sys.modules["torch"] = gviz.engine
     try:
         yield
     finally:
-        del sys.modules["torch"]
+        _taken_out()  # with what the program imported of it: PyTorch, imported later, would find those
         sys.modules.update(saved)
+
+
+def _taken_out():
+    return {name: sys.modules.pop(name) for name in tuple(sys.modules) if name.partition(".")[0] == "torch"}
 
 
 def pytorch(recording):
