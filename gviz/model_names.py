@@ -21,7 +21,7 @@ _Module = TypeVar("_Module")
 
 @dataclass(slots=True, eq=False)
 class _Root:
-    """A model, and the nodes of its parameters by their paths; `holder` is the variable that was found for it."""
+    """A model, and the nodes of its parameters by their paths; `holder` is what it is called by, if it has to be."""
 
     module: weakref.ref[object]
     nodes: dict[str, int]
@@ -91,19 +91,34 @@ def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> 
         if its_module is module:
             root.holder = root.holder or other.holder
             continue
-        root.holder = root.holder or variables.holder(module)
+        root.holder = root.holder or _holder(channel, module)
         if not other.holder and its_module is not None:
-            other.holder = variables.holder(its_module)
+            other.holder = _holder(channel, its_module)
             _say(channel, other)
     _say(channel, root)
     known.update(dict.fromkeys(root.nodes, root))
+
+
+def _holder(channel: Channel, module: object) -> str:
+    """What tells a model from the others: the variable that holds it, or its own path where none does alone."""
+    held = variables.first_name(module, lasting=True).removeprefix("self.")
+    living = (root for root in _of_nodes[channel].values() if root.module() is not None)
+    taken = held and any(root.holder == held and root.module() is not module for root in living)
+    return held if held and not taken else _own_path(channel, module) or held
+
+
+def _own_path(channel: Channel, module: object) -> str:
+    known = _paths.get(channel)
+    return "" if known is None else known.get(module, "")
 
 
 def is_held(channel: Channel, node: int) -> bool:
     """Whether a variable holds the model by which a parameter's node is called."""
     root = _of_nodes.get(channel, {}).get(node)
     module = root.module() if root is not None else None
-    return root is not None and bool(root.holder or (module is not None and variables.holder(module)))
+    if root is None or module is None:
+        return root is not None and bool(root.holder)
+    return root.holder not in ("", _own_path(channel, module)) or bool(variables.first_name(module))
 
 
 def _say(channel: Channel, root: _Root) -> None:

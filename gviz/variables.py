@@ -6,6 +6,7 @@ for each frame of a stack.
 
 from __future__ import annotations
 
+import dis
 import inspect
 import sys
 import sysconfig
@@ -13,7 +14,7 @@ from collections import UserDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import groupby
-from types import FrameType, GetSetDescriptorType, MemberDescriptorType, ModuleType
+from types import CodeType, FrameType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any, TypeVar, cast
 
 from gviz.site import is_hidden
@@ -45,28 +46,23 @@ def global_name(thing: object) -> str:
     return "" if frame is None else next((name for name, held in frame.f_globals.items() if held is thing), "")
 
 
-def holder(thing: object) -> str:
-    """The variable of the running program that holds an object, from the innermost frame outwards, if there is one.
-
-    It may be a name, an attribute of what a name holds (``self.policy`` is called ``policy``), or an item of a list.
-    """
-    return next(filter(None, (_held_by(variables(frame), thing) for frame in _users_frames())), "")
-
-
-def first_name(thing: object) -> str:
-    """What the running program calls an object that it was given: the name that it had first, nothing if it has none.
+def first_name(thing: object, *, lasting: bool = False) -> str:
+    """What the running program calls an object: the name that it had first, nothing if it has none.
 
     What the program calls it goes before what a library that it uses does, and a variable of its own before an item or
     attribute of one: ``x``, ``batch[0]``, ``batch['x']``, ``data.x``. Functions are called with it from the outermost
-    frame inwards.
+    frame inwards; an attribute is called as the innermost one takes it: ``self.policy``. Where the name is to be a
+    `lasting` one, a variable to which each turn of a loop, or call, gives another object comes after all others.
     """
     by_library = groupby(_outside_in(_users_frames()), lambda frame: _is_of_library(frame.f_code.co_filename))
-    for _, frames in by_library:
+    for _, group in by_library:
+        frames = [*group]
         names = [*map(variables, frames)]
-        for way in (_name_of, _item_of, _attribute_of):
-            found = next(filter(None, (way(held, thing) for held in names)), "")
-            if found:
-                return found
+        own = [*map(_staying, frames, names)] if lasting else names
+        ways = ((_name_of, own), (_item_of, names), (_attribute_of, names[::-1]), (_name_of, names if lasting else ()))
+        found = next(filter(None, (way(held, thing) for way, each in ways for held in each)), "")
+        if found:
+            return found
     return ""
 
 
@@ -134,16 +130,29 @@ def _is_of_library(path: str) -> bool:
     return path.startswith(_LIBRARIES)
 
 
-def _held_by(names: _Names, thing: object) -> str:
-    if (own := _key_of(names, thing)) not in ("", "self"):
-        return own
-    for name, held in _copy(names):
-        if place := _place_in(held, thing):
-            return f"{name}{place}"
-        for members in _members(held):
-            if key := _key_of(members, thing):
-                return key if name == "self" else f"{name}.{key}"
-    return ""
+def _staying(frame: FrameType, names: _Names) -> _Names:
+    """The variables of a frame that keep what they hold while it runs, as far as its code tells."""
+    passing = _passing(frame.f_code)
+    return {name: held for name, held in _copy(names) if name not in passing}
+
+
+@cache
+def _passing(code: CodeType) -> frozenset[str]:
+    """The variables of a function to which each call, or turn of a loop, gives another object."""
+    found = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
+    waiting = 0
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "FOR_ITER":
+            waiting = 1
+        elif instruction.opname == "UNPACK_SEQUENCE" and waiting:
+            waiting += (instruction.arg or 0) - 1
+        elif instruction.opname.startswith("STORE_") and waiting:
+            stored = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+            found.update(stored[:waiting])  # from Python 3.13 on one instruction may store two, or load one after that
+            waiting = max(waiting - len(stored), 0)
+        elif instruction.opname != "EXTENDED_ARG":
+            waiting = 0
+    return frozenset(found)
 
 
 def _name_of(names: _Names, thing: object) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 import gviz
 from gviz.events import ScopeEntered
-from gviz.variables import holder
+from gviz.variables import first_name
 
 TWO = """
 generator = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))
@@ -28,6 +28,18 @@ def run(parts):
     del part
     return parts
 run([nn.Linear(2, 2), nn.Linear(2, 1)])
+"""
+BY_A_FUNCTION = """
+def run(model):
+    model(x)
+one, other, models = nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False), {"third": nn.Linear(2, 1, bias=False)}
+run(one), run(other), run(models["third"])
+"""
+OF_NOBODY = """
+kept = set()
+for net in (nn.Linear(2, size, bias=False) for size in (1, 2, 3)):
+    kept.add(net)
+    net(x)
 """
 WITHIN_A_MODEL = """
 model = nn.ModuleDict({"encoder": nn.Linear(2, 2), "decoder": nn.Linear(2, 1)})
@@ -61,9 +73,8 @@ model(x)
 def names(text, framework, path):
     torch = pytest.importorskip(framework)
     code = compile(text, "model.py", "exec")
-    world = {"nn": torch.nn, "x": torch.ones(1, 2)}
     with gviz.record(path):
-        exec(code, world)
+        exec(code, {"nn": torch.nn, "x": torch.ones(1, 2)})
     timeline = gviz.load(path)
     return [timeline.info(n).name for n in timeline.nodes if timeline.info(n).created.kind == "parameter"]
 
@@ -75,7 +86,9 @@ def names(text, framework, path):
         (TWO, ["generator.0.weight", "generator.0.bias", "generator.1.weight", "generator.1.bias", "judge.0.weight",
                "judge.0.bias"]),
         (IN_AN_OBJECT, ["policy.weight", "policy.bias", "value.weight", "value.bias"]),
-        (IN_A_LIST, ["parts[0].weight", "parts[0].bias", "part.weight", "part.bias"]),
+        (IN_A_LIST, ["parts[0].weight", "parts[0].bias", "parts[1].weight", "parts[1].bias"]),
+        (BY_A_FUNCTION, ["one.weight", "other.weight", "models['third'].weight"]),
+        (OF_NOBODY, ["Linear.weight", "net.weight", "Linear_3.weight"]),
         (WITHIN_A_MODEL, ["model.encoder.weight", "model.encoder.bias", "model.decoder.weight", "model.decoder.bias"]),
         (IN_A_METHOD, ["net.0.weight", "judge.weight"]),
         (IN_A_FUNCTION, ["net.0.weight"]),
@@ -92,9 +105,9 @@ def test_no_code_of_the_program_runs_where_a_holder_is_looked_for():
             raise AssertionError(name)
 
     touchy = Touchy()
-    nobody = holder(object())
+    nobody = first_name(object())
     assert nobody == ""
-    assert holder(touchy) == "touchy"
+    assert first_name(touchy) == "touchy"
 
 
 PARTS = """

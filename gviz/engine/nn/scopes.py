@@ -26,9 +26,10 @@ _named_buffers: WeakSet[Seen] = WeakSet()
 @contextmanager
 def call(channel: Channel, module: Module, kind: type[Module]) -> Iterator[None]:
     """A module's forward runs inside, and ends, be it by an exception; `kind` is what all modules are."""
-    if not thread.modules:
-        name_parameters(channel, _model_of(channel, module, kind))
+    model = None if thread.modules else _model_of(channel, module, kind)
     path = _path(channel, module)
+    if model is not None:
+        name_parameters(channel, model)
     scope = channel.next_scope()
     channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, type(module).__name__))
     thread.scopes.append(scope)
