@@ -32,7 +32,8 @@ def _row(op: Op) -> list[object]:
     said = op.describe(0)
     ruled = list(range(len(op.slots))) if op.variadic else [op.slots.index(slot) for slot in op.ruled]
     row = [said.name, said.grad_fn, said.slots, said.rules, said.saved, said.formula, ruled, op.variadic]
-    return [*row, msgspec.to_builtins(said.readings)] if said.readings else row
+    readings = msgspec.to_builtins(said.readings)
+    return [*row, readings, op.drawn] if op.drawn else [*row, readings] if readings else row
 
 
 if __name__ == "__main__":

@@ -62,6 +62,7 @@ class Op:
     `readings` say how `formula` and the rules' texts read for some arguments, the more particular before the others.
     `untracked` is the reason why an op never records. `torch` is the path, from ``torch``, of the function that means
     this op when called with its tensors and attributes (its name if it is public); `differs` says how it then differs.
+    `drawn` is the slot of a mask that a call draws itself, of random numbers.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Op:
         untracked: str = "",
         torch: str = "",
         differs: str = "",
+        drawn: str = "",
         examples: Callable[[], Sequence[Example]] = tuple,
     ) -> None:
         self.signature = signature
@@ -108,6 +110,7 @@ class Op:
         self.untracked = untracked or ("" if self.rules else "dtype")
         self.torch = torch or (self.name if public else "")
         self.differs = differs
+        self.drawn = drawn
         self.examples = examples
         self.is_operator = getattr(forward, "__module__", "") == "_operator"
         self._compile()

@@ -87,7 +87,7 @@ def _link_saved(
             continue
         saved = private.saved(node, name)
         match = None if saved is None else next((it for it in untracked if _is_of(saved, it.operand)), None)
-        if saved is not None and name == "other" and operation.name.startswith("dropout"):
+        if saved is not None and name == operation.drawn:
             inputs.kept.append(mask(session, saved))
             inputs.edges[slot] = inputs.kept[-1].node, 0
             continue

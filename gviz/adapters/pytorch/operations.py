@@ -29,7 +29,8 @@ _PYTHON_NAMES = {"truediv": "div", "invert": "bitwise_not", "floordiv": "floor_d
 class Operation:
     """An operation as events describe it; compared by identity, there is one of each.
 
-    `places` gives the slot of each entry of ``next_functions``; None if they are the slots.
+    `places` gives the slot of each entry of ``next_functions``; None if they are the slots. `drawn` is the slot of a
+    mask that the call draws itself.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Operation:
     formula: str = ""
     places: tuple[int, ...] | None = None
     readings: tuple[Reading, ...] = ()
+    drawn: str = ""
 
     def describe(self, number: int) -> OpSeen:
         """This operation as an event."""
@@ -62,6 +64,7 @@ class _Row(msgspec.Struct, frozen=True, array_like=True):
     places: tuple[int, ...]
     is_variadic: bool
     readings: tuple[Reading, ...] = ()
+    drawn: str = ""
 
 
 @cache
@@ -72,7 +75,7 @@ def _declared() -> tuple[dict[str, list[Operation]], dict[str, list[Operation]]]
     for row in msgspec.json.decode(_TABLE.read_bytes(), type=list[_Row]):
         places = None if row.is_variadic else row.places
         ours = Operation(
-            row.name, row.grad_fn, row.slots, row.rules, row.saved, row.formula, places=places, readings=row.readings
+            row.name, row.grad_fn, row.slots, row.rules, row.saved, row.formula, places, row.readings, row.drawn
         )
         by_node.setdefault(row.grad_fn, []).append(ours)
         by_name.setdefault(row.name, []).append(ours)

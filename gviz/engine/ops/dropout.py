@@ -36,6 +36,7 @@ def _declared(name: str) -> Op:
         promotes=True,
         public=False,
         in_place=True,
+        drawn="other",
         examples=lambda: [Example((normal(2, 3), 2.0 * (normal(2, 3) > 0)), {"p": 0.5})],
     )
 
