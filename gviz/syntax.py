@@ -1,9 +1,15 @@
-"""Python's text as a tree: read, never run, and without the warnings that Python has for whoever runs it."""
+"""Python's text as a tree: read, never run, and without the warnings that Python has for whoever runs it. And the signs
+that it has for operations."""
 
 from __future__ import annotations
 
 import ast
 from warnings import catch_warnings
+
+ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**"}
+"""How Python writes an operation of two numbers, or of tensors element by element."""
+
+SIGNS = ARITHMETIC | {"matmul": "@", "mm": "@"}
 
 
 def unwarned() -> catch_warnings[None]:

@@ -15,8 +15,9 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.explain.contributions import agreeing
 from gviz.explain.finding import Finding
-from gviz.explain.losses import LISTS, Losses, losses_of
+from gviz.explain.losses import Losses, losses_of
 from gviz.explain.names import innermost, label, label_at
+from gviz.explain.operations import LISTS
 from gviz.explain.pass_starts import pass_started
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution

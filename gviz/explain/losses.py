@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gviz.explain.operations import LISTS, RESHAPING
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
 MOST_LOSSES = 20
 """A sum of more is one loss of many steps or rows."""
 
-LISTS = {"stack", "cat"}
-"""The operations that put a list of numbers together to be summed."""
-
 _SUMS = {"add", "sub", "sum", "mean", *LISTS}
-_SCALES = {"mul", "div", "neg", "view", "reshape", "squeeze", "unsqueeze"}
+_SCALES = {"mul", "div", "neg", *RESHAPING}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import cast
 
 from gviz import events as e
+from gviz.explain.operations import SAME_NUMBERS
 from gviz.site import Frame
 from gviz.trace.log import E
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
-
-_VIEWS = frozenset(
-    {"view", "reshape", "squeeze", "unsqueeze", "transpose", "t", "permute", "expand", "alias", "_reshape_alias",
-     "_unsafe_view", "clone", "slice", "select", "to"}
-)  # fmt: skip
-"""Operations after which the numbers are still the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +139,8 @@ class Survey:
         return (made for made in self.nodes.values() if made.seq <= n and made.node not in freed)
 
     def ops(self, *names: str) -> Iterator[Made]:
-        """The nodes of some operations."""
-        for name in names:
-            yield from self.by_op.get(name, ())
+        """The nodes of some operations, in order of creation."""
+        return merge(*[self.by_op.get(name, ()) for name in names], key=attrgetter("seq"))
 
     def sources(self, made: Made) -> Iterator[Made]:
         """The inputs of a node, as far as they are known."""
@@ -154,7 +148,7 @@ class Survey:
 
     def unwrapped(self, made: Made) -> Made:
         """What a node is a view, a reshaping or a copy of; itself if it is none."""
-        while made.op in _VIEWS and made.created.inputs and made.created.inputs[0][0] in self.nodes:
+        while made.op in SAME_NUMBERS and made.created.inputs and made.created.inputs[0][0] in self.nodes:
             made = self.nodes[made.created.inputs[0][0]]
         return made
 

@@ -13,9 +13,8 @@ import numpy as np
 
 import gviz.engine as torch
 from gviz.engine.op import REQUIRED, Op
-from gviz.engine.ops.dropout import DROPOUTS
+from gviz.syntax import SIGNS
 
-_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "matmul": "@", "mm": "@"}
 _PACKAGES = ("", "nn.functional.", "Tensor.", "special.", "linalg.", "fft.")
 """Where a function of an operation's own name may be."""
 
@@ -31,10 +30,10 @@ def wordings(op: Op, attrs: Mapping[str, Any], operands: Sequence[str]) -> Itera
         given = {name: _spoken(_listed(name, value)) for name, value in changed.items()}
     except _Unspeakable:
         return
-    if op.name in _SIGNS and len(operands) + len(given) == 2:
+    if op.name in SIGNS and len(operands) + len(given) == 2:
         left, right = (*operands, *given.values())
-        yield f"{_grouped(left)} {_SIGNS[op.name]} {right}"
-    if op.name in DROPOUTS:
+        yield f"{_grouped(left)} {SIGNS[op.name]} {right}"
+    if op.drawn:  # no function of its name takes what it drew
         yield f"{_grouped(operands[0])} * {operands[1]}"
     if op.name == "slice":
         stretch = _stretch(*(changed[name] for name in ("start", "end", "step")))

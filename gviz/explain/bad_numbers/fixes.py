@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from gviz.explain.operations import MASKING
 from gviz.trace.state import NodeInfo
 from gviz.value_text import bad_text
 from gviz.values import Value
@@ -27,9 +28,6 @@ _FIXES = {
 
 _AT_ZERO = _FIXES.keys() - {"exp", "pow"}
 """Operations that are infinite at some input, however small all numbers are."""
-
-MASKING = {"masked_fill", "where", "fill", "triu", "tril"}
-"""Operations that put an infinity somewhere on purpose, to hide a part of attention scores."""
 
 _MASKED = (
     "leave one element of each row unmasked: softmax of a row of -inf is 0 / 0; or fill with a large negative number"

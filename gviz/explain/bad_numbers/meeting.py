@@ -6,16 +6,15 @@ import numpy as np
 
 from gviz.explain.computation import computation
 from gviz.numbers import number
+from gviz.syntax import ARITHMETIC
 from gviz.trace.timeline import Timeline
 from gviz.values import Array
-
-_SIGNS = {"mul": "*", "div": "/", "add": "+", "sub": "-"}
 
 
 def met(timeline: Timeline, node: int) -> str:
     """``0 * -inf in 40 of 64 elements``; empty where the arrays were not kept, or no two numbers met."""
     how = computation(timeline, node)
-    sign = _SIGNS.get(timeline.info(node).op.base_name, "")
+    sign = ARITHMETIC.get(timeline.info(node).op.base_name, "")
     values = [*(operand.value for operand in how.operands), how.result]
     arrays = [timeline.array(value) if value is not None else None for value in values]
     known = [array for array in arrays if array is not None and array.dtype.kind == "f"]

@@ -13,6 +13,7 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient import gradient
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at, made_at, op_title
+from gviz.explain.operations import OF_LOSSES, SOFTMAXES, SQUASHING
 from gviz.explain.survey import Survey
 from gviz.numbers import number
 from gviz.trace.state import NodeInfo
@@ -22,20 +23,11 @@ from gviz.value_text import norm
 VANISHED, EXPLODED = 1e-8, 1e8
 """Beyond these factors between two places of one way no number format of training has anything left to say."""
 
-SQUASHING = frozenset({"sigmoid", "tanh", "hardsigmoid", "hardtanh", "softsign", "erf", "atan"})
-"""Functions with two flat ends: none lets more through than arrives, and most let through far less."""
-
 FEWEST, SQUASHED, DIED = 4, 1e-2, 1e-3
 """So many of these in a row, that have let through so little, with all that lies between them so much less."""
 
 CANCELLED = 1e-4
 """A last factor that is smaller than this is left of a sum that is zero but for rounding."""
-
-_OF_LOSSES = {
-    "mean", "sum", "neg", "pow", "square", "abs", "log_softmax", "nll_loss", "nll_loss2d", "cross_entropy", "mse_loss",
-    "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div",
-}  # fmt: skip
-"""Operations that losses end with: what they let through is small where there is little left to learn."""
 
 MOST_WALKED = 2000
 """Nodes back to which an answer about one gradient looks."""
@@ -130,7 +122,7 @@ def died_out(timeline: Timeline, way: list[Waypoint]) -> Finding | None:
 def _length_of_loss(timeline: Timeline, way: list[Waypoint]) -> int:
     """How many steps of a way are through the loss itself, but for the last of them."""
     ops = [timeline.info(step.node).op.base_name for step in way]
-    return max(next((at for at, op in enumerate(ops) if op not in _OF_LOSSES), len(way) - 1) - 1, 0)
+    return max(next((at for at, op in enumerate(ops) if op not in OF_LOSSES), len(way) - 1) - 1, 0)
 
 
 def _squashed(timeline: Timeline, way: list[Waypoint]) -> list[Waypoint]:
@@ -173,7 +165,7 @@ def _fix(kind: str, strong: list[NodeInfo]) -> str:
     if kind == "exploding":
         return "smaller weights at the start, normalization, fewer steps, or clip_grad_norm_ before the step"
     ops = [info.op.base_name for info in strong]
-    if ops[:1] in (["softmax"], ["log_softmax"]):
+    if not SOFTMAXES.isdisjoint(ops[:1]):
         return "smaller scores going into it, or the scores themselves for a loss that takes them (cross_entropy)"
     squashing = next((op for op in ops if op in SQUASHING), "")
     instead = f"relu instead of {squashing}, " if squashing else ""

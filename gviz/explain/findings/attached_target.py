@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label_at
+from gviz.explain.operations import LOSSES_OF_PAIRS
 from gviz.explain.survey import Survey
-
-_WITH_TARGET = ("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits")
 
 
 def found(survey: Survey) -> Iterator[Finding]:
     """Losses whose second argument requires a gradient as well."""
     timeline = survey.timeline
-    for made in survey.ops(*_WITH_TARGET):
+    for made in survey.ops(*LOSSES_OF_PAIRS):
         pair = list(survey.sources(made))[:2]
         if len(pair) == 2 and all(source.created.requires_grad and source.created.kind == "op" for source in pair):
             target = survey.unwrapped(pair[1])

@@ -9,11 +9,11 @@ from operator import attrgetter
 
 from gviz.events import BackwardStarted, GradAccumulated, GradFlowed
 from gviz.explain.bad_numbers.birth import followed
-from gviz.explain.bad_numbers.fixes import MASKING
 from gviz.explain.bad_numbers.places import Place
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, iteration_called, label
+from gviz.explain.operations import MASKING, SAME_NUMBERS
 from gviz.explain.survey import Survey
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -127,7 +127,7 @@ def _is_log_of_a_mask(timeline: Timeline, info: NodeInfo) -> bool:
     if info.op.base_name != "log" or not info.created.inputs:
         return False
     source = timeline.info(info.created.inputs[0][0])
-    while source.op.name in _CONVERTING and source.created.inputs and not _is_yes_or_no(source):
+    while source.op.name in SAME_NUMBERS and source.created.inputs and not _is_yes_or_no(source):
         source = timeline.info(source.created.inputs[0][0])
     return not source.created.requires_grad and _is_yes_or_no(source)
 
@@ -135,13 +135,6 @@ def _is_log_of_a_mask(timeline: Timeline, info: NodeInfo) -> bool:
 def _is_yes_or_no(info: NodeInfo) -> bool:
     value = info.created.first_value
     return info.op.name in ("tril", "triu") or (value is not None and value.dtype == "bool")
-
-
-_CONVERTING = {
-    "to", "type", "float", "double", "half", "bfloat16", "view", "reshape", "unsqueeze", "squeeze", "expand", "clone",
-    "contiguous", "getitem",
-}  # fmt: skip
-"""Operations that leave a mask one."""
 
 
 BORN = Kind("nan-born", "error", "where a nan or inf was made in forward", ("bad value", "sent"), bad_value, find=found)

@@ -8,16 +8,14 @@ from itertools import chain
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label, label_at
+from gviz.explain.operations import ELEMENT_BY_ELEMENT
 from gviz.explain.survey import Made, Survey
 from gviz.numbers import shape_text
-
-_MEETING = ("sub", "mul", "add", "div", "pow", "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
-            "binary_cross_entropy_with_logits")  # fmt: skip
 
 
 def found(survey: Survey) -> Iterator[Finding | None]:
     """Operations element by element of which neither input has the shape of the result."""
-    for made in survey.ops(*_MEETING):
+    for made in survey.ops(*ELEMENT_BY_ELEMENT):
         yield None
         if len(made.shape) == 2 and made.shape[0] != made.shape[1]:
             continue

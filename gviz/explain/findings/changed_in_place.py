@@ -8,6 +8,7 @@ from gviz.events import DataSet, Edge, StorageWritten
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label, label_at, made_at, op_title
+from gviz.explain.operations import ACTIVATIONS
 from gviz.explain.trouble import Trouble
 from gviz.explain.writes import Write, writer_of
 from gviz.trace.state import NodeInfo
@@ -45,7 +46,6 @@ def explain(trouble: Trouble) -> Finding | None:
     )
 
 
-_ACTIVATIONS = {"relu", "leaky_relu", "elu", "selu", "celu", "hardtanh", "silu", "mish", "dropout", "threshold"}
 _FIX = "use the operation that makes a new tensor, or clone() before the change"
 
 
@@ -55,7 +55,7 @@ def _fix(writer: NodeInfo | None) -> str:
     plain = writer.op.base_name
     if plain == "copy":
         return "assign before it is used, write to a clone(), or make the whole of its parts with stack or cat"
-    instead = "an activation with inplace=True" if plain in _ACTIVATIONS else "an operator like +="
+    instead = "an activation with inplace=True" if plain in ACTIVATIONS else "an operator like +="
     return f"use {plain}, which makes a new tensor, instead of {plain}_ (or of {instead}); or clone() before"
 
 

@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label_at
+from gviz.explain.operations import DROPOUTS
 from gviz.explain.survey import Made, Survey
 from gviz.explain.ways import ancestors
 
-_PRODUCTS = ("mul", "native_dropout", "dropout")
+_DROPPING = (*DROPOUTS, "mul")  # as which a dropout of the program's own may be written
 
 
 def found(survey: Survey) -> Iterator[Finding]:
     """The products in the forward of a dropout module whose input was made under no_grad."""
     timeline, again = survey.timeline, _made_again(survey)
-    for made in survey.ops(*_PRODUCTS):
+    for made in survey.ops(*_DROPPING):
         scope = survey.scopes.get(made.created.scope)
         if scope is None or "Dropout" not in scope.kind or made.created.requires_grad or scope.name in again:
             continue
@@ -29,7 +30,7 @@ def found(survey: Survey) -> Iterator[Finding]:
 
 def _made_again(survey: Survey) -> set[str]:
     """The modules that ran in a backward step, too: those of a checkpoint, whose forward is made without a graph."""
-    again = (survey.scopes.get(made.created.scope) for made in survey.ops(*_PRODUCTS) if made.created.during[0])
+    again = (survey.scopes.get(made.created.scope) for made in survey.ops(*_DROPPING) if made.created.during[0])
     return {scope.name for scope in again if scope is not None}
 
 

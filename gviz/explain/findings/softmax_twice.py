@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label_at
+from gviz.explain.operations import SOFTMAXES
 from gviz.explain.survey import Survey
 
 _TWICE = {
-    "log_softmax": ("softmax", "log_softmax", "sigmoid"),
-    "softmax": ("softmax", "log_softmax"),
-    "binary_cross_entropy_with_logits": ("sigmoid", "softmax"),
+    "log_softmax": {*SOFTMAXES, "sigmoid"},
+    "softmax": SOFTMAXES,
+    "binary_cross_entropy_with_logits": {"sigmoid", "softmax"},
 }
 """By operation: what its input must not be."""
 

@@ -12,20 +12,13 @@ from gviz.explain.contributions import arrived, contributions
 from gviz.explain.finding import Finding, Number
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at
+from gviz.explain.operations import CHOOSING, FLAT, HOLDING, PRODUCTS, SHUTTING, SOFTMAXES, STEPPING
 from gviz.numbers import number
 from gviz.trace.state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
 
-_DEAD = {"relu", "threshold", "hardshrink", "softshrink"}
-_FLAT = {"sigmoid", "tanh", "softmax", "log_softmax", "hardtanh", "hardsigmoid", "erf"}
-_BOUNDED = {"clamp", "clamp_min", "clamp_max", "hardtanh", "maximum", "minimum"}
-_SHIFTED = {"softmax", "log_softmax"}
-_PRODUCTS = {"mul", "dropout", "mm", "addmm", "bmm", "baddbmm", "matmul", "mv", "dot", "convolution"}
 _TINY = 1e-6
-_ROUNDING = {"round", "floor", "ceil", "trunc", "sign", "heaviside"}
-_CHOOSING = {"where", "masked_fill", "nan_to_num", "index", "select", "slice", "gather", "max", "min", "amax", "amin",
-             "max_pool2d_with_indices", "masked_select", "index_select"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +86,7 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_
     culprit = _zero_operand(timeline, info, part.slot)
     if culprit is not None:
         info = _origin(timeline, culprit)
-    dead = info.op.base_name in _DEAD
+    dead = info.op.base_name in SHUTTING
     reason = _of_zeros(info) if culprit is not None and not dead else _reason(timeline, info)
     if reason is _UNKNOWN and part.value.size < arrived_size:
         reason = _ADDED_UP
@@ -121,7 +114,7 @@ def _origin(timeline: Timeline, info: NodeInfo) -> NodeInfo:
     while True:
         zeros = (operand.node for operand in computation(timeline, info.node).operands if is_zero(operand.value))
         before = next((node for node in zeros if node), 0)
-        if not before or info.op.base_name in _DEAD:
+        if not before or info.op.base_name in SHUTTING:
             return info
         info = timeline.info(before)
 
@@ -133,12 +126,12 @@ def _of_zeros(info: NodeInfo) -> _Reason:
 
 
 def _multiplies(info: NodeInfo) -> bool:
-    return info.op.base_name in _PRODUCTS
+    return info.op.base_name in PRODUCTS
 
 
 def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
     op = info.op.base_name
-    if op in _DEAD:
+    if op in SHUTTING:
         off = (
             "is off everywhere, as none of its inputs is above zero,"
             if _inactive(info) == 1.0
@@ -146,18 +139,18 @@ def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
         )
         fix = "a smaller learning rate, another start for the bias, or leaky_relu, which lets a little through"
         return _Reason("dead-units", f"{off} and lets no gradient through", fix)
-    if op in _BOUNDED:
+    if op in HOLDING:
         says = "holds at its border every element that one arrives at, and is constant there"
         return _Reason("clamped", says, "widen the border, or clamp later")
-    if op in _SHIFTED and not _is_one_hot(timeline, info):
+    if op in SOFTMAXES and not _is_one_hot(timeline, info):
         fix = "a loss in which the elements count differently; a sum over all of them is always 1"
         return _Reason("cancelled", "gets the same for every element, which changes nothing in its result", fix)
-    if op in _FLAT:
+    if op in FLAT:
         fix = "smaller inputs: normalize them, scale the weights down, or use the loss that takes logits"
         return _Reason("saturated", "is flat where its inputs are: its derivative there rounds to zero", fix)
-    if op in _ROUNDING:
+    if op in STEPPING:
         return _Reason("masked", "is constant between its steps", "a smooth function, or a straight-through estimate")
-    if op in _CHOOSING:
+    if op in CHOOSING:
         return _Reason("masked", "chose other elements, and these get nothing", "check the mask or the index")
     return _UNKNOWN
 

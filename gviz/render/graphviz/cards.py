@@ -7,15 +7,17 @@ from gviz.render.graphviz.labels import CHARACTER, SMALL, coloured, table
 from gviz.render.graphviz.legend import painted
 from gviz.render.scene import Box
 from gviz.render.theme import Theme
+from gviz.syntax import ARITHMETIC, SIGNS
 from gviz.value_text import NO_VALUE
 
 SPLIT = ".op"
 """What follows a box's key in the key of its circle."""
 
 SYMBOLS = {
-    "add": "+", "add_": "+=", "sub": "-", "sub_": "-=", "mul": "*", "mul_": "*=", "div": "/", "div_": "/=",
-    "pow": "**", "matmul": "@", "mm": "@", "neg": "-x", "reciprocal": "1/x",
-}  # fmt: skip
+    **SIGNS,
+    **{f"{name}_": f"{sign}=" for name, sign in ARITHMETIC.items()},
+    **{"neg": "-x", "reciprocal": "1/x"},
+}
 
 NUMBER = 60
 """Points for a number, so that records of scalars are as wide at any moment."""
