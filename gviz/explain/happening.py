@@ -34,7 +34,7 @@ from gviz.events import (
 )
 from gviz.explain.computation import computation
 from gviz.explain.names import MAX_NAME, label, made_at, output_called, output_label, phase_words, why_untracked
-from gviz.explain.neglected import all_frozen
+from gviz.explain.neglected import why_nothing
 from gviz.explain.shares import Share, shares
 from gviz.plain_text import abridged, clipped, shown
 from gviz.returned import as_taken
@@ -164,19 +164,9 @@ def _stepped(moment: Moment, event: OptimizerStepped) -> str:
     if event.raised:
         return f"the step of {shown(event.kind)} ends with {shown(event.raised)}: it {updated}"
     if not count:
-        return f"{shown(event.kind)} has updated nothing: {_why_nothing(moment, event)}"
+        return f"{shown(event.kind)} has updated nothing: {why_nothing(moment, event)}"
     without = f", {len(event.skipped)} had no gradient" if event.skipped else ""
     return f"{shown(event.kind)} {updated}{without}"
-
-
-def _why_nothing(moment: Moment, event: OptimizerStepped) -> str:
-    """Why a step had nothing to do."""
-    count = len(event.skipped)
-    if not count:
-        return "none of its parameters is used in what is recorded, so no gradient comes to them"
-    if all_frozen(moment, event):
-        return f"all of its {count} parameters are frozen" if count > 1 else "its parameter is frozen"
-    return f"none of its {count} parameters has a gradient" if count > 1 else "its parameter has no gradient"
 
 
 def _created(timeline: Timeline, event: NodeCreated) -> str:

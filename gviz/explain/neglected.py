@@ -54,6 +54,16 @@ def all_frozen(moment: Moment, step: OptimizerStepped) -> bool:
     return bool(step.skipped) and not any(state and state.requires_grad for state in moment.states(step.skipped))
 
 
+def why_nothing(moment: Moment, step: OptimizerStepped) -> str:
+    """Why a step that ends at a moment had nothing to do: ``all of its 2 parameters are frozen``."""
+    count = len(step.skipped)
+    if not count:
+        return "none of its parameters is used in what is recorded, so no gradient comes to them"
+    if all_frozen(moment, step):
+        return f"all of its {count} parameters are frozen" if count > 1 else "its parameter is frozen"
+    return f"none of its {count} parameters has a gradient" if count > 1 else "its parameter has no gradient"
+
+
 def neglected(timeline: Timeline, node: int, n: int) -> Finding | None:
     """That by event `n` nothing has ever used the gradients of a leaf to change it, None if something has.
 

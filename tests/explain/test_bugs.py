@@ -60,7 +60,7 @@ ANSWERS = {
         "empty-step",
         ["loss.backward() at", ".py:12, which names it"],
     ),
-    "all_frozen": ("warning", "empty-step", ["all 2 parameters are frozen", "requires_grad_(True)"]),
+    "all_frozen": ("warning", "empty-step", ["all of its 2 parameters are frozen", "requires_grad_(True)"]),
     "updated_a_copy": ("warning", "never-stepped", ["makes a new tensor", "with torch.no_grad(): p -= 0.1 * p.grad"]),
     "loss_broadcast": ("warning", "broadcast", ["(5,1) with (5,) becomes (5,5)", "squeeze(-1)"]),
 }

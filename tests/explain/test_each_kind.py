@@ -570,7 +570,7 @@ def test_a_second_optimizer_of_nothing_but_frozen_parameters_is_suspected():
 
     one = found(lambda: program(frozen=True))["empty-step"]
     assert one.level == "suspicion"
-    assert "updates nothing: all 2 parameters are frozen" in told(one)
+    assert "updates nothing: all of its 2 parameters are frozen" in told(one)
     assert "empty-step" not in found(lambda: program(frozen=False))
 
 

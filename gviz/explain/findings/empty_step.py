@@ -9,7 +9,7 @@ from gviz.events import OptimizerStepped
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label, made_at
-from gviz.explain.neglected import all_frozen, steps_by
+from gviz.explain.neglected import all_frozen, steps_by, why_nothing
 from gviz.explain.survey import Survey
 from gviz.plain_text import file_line, shown
 from gviz.site import Frame
@@ -34,7 +34,7 @@ def _finding(survey: Survey, seq: int, step: OptimizerStepped, *, frozen: bool) 
     frames = timeline.stack(step.stack)
     text = f"the step{made_at(frames)} updates nothing: "
     if frozen:
-        text += f"all {len(step.skipped)} parameters are frozen" if len(step.skipped) > 1 else "its parameter is frozen"
+        text += why_nothing(timeline.at(seq), step)
         then = "no optimizer for the rest" if survey.passes else "backward() before the step"
         fix = f"requires_grad_(True) on what is to learn, and {then}"
     else:
