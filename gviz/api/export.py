@@ -6,19 +6,20 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 from gviz import arguments
 from gviz.api import drawable, outputs
+from gviz.api.asked import Look, Manner, Region, Shade, When
 from gviz.api.extent import part_around, span
 from gviz.api.moments import moment_of
 from gviz.api.targets import is_series, kind_of, numbered, refuse
-from gviz.errors import GvizError, refuse_unknown
-from gviz.render.boxes.options import DENSITIES, TENSORS, Density, Options, Tensors
+from gviz.errors import GvizError
+from gviz.render.boxes.options import Density, Tensors
 from gviz.render.exporters import Exporter
 from gviz.render.forms.series import frames, pass_moments
 from gviz.render.moments import check_moment
-from gviz.render.request import ExportOptions, Part
+from gviz.render.request import ExportOptions
 from gviz.render.styles import GVIZ
 from gviz.render.theme import Direction
 from gviz.trace.timeline import Timeline
@@ -33,7 +34,7 @@ def export(
     *,
     at: int | str | None = None,
     style: str = "gviz",
-    theme: Literal["auto", "light", "dark"] = "auto",
+    theme: Shade = "auto",
     labels: Density = "short",
     tensors: Tensors | None = None,
     saved: bool = False,
@@ -64,36 +65,32 @@ def export(
     nothing says what their signs mean. `note` hears of compromises, `progress` how far a long work is, from 0 to 1.
     Answers the files. Raises `GvizError` where something cannot be drawn or written; then nothing is.
     """
-    refuse_unknown("direction", direction, get_args(Direction))
-    drawing = _drawing(labels, tensors, saved=saved)
-    asked = _part(modules, depth, radius, only, ancestors=ancestors)
-    place = arguments.place("node", node)
+    look = Look(style, theme, labels, tensors, saved, direction, scale, legend)
+    region = Region(modules, depth, node, ancestors, radius, only)
+    manner = Manner(force, timeout, note, progress)
+    return _written(of, params, path, look, region, When(at, moments), manner)
+
+
+def _written(
+    of: Drawable, params: Params, path: str | os.PathLike[str], look: Look, region: Region, when: When, manner: Manner
+) -> list[Path]:
+    """Write what is asked for. Whatever makes no sense is refused before anything long is begun."""
+    options, asked, place = manner.checked(look.options()), region.part(), region.place()
     target = arguments.new_path("path", path)
-    exporter = kind_of(target, arguments.text("moments", moments))
-    refuse(target, force=arguments.flag("force", force), hint=outputs.AS_ARGUMENT)
+    exporter = kind_of(target, arguments.text("moments", when.moments))
+    refuse(target, force=arguments.flag("force", manner.force), hint=outputs.AS_ARGUMENT)
     found = drawable.drawn(of, params)
     if found.node and not (place or asked.only):
-        place, asked = f"#{found.node}", replace(asked, ancestors=ancestors or not radius)
-    stretch = span(found.timeline, moments)
-    n = _moment(found, at, exporter, stretch, of_part=bool(place))
-    options = ExportOptions(
-        theme=theme,
-        timeout=arguments.at_least_0("timeout", timeout),
-        style=arguments.text("style", style),
-        direction=direction,
-        scale=None if scale is None else arguments.above_0("scale", scale, "2 is twice as large"),
-        legend=arguments.flag("legend", legend),
-        drawing=drawing,
-        part=part_around(found.timeline, n, asked, place),
-        moments=stretch,
-    )
-    options = replace(options, note=note or options.note, progress=progress or options.progress)
-    if at is None and n == found.n and not (found.node or stretch):
+        place, asked = f"#{found.node}", replace(asked, ancestors=asked.ancestors or not asked.radius)
+    stretch = span(found.timeline, when.moments)
+    n = _moment(found, when.at, exporter, stretch, of_part=bool(place))
+    options = replace(options, part=part_around(found.timeline, n, asked, place), moments=stretch)
+    if when.at is None and n == found.n and not (found.node or stretch):
         _say_which(found.timeline, n, options.note)
     for ignored in _ignored(options, exporter):
         options.note(ignored)
     written = list(_files(found.timeline, n, target, exporter, options))
-    outputs.write_all(written, force=force, hint=outputs.AS_ARGUMENT)
+    outputs.write_all(written, force=manner.force, hint=outputs.AS_ARGUMENT)
     return [file for file, _ in written]
 
 
@@ -121,19 +118,6 @@ def _say_which(timeline: Timeline, n: int, note: Callable[[str], None]) -> None:
     drawn, count = timeline.iteration_at(n).index + 1, len(timeline.iterations)
     if drawn < count:
         note(f"drawn is iteration {drawn} of {count}, the last that autograd follows; the moment end draws the last")
-
-
-def _drawing(labels: Density, tensors: Tensors | None, *, saved: bool) -> Options:
-    refuse_unknown("labels", labels, DENSITIES)
-    if tensors is not None:
-        refuse_unknown("tensors", tensors, TENSORS)
-    return Options(density=labels, tensors=tensors, saved=saved, clusters=True)
-
-
-def _part(modules: object, depth: object, radius: object, only: object, *, ancestors: bool) -> Part:
-    closed, shown = arguments.texts("modules", modules), arguments.texts("only", only)
-    deepest = None if depth is None else arguments.whole("depth", depth)
-    return Part(closed, deepest, 0, ancestors, arguments.whole("radius", radius), shown)
 
 
 def _ignored(options: ExportOptions, exporter: Exporter) -> Iterator[str]:
