@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import signature as signature_of
 from math import prod
 from typing import Any
 
@@ -39,18 +40,15 @@ def _compared(
     grad_fn: str,
     one: str,
     loss: Callable[..., Array],
-    slope: Callable[..., Any],
+    rules: tuple[Rule, Rule],
     extra: Sequence[dict[str, Any]] = ({},),
 ) -> Op:
-    """A loss that depends on ``self - target`` alone: `one` is that of an element, `slope` its derivative by this
-    difference."""
+    """A loss that depends on ``self - target`` alone, in which that of an element is `one`."""
     name = signature.partition("(")[0]
 
     def forward(self: Array, target: Array, reduction: str, **attrs: Any) -> Any:
         return reduced(loss(self - target, **attrs), reduction)
 
-    attr = next(iter(extra[0]), "")
-    rules = _rules_with(attr, slope) if attr else _rules_without(slope)
     return Op(
         signature,
         grad_fn=grad_fn,
@@ -67,45 +65,14 @@ def _compared(
     )
 
 
-def _rules_without(slope: Callable[..., Any]) -> tuple[Rule, Rule]:
-    """The rules of the square, which alone has no further argument."""
+def _opposite(text: str, towards_self: Callable[..., Any]) -> tuple[Rule, Rule]:
+    """The rules of both inputs: the target gets the opposite of what the other gets."""
 
-    def vjp(g: Any, self: Any, target: Any, reduction: str) -> Any:
-        return share(g, self, reduction) * slope(self - target)
+    def towards_target(*args: Any, **attrs: Any) -> Any:
+        return -towards_self(*args, **attrs)
 
-    return (
-        Rule("self", "g * 2 * (self - target)", vjp),
-        Rule("target", "-g * 2 * (self - target)", lambda g, self, target, reduction: -vjp(g, self, target, reduction)),
-    )
-
-
-def _rules_with(attr: str, slope: Callable[..., Any]) -> tuple[Rule, Rule]:
-    """The same, for a loss with one more argument."""
-    if attr == "beta":
-        return (
-            Rule(
-                "self",
-                "g * (self - target) / beta, at least -g, at most g",
-                lambda g, self, target, reduction, beta: share(g, self, reduction) * slope(self - target, beta),
-            ),
-            Rule(
-                "target",
-                "-g * (self - target) / beta, at least -g, at most g",
-                lambda g, self, target, reduction, beta: -share(g, self, reduction) * slope(self - target, beta),
-            ),
-        )
-    return (
-        Rule(
-            "self",
-            "g * (self - target), at most delta away from 0",
-            lambda g, self, target, reduction, delta: share(g, self, reduction) * slope(self - target, delta),
-        ),
-        Rule(
-            "target",
-            "-g * (self - target), at most delta away from 0",
-            lambda g, self, target, reduction, delta: -share(g, self, reduction) * slope(self - target, delta),
-        ),
-    )
+    towards_target.__signature__ = signature_of(towards_self)  # type: ignore[attr-defined]
+    return Rule("self", text, towards_self), Rule("target", f"-{text}", towards_target)
 
 
 def _smooth(difference: Array, beta: float) -> Array:
@@ -133,14 +100,20 @@ mse = _compared(
     "MseLossBackward0",
     "(self - target)**2",
     only("f", "mse_cpu", np.square),
-    lambda difference: 2 * difference,
+    _opposite(
+        "g * 2 * (self - target)",
+        lambda g, self, target, reduction: share(g, self, reduction) * (2 * (self - target)),
+    ),
 )
 smooth_l1 = _compared(
     "smooth_l1_loss(self, target, *, reduction='mean', beta=1.0)",
     "SmoothL1LossBackward0",
     "|self - target| - beta / 2, rounded at 0",
     only("f", "smooth_l1_cpu", _smooth),
-    _smooth_slope,
+    _opposite(
+        "g * (self - target) / beta, at least -g, at most g",
+        lambda g, self, target, reduction, beta: share(g, self, reduction) * _smooth_slope(self - target, beta),
+    ),
     [{"beta": 1.0}, {"beta": 0.6}],
 )
 huber = _compared(
@@ -148,7 +121,10 @@ huber = _compared(
     "HuberLossBackward0",
     "delta * (|self - target| - delta / 2), rounded at 0",
     only("f", "huber_cpu", _huber),
-    _huber_slope,
+    _opposite(
+        "g * (self - target), at most delta away from 0",
+        lambda g, self, target, reduction, delta: share(g, self, reduction) * _huber_slope(self - target, delta),
+    ),
     [{"delta": 1.0}, {"delta": 0.6}],
 )
 
