@@ -6,10 +6,8 @@ from gviz.engine.ops.limits import maximum
 from gviz.engine.optim.optimizer import Group, Memory, Optimizer, Parameters
 from gviz.engine.optim.options import (
     Betas,
-    check,
-    check_betas,
+    check_adaptive,
     check_kind,
-    check_lr,
     counted,
     counter,
     decayed,
@@ -38,10 +36,7 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        check_lr(lr)
-        check(eps=eps)
-        check_betas(betas)
-        check(weight_decay=weight_decay)
+        check_adaptive(lr, betas, eps, weight_decay=weight_decay)
         if not all(isinstance(beta, float) for beta in betas) and not all(isinstance(beta, Tensor) for beta in betas):
             raise ValueError("betas must be either both floats or both Tensors")
         check_kind(foreach, fused, capturable, differentiable)

@@ -6,10 +6,8 @@ from gviz.engine.ops.limits import maximum
 from gviz.engine.optim.optimizer import Group, Memory, Optimizer, Parameters
 from gviz.engine.optim.options import (
     Betas,
-    check,
-    check_betas,
+    check_adaptive,
     check_kind,
-    check_lr,
     counted,
     counter,
     decayed,
@@ -35,10 +33,7 @@ class Adamax(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check(eps=eps)
-        check_betas(betas)
-        check(weight_decay=weight_decay)
+        check_adaptive(lr, betas, eps, weight_decay=weight_decay)
         check_kind(foreach, None, capturable, differentiable)
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach}
         ways = {"maximize": maximize, "differentiable": differentiable, "capturable": capturable}

@@ -5,10 +5,8 @@ from __future__ import annotations
 from gviz.engine.optim.optimizer import Group, Memory, Optimizer, Parameters
 from gviz.engine.optim.options import (
     Betas,
-    check,
-    check_betas,
+    check_adaptive,
     check_kind,
-    check_lr,
     counted,
     counter,
     decayed,
@@ -36,10 +34,7 @@ class NAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check(eps=eps)
-        check_betas(betas)
-        check(weight_decay=weight_decay, momentum_decay=momentum_decay)
+        check_adaptive(lr, betas, eps, weight_decay=weight_decay, momentum_decay=momentum_decay)
         check_kind(foreach, None, capturable, differentiable)
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         kind = {"momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay}

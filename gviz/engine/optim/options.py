@@ -35,6 +35,14 @@ def check_betas(betas: Betas) -> None:
             raise ValueError(f"Invalid beta parameter at index {position}: {beta}")
 
 
+def check_adaptive(lr: float | Tensor, betas: Betas, eps: float, **others: float) -> None:
+    """ValueError for an option of Adam or its kin that makes no sense; `others` are at least zero."""
+    check_lr(lr)
+    check(eps=eps)
+    check_betas(betas)
+    check(**others)
+
+
 def check_kind(foreach: bool | None, fused: bool | None, capturable: bool, differentiable: bool) -> None:
     """RuntimeError for ways of running that the engine does not have; `foreach` and `fused` give the same numbers."""
     if fused and differentiable:
