@@ -1,4 +1,4 @@
-"""The main screen. One integer, the position, is the truth: keys move the cursor, everything else follows from it."""
+"""The main screen: what keys, the prompt and the mouse do. They move the cursor, and everything follows from it."""
 
 from __future__ import annotations
 
@@ -9,30 +9,24 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.geometry import Size
-from textual.reactive import Reactive, reactive
-from textual.widget import Widget
 
 from gviz.explain.names import frame_text
-from gviz.render.boxes.fold import ALL, Filter
-from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import ERROR, Arrival, Reason, saying
 from gviz.tui.beginning import Beginning
-from gviz.tui.breakpoint import Listed
 from gviz.tui.config import Config
-from gviz.tui.cursor import SELECTIONS, Cursor
+from gviz.tui.cursor import SELECTIONS
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
 from gviz.tui.language.reading import Reader
 from gviz.tui.leaving import Leaving
 from gviz.tui.messages import LinePointed, NodePointed, Pressed, RowActed, Seek, Typed
-from gviz.tui.places import Stood
 from gviz.tui.screens import row_acts
 from gviz.tui.screens.bindings import BINDINGS, follow_keymap
 from gviz.tui.screens.carry_out import set_to
 from gviz.tui.screens.composing import composed
-from gviz.tui.screens.first_layout import FirstLaidOut
+from gviz.tui.screens.followed import FollowedScreen
 from gviz.tui.screens.orders import Orders
 from gviz.tui.screens.pages import PAGES
 from gviz.tui.screens.panels import Panels
@@ -43,42 +37,25 @@ from gviz.tui.screens.views import LOOKS
 from gviz.tui.session import Session
 
 if TYPE_CHECKING:
-    from gviz.whatif.beside import Beside
+    pass
 
 RIGHT = 3
 """The right mouse button."""
 
 
-class DebuggerScreen(FirstLaidOut):
+class DebuggerScreen(FollowedScreen):
     """Status, timeline, panels and keys over one recording."""
 
     BINDINGS: ClassVar[list[BindingType]] = BINDINGS
     AUTO_FOCUS = None
     leaving: Leaving = "go on"
-    focused: Reactive[Widget | None] = Reactive(None, repaint=False)  # what has it, or had it, paints itself
-    moment: reactive[Moment | None] = reactive(None, repaint=False)
-    selected: reactive[int] = reactive(0, repaint=False)
-    frame: reactive[int] = reactive(0, repaint=False)
-    stood: reactive[Stood | None] = reactive(None, repaint=False)
-    full: reactive[bool] = reactive(False, repaint=False)
-    breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
-    wanted: reactive[Filter] = reactive(ALL, repaint=False)
-    beside: reactive[Beside | None] = reactive(None, repaint=False)
-    remark: reactive[str] = reactive("", repaint=False)
-    stop: reactive[Arrival] = reactive(Arrival(0, 0, saying("")), repaint=False)
-    watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
-    length: reactive[int] = reactive(0, repaint=False)
-    time: reactive[str] = reactive("REPLAY", repaint=False)
-
     BLANK = True
 
     def __init__(
         self, timeline: Timeline, beginning: Beginning, glyphs: Glyphs, *, config: Config | None = None
     ) -> None:
-        super().__init__()
+        super().__init__(timeline, Session(beginning.cursor(timeline), glyphs, beginning.title))
         self._opening = (*beginning.opening, *(["lesson"] if beginning.lesson else []))
-        self.timeline = timeline
-        self.session = Session(beginning.cursor(timeline), glyphs, beginning.title)
         self._config = Config() if config is None else config
         self.session.configure(self._config)
         self.reader = Reader(self.session.cursor.breakpoints)
@@ -102,11 +79,6 @@ class DebuggerScreen(FirstLaidOut):
     def offers_keys(self) -> bool:
         """Whether the bottom row names the most needed keys."""
         return True
-
-    @property
-    def cursor(self) -> Cursor:
-        """Where the session stands."""
-        return self.session.cursor
 
     def compose(self) -> ComposeResult:
         """All panels, always; which of them are seen is `arranged`."""
@@ -154,24 +126,6 @@ class DebuggerScreen(FirstLaidOut):
         self.player.pause()
         self.orders.errand.cancel()
 
-    def say(self, remark: str) -> None:
-        """Say something in the bottom row until the next key."""
-        self.remark = remark
-
-    def follow_settings(self) -> None:
-        """Let the panels know the breakpoints and what is watched."""
-        self.breaks = self.cursor.breakpoints.as_they_are()
-        self.watched = tuple(self.cursor.asker.watched)
-        self.beside = self.session.beside
-        self.wanted = self.session.folds.wanted(self.timeline.iteration_at(self.cursor.position))
-
-    def show_frame(self) -> None:
-        """Let the source follow ``up`` and ``down``, and all panels a node that was selected."""
-        if self.selected != self.cursor.selected:
-            self.selected = self.cursor.selected
-        self.stood = self.session.stood
-        self.frame = self.session.frame_of(self.selected)
-
     def follow_keymap(self) -> None:
         """Let keys, bottom row and prompt be those of the keymap."""
         keys = self.session.keys
@@ -181,15 +135,6 @@ class DebuggerScreen(FirstLaidOut):
     def openers(self, keys: Keys) -> Mapping[str, Callable[[], None]]:
         """What asks for more keys, by its key, beside the prompt: nothing."""
         return {}
-
-    def show_arrival(self, stop: Arrival) -> None:
-        """Let every panel follow the cursor."""
-        self.stop = stop
-        if self.moment is None or self.moment.n != self.cursor.position:
-            self.moment = self.timeline.at(self.cursor.position)
-        self.show_frame()
-        if stop.notice:
-            self.say(stop.notice)
 
     def action_travel(self, name: str) -> None:
         """Move in time by a command."""
