@@ -106,10 +106,22 @@ def added(
     """
     values = [value for value in (old, part, total) if value is not None]
     ways = list(_in_one_notation(values, digits, _few(width)))
-    sums = [f"{a} += {b}{gives}{rest[0]}" for a, b, *rest in ways if rest]
-    noted = [form for text in sums for form in ([f"{text}{LENGTHS}"] if text.count("|g|") == 3 else []) + [text]]
+    sums = [(f"{a} += {b}{gives}{rest[0]}", _noted(a, b, rest[0])) for a, b, *rest in ways if rest]
+    noted = [form for text, note in sums for form in dict.fromkeys((f"{text}{note}", text))]
     alone = "+= " + share(part, None if width is None else max(width - 3, 1), digits)
     return fitting([*noted, *[f"{a} += {b}" for a, b, *_ in ways], alone], width)
+
+
+def addition(old: Value, part: Value, total: Value) -> tuple[str, str, str]:
+    """What `added` says in all the room it wants, in its three parts: ``1``, ``3``, ``4``."""
+    alone = (share(old), share(part), share(total))
+    a, b, c = next(_in_one_notation([old, part, total], 4, _few(None)), alone)
+    return a, b, f"{c}{_noted(a, b, c)}"
+
+
+def _noted(*words: str) -> str:
+    """What stands behind words that are all lengths."""
+    return LENGTHS if all("|g|" in word for word in words) else ""
 
 
 def _in_one_notation(values: Sequence[Value], digits: int, few: int) -> Iterator[tuple[str, ...]]:

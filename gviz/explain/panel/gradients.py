@@ -12,7 +12,7 @@ from gviz.explain.panel.making import number_style, numbered, of_output, own_nam
 from gviz.explain.shares import Share, shares
 from gviz.explain.standing import as_at
 from gviz.trace.state import Contribution, NodeState, OutputState
-from gviz.value_text import FEW, SOME, added, full, grad, share, short
+from gviz.value_text import FEW, SOME, addition, full, grad, share, short
 from gviz.values import Value
 
 IN_BRANCH = "not known in the branch"
@@ -156,7 +156,6 @@ def _arrival(sent: Share, seq: int) -> tuple[Part, ...]:
 
 def _addition(before: Value, part: Value, after: Value, seq: int = 0, to: int = 0) -> Iterator[Part]:
     """``1 += 3 -> 4``; what was added leads to event `seq`, what has come of it to event `to`."""
-    old, _, rest = added(before, part, after).partition(" += ")
-    new, _, total = rest.partition(" -> ")
+    old, new, total = addition(before, part, after)
     yield from (Part(old, "grad"), Part(" += "), Part(new, "grad", seq), Part(" -> "))
     yield Part(total, number_style(after, "sum"), to)
