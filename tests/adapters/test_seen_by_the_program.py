@@ -43,6 +43,28 @@ with torch.no_grad():
     mine.add_(1)
 print(seen, mine.grad)
 """,
+    "functions in the place of PyTorch's": """
+from unittest import mock
+import torch.nn.functional as F
+seen = []
+def count(home, name):
+    original = getattr(home, name)
+    def counting(*args, **kwargs):
+        seen.append(name)
+        return original(*args, **kwargs)
+    setattr(home, name, counting)
+for name in ("matmul", "__add__", "sin", "backward"):
+    count(torch.Tensor, name)
+for name in ("relu", "softmax", "max_pool1d"):
+    count(F, name)
+F.layer_norm = lambda *args, original=F.layer_norm: original(*args) * 2
+a = torch.ones(2, 2, requires_grad=True)
+b = (a.matmul(a) + a).sin()
+with mock.patch("torch.nn.functional.gelu", wraps=F.gelu) as gelu:
+    c = F.gelu(b) * F.relu(b) * F.softmax(b, -1) + F.layer_norm(a, (2,)).sum() + F.max_pool1d(a, 1)
+c.sum().backward()
+print(seen, gelu.call_count, a.grad)
+""",
     "a profiler": """
 with torch.profiler.profile() as profile:
     (torch.ones(3, requires_grad=True) * 2).sum().backward()

@@ -17,6 +17,7 @@ from gviz.adapters.pytorch import attributes, operations, writes
 from gviz.adapters.pytorch.arguments import call_of, tensors_in
 from gviz.adapters.pytorch.created import NO_CALL, Call, untracked
 from gviz.adapters.pytorch.graph import edge_of, enter, visit
+from gviz.adapters.pytorch.original import original_of
 from gviz.adapters.pytorch.private import innermost_mode, without_overrides
 from gviz.adapters.pytorch.returned import say_returned
 from gviz.adapters.pytorch.session import Session, clock
@@ -56,7 +57,8 @@ class Listening(TorchFunctionMode):
         session = self._session
         plan = _plans.get(function)
         if plan is None:
-            plan = _plan(function)
+            function = original_of(function, sys._getframe(1))
+            plan = _plans.get(function) or _plan(function)
         if plan is _pass_on or not session.is_heard or session.is_outside:
             return function(*args, **kwargs) if kwargs else function(*args)
         if plan is not _observe:
