@@ -36,6 +36,7 @@ from gviz.explain.findings import (
     unused_losses,
     value,
     written_grad,
+    wrong_rule,
     zero,
 )
 from gviz.explain.kind import Kind
@@ -88,6 +89,7 @@ KINDS: tuple[Kind, ...] = (
     empty_step.EMPTY_STEP,
     unused_losses.UNUSED_LOSSES,
     unchanged.UNCHANGED,
+    wrong_rule.WRONG_RULE,
     gradient.SENT,
     gradient.INCOMING,
     gradient.GRADIENT,

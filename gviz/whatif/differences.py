@@ -30,7 +30,8 @@ _TOLERANCE = 1e-5
 class Checked:
     """What went to one input, `recorded`, and what differences give, for the elements at `places` (of `size`).
 
-    `agrees` says of each whether the two are as close as numbers of the recording's dtype can be.
+    `agrees` says of each whether the two are as close as numbers of the recording's dtype can be; `at_kink` whether
+    what was sent lies between the slopes to both sides, which are two there (relu at 0): any of these is right.
     """
 
     slot: str
@@ -40,6 +41,7 @@ class Checked:
     places: Array
     size: int
     agrees: Array
+    at_kink: Array
 
     @property
     def largest(self) -> float:
@@ -47,11 +49,11 @@ class Checked:
         return float(np.abs(self.recorded - self.differences).max(initial=0.0))
 
 
-def checked(timeline: Timeline, node: int, n: int) -> list[Checked]:
+def checked(timeline: Timeline, node: int, n: int, most: int = MOST_ELEMENTS) -> list[Checked]:
     """Try every input to which the node sent a gradient in the last pass up to moment `n`, else in the first later one.
 
-    GvizError for a node that has no rule, that no pass went through, whose numbers were not stored, or that cannot be
-    run on its own.
+    Of each input `most` elements are tried, evenly chosen. GvizError for a node that has no rule, that no pass went
+    through, whose numbers were not stored, or that cannot be run on its own.
     """
     info = timeline.info(node)
     started = _step_at(timeline, info, n)
@@ -63,7 +65,7 @@ def checked(timeline: Timeline, node: int, n: int) -> list[Checked]:
     seeds = [None if grad is None else stored(timeline, node, "gradient", grad) for grad in grads]
     with emit.silence():
         operation = _Operation(info, forward, arrays, seeds)
-        return [_compared(timeline, operation, slot, part) for slot, part in flows.items()]
+        return [_compared(timeline, operation, slot, part, most) for slot, part in flows.items()]
 
 
 def _step_at(timeline: Timeline, info: NodeInfo, n: int) -> int:
@@ -97,10 +99,11 @@ class _Operation:
     arrays: Sequence[Array]
     seeds: Sequence[Array | None]
 
-    def difference(self, slot: int, place: int) -> float:
-        """What its weighted outputs change by, for each unit that one element of an input is moved."""
+    def slopes(self, slot: int, place: int) -> tuple[float, float]:
+        """What its weighted outputs change by for each unit that one element of an input is moved: down, and up."""
         step = _STEP * max(1.0, abs(float(self.arrays[slot].reshape(-1)[place])))
-        return (self._weighted(slot, place, step) - self._weighted(slot, place, -step)) / (2 * step)
+        below, here, above = (self._weighted(slot, place, by) for by in (-step, 0.0, step))
+        return (here - below) / step, (above - here) / step
 
     def _weighted(self, slot: int, place: int, by: float) -> float:
         """Its outputs with one element moved, weighted by the gradients that arrived at them and added up."""
@@ -112,19 +115,22 @@ class _Operation:
         return sum(_dot(output._array.astype(np.float64), seed) for output, seed in pairs if seed is not None)
 
 
-def _compared(timeline: Timeline, operation: _Operation, slot: int, part: Value) -> Checked:
+def _compared(timeline: Timeline, operation: _Operation, slot: int, part: Value, most: int) -> Checked:
     info, array = operation.info, operation.arrays[slot]
     recorded = stored(timeline, info.node, "gradient", part)
-    places = np.unique(np.linspace(0, array.size - 1, min(array.size, MOST_ELEMENTS)).round().astype(np.int64))
+    places = np.unique(np.linspace(0, array.size - 1, min(array.size, most)).round().astype(np.int64))
     places = places[np.isfinite(array.reshape(-1)[places])]  # an infinity cannot be moved
-    differences = np.array([operation.difference(slot, place) for place in places.tolist()])
+    slopes = np.array([operation.slopes(slot, place) for place in places.tolist()]).reshape(-1, 2)
+    differences = slopes.mean(axis=1)
     sent = recorded.reshape(-1)[places]
     tolerance = _TOLERANCES.get(part.dtype, _TOLERANCE)
     scale = max(1.0, float(np.abs(differences).max(initial=0.0)))
     agrees = np.isclose(sent, differences, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+    slack = tolerance * scale
+    at_kink = ~agrees & (sent >= slopes.min(axis=1) - slack) & (sent <= slopes.max(axis=1) + slack)
     slots = info.op.slots
     name = slots[min(slot, len(slots) - 1)] if slots else str(slot)
-    return Checked(name, info.created.inputs[slot][0], sent, differences, places, array.size, agrees)
+    return Checked(name, info.created.inputs[slot][0], sent, differences, places, array.size, agrees, at_kink)
 
 
 def _moved(arrays: Sequence[Array], slot: int, place: int, by: float) -> Iterator[Array]:

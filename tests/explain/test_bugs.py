@@ -53,6 +53,11 @@ ANSWERS = {
     "item_on_the_way": ("warning", "not-reached", ["#1 w got no gradient", "is new data without a history", ".item()"]),
     "made_of_items": ("warning", "not-reached", ["is new data without a history", "pass on numbers only"]),
     "plain_tensor": ("suspicion", "never-stepped", ["no optimizer has updated it", "make it an nn.Parameter"]),
+    "wrong_rule": (
+        "suspicion",
+        "wrong-rule",
+        ["the backward of #5 Cube sends h", "each by a factor of 0.667", "gradcheck #5"],
+    ),
     "never_stepped": ("suspicion", "never-stepped", ["got gradients in 3 passes, and nothing", "optimizer.step()"]),
     "never_backward": ("warning", "empty-step", ["no backward pass has run", "call backward()"]),
     "backward_not_called": (

@@ -71,8 +71,10 @@ def _told(session: Session, node: int) -> Iterator[str]:
         yield f"{to}differs by up to {number(one.largest)}"
         for at in (~one.agrees).nonzero()[0][:_SHOWN].tolist():
             sent, expected = number(one.recorded[at]), number(one.differences[at])
-            yield f"    element {one.places[at]}: sent {sent}, by differences {expected}"
-        yield "    at a kink (relu at 0) both may be right; else the rule is wrong, or a hook changed it"
+            kink = ": a kink, where both are right" if one.at_kink[at] else ""
+            yield f"    element {one.places[at]}: sent {sent}, by differences {expected}{kink}"
+        if not (one.agrees | one.at_kink).all():
+            yield "    the rule is wrong, or is meant to send something else, or a hook changed it"
 
 
 def _lines(rows: list[str], width: int) -> Iterator[Line]:

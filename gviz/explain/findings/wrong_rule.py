@@ -1,0 +1,139 @@
+"""A function of the program (`torch.autograd.Function`) whose backward is not the derivative of its forward."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gviz import events as e
+from gviz.errors import GvizError
+from gviz.explain.finding import Finding
+from gviz.explain.kind import Kind
+from gviz.explain.names import innermost, label, symbol
+from gviz.explain.survey import Made, Survey
+from gviz.numbers import number
+from gviz.plain_text import shown
+from gviz.site import Frame
+from gviz.values import Array
+
+if TYPE_CHECKING:
+    from gviz.whatif.differences import Checked
+
+_CALLS = 3
+"""So many calls of one function are tried."""
+
+_ELEMENTS = 8
+"""So many elements of each of its inputs are moved."""
+
+_LARGEST = 1_000_000
+"""Elements of an input up to which its function is run again."""
+
+_FEW = 4
+"""Up to so many numbers are told."""
+
+
+def found(survey: Survey) -> Iterator[Finding | None]:
+    """The first call of each function that sends something else than small changes of its inputs say."""
+    calls: defaultdict[int, list[Made]] = defaultdict(list)
+    for made in survey.nodes.values():
+        op = survey.timeline.op(made.created.op) if made.created.kind == "op" else None
+        if op is not None and op.grad_fn == f"{op.name}Backward":  # PyTorch's own end in a number: MulBackward0
+            calls[made.created.op].append(made)
+    for function in calls.values():
+        yield None
+        yield next(filter(None, (_of_call(survey, made) for made in function[:_CALLS])), None)
+
+
+def _of_call(survey: Survey, made: Made) -> Finding | None:
+    """What is wrong with a call; None if nothing is, or if nobody can tell from the recording."""
+    from gviz.whatif.differences import checked  # the engine, which few answers need
+
+    if _is_hooked(survey, made) or _is_too_large(survey, made):
+        return None
+    try:
+        compared = checked(survey.timeline, made.node, survey.end, _ELEMENTS)
+    except GvizError:  # it was not stored, cannot be run on its own, or no pass went through it
+        return None
+    return next((_told(survey, made, one) for one in compared if _is_wrong(survey, made, one)), None)
+
+
+def _is_hooked(survey: Survey, made: Made) -> bool:
+    """Whether a hook gave another gradient there, before its rule or after it."""
+    events = map(survey.timeline.event, survey.timeline.events_of(made.node))
+    return any(isinstance(event, e.HookRan) and event.value is not None for event in events)
+
+
+def _is_too_large(survey: Survey, made: Made) -> bool:
+    """Whether to run it again some dozen times would take long."""
+    return any(source.value is None or source.value.size > _LARGEST for source in survey.sources(made))
+
+
+def _is_wrong(survey: Survey, made: Made, one: Checked) -> bool:
+    """Whether what an input was sent is most likely a mistake.
+
+    What is sent through a forward that is flat there (rounding, a sign) stands for a derivative that is of no use; a
+    function that changes nothing is there for the sake of its backward: to reverse a gradient, to scale or to clip it.
+    """
+    wrong = ~(one.agrees | one.at_kink)
+    flat = not one.differences[wrong].any()
+    return (
+        bool(wrong.any()) and not flat and bool(np.isfinite(one.recorded).all()) and not _changes_nothing(survey, made)
+    )
+
+
+def _changes_nothing(survey: Survey, made: Made) -> bool:
+    """Whether a call gave an input on as it was."""
+    timeline = survey.timeline
+    given = None if made.value is None else timeline.array(made.value)
+    held = (timeline.held(*edge, made.seq - 1) for edge in made.created.inputs if edge[0])
+    arrays = (timeline.array(value) for value in held if value is not None)
+    return given is not None and any(array is not None and np.array_equal(given, array) for array in arrays)
+
+
+def _told(survey: Survey, made: Made, one: Checked) -> Finding:
+    timeline, wrong = survey.timeline, ~(one.agrees | one.at_kink)
+    sent, expected = one.recorded[wrong], one.differences[wrong]
+    name, to = shown(timeline.op(made.created.op).name), shown(symbol(timeline, one.node))
+    text = (
+        f"the backward of {label(timeline, made.node)} sends {to} {_numbers(sent)} where small changes of it say "
+        f"{_numbers(expected)}"
+    )
+    part = Finding("tried", f"{wrong.sum()} of the {len(wrong)} elements tried differ{_factor(sent, expected)}")
+    fix = f"mend {name}.backward, if it is not meant so; in the debugger gradcheck #{made.node} shows more elements"
+    step = _last_step(survey, made)
+    return Finding("wrong-rule", text, step, made.node, (part,), fix, _line(survey, made, step), suspected=True)
+
+
+def _numbers(array: Array) -> str:
+    few = [number(each) for each in array[:_FEW].tolist()]
+    return few[0] if len(array) == 1 else f"[{' '.join(few)}{' …' if len(array) > _FEW else ''}]"
+
+
+def _factor(sent: Array, expected: Array) -> str:
+    """By what all of them differ, where that is one factor."""
+    factors = sent / np.where(expected == 0, np.nan, expected)
+    one = bool(np.allclose(factors, factors[0], rtol=1e-2, atol=0)) and len(factors) > 1
+    return f", each by a factor of {number(round(float(factors.mean()), 3))}" if one else ""
+
+
+def _last_step(survey: Survey, made: Made) -> int:
+    """The event with which its backward ran for the last time."""
+    events = reversed(survey.timeline.events_of(made.node))
+    return next(seq for seq in events if isinstance(survey.timeline.event(seq), e.StepStarted))
+
+
+def _line(survey: Survey, made: Made, step: int) -> Frame | None:
+    """The last line that its backward ran in a step, else the one that called its forward."""
+    timeline = survey.timeline
+    ran = innermost(timeline.info(made.node))
+    for _, event in timeline.select((e.NodeCreated, e.StepFinished), step):
+        if not isinstance(event, e.NodeCreated):
+            break
+        ran = next(iter(timeline.stack(event.stack)), ran)
+    return ran
+
+
+WRONG_RULE = Kind("wrong-rule", "warning", "a function whose backward is not the derivative of its forward", find=found)
