@@ -17,8 +17,10 @@ SIZES = "_sym_sizes"
 class Rule:
     """The gradient of one input: `text` for people, `vjp` for both kinds of pass.
 
-    In `text`, `g` is the incoming gradient and every other name an input, an output or an attribute. Where inputs share
-    work, `slot` names them all (``"input, weight"``), `text` has a part for each (``"...; ..."``), `vjp` gives a tuple.
+    In `text`, `g` is the incoming gradient and every other name an input, an output or an attribute; ``number of
+    elements``, ``size of dim``, ``number of targets`` and ``number of classes`` are counted for a reader. Where inputs
+    share work, `slot` names them all (``"input, weight"``), `text` has a part for each (``"...; ..."``), `vjp` gives a
+    tuple.
     """
 
     slot: str

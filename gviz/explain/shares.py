@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gviz.events import Edge, GradFlowed, StepFinished, StepStarted
@@ -120,12 +120,11 @@ def _read(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> tup
     }
     names = {operand.parameter: operand.name or word(operand.value, "") for operand in computed.operands}
     names |= {"result": symbol(timeline, node), **_numbers_given(info, computed)}
-    targets = _targets(timeline, computed) if "number of targets" in readings.rule(info, 0) else None
     common = widened(info, [operand.value.shape if operand.value else None for operand in computed.operands])
     return tuple(
         _Rule(
             with_numbers(text, names),
-            with_numbers(_counted(text, info, operand, targets), words),
+            with_numbers(_counted(timeline, text, info, operand), words),
             _reduced(operand, common),
             shapes_in(text, values),
         )
@@ -194,22 +193,44 @@ def _before(timeline: Timeline, seq: int, edge: Edge) -> tuple[Value | None, int
     return None if first else before.outputs[output_nr].incoming, len(arrived.parts), arrived.expected
 
 
-def _counted(rule: str, info: NodeInfo, operand: Operand, targets: int | None) -> str:
-    """The rule of a mean with the number of elements that each result is the mean of."""
+def _counted(timeline: Timeline, rule: str, info: NodeInfo, operand: Operand) -> str:
+    """A rule with the counts that its words stand for, as far as they are known."""
+    for words, count in _COUNTS.items():
+        if words in rule and (known := count(timeline, info, operand)) is not None:
+            rule = rule.replace(words, str(known))
+    return rule
+
+
+def _of_a_result(timeline: Timeline, info: NodeInfo, operand: Operand) -> int | None:
+    """How many elements each result is the mean of."""
     result = info.created.first_value
     if operand.value is None or result is None or not result.size:
-        return rule
-    count = str(operand.value.size // result.size)
-    rule = rule.replace("number of elements", count).replace("size of dim", count)
-    return rule if targets is None else rule.replace("number of targets", str(targets))
+        return None
+    return operand.value.size // result.size
 
 
-def _targets(timeline: Timeline, computed: Computation) -> int | None:
+def _targets(timeline: Timeline, info: NodeInfo, operand: Operand) -> int | None:
     """How many targets of a loss over classes count, as far as they are stored."""
+    computed = computation(timeline, info.node)
     value = next((operand.value for operand in computed.operands if operand.parameter == "target"), None)
     array = None if value is None else timeline.array(value)
     ignored = dict(computed.attributes).get("ignore_index", "-100")
     return None if array is None else int((array != int(ignored)).sum())
+
+
+def _classes(timeline: Timeline, info: NodeInfo, operand: Operand) -> int | None:
+    """How many classes a loss tells apart: those of each row, or of the only one."""
+    shape = operand.value.shape if operand.value is not None else ()
+    return next(iter(shape[1:] or shape), None)
+
+
+_COUNTS: Mapping[str, Callable[[Timeline, NodeInfo, Operand], int | None]] = {
+    "number of elements": _of_a_result,
+    "size of dim": _of_a_result,
+    "number of targets": _targets,
+    "number of classes": _classes,
+}
+"""What is counted for a rule, by the words that it has for it."""
 
 
 def _missing(moment: Moment, info: NodeInfo, operand: Operand, rule: str) -> str:

@@ -77,3 +77,17 @@ def test_a_write_through_a_view_reads_as_it_was_told():
     timeline = timeline_of(program)
     written = next(node for node in timeline.nodes if timeline.info(node).op.grad_fn == "CopySlices")
     assert computation(timeline, written).formula.endswith("its part now [0 0 0] (x), at most 0.5")
+
+
+def test_classes_are_counted():
+    torch.manual_seed(0)
+
+    def program():
+        x = torch.rand(5, 3).requires_grad_()
+        F.multi_margin_loss(x, torch.tensor([0, 1, 2, 0, 1]), reduction="sum").backward()
+
+    timeline = timeline_of(program)
+    node = next(node for node in timeline.nodes if timeline.info(node).op.name == "multi_margin_loss")
+    sent = shares(timeline, timeline.at(len(timeline)), node)[0]
+    assert sent.rule.startswith("g / number of classes at the classes too near")
+    assert sent.numbers.startswith("1 / 3 at the classes too near")
