@@ -43,6 +43,22 @@ def test_a_backward_pass_through_nested_tensors():
     assert [event.part.data for event in of_kind(log, GradAccumulated)] == [None]
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("wanted", [None, Wanted(phase="backward")])
+def test_a_gradient_that_a_rule_passes_on_is_jagged(wanted):
+    """Its lengths are symbols, of which PyTorch compares no two."""
+    linear = torch.nn.Linear(2, 2)
+
+    def program():
+        parts = [torch.ones(2, 2, requires_grad=True), torch.ones(3, 2, requires_grad=True)]
+        h = linear(torch.nested.as_nested_tensor(parts, layout=torch.jagged))
+        (h * h + h).values().sum().backward()
+
+    log = events_of(program, wanted=wanted)
+    assert [event.error for event in of_kind(log, BackwardFinished)] == [""]
+    assert len(of_kind(log, GradAccumulated)) == 4
+
+
 def test_memory_that_was_given_back_is_not_read():
     def program():
         held = torch.ones(5, requires_grad=True)

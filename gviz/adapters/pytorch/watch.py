@@ -16,7 +16,7 @@ from gviz.adapters.pytorch.marks import Grads, Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.private import is_batch, without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, Step, clock
-from gviz.adapters.pytorch.values import is_dense, unseen
+from gviz.adapters.pytorch.values import has_numbers, is_dense, sizes, unseen
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, HookRan, SavedFreed, StepFinished, StepStarted
 from gviz.values import Unordered, Value
 
@@ -217,7 +217,9 @@ def _as_passed_on(
 
     Both are alive now, so that the same address means the same numbers.
     """
-    if value is None or grad is None or grad.numel() != given.numel():
+    if value is None or grad is None or not (has_numbers(grad) and has_numbers(given)):
+        return None
+    if grad.numel() != given.numel():
         return None
     if grad.shape == given.shape and grad.stride() == given.stride():
         return value
@@ -238,7 +240,7 @@ def _sum(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> Va
                 before = current.sums[place] = before + grad.detach()
         return session.value(before)
     if place in current.arrived:  # no number of the part is known: it has none, none is kept, nobody said who gave it
-        return Value(str(grad.dtype).removeprefix("torch."), tuple(grad.shape))
+        return Value(str(grad.dtype).removeprefix("torch."), sizes(grad))
     if session.value.keeps_numbers and not is_batch(grad):
         with unseen(grad):
             current.sums[place] = grad.detach().clone()
