@@ -46,7 +46,15 @@ def by_operators():
     return positive, y
 
 
-PROGRAMS = [by_library_calls, by_modules, by_operators]
+def by_turns():
+    x = torch.ones(2, requires_grad=True)
+    a, b = (t.exp() for t in (x, x))
+    c, d = map(torch.sin, map(torch.cos, (a, b)))
+    e, f = [t.tanh() for t in map(torch.exp, (c, d))]
+    return {"sum": e + f, "parts": [a * b]}
+
+
+PROGRAMS = [by_library_calls, by_modules, by_operators, by_turns]
 
 
 def names(timeline):

@@ -91,7 +91,7 @@ class Calls:
         is_open = last and self._goes_on and self._is_at_the_end(end)
         return Call(range(parted[part], end if last else parted[part + 1]), is_open)
 
-    def around(self, place: int, is_within: Callable[[int], bool]) -> range:
+    def around(self, place: int, is_within: Callable[[int], bool]) -> Call:
         """The places before and after one, of its thread, that follow each other and whose stacks are all within."""
         known: dict[int, bool] = {}
 
@@ -106,7 +106,7 @@ class Calls:
             start -= 1
         while end < len(self.stacks) and is_beside(end):
             end += 1
-        return range(start, end)
+        return Call(range(start, end), self._goes_on and self._is_at_the_end(end))
 
     def goes_on_elsewhere(self, place: int, call: Call) -> bool:
         """Whether a call goes on, after it made this node, in another module of those that it calls."""

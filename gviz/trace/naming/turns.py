@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gviz.site import Frame
-from gviz.trace.naming.calls import Calls
+from gviz.trace.naming.calls import Call, Calls
 from gviz.trace.naming.claims import Claim, Claims
 
 _ITS_OWN = ("<genexpr>", "<listcomp>")
@@ -26,8 +26,10 @@ class Turns:
     def of(self, at: int, claim: Claim, is_result: Callable[[int, Claim], bool]) -> int | None:
         """In which turn the result at a place in the order of threads was made, from 0; None where that is not told."""
         if at not in self._known:
-            results = [place for place in self._around(at, claim) if self._is_another(place, claim, is_result)]
-            self._known |= {place: turn if len(results) == claim.turns else -1 for turn, place in enumerate(results)}
+            made = self._around(at, claim)
+            results = [place for place in made.places if self._is_another(place, claim, is_result)]
+            is_told = len(results) == claim.turns and not made.is_open
+            self._known |= {place: turn if is_told else -1 for turn, place in enumerate(results)}
         turn = self._known.setdefault(at, -1)
         return turn if turn >= 0 else None
 
@@ -37,7 +39,7 @@ class Turns:
             return False
         return is_result(place, other)
 
-    def _around(self, at: int, claim: Claim) -> range:
+    def _around(self, at: int, claim: Claim) -> Call:
         """What was made without a break by the statement that made what is at a place."""
         frames = self._claims.stacks[self._calls.stacks.item(at)]
         depth = claim.depth + (frames[claim.depth].function.rpartition(".")[2] in _ITS_OWN)
