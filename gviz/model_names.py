@@ -77,12 +77,12 @@ def _numbered(kind: str) -> Iterator[str]:
 
 
 def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> None:
-    """Say what a model's parameters are called: pairs of path and node."""
+    """Say what a model's parameters are called: pairs of path and node, of which the first for a node is its name."""
     known, of_node = _roots.setdefault(channel, {}), _of_nodes.setdefault(channel, {})
     root = _Root(weakref.ref(module), dict(named))
     for path, node in named:
         before = of_node.get(node)
-        if before is not None:
+        if before is not None and before is not root:
             before.nodes = {path: other for path, other in before.nodes.items() if other != node}
         of_node[node] = root
     others = {id(other): other for path, _ in named if (other := known.get(path)) is not None}
@@ -122,5 +122,8 @@ def is_held(channel: Channel, node: int) -> bool:
 
 
 def _say(channel: Channel, root: _Root) -> None:
+    paths: dict[int, list[str]] = {}
     for path, node in root.nodes.items():
-        channel.say(Named(node, f"{root.holder}.{path}" if root.holder else path))
+        paths.setdefault(node, []).append(f"{root.holder}.{path}" if root.holder else path)
+    for node, (first, *others) in paths.items():
+        channel.say(Named(node, first, tuple(others)))

@@ -4,7 +4,12 @@ import pytest
 
 import gviz
 from gviz.events import ScopeEntered
+from gviz.explain.panel.fact import NodeView
+from gviz.explain.panel.making import kind
+from gviz.explain.why import why
 from gviz.variables import first_name
+from gviz.where.place import place
+from gviz.words.names import NamedNodes
 
 TWO = """
 generator = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))
@@ -250,3 +255,41 @@ def test_buffers_have_their_paths(framework, tmp_path):
         exec(compile(BUFFERS, "model.py", "exec"), {"nn": torch.nn, "x": torch.zeros(4, 2)})
     timeline = gviz.load(tmp_path / "t.gviz")
     assert {"0.running_mean", "0.running_var"} <= {timeline.info(node).name for node in timeline.nodes}
+
+
+TIED = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False)
+        self.decoder.weight = self.encoder.weight
+    def forward(self, x):
+        return self.decoder(self.encoder(x))
+model, other = Model(), Model()
+model(x).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("framework", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_tied_weight_has_both_its_names(framework, tmp_path):
+    names(TIED, framework, tmp_path / "t.gviz")
+    timeline = gviz.load(tmp_path / "t.gviz")
+    moment = timeline.at(len(timeline))
+    (node,) = (node for node in timeline.nodes if "encoder.weight" in timeline.info(node).names)
+    assert timeline.info(node).names == ("encoder.weight", "decoder.weight")
+    named, end = NamedNodes(timeline), len(timeline)
+    assert {named.last("encoder.weight", end), named.last("decoder.weight", end)} == {node}
+    assert named.of_a_module("model.decoder.weight", end) == node
+    state = moment.state(node)
+    said = [fact.parts[0].text for fact in kind(NodeView(timeline, moment, node, state), state)]
+    assert said == ["parameter, requires grad", "decoder.weight"]
+    assert why(timeline, moment, node, "grad").text.startswith(f"#{node} encoder.weight = decoder.weight: ")
+    assert place("decoder.weight").names(timeline.info(node))
+
+
+@pytest.mark.parametrize("framework", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
+def test_tied_weights_of_two_models_are_told_apart_by_each_of_their_names(framework, tmp_path):
+    names(TIED + "other(x)", framework, tmp_path / "t.gviz")
+    timeline = gviz.load(tmp_path / "t.gviz")
+    named = [timeline.info(node).names for node in timeline.nodes if timeline.info(node).also]
+    assert named == [(f"{model}.encoder.weight", f"{model}.decoder.weight") for model in ("model", "other")]

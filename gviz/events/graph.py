@@ -165,10 +165,11 @@ class OpSeen(Event, frozen=True):
 
 
 class Named(Event, frozen=True):
-    """A node got a name of its own: a parameter's path in its model."""
+    """A node got a name of its own: a parameter's path in its model, where a tied weight has `also` others."""
 
     node: Count
     name: str
+    also: tuple[str, ...] = ()
 
 
 KeyEntry = tuple[Count, Count, str]

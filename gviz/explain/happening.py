@@ -93,8 +93,8 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
             return "the tensors it had saved for backward were released"
         case NodeFreed():
             return "nothing refers to it any more"
-        case Named(name=name):
-            return f"it is called {abridged(name, MAX_NAME)}"
+        case Named(name=name, also=others):
+            return f"it is called {' and '.join(abridged(one, MAX_NAME) for one in (name, *others))}"
         case Returned(node=node, output_nr=nr, path=path):
             which = output_called(timeline.info(node), nr) or "it"
             return f"{which} is {clipped(as_taken(path), 80)} of what the call gave"

@@ -9,10 +9,10 @@ from dataclasses import replace
 from gviz.errors import GvizError
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Question, question
-from gviz.explain.names import label
+from gviz.explain.names import MAX_NAME, label
 from gviz.explain.table import KINDS
 from gviz.explain.trouble import Trouble, trouble_at
-from gviz.plain_text import shown
+from gviz.plain_text import abridged, shown
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.where.place import Aspect
@@ -30,8 +30,16 @@ def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = N
     asked = question(timeline, moment, node, aspect, output_nr)
     for kind in KINDS:
         if asked.topic in kind.topics and kind.answer is not None and (found := kind.answer(asked)) is not None:
+            head = label(timeline, node)
+            if found.text.startswith(head):
+                found = replace(found, text=_with_all_names(timeline, node) + found.text.removeprefix(head))
             return _with_what_it_was(asked, found) if found.kind == "cleared" else found
     raise AssertionError(asked.topic)  # the last kind of every topic answers all
+
+
+def _with_all_names(timeline: Timeline, node: int) -> str:
+    """A node in the sentence that answers; a tied weight by all its names: ``#2 encoder.weight = decoder.weight``."""
+    return " = ".join((label(timeline, node), *(abridged(name, MAX_NAME) for name in timeline.info(node).also)))
 
 
 def _with_what_it_was(asked: Question, found: Finding) -> Finding:
@@ -40,7 +48,7 @@ def _with_what_it_was(asked: Question, found: Finding) -> Finding:
     if before.state is None or before.output.grad is None:
         return found
     was = why(asked.timeline, before.moment, asked.node, "grad", asked.output_nr)
-    told = was.text.removeprefix(f"{label(asked.timeline, asked.node)}: ")
+    told = was.text.removeprefix(f"{_with_all_names(asked.timeline, asked.node)}: ")
     return replace(found, parts=(replace(was, text=f"until then (--at {before.moment.n}) {told}"),))
 
 

@@ -107,8 +107,7 @@ class Chance:
         facts = self._facts
         if node in facts.gradients or node in facts.parts:
             return True
-        given = facts.given.get(node)
-        return place.names(facts.possible(kind, node)) or (given is not None and given == place.parameter[1])
+        return place.names(facts.possible(kind, node)) or place.parameter[1] in facts.given.get(node, ())
 
     def _is_open(self, node: int) -> bool:
         """Whether more than its kind decides what a node is called."""
@@ -120,7 +119,7 @@ class Chance:
         if place is None:
             return False
         possible = self._facts.possible(kind, node)
-        return place.names(possible) and not place.names(replace(possible, name="", variables=()))
+        return place.names(possible) and not place.names(replace(possible, names=()))
 
     def _concerns(self, event: e.Event, node: int) -> bool:
         place = self._place

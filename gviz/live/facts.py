@@ -42,7 +42,7 @@ class Facts:
         self.scopes: dict[int, str] = {}
         self.parents: dict[int, int] = {}
         self.parameters: set[int] = set()
-        self.given: dict[int, str] = {}
+        self.given: dict[int, tuple[str, ...]] = {}
         self.gradients: set[int] = set()
         self.parts: set[int] = set()
         """Nodes of which outputs are parts of what a call gave."""
@@ -69,10 +69,9 @@ class Facts:
 
     def possible(self, kind: Kind, node: int = 0) -> Possible:
         """What a node of a kind is called where it is called anything."""
-        given = self.given.get(node, "")
-        names = () if given else self._claims.possible(kind.stack)
+        names = self.given.get(node) or self._claims.possible(kind.stack)
         op = self.ops.get(kind.op, UNKNOWN_OP)
-        return Possible(node, given, op, self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ()), names)
+        return Possible(node, names, op, self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ()))
 
     def is_of_module(self, kind: Kind, place: Place) -> bool:
         """Whether a place means a module that makes nodes of a kind."""
@@ -92,7 +91,7 @@ class Facts:
         number = self.number_of(node)
         if node in self.given or node in self.gradients or node in self.parts or not number:
             return ()
-        return *self.possible(self.kinds[number]).variables, ""  # it has one of these names, or none
+        return *self.possible(self.kinds[number]).names, ""  # it has one of these names, or none
 
     def number_of(self, node: int) -> int:
         """The place in `kinds` of a node's kind, 0 for a node that was never announced."""
@@ -178,7 +177,7 @@ class Facts:
             self.written.pop(freed.storage, None)
 
     def _named(self, event: e.Named) -> None:
-        self.given[event.node] = event.name
+        self.given[event.node] = (event.name, *event.also)
         self.late.append(event.node)
 
     def _returned(self, event: e.Returned) -> None:

@@ -89,10 +89,10 @@ class Fitting:
     def _is_parameter_of_variable(self, info: NodeInfo) -> bool:
         """Whether it is the ``0.weight`` that the program calls ``net.0.weight``, and no other has that whole name."""
         variable, path = self._place.parameter
-        if not path or info.name != path or info.created.kind != "parameter":
+        if not path or not info.means(path) or info.created.kind != "parameter":
             return False
         nodes = self._timeline.nodes
-        whole = any(self._timeline.info(node).name == self._place.word for node in nodes.named if node in nodes)
+        whole = any(self._timeline.info(node).means(self._place.word) for node in nodes.named if node in nodes)
         return not whole and says(self._timeline, info, variable)
 
     def _likely(self, op: int, stack: int, module: str, owner: int) -> Literal["yes", "maybe", "no"]:
@@ -101,7 +101,7 @@ class Fitting:
         if kind not in self._kinds:
             seen, frames = self._timeline.op(op), self._timeline.stack(stack)
             names = "", *self._timeline.nodes.possible_names(stack), *self._of_gradient(owner)
-            nameless, *named = (self._place.names(Possible(0, name, seen, module, frames)) for name in names)
+            nameless, *named = (self._place.names(Possible(0, (name,), seen, module, frames)) for name in names)
             self._kinds[kind] = "yes" if nameless else "maybe" if any(named) else "no"
         return self._kinds[kind]
 

@@ -186,6 +186,11 @@ class Nodes(Sequence[int]):
         named = self._index.lists["named"].last(node, self._index.count)
         return expect(self._log, named, e.Named).name if named else ""
 
+    def further_names(self, node: int) -> tuple[str, ...]:
+        """What else a node is called that has its name from the program."""
+        named = self._index.lists["named"].last(node, self._index.count)
+        return expect(self._log, named, e.Named).also if named else ()
+
     def returned(self, node: int) -> Mapping[int, e.KeyPath]:
         """Of the outputs that are parts of what a call gave: the ways to them."""
         if node not in self.parts:

@@ -83,6 +83,7 @@ class NodeInfo:
     """What never changes about a node: how it was made. `name` is the variable or parameter that holds it, or empty.
 
     `variables` are the names of its outputs, where these have names of their own; there may be fewer than outputs.
+    `also` are the other paths of a parameter that several modules have.
     `born` is its event number, `frames` the user's call stack with the innermost first, `scope` the module path, and
     `iteration` the index of the iteration that made it.
     """
@@ -96,10 +97,16 @@ class NodeInfo:
     scope: str
     iteration: int
     variables: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that the node, or one of its outputs, is called."""
+        return tuple(dict.fromkeys(filter(None, (self.name, *self.also, *self.variables))))
 
     def means(self, name: str) -> bool:
         """Whether the node, or one of its outputs, is called so."""
-        return name == self.name or name in self.variables
+        return name == self.name or name in self.variables or name in self.also
 
     def output_called(self, name: str) -> int:
         """Which output a name of the node means; the first, unless another is called so."""

@@ -220,6 +220,7 @@ class Timeline(Played):
             scope=self.contexts.module(created.scope),
             iteration=self.iteration_at(born).index,
             variables=self.nodes.output_names(node),
+            also=self.nodes.further_names(node),
         )
 
     def events_of(self, node: int) -> Sequence[int]:

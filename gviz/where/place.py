@@ -30,9 +30,7 @@ class Known(Protocol):
     @property
     def node(self) -> int: ...
     @property
-    def name(self) -> str: ...
-    @property
-    def variables(self) -> tuple[str, ...]: ...
+    def names(self) -> tuple[str, ...]: ...
     @property
     def op(self) -> e.OpSeen: ...
     @property
@@ -43,14 +41,13 @@ class Known(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """A node as a place sees it, with the name that it may get."""
+    """A node as a place sees it, with the names that it may get."""
 
     node: int
-    name: str
+    names: tuple[str, ...]
     op: e.OpSeen
     scope: str
     frames: tuple[Frame, ...]
-    variables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +73,11 @@ class Place:
             case "op":
                 return self._names_op(info.op)
             case "pattern":
-                return self.word in info.variables or any(
-                    fnmatchcase(name, self.word) for name in (info.name, *info.variables) if name
-                )
+                return self.word in info.names or any(fnmatchcase(name, self.word) for name in info.names)
             case "word":
-                return self.word in (info.name, *info.variables) or self._names_op(info.op)
+                return self.word in info.names or self._names_op(info.op)
             case "part":
-                names = (info.name, info.op.name, info.scope, *info.variables)
-                return any(self.word.lower() in name.lower() for name in names)
+                return any(self.word.lower() in name.lower() for name in (info.op.name, info.scope, *info.names))
 
     def means_module(self, path: str) -> bool:
         """Whether it means the module of a path, or one around it: by the whole path, or a part of it as ``fc1`` is."""

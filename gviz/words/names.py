@@ -68,7 +68,7 @@ class NamedNodes:
         if not module.isidentifier():  # a module of a sequence, which is no variable
             return 0
         known = {node: self.timeline.info(node) for node in self._known.get(name, ())}
-        fitting = [node for node, info in known.items() if info.name == name and info.created.kind == "parameter"]
+        fitting = [node for node, info in known.items() if info.means(name) and info.created.kind == "parameter"]
         if len(fitting) > 1:
             numbers = " and ".join(f"#{node}" for node in fitting[:4])
             raise GvizError(
@@ -121,8 +121,7 @@ class NamedNodes:
         self._count = len(nodes)
 
     def _own(self, node: int) -> Iterable[str]:
-        info = self.timeline.info(node)
-        return dict.fromkeys((info.name, *info.variables))
+        return self.timeline.info(node).names
 
     def _of_gradient(self, owner: int) -> str:
         return f"{self.timeline.info(owner).name or f'#{owner}'}.grad" if owner in self.timeline.nodes else ""

@@ -103,7 +103,20 @@ def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> 
                 fresh.append((name, mark.node))
             mark.named = name
         if fresh:
-            model_names.name(session.channel, root, fresh)
+            model_names.name(session.channel, root, [*fresh, *_further_paths(session, root, path, dict(fresh))])
+
+
+def _further_paths(
+    session: Session, root: torch.nn.Module, path: str, named: Mapping[str, int]
+) -> Iterator[tuple[str, int]]:
+    """The other paths of those of a model's parameters that several modules have, as a decoder its encoder's weight."""
+    nodes = {*named.values()}
+    for within, module in root.named_modules(prefix=path):
+        for name, parameter in module._parameters.items():
+            mark = None if parameter is None else session.marks.of_tensor(parameter)
+            full_name = _as_written(f"{within}.{name}" if within else name)
+            if mark is not None and mark.node in nodes and full_name not in named:
+                yield full_name, mark.node
 
 
 def name_unnamed(session: Session, module: torch.nn.Module) -> None:

@@ -5,7 +5,7 @@ A scope's name is the module's path: the class of the outermost module called, t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -53,7 +53,18 @@ def name_parameters(channel: Channel, root: Module) -> None:
             parameter._named = mark
             fresh.append((name, mark.node))
     if fresh:
-        model_names.name(channel, root, fresh)
+        model_names.name(channel, root, [*fresh, *_further_paths(root, dict(fresh))])
+
+
+def _further_paths(root: Module, named: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """The other paths of those of a model's parameters that several modules have, as a decoder its encoder's weight."""
+    nodes = {*named.values()}
+    for path, module in root.named_modules():
+        for name, parameter in module._parameters.items():
+            mark = None if parameter is None else parameter._named
+            full_name = f"{path}.{name}" if path else name
+            if mark is not None and mark.node in nodes and full_name not in named:
+                yield full_name, mark.node
 
 
 def _name_buffers(channel: Channel, module: Module, path: str) -> None:

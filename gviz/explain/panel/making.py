@@ -158,6 +158,9 @@ def kind(view: NodeView, state: NodeState) -> Iterator[Fact]:
         text = f"a view of #{base}: shares its memory"
     if text:
         yield Fact("kind", (Part(text),))
+    if view.info.also:
+        others = ", ".join(abridged(name, MAX_NAME) for name in view.info.also)
+        yield Fact("also", (Part(others, "key"), Part("  one tensor with several names", "muted")))
 
 
 def saved(view: NodeView, state: NodeState) -> Iterator[Fact]:
