@@ -1,89 +1,179 @@
-"""A folder with the recordings of several processes, opened as one."""
+"""A folder with the recordings of several processes, looked at as one training run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 
 if TYPE_CHECKING:
-    from gviz.compare.ranks import Agreement
-    from gviz.trace.timeline import Timeline
+    from gviz.compare.ranks import Parting, Rank
 
 ROWS = 30
+_BESIDE_A_TRACE = ("-wal", "-shm", "-journal")
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """One rank (its place in the folder), the rank it is compared with, and where they part, if they do."""
+
+    rank: int
+    other: int
+    parting: Parting | None
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The recordings in a folder in the order of their numbers, and lines about what in it is none."""
+
+    paths: tuple[Path, ...]
+    ranks: tuple[Rank, ...]
+    remarks: tuple[str, ...]
+
+    def name(self, rank: int) -> str:
+        """What a rank is called."""
+        return shown(self.paths[rank].name)
+
+    def compared(self) -> list[Beside]:
+        """Every other rank beside the first; beside the second, if it is the first that is unlike all others."""
+        first = self._beside(0)
+        if len(self.ranks) > 2 and all(each.parting is not None for each in first):
+            second = self._beside(1)
+            if sum(each.parting is None for each in second):
+                return second
+        return first
+
+    def _beside(self, other: int) -> list[Beside]:
+        from gviz.compare.ranks import parting
+
+        ranks = [rank for rank in range(len(self.ranks)) if rank != other]
+        return [Beside(rank, other, parting(self.ranks[other], self.ranks[rank])) for rank in ranks]
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Folder]:
+    """The recordings in a folder, those that can be read. GvizError if there is none."""
+    from gviz.compare.ranks import Rank
+    from gviz.trace.file.reader import open_trace
+    from gviz.trace.timeline import Timeline
+
+    found = recordings(folder)
+    with ExitStack() as files:
+        read: list[tuple[Path, Rank]] = []
+        remarks = list(_others(folder, found))
+        trouble = None
+        for path in found:
+            try:
+                trace = files.enter_context(open_trace(path))
+                read.append((path, Rank(Timeline(trace), trace.finished)))
+            except GvizError as error:
+                trouble = error
+                remarks.append(f"{shown(path.name)} is left out: {': '.join(filter(None, (error.what, error.why)))}")
+        if trouble is not None and not read:
+            raise trouble
+        yield Folder(tuple(path for path, _ in read), tuple(rank for _, rank in read), tuple(remarks))
 
 
 def recordings(folder: Path) -> list[Path]:
     """The traces in a folder, in the order of the numbers in their names. GvizError if there is none."""
     import re
 
-    found = sorted(folder.glob("*.gviz"), key=lambda path: [int(n) for n in re.findall(r"\d+", path.stem)] + [0])
+    found = [path for path in folder.glob("*.gviz") if path.is_file()]
     if not found:
-        raise GvizError(f"there is no trace in {folder}", exit_code=3)
-    return found
+        raise GvizError(f"there is no trace in {shown(str(folder))}", exit_code=3)
+    return sorted(found, key=lambda path: ([int(n) for n in re.findall(r"\d+", path.stem)] + [0], path.name))
 
 
-class ToLookAt(NamedTuple):
-    """The rank to look at, and the one that it stops agreeing with, if it does."""
-
-    rank: Path
-    other: Path | None = None
-
-
-def compare(paths: Sequence[Path]) -> ToLookAt:
-    """Print the ranks beside each other, and where they stop agreeing; which of them is to be looked at."""
-    from gviz.compare.ranks import agreements
-    from gviz.trace.file.reader import open_trace
-    from gviz.trace.timeline import Timeline
-
-    with ExitStack() as files:
-        ranks = [Timeline(files.enter_context(open_trace(path))) for path in paths]
-        for line in _listed(paths, ranks):
-            click.echo(line)
-        if len(ranks) == 1:
-            return ToLookAt(paths[0])
-        parted: Agreement | None = None
-        for agreement in agreements(ranks):
-            parted = parted or (agreement if agreement.first is not None else None)
-            click.echo(f"iteration {agreement.iteration}: {_words(agreement, paths)}")
-        if parted is None:
-            return ToLookAt(paths[0])
-        for line in _beside(parted, paths):
-            click.echo(line)
-        return ToLookAt(paths[parted.rank], paths[0])
+def _others(folder: Path, found: list[Path]) -> Iterator[str]:
+    """Lines about what else is in the folder, and which rank is not."""
+    names = {path.name for path in found}
+    if all(name.startswith("rank") and name[4:-5].isdecimal() for name in names):
+        missing = [f"rank{n}.gviz" for n in range(len(names)) if f"rank{n}.gviz" not in names]
+        if missing:
+            yield f"there is no {', no '.join(missing)}"
+    others = sorted(shown(p.name) for p in folder.iterdir() if p not in found and not p.name.endswith(_BESIDE_A_TRACE))
+    if others:
+        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        yield f"not the trace of a rank: {', '.join(others[:3])}{more}"
 
 
-def _listed(paths: Sequence[Path], ranks: Sequence[Timeline]) -> Iterator[str]:
-    width = max(len(path.name) for path in paths)
-    for path, rank in zip(paths, ranks, strict=True):
-        failed = ", failed" if rank.failures else ""
-        yield f"{shown(path.name):<{width}}  {len(rank.iterations)} iterations, {len(rank)} events{failed}"
+def lines(folder: Folder, found: list[Beside]) -> Iterator[str]:
+    """The ranks, where each stops agreeing, and the two that part first beside each other."""
+    from gviz.render import ranks as text
+
+    yield from folder.remarks
+    width = max(len(folder.name(rank)) for rank in range(len(folder.paths)))
+    by_rank = {each.rank: each for each in found}
+    for number, rank in enumerate(folder.ranks):
+        ended = text.ending(rank.timeline, closed=rank.closed)
+        yield f"{folder.name(number):<{width}}  {text.iterations_of(rank.timeline)}{ended and f', {ended}'}"
+        if (each := by_rank.get(number)) is not None:
+            yield f"{' ' * width}  {_told(folder, each)}"
+    parted = first_of(found)
+    if parted is not None:
+        yield from _beside(folder, parted)
 
 
-def _words(agreement: Agreement, paths: Sequence[Path]) -> str:
-    from gviz.explain.names import label
-    from gviz.render.comparison import HELD
+def _told(folder: Folder, each: Beside) -> str:
+    from gviz.render import ranks as text
 
-    first, rank = agreement.first, shown(paths[agreement.rank].name)
-    if first is None:
-        return f"{rank} agrees with {shown(paths[0].name)}"
-    side, node = (agreement.comparison.a, 0) if first.pair[0] else (agreement.comparison.b, 1)
-    what = "has other operations" if first.kind == "missing" else f"differs in {HELD.get(first.kind, first.kind)}"
-    return f"{rank} {what}, first at {label(side.timeline, first.pair[node])}"
+    if each.parting is None:
+        return f"{text.AGREES} with {folder.name(each.other)}"
+    return text.headline(each.parting, folder.name(each.other), folder.name(each.rank))
 
 
-def _beside(agreement: Agreement, paths: Sequence[Path]) -> Iterator[str]:
-    from itertools import islice
+def _beside(folder: Folder, each: Beside) -> Iterator[str]:
+    from gviz.render import comparison as table
+    from gviz.render import ranks as text
 
-    from gviz.render import comparison as text
-
+    if each.parting is None:
+        return
+    names = folder.name(each.other), folder.name(each.rank)
     yield ""
-    yield text.heading(agreement.comparison, paths[0].name, paths[agreement.rank].name)
-    yield from islice(text.rows(agreement.comparison), ROWS)
-    yield ""
+    yield from text.sentences(each.parting, *names)
+    between = each.parting.between
+    if between is not None and between.shared.differences:
+        yield ""
+        yield table.heading(between.comparison, *names)
+        yield from islice(table.rows(between.shared), ROWS)
+
+
+def first_of(found: list[Beside]) -> Beside | None:
+    """Of the ranks that stop agreeing the one that does it first."""
+    parted = [(each.parting.iteration, each) for each in found if each.parting is not None]
+    return min(parted, key=lambda it: it[0])[1] if parted else None
+
+
+def as_data(folder: Folder, found: list[Beside]) -> dict[str, Any]:
+    """The same for a program: each difference with its part of training, and whether ranks should share that."""
+    from gviz.render import ranks as text
+
+    ranks = [
+        {
+            "file": path.name,
+            "iterations": rank.iterations,
+            "events": len(rank.timeline),
+            "ended": text.ending(rank.timeline, closed=rank.closed),
+        }
+        for path, rank in zip(folder.paths, folder.ranks, strict=True)
+    ]
+    return {"ranks": ranks, "remarks": folder.remarks, "compared": [_data_of(folder, each) for each in found]}
+
+
+def _data_of(folder: Folder, each: Beside) -> dict[str, Any]:
+    from gviz.compare.data_parallel import is_shared
+
+    files = {"rank": folder.paths[each.rank].name, "other": folder.paths[each.other].name}
+    parting = each.parting
+    if parting is None:
+        return {**files, "agrees": True}
+    parts = parting.between.parts if parting.between is not None else ()
+    differences = [{"part": part, "shared": is_shared(part), "difference": one} for part, one in parts]
+    told = {"iteration": parting.iteration, "what": parting.what, "counts": parting.counts}
+    return {**files, "agrees": False, **told, "first": parting.difference, "differences": differences}

@@ -1,45 +1,88 @@
-"""The processes of one training run, each with a recording of its own: where they stop agreeing.
-
-Ranks have different data on purpose. What has to agree is the structure of their graphs, their parameters, and, where
-gradients are averaged, the parameters' gradients as the optimizer used them.
-"""
+"""The processes of one training run, each with a recording of its own: where they stop being one training run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
 
-from gviz.compare.comparison import STRUCTURE, Comparison, Difference, compared
+from gviz.compare.comparison import Difference, compared
+from gviz.compare.data_parallel import Parted, Shared, is_shared
 from gviz.compare.side import Side
 from gviz.trace.timeline import Timeline
 
+Course = Literal["passes", "steps", "end", "iterations"]
+"""What a rank has too few or too many of: backward passes or optimizer steps in an iteration; the rest of an iteration
+that it did not come to; iterations."""
+
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
-    """One iteration (from 1) of rank `rank` beside that of the first rank; only what has to agree is compared."""
+class Parting:
+    """In which iteration (from 1) and in what a rank stops agreeing with another one.
+
+    `what` is a shared part of training with its first `difference`, or something of the course of the program with the
+    `counts` on each side (of an end in the midst of an iteration: 1 where it came to the end). `between` holds all that
+    differs in that iteration, None where only one of them has it.
+    """
 
     iteration: int
-    rank: int
-    comparison: Comparison
+    what: Shared | Course
+    difference: Difference | None = None
+    counts: tuple[int, int] = (0, 0)
+    between: Parted | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """One process: its recording, and whether that was closed (else the process was killed, or still runs)."""
+
+    timeline: Timeline
+    closed: bool = True
 
     @property
-    def first(self) -> Difference | None:
-        """The first thing in which they do not agree."""
-        return next(iter(self.comparison.differences), None)
+    def iterations(self) -> int:
+        """How many iterations it began."""
+        return len(self.timeline.iterations)
+
+    def completed(self, iteration: int) -> bool:
+        """Whether it came through an iteration, from 1: it did not fail in it, and was not killed there."""
+        return iteration < self.iterations or (self.closed and not self.timeline.failures)
 
 
-def agreements(ranks: Sequence[Timeline]) -> Iterator[Agreement]:
-    """Every iteration that all ranks have, with each rank but the first."""
-    shared = min(len(rank.iterations) for rank in ranks)
-    for iteration in range(1, shared + 1):
-        for number, rank in enumerate(ranks[1:], 1):
-            comparison = compared(Side(ranks[0], iteration, at_step=True), Side(rank, iteration, at_step=True))
-            yield Agreement(iteration, number, replace(comparison, differences=tuple(_binding(comparison))))
+def parting(a: Rank, b: Rank) -> Parting | None:
+    """Where two ranks stop agreeing; None if they agree in all that ranks of one training run share."""
+    for iteration in range(1, min(a.iterations, b.iterations) + 1):
+        found = parting_in(a, b, iteration)
+        if found is not None:
+            return found
+    counts = a.iterations, b.iterations
+    return Parting(min(counts) + 1, "iterations", counts=counts) if counts[0] != counts[1] else None
 
 
-def _binding(comparison: Comparison) -> Iterator[Difference]:
-    """The differences of what has to agree."""
-    for difference in comparison.differences:
-        side, node = (comparison.a, difference.pair[0]) if difference.pair[0] else (comparison.b, difference.pair[1])
-        if difference.kind in STRUCTURE or side.infos[node].created.kind == "parameter":
-            yield difference
+def parting_in(a: Rank, b: Rank, iteration: int) -> Parting | None:
+    """What two ranks do not share in one iteration that both have, None if they agree in it."""
+    between = between_ranks(a.timeline, b.timeline, iteration)
+    if a.completed(iteration) and b.completed(iteration):
+        return next(_partings(between), None)
+    for part, difference in between.parts:
+        if part == "parameter":
+            return Parting(iteration, part, difference, between=between)
+    ends = int(a.completed(iteration)), int(b.completed(iteration))
+    return Parting(iteration, "end", counts=ends, between=between) if ends[0] != ends[1] else None
+
+
+def between_ranks(a: Timeline, b: Timeline, iteration: int) -> Parted:
+    """All that differs between two ranks in one iteration, gradients as an optimizer used them."""
+    return Parted(compared(Side(a, iteration, at_step=True), Side(b, iteration, at_step=True)))
+
+
+def _partings(between: Parted) -> Iterator[Parting]:
+    """What the ranks do not share, in the order in which it comes about: gradients are used after the passes."""
+    a, b = between.comparison.a, between.comparison.b
+    iteration, found = a.number, [(part, each) for part, each in between.parts if is_shared(part)]
+    yield from (Parting(iteration, part, each, between=between) for part, each in found if part != "gradient")
+    if a.passes != b.passes:
+        yield Parting(iteration, "passes", counts=(a.passes, b.passes), between=between)
+    if len(a.steps) != len(b.steps):
+        yield Parting(iteration, "steps", counts=(len(a.steps), len(b.steps)), between=between)
+    yield from (Parting(iteration, part, each, between=between) for part, each in found if part == "gradient")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -68,11 +68,36 @@ class Side:
     @property
     def _settled(self) -> int:
         """The event at which gradients are looked at."""
+        steps = self.steps if self.at_step else ()
+        return steps[-1][0] if steps else self.timeline.iterations[self.number - 1].end
+
+    @cached_property
+    def steps(self) -> tuple[tuple[int, OptimizerStepped], ...]:
+        """The ends of optimizers' steps in this iteration, with their event numbers."""
         iteration = self.timeline.iterations[self.number - 1]
-        if not self.at_step:
-            return iteration.end
-        steps = [seq for seq, _ in self.timeline.select([OptimizerStepped])]
-        return max((seq for seq in steps if iteration.start <= seq <= iteration.end), default=iteration.end)
+        return tuple(self.timeline.select([OptimizerStepped], iteration.start, iteration.end + 1))
+
+    @property
+    def passes(self) -> int:
+        """How many backward passes of this iteration came to an end."""
+        return len(self.timeline.pass_ends(self.timeline.iterations[self.number - 1]))
+
+    @cached_property
+    def updated(self) -> frozenset[int]:
+        """The nodes whose gradients an optimizer has used here."""
+        return frozenset(node for _, step in self.steps for node in step.parameters)
+
+    @cached_property
+    def learnt(self) -> frozenset[int]:
+        """The nodes that are parameters, or that an optimizer here treats as such."""
+        skipped = {node for _, step in self.steps for node in step.skipped}
+        return self.updated | skipped | {n for n, info in self.infos.items() if info.created.kind == "parameter"}
+
+    @cached_property
+    def buffers(self) -> frozenset[int]:
+        """The nodes that a module holds beside its parameters: called after a module that ran here."""
+        scopes = {info.scope for info in self.infos.values()} - {""}
+        return frozenset(node for node, info in self.infos.items() if _is_of_module(info, scopes))
 
     @cached_property
     def kept(self) -> dict[int, tuple[Value | None, int]]:
@@ -141,3 +166,9 @@ class Side:
     def tokens(self) -> Sequence[Token]:
         """The operations as steps of the program, in order."""
         return [(self.infos[node].op.name, self.infos[node].scope) for node in self.ops]
+
+
+def _is_of_module(info: NodeInfo, scopes: Collection[str]) -> bool:
+    module = info.name.rpartition(".")[0]
+    is_held = info.created.kind == "constant" and bool(module)
+    return is_held and any(f".{scope}".endswith(f".{module}") for scope in scopes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 
 from gviz import numbers, value_text
 from gviz.compare.alignment import Pair
@@ -86,21 +86,35 @@ def rows(comparison: Comparison, width: int = WIDTH, *, everything: bool = False
 
 
 def paired_rows(
-    comparison: Comparison, width: int = WIDTH, *, everything: bool = False, clip: Clip = clipped
+    comparison: Comparison,
+    width: int = WIDTH,
+    *,
+    everything: bool = False,
+    clip: Clip = clipped,
+    aside: Container[int] = (),
 ) -> Iterator[tuple[Pair, str]]:
-    """The same rows, each with the pair of nodes that it is about; `clip` shortens what a column has no room for."""
+    """The same rows, each with the pair of nodes that it is about; `clip` shortens what a column has no room for.
+
+    Differences whose places are in `aside` are expected: ``:`` stands where there are no others, and ``own`` behind it.
+    """
     column = column_of(width)
     by_pair: dict[Pair, list[Difference]] = defaultdict(list)
-    for difference in comparison.differences:
+    unexpected: set[Pair] = set()
+    for at, difference in enumerate(comparison.differences):
         by_pair[difference.pair].append(difference)
+        if at not in aside:
+            unexpected.add(difference.pair)
     for pair in comparison.pairs:
         differences = by_pair[pair]
         if everything or differences:
             left, right = [
                 _cell(side, node, column, clip) for side, node in zip((comparison.a, comparison.b), pair, strict=True)
             ]
-            said = ", ".join(dict.fromkeys(filter(None, map(_said, differences))))
-            yield pair, f"{left:<{column}} {_mark(pair, differences)} {right:<{column}} {said}".rstrip()
+            own = bool(differences) and pair not in unexpected
+            words = [*(["own"] if own else []), *map(_said, differences)]
+            said = ", ".join(dict.fromkeys(filter(None, words)))
+            mark = ":" if own and all(pair) else _mark(pair, differences)
+            yield pair, f"{left:<{column}} {mark} {right:<{column}} {said}".rstrip()
 
 
 def heading(comparison: Comparison, a: str, b: str, width: int = WIDTH, *, clip: Clip = clipped) -> str:

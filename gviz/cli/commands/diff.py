@@ -50,7 +50,12 @@ def command(
     A and B are traces, compared iteration by iteration up to the first that differs; with A alone two of its iterations
     are compared. Names and line numbers do not count. If something differs, lines of the programs that do come first.
     Exit code 0 if nothing differs, 1 if something does.
+
+    A may be a folder with the traces of the ranks of one training run: only what ranks share counts then (parameters,
+    gradients once averaged, buffers, the graph), and what each has of its own is said beside it.
     """
+    if a.is_dir() and b is None:
+        return _ranks(a, kind)
     from gviz.cli import json_form
     from gviz.compare.closeness import EXACT, Tolerance
     from gviz.compare.comparison import compared
@@ -74,6 +79,20 @@ def command(
             _print(comparison, a.name, (b or a).name, everything=everything)
             click.echo(ends, nl=bool(ends))
     return _DIFFERENT if comparison.differences or ends else _SAME
+
+
+def _ranks(folder: Path, kind: str) -> int:
+    """Compare the ranks of a training run."""
+    from gviz.cli import json_form, ranks
+
+    with ranks.opened(folder) as ours:
+        found = ours.compared()
+        if kind == "json":
+            click.echo(json_form.text(**ranks.as_data(ours, found)))
+        else:
+            for line in ranks.lines(ours, found):
+                click.echo(line)
+    return _DIFFERENT if ranks.first_of(found) else _SAME
 
 
 def _opened(path: Path) -> Trace:

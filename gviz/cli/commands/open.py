@@ -43,18 +43,17 @@ def command(
     """Open the debugger on a trace; without TRACE on the newest one in the cache folder. With OTHER it begins with the
     two beside each other, as gviz diff shows them.
 
-    A folder holds the traces of several processes (the ranks of one training run): where they stop agreeing is printed,
-    and the debugger opens on the rank that differs first, beside the one it differs from.
+    A folder holds the traces of several processes (the ranks of one training run): where they stop agreeing in what
+    ranks share is printed (parameters, gradients once averaged, buffers, the graph), and the debugger opens on the rank
+    that differs first, beside the one it differs from.
     """
     path = trace or _newest()
     of: tuple[str, ...] = ()
-    if path.is_dir():
-        paths = ranks.recordings(path)
-        path, parted = ranks.compare(paths)
-        of = (f"of {len(paths)} ranks",) if len(paths) > 1 else ()
-        if not terminal.why_plain(asked=settings.plain):  # there they are on the screen already
-            other = parted
     lines = opening.over_a_recording
+    if path.is_dir():
+        path, of, beside = _of_folder(path)
+        if not terminal.why_plain(asked=settings.plain):  # there they are on the screen already
+            lines = (*lines, *beside)
     if other is not None:
         from gviz.trace.file.reader import open_trace
 
@@ -63,6 +62,24 @@ def command(
     title = Title(places.title_of(path), of)
     beginning = Beginning(title, opening=lines, waited_for=waited_for, stack=_frames(stack))
     return debug(path, settings, beginning, at=at)
+
+
+def _of_folder(folder: Path) -> tuple[Path, tuple[str, ...], tuple[str, ...]]:
+    """The rank to look at, of how many it is one, and the command that shows it beside another one, if it parts."""
+    with ranks.opened(folder) as ours:
+        found = ours.compared()
+        for line in ranks.lines(ours, found):
+            click.echo(line)
+        click.echo()
+        count = len(ours.paths)
+        of = (f"of {count} ranks",) if count > 1 else ()
+        parted = ranks.first_of(found)
+        if parted is None or parted.parting is None:
+            return ours.paths[0], of, ()
+        if parted.parting.between is None:
+            return ours.paths[parted.rank], of, ()
+        beside = f"ranks {ours.paths[parted.other]} {parted.parting.iteration}"
+        return ours.paths[parted.rank], of, (beside,)
 
 
 def _frames(text: str) -> tuple[Frame, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from gviz.tui.session import Session
 
 if TYPE_CHECKING:
     from gviz.compare.comparison import Comparison
+    from gviz.compare.data_parallel import Parted
 
 _HINT = 'write "compare 1,2" for two iterations, "compare other.gviz" for another recording'
 
@@ -32,6 +33,16 @@ class Compared(Look):
     comparison: Comparison
     names: tuple[str, str]
     here: tuple[int, ...]
+    summary: tuple[str, ...] = ()
+    """What there is to say first, where it is not what is said of any two sides."""
+    aside: frozenset[int] = frozenset()
+    """Places among the differences of those that are expected, as between two ranks."""
+
+    @property
+    def striking(self) -> Comparison:
+        """The comparison without the differences that are expected."""
+        kept = [each for at, each in enumerate(self.comparison.differences) if at not in self.aside]
+        return replace(self.comparison, differences=tuple(kept))
 
     def place_of(self, at: int) -> tuple[int, int] | None:
         """Event and node of this recording that pair number `at` is about: where they first differ, else its making."""
@@ -65,6 +76,47 @@ def compare(session: Session, text: str) -> Compared:
     names = own, Path(file).name or own
     rows = partial(_lines, comparison, *names)
     return Compared("Compared", rows, comparison=comparison, names=names, here=(0,) if file else (1, 0))
+
+
+def ranks(session: Session, text: str) -> Compared:
+    """``ranks FILE [N]``: two ranks of a training run in iteration N, else in the first in which they part."""
+    from gviz.compare.data_parallel import is_shared
+    from gviz.compare.ranks import Rank, between_ranks, parting, parting_in
+    from gviz.render import ranks as words
+    from gviz.trace.file.reader import open_trace
+
+    file, number = _with_number(text)
+    if not file:
+        raise GvizError("ranks needs the recording of another rank", hint='write "ranks rank0.gviz"', exit_code=2)
+    path = Path(file).expanduser()
+    with open_trace(path) as trace:
+        closed = trace.finished
+    there, here = Rank(load(path), closed), Rank(session.timeline)
+    found = parting_in(there, here, number) if number else parting(there, here)
+    iteration = number or (found.iteration if found is not None and found.between is not None else 1)
+    between = found.between if found is not None else None
+    between = between or between_ranks(there.timeline, here.timeline, iteration)
+    names = path.name, session.title.brief
+    said = words.sentences(found, *names) if found is not None else _agree(names, between)
+    aside = frozenset(at for at, (part, _) in enumerate(between.parts) if not is_shared(part))
+    rows = partial(_lines, between.shared, *names)
+    return Compared(
+        "Ranks", rows, comparison=between.comparison, names=names, here=(1,), summary=tuple(said), aside=aside
+    )
+
+
+def _agree(names: tuple[str, str], between: Parted) -> Iterator[str]:
+    from gviz.render import ranks as words
+
+    yield f"{names[1]} {words.AGREES} with {names[0]}."
+    yield from words.expected(between)
+
+
+def _with_number(text: str) -> tuple[str, int]:
+    """A file, and the number behind it (0: none)."""
+    file, _, last = text.strip().rpartition(" ")
+    number = typed_count(last)
+    return (file.strip(), number) if file and number else (text.strip(), 0)
 
 
 def _parts(text: str) -> tuple[str, tuple[int, int] | None]:

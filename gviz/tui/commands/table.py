@@ -130,6 +130,8 @@ _LOOK = (
     Spec("diff", (), "@A [@B]", "which values and gradients differ between two events", with_asker(asking.diff)),
     Spec("compare", (), "[FILE] [A,B]", "two iterations of this recording, or it and another one, beside each other",
          with_session(comparing.compare)),
+    Spec("ranks", (), "FILE [N]", "this rank of a training run and another one in iteration N: what they should share",
+         with_session(comparing.ranks)),
     Spec("tape", (), "", "all nodes of this iteration, one row each", with_session(looking.tape)),
     Spec("graph", (), "[PLACE]", "the graph, and a node in it", with_session(looking.graph)),
     Spec("list", ("l",), "[PLACE]",

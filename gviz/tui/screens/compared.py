@@ -36,9 +36,12 @@ class PairList(RowList):
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
         """The two names, then a row for each pair; what it stands for is its place among all pairs."""
-        comparison, (a, b) = self._look.comparison, self._look.names
+        look, (a, b) = self._look, self._look.names
+        comparison, aside = (look.comparison, look.aside) if self.everything else (look.striking, frozenset[int]())
         places = {pair: at for at, pair in enumerate(comparison.pairs)}
-        found = text_of.paired_rows(comparison, width, everything=self.everything, clip=self.glyphs.clipped)
+        found = text_of.paired_rows(
+            comparison, width, everything=self.everything, clip=self.glyphs.clipped, aside=aside
+        )
         heading = lines.line((text_of.heading(comparison, a, b, width, clip=self.glyphs.clipped), "muted"))
         return [(heading, None), *((lines.line(text), ("pair", places[pair])) for pair, text in found)]
 
@@ -86,7 +89,7 @@ class ComparedScreen(Page[tuple[int, int] | None]):
         rows.draw()
         self._entitle()
         rows.focus()
-        comparison = self._look.comparison
+        comparison = self._look.striking
         if comparison.differences:
             rows.choose_pair(comparison.pairs.index(comparison.differences[0].pair))
         self.watch(rows, "chosen", self._show_boxes, init=False)
@@ -113,15 +116,17 @@ class ComparedScreen(Page[tuple[int, int] | None]):
 
     def _entitle(self) -> None:
         rows = self.query_one(PairList)
-        other = "only differences" if rows.everything else "all nodes"
-        rows.set_title(f"Compared: enter goes to it here, a shows {other}, esc leaves")
+        fewer = "only differences" if not self._look.aside else "only what ranks share"
+        other = fewer if rows.everything else "all nodes"
+        rows.set_title(f"{self._look.title}: enter goes to it here, a shows {other}, esc leaves")
 
     def _show_boxes(self) -> None:
         self.query_one("#boxes", Sheet).draw_soon()
 
     def _summary(self, width: int) -> list[Line]:
         """What there is to say; on a low screen a row for each thing."""
-        texts, room = tuple(text_of.summary(self._look.comparison)), max(self.size.height // 5, _LEAST)
+        texts = self._look.summary or tuple(text_of.summary(self._look.comparison))
+        room = max(self.size.height // 5, _LEAST)
         said = [row for text in texts for row in lines.paragraphs(text, width)]
         if len(said) > room:
             said = [lines.cut(lines.line(text), width, self._session.glyphs.cut) for text in texts]

@@ -1,0 +1,135 @@
+"""What the ranks of one training run agree in, and what they do not, in sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from gviz import value_text
+from gviz.compare.data_parallel import OWN, Own, Part, Parted, Shared
+from gviz.compare.ranks import Course, Parting
+from gviz.events import Event
+from gviz.explain.names import label
+from gviz.plain_text import clipped, file_line, shown
+from gviz.render.comparison import apart
+from gviz.trace.timeline import Timeline
+
+_VALUE_WIDTH = 24
+
+AGREES = "agrees in parameters, used gradients, buffers and graph"
+"""What is said of a rank that does what the first does."""
+
+EXPECTED: dict[Own, str] = {
+    "data": "data",
+    "random": "random masks",
+    "result": "results of these",
+    "own gradient": "gradients that no optimizer used",
+    "own work": "untracked operations",
+}
+"""What each rank has of its own, in words."""
+
+_BREAKS: dict[Shared | Course, str] = {
+    "parameter": "a parameter is another one",
+    "gradient": "the optimizer used another gradient",
+    "buffer": "a buffer is another one",
+    "graph": "another graph",
+    "passes": "another number of backward passes",
+    "steps": "another number of optimizer steps",
+    "end": "one rank does not come to the end",
+    "iterations": "another number of iterations",
+}
+"""What two ranks should have in common and have not, in words."""
+
+_WHY: dict[Shared | Course, str] = {
+    "parameter": "every rank should begin an iteration with the same parameters",
+    "gradient": "it was not averaged over the ranks, or changed after that on one of them",
+    "buffer": "with broadcast_buffers=False each rank keeps its own, and saves or evaluates with them",
+    "graph": "it may be meant so (find_unused_parameters); else ranks wait for gradients that never come",
+    "passes": "each pass of one rank waits for one of the others",
+    "steps": "a rank that steps less often keeps older parameters",
+    "end": "the others fail, or wait for it",
+    "iterations": "the others wait for it, unless they use Join",
+}
+
+
+def headline(parting: Parting, a: str, b: str) -> str:
+    """Where rank `b` stops agreeing with rank `a`, in one line: ``iteration 2: a parameter is another one, ...``."""
+    where = f"iteration {parting.iteration}: {_BREAKS[parting.what]}"
+    return f"{where}, {_first(parting)}" if parting.difference is not None else f"{where}, {_counts(parting, a, b)}"
+
+
+def sentences(parting: Parting, a: str, b: str) -> Iterator[str]:
+    """The same with both values, why it matters, and what differs as it should."""
+    yield f"{headline(parting, a, b)}."
+    difference = parting.difference
+    if difference is not None and difference.kind != "missing" and parting.between is not None:
+        texts = [value_text.short(value, _VALUE_WIDTH) if value is not None else "none" for value in difference.values]
+        if any(difference.values):
+            yield f"{clipped(a, 30)} {texts[0]}, {clipped(b, 30)} {texts[1]}{_gap(parting)}."
+    yield f"why it matters: {_WHY[parting.what]}."
+    if parting.between is not None:
+        yield from expected(parting.between)
+
+
+def _gap(parting: Parting) -> str:
+    text = apart(parting.difference) if parting.difference is not None else ""
+    return f", {text}" if text else ""
+
+
+def expected(between: Parted) -> Iterator[str]:
+    """What differs between two ranks as it should, if anything."""
+    counts: Counter[Part] = Counter(part for part, _ in between.parts)
+    told = [f"{EXPECTED[part]} ({counts[part]})" for part in OWN if counts[part]]
+    if told:
+        yield f"each rank's own, as expected: {', '.join(told)}."
+
+
+def _first(parting: Parting) -> str:
+    difference, between = parting.difference, parting.between
+    if difference is None or between is None:
+        return ""
+    which = 0 if difference.pair[0] else 1
+    sides = between.comparison.a, between.comparison.b
+    side, node = sides[which], difference.pair[which]
+    frames = side.infos[node].frames
+    line = f" ({file_line(frames[0].path, frames[0].line)})" if frames and side.made(node) else ""
+    return f"first {label(side.timeline, node)}{line}"
+
+
+def _counts(parting: Parting, a: str, b: str) -> str:
+    here, there = parting.counts
+    if parting.what == "end":
+        return f"{a if there else b} stops in it"
+    return f"{a} has {here}, {b} {there}"
+
+
+def ending(timeline: Timeline, *, closed: bool) -> str:
+    """How a rank ended if not in the ordinary way: ``failed: ValueError: no``; empty if it came to its end."""
+    if timeline.failures:
+        return _failure(timeline, timeline.event(timeline.failures[-1]))
+    return "" if closed else f"killed or still running{_last_line(timeline)}"
+
+
+def _failure(timeline: Timeline, event: Event) -> str:
+    from gviz.events import Failed
+
+    if not isinstance(event, Failed):
+        return "failed"
+    frames = timeline.stack(event.stack)
+    line = f" ({file_line(frames[0].path, frames[0].line)})" if frames else ""
+    return f"failed: {shown(event.error)}: {clipped(shown(event.message), 60)}{line}"
+
+
+def _last_line(timeline: Timeline) -> str:
+    """The line of the program that the last event with a place tells of."""
+    for n in range(len(timeline), max(len(timeline) - 200, 0), -1):
+        frames = timeline.stack(getattr(timeline.event(n), "stack", 0))
+        if frames:
+            return f", last seen at {file_line(frames[0].path, frames[0].line)}"
+    return ""
+
+
+def iterations_of(timeline: Timeline) -> str:
+    """``3 iterations, 240 events``."""
+    counts = (len(timeline.iterations), "iteration"), (len(timeline), "event")
+    return ", ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in counts)
