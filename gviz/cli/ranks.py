@@ -27,6 +27,14 @@ class Beside:
     other: int
     parting: Parting | None
 
+    @property
+    def broken_off(self) -> int | None:
+        """The rank that breaks off in an iteration first, if that is where they part."""
+        if self.parting is None or self.parting.what != "end":
+            return None
+        there, here = self.parting.counts
+        return self.rank if not there or 0 < here < there else self.other
+
 
 @dataclass(frozen=True)
 class Folder:
@@ -124,7 +132,7 @@ def _told(folder: Folder, each: Beside) -> str:
     from gviz.render import ranks as text
 
     if each.parting is None:
-        return f"{text.AGREES} with {folder.name(each.other)}"
+        return text.agreement(folder.ranks[each.rank].timeline, folder.name(each.other))
     return text.headline(each.parting, folder.name(each.other), folder.name(each.rank))
 
 
@@ -136,9 +144,11 @@ def _beside(folder: Folder, each: Beside) -> Iterator[str]:
         return
     names = folder.name(each.other), folder.name(each.rank)
     yield ""
-    yield from text.sentences(each.parting, *names)
+    if len(folder.ranks) > 2:
+        yield f"{names[1]} stops agreeing with {names[0]} first:"
+    yield from islice(text.sentences(each.parting, *names), 1, None)
     between = each.parting.between
-    if between is not None and between.shared.differences:
+    if between is not None and between.shared.differences and each.parting.what != "end":
         yield ""
         yield table.heading(between.comparison, *names)
         yield from islice(table.rows(between.shared), ROWS)

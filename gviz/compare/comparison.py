@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
@@ -10,6 +11,7 @@ from gviz.compare.alignment import Pair, aligned
 from gviz.compare.closeness import Distance, Tolerance, distance
 from gviz.compare.programs import Changed, changed
 from gviz.compare.side import Side
+from gviz.events.event import Attr
 from gviz.trace.state import NodeState
 from gviz.values import Value
 
@@ -19,6 +21,8 @@ on one side only; then what it holds. ``kept``: the ``.grad`` it has before the 
 ``gradient``: there on one side only, or another one."""
 
 STRUCTURE: frozenset[Kind] = frozenset({"missing", "inputs", "arguments", "tracking"})
+
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +113,17 @@ def _made(a: Side, b: Side, pair: Pair, events: tuple[int, int], partners: dict[
     left, right = a.infos[pair[0]].created, b.infos[pair[1]].created
     if [(partners.get(node, -node), nr) for node, nr in left.inputs] != list(right.inputs):
         yield Difference("inputs", pair, 0, events)
-    if left.attrs != right.attrs:
+    if left.attrs != right.attrs and _without_addresses(left.attrs) != _without_addresses(right.attrs):
         yield Difference("arguments", pair, 0, events)
     if (left.requires_grad, left.untracked) != (right.requires_grad, right.untracked):
         yield Difference("tracking", pair, 0, events)
+
+
+def _without_addresses(attrs: tuple[tuple[str, Attr], ...]) -> list[tuple[str, Attr]]:
+    """Arguments as two processes can have them in common: Python writes an object with where it lies in memory."""
+    return [
+        (name, re.sub(r"\b0x[0-9a-fA-F]+", "", value) if isinstance(value, str) else value) for name, value in attrs
+    ]
 
 
 def _values(

@@ -68,7 +68,7 @@ class Parted:
         if any(one in its.learnt for its, one in there):
             return "graph" if difference.kind in STRUCTURE else "parameter"
         if any(one in its.buffers for its, one in there):
-            return "buffer"
+            return "buffer" if all(its.known_before_use(one) for its, one in there) else "result"
         return "random" if any(name == "mask" for name, _ in created.attrs) else "data"
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 from gviz.compare.comparison import Difference, compared
 from gviz.compare.data_parallel import Parted, Shared, is_shared
 from gviz.compare.side import Side
+from gviz.events import Failed
 from gviz.trace.timeline import Timeline
 
 Course = Literal["passes", "steps", "end", "iterations"]
@@ -21,8 +22,8 @@ class Parting:
     """In which iteration (from 1) and in what a rank stops agreeing with another one.
 
     `what` is a shared part of training with its first `difference`, or something of the course of the program with the
-    `counts` on each side (of an end in the midst of an iteration: 1 where it came to the end). `between` holds all that
-    differs in that iteration, None where only one of them has it.
+    `counts` on each side (of an end: after how many events the iteration broke off, 0 if it did not). `between` holds
+    all that differs in that iteration, None where only one of them has it.
     """
 
     iteration: int
@@ -48,6 +49,17 @@ class Rank:
         """Whether it came through an iteration, from 1: it did not fail in it, and was not killed there."""
         return iteration < self.iterations or (self.closed and not self.timeline.failures)
 
+    @property
+    def failure(self) -> tuple[str, str]:
+        """Class and message of the error that ended the program, empty if none did."""
+        event = self.timeline.event(self.timeline.failures[-1]) if self.timeline.failures else None
+        return (event.error, event.message) if isinstance(event, Failed) else ("", "")
+
+    def reached(self, iteration: int) -> int:
+        """How many events of an iteration there are if it broke off, else 0."""
+        span = self.timeline.iterations[iteration - 1]
+        return 0 if self.completed(iteration) else span.end - span.start + 1
+
 
 def parting(a: Rank, b: Rank) -> Parting | None:
     """Where two ranks stop agreeing; None if they agree in all that ranks of one training run share."""
@@ -67,8 +79,9 @@ def parting_in(a: Rank, b: Rank, iteration: int) -> Parting | None:
     for part, difference in between.parts:
         if part == "parameter":
             return Parting(iteration, part, difference, between=between)
-    ends = int(a.completed(iteration)), int(b.completed(iteration))
-    return Parting(iteration, "end", counts=ends, between=between) if ends[0] != ends[1] else None
+    if a.failure == b.failure and a.completed(iteration) == b.completed(iteration):
+        return None
+    return Parting(iteration, "end", counts=(a.reached(iteration), b.reached(iteration)), between=between)
 
 
 def between_ranks(a: Timeline, b: Timeline, iteration: int) -> Parted:

@@ -167,6 +167,10 @@ class Side:
         """The operations as steps of the program, in order."""
         return [(self.infos[node].op.name, self.infos[node].scope) for node in self.ops]
 
+    def known_before_use(self, node: int) -> bool:
+        """Whether it was told before this iteration what a node holds: of what batch norm writes to first after it."""
+        return self.infos[node].iteration != self.number - 1
+
 
 def _is_of_module(info: NodeInfo, scopes: Collection[str]) -> bool:
     module = info.name.rpartition(".")[0]

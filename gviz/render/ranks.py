@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from gviz import value_text
 from gviz.compare.data_parallel import OWN, Own, Part, Parted, Shared
 from gviz.compare.ranks import Course, Parting
+from gviz.compare.side import Side
 from gviz.events import Event
 from gviz.explain.names import label
 from gviz.plain_text import clipped, file_line, shown
@@ -16,7 +17,7 @@ from gviz.trace.timeline import Timeline
 
 _VALUE_WIDTH = 24
 
-AGREES = "agrees in parameters, used gradients, buffers and graph"
+_AGREES = "agrees in parameters, used gradients, buffers and graph"
 """What is said of a rank that does what the first does."""
 
 EXPECTED: dict[Own, str] = {
@@ -35,7 +36,7 @@ _BREAKS: dict[Shared | Course, str] = {
     "graph": "another graph",
     "passes": "another number of backward passes",
     "steps": "another number of optimizer steps",
-    "end": "one rank does not come to the end",
+    "end": "it is not finished",
     "iterations": "another number of iterations",
 }
 """What two ranks should have in common and have not, in words."""
@@ -47,9 +48,17 @@ _WHY: dict[Shared | Course, str] = {
     "graph": "it may be meant so (find_unused_parameters); else ranks wait for gradients that never come",
     "passes": "each pass of one rank waits for one of the others",
     "steps": "a rank that steps less often keeps older parameters",
-    "end": "the others fail, or wait for it",
+    "end": "the other ranks wait for it, or fail because of it",
     "iterations": "the others wait for it, unless they use Join",
 }
+
+
+def agreement(rank: Timeline, other: str) -> str:
+    """That a rank agrees with the `other`, as far as numbers were recorded: those of a sharded parameter are not."""
+    side = Side(rank, len(rank.iterations))
+    unknown = sum(not any(side.values[node]) for node in side.learnt if node in side.values)
+    known = f", but the numbers of {unknown} parameter{'s' * (unknown != 1)} are not known" if unknown else ""
+    return f"{_AGREES} with {other}{known}"
 
 
 def headline(parting: Parting, a: str, b: str) -> str:
@@ -99,7 +108,9 @@ def _first(parting: Parting) -> str:
 def _counts(parting: Parting, a: str, b: str) -> str:
     here, there = parting.counts
     if parting.what == "end":
-        return f"{a if there else b} stops in it"
+        if not here or not there:
+            return f"{a if here else b} breaks off"
+        return f"both break off, {a if here < there else b} after less of it"
     return f"{a} has {here}, {b} {there}"
 
 

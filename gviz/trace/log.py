@@ -61,6 +61,8 @@ class EventLog(Protocol):
     @property
     def cut_off(self) -> bool: ...  # whether it was ended in the midst of the program, at what it was to end with
     @property
+    def finished(self) -> bool: ...  # whether it was closed: else it still goes on, or its program was killed
+    @property
     def ops(self) -> Mapping[int, OpSeen]: ...
     @property
     def stacks(self) -> Mapping[int, tuple[Frame, ...]]: ...
@@ -104,6 +106,7 @@ class MemoryLog:
     framework = "gviz.engine"
     dropped = NOTHING_DROPPED
     cut_off = False
+    finished = True
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events: list[Event] = []

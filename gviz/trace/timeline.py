@@ -106,6 +106,11 @@ class Timeline(Played):
         """Whether the recording ended in the midst of the program, with the nan or infinity that it was to end with."""
         return self._log.cut_off
 
+    @property
+    def finished(self) -> bool:
+        """Whether the recording was closed; else it still goes on, or its program was killed."""
+        return self._log.finished
+
     @cached_property
     def nodes(self) -> Nodes:
         """All nodes, and what never changes about them."""

@@ -75,15 +75,12 @@ def test_what_other_ranks_do_to_a_gradient_is_told(averaged, shape, together):
 
 
 def test_gradients_brought_together_agree_although_they_are_cleared_afterwards(averaged):
-    out = opened(averaged)
-    for iteration in (1, 2, 3):
-        assert f"iteration {iteration}: rank1.gviz agrees with rank0.gviz" in out
+    assert "agrees in parameters, used gradients, buffers and graph with rank0.gviz" in opened(averaged)
 
 
 def test_the_lesson_of_two_ranks(tmp_path):
     on_two_ranks(tmp_path, find("p6_two_ranks_disagree").path)
     out = opened(tmp_path)
     assert "rank0.gviz  3 iterations" in out
-    assert "iteration 1: rank1.gviz has other operations, first at" in out
-    assert "iteration 2: rank1.gviz differs in value, first at #2 module.weight" in out
-    assert any("_foreach_norm" in line and line.rstrip().endswith("<") for line in out.splitlines())
+    assert "iteration 1: the optimizer used another gradient, first #2 module.weight" in out
+    assert "each rank's own, as expected: data (" in out

@@ -1,5 +1,7 @@
 """``gviz open FOLDER``: the recordings of several processes beside each other."""
 
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -42,19 +44,49 @@ def test_ranks_that_agree(folder):
     code, out, _ = gviz("open", "--plain", "-c", "quit", "same", cwd=folder("same"))
     assert code == 0
     assert "rank0.gviz  2 iterations" in out
-    assert "iteration 1: rank1.gviz agrees with rank0.gviz" in out
-    assert "iteration 2: rank1.gviz agrees with rank0.gviz" in out
+    assert "agrees in parameters, used gradients, buffers and graph with rank0.gviz" in out
 
 
 def test_the_first_difference_is_marked_and_the_rank_that_has_it_is_opened(folder):
     code, out, _ = gviz("open", "--plain", "-c", "quit", "differs", cwd=folder("differs"))
     assert code == 0
+    assert "iteration 1: the optimizer used another gradient, first #2 bias" in out
+    assert re.search(r"each rank's own, as expected: .*untracked operations", out)
     lines = out.splitlines()
-    assert "iteration 1: rank1.gviz has other operations" in out
-    assert lines[lines.index("iteration 2: rank1.gviz differs in value, first at #2 bias") + 2].split() == [
-        "rank0.gviz", "iteration", "1", "rank1.gviz", "iteration", "1",
-    ]  # fmt: skip
-    assert any("#2 bias" in line and "gradient" in line and "|" in line for line in lines)
+    heading = ["rank0.gviz", "iteration", "1", "rank1.gviz", "iteration", "1"]
+    row = lines[[line.split() for line in lines].index(heading) + 1]
+    assert "#2 bias" in row
+    assert "gradient" in row
+    assert " | " in row
+
+
+def test_the_first_difference_as_text_and_as_data(folder):
+    at = folder("differs")
+    code, out, _ = gviz_here("diff", "differs", cwd=at)
+    assert code == 1
+    assert "why it matters: it was not averaged over the ranks, or changed after that on one of them." in out
+    code, out, _ = gviz_here("diff", "differs", "--format", "json", cwd=at)
+    found = json.loads(out)
+    assert code == 1
+    assert [rank["file"] for rank in found["ranks"]] == ["rank0.gviz", "rank1.gviz"]
+    (one,) = found["compared"]
+    assert (one["iteration"], one["what"], one["agrees"]) == (1, "gradient", False)
+    parts = {(each["part"], each["shared"]) for each in one["differences"]}
+    assert parts >= {("gradient", True), ("own work", False)}
+    assert gviz_here("diff", "same", cwd=folder("same"))[0] == 0
+
+
+def test_what_is_no_trace_and_which_rank_is_missing_is_told_in_a_line(folder):
+    at = folder("same")
+    (at / "same" / "rank0.gviz").rename(at / "same" / "rank2.gviz")
+    (at / "same" / "rank3.gviz").write_text("no trace")
+    (at / "same" / "notes.txt").write_text("mine")
+    code, out, _ = gviz_here("diff", "same", cwd=at)
+    assert code == 0
+    assert "there is no rank0.gviz\n" in out
+    assert "rank3.gviz is left out: " in out
+    assert "not the trace of a rank: notes.txt\n" in out
+    assert "agrees in parameters" in out
 
 
 def test_an_empty_folder(tmp_path):
@@ -65,7 +97,7 @@ def test_an_empty_folder(tmp_path):
 
 @needs_tmux
 @pytest.mark.parametrize(
-    ("how", "first"), [("differs", "Compared: enter goes to it here"), ("same", "rank0.gviz of 2 ranks")]
+    ("how", "first"), [("differs", "Ranks: enter goes to it here"), ("same", "rank0.gviz of 2 ranks")]
 )
 def test_a_terminal_shows_the_ranks_that_differ_beside_each_other(folder, how, first):
     at = folder(how)
@@ -75,6 +107,6 @@ def test_a_terminal_shows_the_ranks_that_differ_beside_each_other(folder, how, f
     )
     try:
         screen = terminal.until(first)
-        assert (how == "same") or "rank1.gviz of 2 ranks" in screen
+        assert (how == "same") or "used another gradient, first #2 bias" in screen
     finally:
         terminal.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import msgspec
@@ -51,7 +52,8 @@ def command(
     of: tuple[str, ...] = ()
     lines = opening.over_a_recording
     if path.is_dir():
-        path, of, beside = _of_folder(path)
+        path, of, beside, own_at = _of_folder(path)
+        at = at or own_at
         if not terminal.why_plain(asked=settings.plain):  # there they are on the screen already
             lines = (*lines, *beside)
     if other is not None:
@@ -64,22 +66,32 @@ def command(
     return debug(path, settings, beginning, at=at)
 
 
-def _of_folder(folder: Path) -> tuple[Path, tuple[str, ...], tuple[str, ...]]:
-    """The rank to look at, of how many it is one, and the command that shows it beside another one, if it parts."""
+class _Rank(NamedTuple):
+    """The rank of a folder to look at: of how many it is one, the commands to begin with, and where to open."""
+
+    path: Path
+    of: tuple[str, ...]
+    beside: tuple[str, ...] = ()
+    at: str | None = None
+
+
+def _of_folder(folder: Path) -> _Rank:
+    """Print where ranks stop agreeing; the one that breaks off, else the one that differs first beside another."""
     with ranks.opened(folder) as ours:
         found = ours.compared()
         for line in ranks.lines(ours, found):
             click.echo(line)
         click.echo()
-        count = len(ours.paths)
+        count, parted = len(ours.paths), ranks.first_of(found)
         of = (f"of {count} ranks",) if count > 1 else ()
-        parted = ranks.first_of(found)
         if parted is None or parted.parting is None:
-            return ours.paths[0], of, ()
+            return _Rank(ours.paths[0], of)
+        if (broken := parted.broken_off) is not None:
+            return _Rank(ours.paths[broken], of, at=None if ours.ranks[broken].timeline.failures else "end")
         if parted.parting.between is None:
-            return ours.paths[parted.rank], of, ()
+            return _Rank(ours.paths[parted.rank], of)
         beside = f"ranks {ours.paths[parted.other]} {parted.parting.iteration}"
-        return ours.paths[parted.rank], of, (beside,)
+        return _Rank(ours.paths[parted.rank], of, (beside,))
 
 
 def _frames(text: str) -> tuple[Frame, ...]:

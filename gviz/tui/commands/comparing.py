@@ -83,20 +83,17 @@ def ranks(session: Session, text: str) -> Compared:
     from gviz.compare.data_parallel import is_shared
     from gviz.compare.ranks import Rank, between_ranks, parting, parting_in
     from gviz.render import ranks as words
-    from gviz.trace.file.reader import open_trace
 
     file, number = _with_number(text)
     if not file:
         raise GvizError("ranks needs the recording of another rank", hint='write "ranks rank0.gviz"', exit_code=2)
     path = Path(file).expanduser()
-    with open_trace(path) as trace:
-        closed = trace.finished
-    there, here = Rank(load(path), closed), Rank(session.timeline)
+    there, here = (Rank(timeline, timeline.finished) for timeline in (load(path), session.timeline))
     found = parting_in(there, here, number) if number else parting(there, here)
     iteration = number or (found.iteration if found is not None and found.between is not None else 1)
     between = found.between if found is not None else None
     between = between or between_ranks(there.timeline, here.timeline, iteration)
-    names = path.name, session.title.brief
+    names = path.name, session.title.file
     said = words.sentences(found, *names) if found is not None else _agree(names, between)
     aside = frozenset(at for at, (part, _) in enumerate(between.parts) if not is_shared(part))
     rows = partial(_lines, between.shared, *names)
@@ -108,7 +105,7 @@ def ranks(session: Session, text: str) -> Compared:
 def _agree(names: tuple[str, str], between: Parted) -> Iterator[str]:
     from gviz.render import ranks as words
 
-    yield f"{names[1]} {words.AGREES} with {names[0]}."
+    yield f"{names[1]} {words.agreement(between.comparison.b.timeline, names[0])}."
     yield from words.expected(between)
 
 

@@ -1,0 +1,82 @@
+"""Ranks of one training run: what they should share is told from what each has of its own."""
+
+import pytest
+from recording import timeline_of
+
+import gviz.engine as torch
+from gviz.compare.ranks import Rank, between_ranks, parting
+
+
+def rank(number, *, weight=0.5, averaged=True, steps=2, skips=False, stops=False, dropout=0.0):
+    """A rank of a training run by its recording: each has other data."""
+
+    def program():
+        torch.manual_seed(number)
+        w = torch.nn.Parameter(torch.tensor([weight, weight]))
+        v = torch.nn.Parameter(torch.tensor([1.0, 1.0]))
+        optimizer = torch.optim.SGD([w, v], lr=0.1)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            h = torch.randn(2) * w
+            if not skips:
+                h = h * v
+            if dropout:
+                h = torch.nn.functional.dropout(h, dropout)
+            if stops:
+                return
+            h.sum().backward()
+            for parameter in (w, v):
+                if averaged:
+                    parameter.grad = torch.tensor([0.25, 0.5])
+            optimizer.step()
+
+    return Rank(timeline_of(program), closed=not stops)
+
+
+def parts(a, b, iteration=1):
+    return {part for part, _ in between_ranks(a.timeline, b.timeline, iteration).parts}
+
+
+def test_data_results_masks_and_gradients_before_they_are_averaged_are_each_ranks_own():
+    a, b = rank(0, dropout=0.5), rank(3, dropout=0.5)
+    assert parting(a, b) is None
+    assert {"data", "random", "result", "own gradient"} <= parts(a, b)
+
+
+@pytest.mark.parametrize(
+    ("other", "what", "iteration"),
+    [
+        ({"weight": 0.75}, "parameter", 1),
+        ({"averaged": False}, "gradient", 1),
+        ({"skips": True}, "graph", 1),
+        ({"steps": 3}, "iterations", 3),
+        ({"stops": True}, "end", 1),
+        ({"stops": True, "weight": 0.75}, "parameter", 1),
+    ],
+)
+def test_what_breaks_data_parallel_training(other, what, iteration):
+    found = parting(rank(0), rank(1, **other))
+    assert (found.what, found.iteration) == (what, iteration)
+
+
+def test_a_gradient_that_no_optimizer_used_is_each_ranks_own():
+    """As of a pass under ``no_sync``, whose gradients are averaged with those of the next."""
+
+    def program(factor):
+        def run():
+            w = torch.nn.Parameter(torch.tensor([1.0]))
+            (w * torch.tensor([factor])).sum().backward()
+
+        return run
+
+    a, b = Rank(timeline_of(program(1.0))), Rank(timeline_of(program(2.0)))
+    assert parting(a, b) is None
+    assert "own gradient" in parts(a, b)
+
+
+def test_where_objects_lie_in_memory_is_no_difference():
+    from gviz.compare.comparison import _without_addresses
+
+    mine, other = [(("of", f"<weakref at {at}; to 'Net' at {at}>"),) for at in ("0x7fc847511cb0", "0x7fc84fb26f90")]
+    assert _without_addresses(mine) == _without_addresses(other)
+    assert _without_addresses((("dim", 1),)) != _without_addresses((("dim", 2),))
