@@ -21,6 +21,7 @@ ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 
 _SIGNS = "*?["
 """By which a pattern is known."""
+_QUOTED = re.compile(r"""\["([^"'\\]*)"\]""")
 _LINE = re.compile(r"(.*):(\d{1,18})$")
 
 
@@ -138,7 +139,7 @@ def place(text: str) -> Place:
         return Place(text, "op", word=rest.strip())
     if at_line := _LINE.match(text):
         return Place(text, "line", int(at_line.group(2)), at_line.group(1))
-    path = with_paths(text)
+    path = _QUOTED.sub(r"['\1']", with_paths(text))  # as names are written
     return Place(text, "pattern" if any(sign in path for sign in _SIGNS) else "word", word=path)
 
 

@@ -14,8 +14,7 @@ from gviz.where import stop as stops
 
 NODE = SimpleNamespace(
     node=4,
-    name="loss",
-    variables=(),
+    names=("loss",),
     op=OpSeen(1, "mul", "MulBackward0", (), (), ()),
     scope="net.fc1",
     frames=(Frame("/home/me/layers.py", "forward", 7, 9, 0, 1), Frame("/home/me/demo.py", "<module>", 30, 30, 0, 1)),
@@ -90,6 +89,7 @@ def test_a_stop_has_its_place_and_its_condition():
     assert stop.at == stops.OnEvent("nan", places.place("net.*"))
     assert stop.condition.text == "step > 3 and name != 'if x'"
     assert stops.stop("change (x > 2)").at == stops.Computed("(x > 2)")
+    assert places.place('d["k"]').word == places.place("d['k']").word == "d['k']"
     assert stops.stop("x.grad").at == stops.stop("change x.grad").at == stops.AtChange("grad", places.place("x"))
     assert stops.stop("max(x) > 2").at == stops.Computed("max(x) > 2", holds=True)
     assert stops.stop("finding cut net.*").at == stops.AtFinding("cut", places.place("net.*"))
