@@ -41,9 +41,17 @@ _OF_PYTHON = (GetSetDescriptorType, MemberDescriptorType)
 
 
 def global_name(thing: object) -> str:
-    """What the user's module that runs calls an object, if one of its globals is that; of locals no copy is made."""
+    """What the user's module that runs calls an object, if one of its globals is that; of locals no copy is made.
+
+    The variables of its loops have another one in the next turn.
+    """
     frame = next(_users_frames(), None)
-    return "" if frame is None else next((name for name, held in frame.f_globals.items() if held is thing), "")
+    if frame is None:
+        return ""
+    held = [name for name, one in _copy(frame.f_globals) if one is thing]
+    outside = (other.f_code for other in _users_frames() if held and other.f_globals is frame.f_globals)
+    passing = {name for code in outside if not code.co_flags & inspect.CO_OPTIMIZED for name in _passing(code)}
+    return next((name for name in held if name not in passing), "")
 
 
 def first_name(thing: object, *, lasting: bool = False) -> str:

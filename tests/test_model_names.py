@@ -293,3 +293,38 @@ def test_tied_weights_of_two_models_are_told_apart_by_each_of_their_names(framew
     timeline = gviz.load(tmp_path / "t.gviz")
     named = [timeline.info(node).names for node in timeline.nodes if timeline.info(node).also]
     assert named == [(f"{model}.encoder.weight", f"{model}.decoder.weight") for model in ("model", "other")]
+
+
+AVERAGED = """
+import copy
+policy = nn.Sequential(nn.Linear(2, 1, bias=False))
+target, spare = copy.deepcopy(policy), nn.Parameter(torch.ones(1))
+with torch.no_grad():
+    for held, own in zip(target.parameters(), policy.parameters()):
+        held.copy_(0.9 * held + 0.1 * own)
+    for one in (nn.Parameter(torch.ones(1)), spare):
+        one.detach()
+policy(x).sum().backward()
+"""
+STANDING_IN = """
+net = nn.Sequential(nn.Linear(2, 1, bias=False))
+fast = {name: own.detach().clone().requires_grad_() for name, own in net.named_parameters()}
+torch.func.functional_call(net, fast, (x,)).sum().backward()
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        (AVERAGED, {"target.0.weight", "policy.0.weight", "spare"}),
+        (STANDING_IN, {"0.weight", "fast['0.weight']"}),
+    ],
+)
+def test_parameters_are_told_from_what_is_made_of_them(program, expected, tmp_path):
+    torch = pytest.importorskip("torch")
+    with gviz.record(tmp_path / "t.gviz"):
+        exec(compile(program, "model.py", "exec"), {"nn": torch.nn, "torch": torch, "x": torch.ones(1, 2)})
+    timeline = gviz.load(tmp_path / "t.gviz")
+    infos = [timeline.info(node) for node in timeline.nodes]
+    assert {info.name for info in infos if info.name and not info.name.startswith("x")} == expected

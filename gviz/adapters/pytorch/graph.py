@@ -47,7 +47,10 @@ def mark_of(session: Session, tensor: torch.Tensor) -> Mark:
 def _meet(session: Session, tensor: torch.Tensor) -> Mark:
     """Announce a tensor of which nobody heard how it was made, and say what the program calls it."""
     mark = enter(session, tensor)
-    name = variables.global_name(tensor) if isinstance(tensor, torch.nn.Parameter) else _first_name(session, tensor)
+    is_parameter = isinstance(tensor, torch.nn.Parameter)
+    if is_parameter and session.look_for_names is None:  # it may be a model's that is never called, as a copy of one
+        session.marks.met_unnamed(tensor)
+    name = variables.global_name(tensor) if is_parameter else _first_name(session, tensor)
     if name:
         session.channel.say(Named(mark.node, name))
     return mark
@@ -175,6 +178,6 @@ def _enter_accumulator(session: Session, node: Any) -> None:
     leaf = node.variable
     mark = session.marks.of_tensor(leaf) or _meet(session, leaf)
     if not mark.named and isinstance(leaf, torch.nn.Parameter):
-        session.marks.ends_unnamed(leaf)
+        session.marks.met_unnamed(leaf)
     mark.uses = 0
     watch_accumulator(session, node, mark, leaf)

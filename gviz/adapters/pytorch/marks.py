@@ -234,12 +234,12 @@ class Marks:
         self._known.clear()
         self._memories.clear()
 
-    def ends_unnamed(self, parameter: torch.Tensor) -> None:
-        """A graph has ended at a parameter without a name."""
+    def met_unnamed(self, parameter: torch.Tensor) -> None:
+        """A parameter without a name is used, or a graph ends there."""
         self._unnamed.append(weakref.ref(parameter))
 
     def take_unnamed(self) -> list[torch.Tensor]:
-        """The parameters without a name at which graphs have ended since this was asked last, as far as they live."""
+        """The parameters without a name that were met since this was asked last, as far as they live."""
         found, self._unnamed = self._unnamed, []
         return [it for known in found if (it := known()) is not None]
 

@@ -99,7 +99,9 @@ def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> 
             mark = mark_of(session, parameter)
             if mark.named and not name.endswith(f".{mark.named}"):
                 continue
-            if not mark.named or not model_names.is_held(session.channel, mark.node):  # it was called before its model
+            if not isinstance(parameter, torch.nn.Parameter) and (own := variables.first_name(parameter)):
+                session.channel.say(Named(mark.node, own))  # another stands in for the model's: ``functional_call``
+            elif not mark.named or not model_names.is_held(session.channel, mark.node):  # called before its model
                 fresh.append((name, mark.node))
             mark.named = name
         if fresh:
