@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gviz.cli.trace_name import RESTART
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 
@@ -71,10 +73,10 @@ def opened(folder: Path) -> Iterator[Folder]:
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
 
-    found = recordings(folder)
+    found, earlier = recordings(folder)
     with ExitStack() as files:
         read: list[tuple[Path, Rank]] = []
-        remarks = list(_others(folder, found))
+        remarks = list(_others(folder, found, earlier))
         trouble = None
         for path in found:
             try:
@@ -88,27 +90,42 @@ def opened(folder: Path) -> Iterator[Folder]:
         yield Folder(tuple(path for path, _ in read), tuple(rank for _, rank in read), tuple(remarks))
 
 
-def recordings(folder: Path) -> list[Path]:
-    """The traces in a folder, in the order of the numbers in their names. GvizError if there is none."""
-    import re
+def recordings(folder: Path) -> tuple[list[Path], list[Path]]:
+    """The traces of the last start of all ranks in the order of their numbers, and those of earlier ones.
 
+    GvizError if there is none.
+    """
     found = [path for path in folder.glob("*.gviz") if path.is_file()]
     if not found:
         raise GvizError(f"there is no trace in {shown(str(folder))}", exit_code=3)
-    return sorted(found, key=lambda path: ([int(n) for n in re.findall(r"\d+", path.stem)] + [0], path.name))
+    found.sort(key=lambda path: ([int(n) for n in re.findall(r"\d+", path.stem)] + [0], path.name))
+    last = max(map(_start, found))
+    return [path for path in found if _start(path) == last], [path for path in found if _start(path) != last]
 
 
-def _others(folder: Path, found: list[Path]) -> Iterator[str]:
+def _start(path: Path) -> int:
+    """For which time ``torchrun`` had started a rank again."""
+    again = re.search(rf"{RESTART}(\d+)$", path.stem)
+    return int(again[1]) if again else 0
+
+
+def _others(folder: Path, found: list[Path], earlier: list[Path]) -> Iterator[str]:
     """Lines about what else is in the folder, and which rank is not."""
-    names = {path.name for path in found}
-    if all(name.startswith("rank") and name[4:-5].isdecimal() for name in names):
-        missing = [f"rank{n}.gviz" for n in range(len(names)) if f"rank{n}.gviz" not in names]
-        if missing:
-            yield f"there is no {', no '.join(missing)}"
-    others = sorted(shown(p.name) for p in folder.iterdir() if p not in found and not p.name.endswith(_BESIDE_A_TRACE))
+    numbers = [re.fullmatch(rf"rank(\d+)(?:{RESTART}\d+)?", path.stem) for path in found]
+    there = {int(number[1]) for number in numbers if number}
+    if len(there) == len(found) and (missing := sorted(set(range(len(found))) - there)):
+        yield f"there is no trace of rank {', '.join(map(str, missing))}"
+    if earlier:
+        yield f"before the ranks were started again: {_few(earlier)}"
+    known = {*found, *earlier}
+    others = sorted(path for path in folder.iterdir() if path not in known and not path.name.endswith(_BESIDE_A_TRACE))
     if others:
-        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-        yield f"not the trace of a rank: {', '.join(others[:3])}{more}"
+        yield f"not the trace of a rank: {_few(others)}"
+
+
+def _few(paths: list[Path]) -> str:
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return f"{', '.join(shown(path.name) for path in paths[:3])}{more}"
 
 
 def lines(folder: Folder, found: list[Beside]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 
 RANK = "{rank}"
+RESTART = "-restart"
 _PATTERN = f"rank{RANK}.gviz"
 
 
@@ -35,7 +36,8 @@ class TraceName(click.ParamType["Path"]):
     """The path of a trace. Under ``torchrun``, which starts the command once per rank, each rank gets a file.
 
     A folder (one that is there, or a name that ends with a slash) holds ``rank0.gviz``, ``rank1.gviz``; ``{rank}``
-    stands for the number in any other name. Two ranks never write one file: GvizError.
+    stands for the number in any other name. Two ranks never write one file: GvizError. Where ``torchrun`` starts them
+    again (``--max-restarts``), they leave what was recorded before: ``rank0-restart1.gviz``.
     """
 
     name = "path"
@@ -46,9 +48,9 @@ class TraceName(click.ParamType["Path"]):
         rank = _number("RANK")
         text = os.fspath(value)
         if rank is not None and _is_folder(text):
-            return Path(_made(text)) / _PATTERN.replace(RANK, str(rank))
+            return Path(_made(text)) / _PATTERN.replace(RANK, _called(rank))
         if RANK in text:
-            return Path(text.replace(RANK, str(rank or 0)))
+            return Path(text.replace(RANK, _called(rank or 0)))
         if is_one_of_several():
             raise GvizError(
                 f"each of the {_number('WORLD_SIZE')} ranks would write {text}",
@@ -56,6 +58,12 @@ class TraceName(click.ParamType["Path"]):
                 exit_code=2,
             )
         return Path(text)
+
+
+def _called(rank: int) -> str:
+    """The number of a rank, and for which time it was started again, if it was."""
+    again = _number("TORCHELASTIC_RESTART_COUNT")
+    return f"{rank}{RESTART}{again}" if again else str(rank)
 
 
 def is_one_of_several() -> bool:

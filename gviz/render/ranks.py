@@ -56,7 +56,8 @@ _WHY: dict[Shared | Course, str] = {
 def agreement(rank: Timeline, other: str) -> str:
     """That a rank agrees with the `other`, as far as numbers were recorded: those of a sharded parameter are not."""
     side = Side(rank, len(rank.iterations))
-    unknown = sum(not any(side.values[node]) for node in side.learnt if node in side.values)
+    values = (rank.info(node).created.first_value for node in side.learnt)
+    unknown = sum(value is None or value.statistics() is None for value in values)
     known = f", but the numbers of {unknown} parameter{'s' * (unknown != 1)} are not known" if unknown else ""
     return f"{_AGREES} with {other}{known}"
 

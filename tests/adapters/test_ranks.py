@@ -84,3 +84,32 @@ def test_the_lesson_of_two_ranks(tmp_path):
     assert "rank0.gviz  3 iterations" in out
     assert "iteration 1: the optimizer used another gradient, first #2 module.weight" in out
     assert "each rank's own, as expected: data (" in out
+
+
+NORMED = """
+import sys, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+layers = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1))
+model = torch.nn.parallel.DistributedDataParallel(layers, broadcast_buffers=BROADCAST)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+torch.manual_seed(dist.get_rank())
+for _ in range(2):
+    optimizer.zero_grad()
+    model(torch.randn(4, 2)).square().mean().backward()
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize(
+    ("broadcast", "said"),
+    [
+        (True, "agrees in parameters, used gradients, buffers and graph with rank0.gviz"),
+        (False, "iteration 2: a buffer is another one, first #"),
+    ],
+)
+def test_buffers_agree_where_they_are_broadcast(tmp_path, broadcast, said):
+    (tmp_path / "train.py").write_text(NORMED.replace("BROADCAST", str(broadcast)))
+    on_two_ranks(tmp_path, "train.py")
+    assert said in opened(tmp_path)

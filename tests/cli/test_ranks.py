@@ -83,10 +83,20 @@ def test_what_is_no_trace_and_which_rank_is_missing_is_told_in_a_line(folder):
     (at / "same" / "notes.txt").write_text("mine")
     code, out, _ = gviz_here("diff", "same", cwd=at)
     assert code == 0
-    assert "there is no rank0.gviz\n" in out
+    assert "there is no trace of rank 0\n" in out
     assert "rank3.gviz is left out: " in out
     assert "not the trace of a rank: notes.txt\n" in out
     assert "agrees in parameters" in out
+
+
+def test_of_ranks_that_were_started_again_the_last_start_is_compared(folder):
+    at = folder("same")
+    for rank in (0, 1):
+        (at / "same" / f"rank{rank}-restart1.gviz").write_bytes((at / "same" / f"rank{rank}.gviz").read_bytes())
+    code, out, _ = gviz_here("diff", "same", cwd=at)
+    assert code == 0
+    assert "before the ranks were started again: rank0.gviz, rank1.gviz\n" in out
+    assert "agrees in parameters, used gradients, buffers and graph with rank0-restart1.gviz" in out
 
 
 def test_an_empty_folder(tmp_path):

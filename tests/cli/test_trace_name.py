@@ -39,6 +39,14 @@ def test_a_pattern(name):
     assert name("run{rank}.gviz", rank=1) == Path("run1.gviz")
 
 
+def test_ranks_that_are_started_again_leave_what_was_recorded_before(name, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "2")
+    assert name("runs/", rank=1) == Path("runs/rank1-restart2.gviz")
+    assert name("run{rank}.gviz", rank=1) == Path("run1-restart2.gviz")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "0")
+    assert name("runs/", rank=1) == Path("runs/rank1.gviz")
+
+
 def test_two_ranks_never_write_one_file(name):
     with pytest.raises(GvizError, match=r"each of the 2 ranks would write t\.gviz"):
         name("t.gviz", rank=0)

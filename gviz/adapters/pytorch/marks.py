@@ -27,7 +27,8 @@ KEY = "gviz"
 
 class Mark(Seen):
     """The announcement of a node. `uses` counts the edges that lead to it; `kept` lives as long as it does; `told` is
-    the ``.grad`` that was told last, `named` its path in a model, `sought` whether a model that has it was looked for.
+    the ``.grad`` that was told last, of a buffer what it then held, `named` its path in a model, `sought` whether a
+    model that has it was looked for.
     """
 
     __slots__ = ("kept", "named", "retained", "sought", "told", "uses")

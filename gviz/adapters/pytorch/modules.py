@@ -10,9 +10,11 @@ from torch.nn.parameter import is_lazy
 
 from gviz import model_names, variables
 from gviz.adapters.pytorch.graph import mark_of
+from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.returned import say_returned
 from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.writes import has_other_ranks, say_written
 from gviz.events import Named, ScopeEntered, ScopeLeft
 
 _COMPILED = "_orig_mod"
@@ -39,6 +41,32 @@ def enter(session: Session, module: torch.nn.Module) -> None:
         scope = channel.next_scope()
         channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, kind))
     thread.scopes.append(scope)
+    _say_broadcast(session, module)
+
+
+def _say_broadcast(session: Session, module: torch.nn.Module) -> None:
+    """Say which buffers are not what this module left: other ranks had a part in them since."""
+    with without_overrides():
+        for buffer, mark in _announced_buffers(session, module):
+            if mark.told is not None and session.value(buffer) != mark.told:
+                say_written(session, buffer, mark.node)
+
+
+def _note_buffers(session: Session, module: torch.nn.Module) -> None:
+    """Remember what the module's buffers hold when it is done with them."""
+    with without_overrides():
+        for buffer, mark in _announced_buffers(session, module):
+            session.value.leave_nothing()  # it is compared with what they hold later
+            mark.told = session.value(buffer)
+
+
+def _announced_buffers(session: Session, module: torch.nn.Module) -> Iterator[tuple[torch.Tensor, Mark]]:
+    if session.is_outside or not module._buffers or not has_other_ranks():
+        return
+    for buffer in module._buffers.values():
+        mark = None if buffer is None else session.marks.of_tensor(buffer)
+        if buffer is not None and mark is not None:
+            yield buffer, mark
 
 
 def _path(session: Session, module: torch.nn.Module, kind: str) -> str:
@@ -77,6 +105,7 @@ def leave(session: Session, module: torch.nn.Module, result: object = None) -> N
         _, path = thread.modules.pop()
         if module._buffers:
             _name_buffers(session, module, path.partition(".")[2])
+            _note_buffers(session, module)
         scope = thread.scopes.pop()
         if scope:
             session.channel.say(ScopeLeft(scope))
