@@ -72,7 +72,7 @@ def test_every_kind_of_event_survives_being_encoded(kind):
         "outputs": (e.Output(value(1.0, 2.0), 5, 1, 1, 0, (1,)),), "attrs": (("dim", 1), ("keep", None)),
         "requires_grad": True, "during": (0, 0), "seeds": (value(1.0),), "grads": (None, value(2.0)),
         "retain_graph": True, "create_graph": False, "part": value(1.0), "total": None, "value": value(3.0),
-        "parameters": (1, 2), "skipped": (3,), "slots": ("a",), "parent": 2,
+        "parameters": (1, 2), "skipped": (3,), "slots": ("a",), "parent": 2, "also": ("b.weight",),
         "rules": ("g",), "saved": ("a",), "frames": (), "text": "x = 1",
         "unseen": "forward",
         "readings": (e.Reading((("reduction", "sum"),), "sum of a", (("g", "g"),), ("a",)),),
