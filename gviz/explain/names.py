@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from gviz.events import DataSet, NodeCreated, OptimizerStarted, OptimizerStepped, StorageWritten
+from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
 from gviz.explain.substitute import is_small
 from gviz.plain_text import abridged, clipped, clipped_name, file_line, file_name, shown
 from gviz.site import Frame
 from gviz.trace.moment import Moment
-from gviz.trace.state import NodeInfo, Phase
+from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.value_text import CUT, short
 
@@ -20,9 +20,6 @@ MAX_NAME = 80
 _COMPARED = 4
 _LOOKED_AT = 100
 """So many iterations, and of each so many nodes, show whether a program does the same again."""
-
-BETWEEN = "after backward"
-"""What is between a backward pass and the next forward, where nothing is updated."""
 
 UNTRACKED = {
     "no_grad": ("inside no_grad", "not tracked: no_grad"),
@@ -143,28 +140,14 @@ def phase_words(timeline: Timeline, moment: Moment, *, numbered: bool = True) ->
         return thread
     pass_nr = moment.pass_nr or moment.phase.pass_nr
     numbered = numbered and pass_nr > 1
-    phase = f"{moment.phase.kind} pass {pass_nr}" if numbered else phase_called(timeline, moment.phase)
+    phase = f"{moment.phase.kind} pass {pass_nr}" if numbered else moment.phase.kind
     return f"{thread}, {phase}" if thread else phase
-
-
-def phase_called(timeline: Timeline, phase: Phase) -> str:
-    """The kind of a phase; between a pass and the next forward only what updates something is an optimizer."""
-    updates = phase.kind != "optimizer" or timeline.once(_updates, phase.start)
-    return phase.kind if updates else BETWEEN
 
 
 def step_kind(timeline: Timeline, said: int) -> str:
     """The class of the optimizer whose step event `said` tells of."""
     event = timeline.event(said)
     return event.kind if isinstance(event, OptimizerStarted | OptimizerStepped) else "optimizer"
-
-
-def _updates(timeline: Timeline, start: int) -> bool:
-    phase = timeline.phase_at(start)
-    end = phase.end if phase is not None else start
-    return any(
-        True for _ in timeline.select((OptimizerStarted, OptimizerStepped, StorageWritten, DataSet), start, end + 1)
-    )
 
 
 def iteration_called(timeline: Timeline) -> str:

@@ -1,16 +1,20 @@
-"""Forward, backward, optimizer; and where one graph's life ends and the next begins."""
+"""Forward, backward, optimizer: what a program is doing, while its events go by."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import IntEnum, auto
 
 from gviz import events as e
-from gviz.trace.preparation import Preparation
-from gviz.trace.rounds import Rounds, Turn
+from gviz.trace.graphs import Graphs, is_tracked
+from gviz.trace.preparation import Gradients
+from gviz.trace.rounds import Turn
 from gviz.trace.state import PhaseKind
 from gviz.trace.steps import OptimizerSteps
 
-PHASE_KINDS: tuple[PhaseKind, ...] = ("forward", "backward", "optimizer", "failed")
+PHASE_KINDS: tuple[PhaseKind, ...] = (
+    "forward", "backward", "optimizer", "failed", "after backward", "after optimizer",
+)  # fmt: skip
 
 Row = tuple[int, int, int, int]
 """``(place in PHASE_KINDS, start, end, pass_nr)``; `end` is 0 while the phase lasts."""
@@ -30,125 +34,168 @@ DECIDING = (
 """The events that can begin or end a phase."""
 
 
+class _State(IntEnum):
+    """What a program is doing outside of passes."""
+
+    BEGUN = auto()
+    """Nothing yet, or a pass has made a graph itself (``create_graph``): a forward comes, or goes on."""
+    FORWARD = auto()
+    CALLED = auto()
+    """In a forward a step of an optimizer has started: if it calls a closure, the forward goes on."""
+    PASSED = auto()
+    """A pass is over, and the program looks at its loss and its outputs."""
+    USED = auto()
+    """Gradients have been used after a pass: if weights are written then, this was an optimizer from there on."""
+    UPDATING = auto()
+    UPDATED = auto()
+    """A step is over; that gradients are cleared then belongs to it."""
+    LEFT = auto()
+    """After a step the program does something else, or makes the data of its next forward."""
+
+
+class _Sign(IntEnum):
+    """What an event tells of that."""
+
+    FORWARD = auto()
+    """Autograd follows a new node, or a module is called."""
+    GRADIENT = auto()
+    """A gradient is used, or cleared."""
+    START = auto()
+    """A step of an optimizer starts."""
+    WEIGHT = auto()
+    """The memory of a leaf is written."""
+    OWN = auto()
+    """A step in progress has computed something, or written to memory that the forward of its closure does not."""
+    END = auto()
+    """A step has ended."""
+    OTHER = auto()
+
+
+_BEGUN, _FORWARD, _CALLED, _PASSED, _USED, _UPDATING, _UPDATED, _LEFT = _State
+
+_THEN = {
+    # after     FORWARD   GRADIENT   START      WEIGHT     OWN        END       OTHER
+    _BEGUN:    (_FORWARD, _FORWARD,  _CALLED,   _FORWARD,  _UPDATING, _UPDATED, _FORWARD),
+    _FORWARD:  (_FORWARD, _FORWARD,  _CALLED,   _FORWARD,  _UPDATING, _UPDATED, _FORWARD),
+    _CALLED:   (_FORWARD, _CALLED,   _CALLED,   _UPDATING, _UPDATING, _UPDATED, _CALLED),
+    _PASSED:   (_FORWARD, _USED,     _UPDATING, _UPDATING, _UPDATING, _UPDATED, _PASSED),
+    _USED:     (_FORWARD, _USED,     _UPDATING, _UPDATING, _UPDATING, _UPDATED, _USED),
+    _UPDATING: (_FORWARD, _UPDATING, _UPDATING, _UPDATING, _UPDATING, _UPDATED, _UPDATING),
+    _UPDATED:  (_FORWARD, _UPDATED,  _UPDATING, _LEFT,     _UPDATING, _UPDATED, _LEFT),
+    _LEFT:     (_FORWARD, _LEFT,     _UPDATING, _LEFT,     _UPDATING, _UPDATED, _LEFT),
+}  # fmt: skip
+_NEXT = {(state, sign): then for state, row in _THEN.items() for sign, then in zip(_Sign, row, strict=True)}
+
+_KINDS: dict[_State, PhaseKind] = {
+    _FORWARD: "forward",
+    _CALLED: "forward",
+    _PASSED: "after backward",
+    _USED: "after backward",
+    _UPDATING: "optimizer",
+    _UPDATED: "optimizer",
+    _LEFT: "after optimizer",
+}
+_LEAVES = ("leaf", "parameter")
+_BOUNDS = (e.Failed, e.BackwardStarted, e.BackwardFinished)
+
+
 class Chapters:
     """Divides a log into phases and iterations while its events go by, and finds the steps of optimizers in it.
 
-    After a pass nothing is decided until something happens: what changes memory or gradients, or makes nodes that
-    autograd does not track, is the optimizer's; the first tracked node begins the next forward and the next iteration,
-    with the data and all else that was prepared for it: what no forward follows is of the iteration before. A pass that
-    made a graph itself (``create_graph``) has only begun something: the iteration goes on, unless memory is written
-    before the next forward. Within the step of an optimizer only a tracked node or a module call, those of a closure,
-    begin a forward. What comes before the log may have shown some `turns` already.
+    A pass is a phase. Outside of passes each event tells something (`_Sign`) that leads from one state to the next as
+    the table `_THEN` says; a phase lasts as long as the states are of its kind. Where a graph begins its forward does,
+    though it may have been prepared for a while (`Graphs`). What comes before the log may have shown some `turns`
+    already.
     """
 
     def __init__(self, turns: Iterable[Turn] = ()) -> None:
         self.rows: list[Row] = []
-        self.rounds = Rounds(turns)
-        self.steps = OptimizerSteps()
-        self._running: list[int] = []
-        self._current: PhaseKind | None = None
-        self._pass_over = False  # a pass has finished, and no tracked node was made since
-        self._placed = False  # an operation of this graph was made
-        self._goes_on = False  # that pass made a graph, and nothing was written since
-        self._stepped = False  # the optimizer has finished its step, and no forward began since
-        self._preparation = Preparation(self.steps)
+        self.graphs = Graphs(turns)
+        self._gradients = Gradients()
+        self._weights: set[int] = set()  # the memory of leaves
+        self._state = _BEGUN
 
     def happen(self, seq: int, event: e.Event) -> None:
         """Take notice of the next event, one of `DECIDING`."""
-        if event.__class__ is e.NodeCreated and self._current == "forward" and self._placed and not self._pass_over:
+        made = event if isinstance(event, e.NodeCreated) else None
+        if made and made.kind in _LEAVES:
+            self._weights.update(output.storage for output in made.outputs)
+        if made and self.graphs.is_made and self._state is _FORWARD:
             return  # what almost every event is
-        self.steps.happen(seq, event)
-        match event:
-            case e.Failed():
-                self._begin("failed", seq)
-            case e.BackwardStarted(pass_nr=pass_nr):
-                if not self._running:
-                    self._begin("backward", seq, pass_nr)
-                    self.rounds.begin_pass(event.stack)
-                    self._goes_on = event.create_graph
-                self._running.append(pass_nr)
-            case e.BackwardFinished(pass_nr=pass_nr):
-                self._finish_pass(seq, pass_nr)
-            case _ if not self._running:
-                self._outside_a_pass(seq, event)
+        nested = len(self.graphs.running)
+        start = self.graphs.happen(seq, event)
+        if event.__class__ in _BOUNDS:
+            self._begin_or_end(seq, event, nested)
+        elif not nested and not (made and self._state is _UPDATING and not is_tracked(made)):
+            self._go_on(start, seq, event)
 
     @property
     def iterations(self) -> list[int]:
         """The events with which iterations begin."""
-        return self.rounds.starts
+        return self.graphs.iterations
 
     @property
-    def prepared_from(self) -> int:
-        """The event with which the next iteration begins if its forward begins now; 0 if nothing is prepared."""
-        return self._preparation.start if self._pass_over else 0
+    def steps(self) -> OptimizerSteps:
+        """The steps of optimizers."""
+        return self.graphs.steps
 
-    def forget(self, before: int) -> None:
-        """Drop what is over, and keep what may still go on, and the iterations that begin from an event on."""
-        del self.rows[:-1]
-        self.rounds.forget(before)
-        self.steps.forget()
-
-    def _finish_pass(self, seq: int, pass_nr: int) -> None:
-        if pass_nr in self._running:
-            self._running.remove(pass_nr)
-        if not self._running:
-            self._pass_over, self._stepped = True, False
-            self._preparation = Preparation(self.steps)
-            if self._current == "backward":
+    def _begin_or_end(self, seq: int, event: e.Event, nested: int) -> None:
+        """Take notice of a failure, or of a pass; so many were in progress before."""
+        if isinstance(event, e.Failed):
+            self._begin("failed", seq)
+            self._state = _BEGUN
+        elif isinstance(event, e.BackwardStarted) and not nested:
+            self._begin("backward", seq, event.pass_nr)
+        elif isinstance(event, e.BackwardFinished) and not self.graphs.running:
+            self._state = _BEGUN if self.graphs.goes_on else _PASSED
+            if self._phase == "backward":
                 self._end(seq)
-                self._current = None
 
-    def _outside_a_pass(self, seq: int, event: e.Event) -> None:
-        made = event if isinstance(event, e.NodeCreated) else None
-        tracked = made if made and made.requires_grad and not made.untracked else None
-        in_step = bool(self.steps.running)
-        if isinstance(event, e.OptimizerStarted | e.OptimizerStepped | e.StorageWritten | e.DataSet):
-            self._goes_on = False
-        start = seq
-        if tracked:
-            start = self._track(seq, tracked)
-        elif self._pass_over:
-            self._preparation.happen(seq, event)
-        goes_on = made and not in_step and (self._stepped or self._goes_on)
-        if isinstance(event, e.OptimizerStarted):
-            self._begin("optimizer", seq)
-        elif self._current != "forward":
-            forward = tracked or isinstance(event, e.ScopeEntered) or goes_on or not self.rows
-            self._begin("forward" if forward else "optimizer", start)
-        self._stepped = self._current == "optimizer" and (self._stepped or isinstance(event, e.OptimizerStepped))
+    def _go_on(self, start: int, seq: int, event: e.Event) -> None:
+        """Take notice of what happens outside of a pass; `start` is where a graph begins with it, else 0."""
+        before, self._state = self._state, _NEXT[self._state, self._sign(event)]
+        kind = _KINDS[self._state]
+        if kind == "forward" != self._phase:
+            start = start or self.graphs.prepared_from  # the data of one that autograd does not follow, as it seems yet
+        if before is _USED and kind == "optimizer":
+            self.rows[-1] = (PHASE_KINDS.index(kind), *self.rows[-1][1:])
+        elif start or kind != self._phase or (self._state is _USED and before is not _USED):
+            self._begin(kind, start or seq)
 
-    def _track(self, seq: int, made: e.NodeCreated) -> int:
-        """Take notice of a tracked node; with which event the forward begins, if it begins with this node."""
-        start = seq
-        if self._pass_over:
-            self._pass_over = False
-            if not self._goes_on:
-                start = self._preparation.start or seq
-                self._begin_iteration(start)
-        if not self._placed and made.kind == "op":
-            self._placed = True
-            self.rounds.begin_forward(made.stack)
-        return start
+    def _sign(self, event: e.Event) -> _Sign:
+        match event:
+            case e.OptimizerStarted():
+                return _Sign.START
+            case e.OptimizerStepped():
+                return _Sign.OWN if self.steps.running else _Sign.END
+            case e.StorageWritten() | e.DataSet():
+                return self._sign_of_write(event)
+            case e.GradSet():
+                return _Sign.GRADIENT
+            case e.NodeCreated() if not is_tracked(event):
+                if self.steps.computes(event):
+                    return _Sign.OWN
+                return _Sign.GRADIENT if self._gradients.are_used(event) else _Sign.OTHER
+        return _Sign.FORWARD
 
-    def _begin_iteration(self, start: int) -> None:
-        """Let the next iteration and its forward begin at an event, which may have gone by."""
-        self.rounds.begin(start)
-        self._placed = False
+    def _sign_of_write(self, write: e.StorageWritten | e.DataSet) -> _Sign:
+        if self.steps.running and self._state is not _FORWARD:
+            return _Sign.OWN
+        of_leaf = isinstance(write, e.DataSet) or write.storage in self._weights
+        return _Sign.WEIGHT if of_leaf else _Sign.OTHER
+
+    @property
+    def _phase(self) -> PhaseKind | None:
+        """The kind of the phase that lasts."""
+        return PHASE_KINDS[self.rows[-1][0]] if self.rows and not self.rows[-1][2] else None
+
+    def _begin(self, kind: PhaseKind, start: int, pass_nr: int = 0) -> None:
+        """Let a phase begin at an event, which may have gone by."""
         while self.rows and self.rows[-1][1] >= start:
             self.rows.pop()
         if self.rows:
-            kind, first, end, pass_nr = self.rows[-1]
-            self.rows[-1] = (kind, first, min(end or start - 1, start - 1), pass_nr)
-        self._current = None
-
-    def _begin(self, kind: PhaseKind, seq: int, pass_nr: int = 0) -> None:
-        if kind == self._current and kind != "backward":
-            return
-        self._end(seq - 1)
-        self.rows.append((PHASE_KINDS.index(kind), seq, 0, pass_nr))
-        self._current = kind
+            self._end(min(self.rows[-1][2] or start - 1, start - 1))
+        self.rows.append((PHASE_KINDS.index(kind), start, 0, pass_nr))
 
     def _end(self, seq: int) -> None:
-        if self.rows and not self.rows[-1][2]:
-            kind, start, _, pass_nr = self.rows[-1]
-            self.rows[-1] = (kind, start, seq, pass_nr)
+        self.rows[-1] = (*self.rows[-1][:2], seq, self.rows[-1][3])

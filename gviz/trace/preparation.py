@@ -5,7 +5,27 @@ from __future__ import annotations
 from gviz import events as e
 from gviz.trace.steps import OptimizerSteps
 
-_GRADIENTS = {"grad_of", "gradient"}
+_GRADIENTS = {"grad_of", "gradient", "grad_outputs"}
+"""What tells of a node that it is a gradient: the last is an argument of ``autograd.grad``."""
+
+
+class Gradients:
+    """Knows which nodes are the ``.grad`` of leaves, as far as they have been used."""
+
+    def __init__(self) -> None:
+        self._by_leaf: dict[int, int] = {}
+        self._known: set[int] = set()
+
+    def are_used(self, made: e.NodeCreated) -> bool:
+        """Whether a new node is a gradient, or made of the gradient of a leaf."""
+        attrs = dict(made.attrs)
+        leaf = attrs.get("grad_of")
+        if isinstance(leaf, int):
+            self._known.discard(self._by_leaf.get(leaf, 0))  # a leaf has one ``.grad``
+            self._by_leaf[leaf] = made.node
+            self._known.add(made.node)
+            return True
+        return not _GRADIENTS.isdisjoint(attrs) or any(node in self._known for node, _ in made.inputs)
 
 
 class Preparation:
@@ -13,23 +33,32 @@ class Preparation:
 
     Whatever memory is written with, or is computed of gradients or results, or while autograd is off, is the
     optimizer's, or measures something: what was made up to there prepares nothing. That a gradient is cleared changes
-    nothing.
+    nothing. After the step of an optimizer the start of another one may be that of a closure, which makes the forward.
     """
 
     def __init__(self, steps: OptimizerSteps) -> None:
         self._steps = steps
         self.start = 0
         """The event with which it began, 0 if nothing is prepared."""
+        self._stepped = False  # a step is over
         self._results: set[int] = set()  # nodes computed of gradients, of results, or while autograd is off
 
     def happen(self, seq: int, event: e.Event) -> None:
         """Take notice of the next event between a pass and a forward."""
         if isinstance(event, e.GradSet):
             return
-        prepares = self._prepares(event) if isinstance(event, e.NodeCreated) else isinstance(event, e.ScopeEntered)
-        self.start = (self.start or seq) if prepares else 0
+        self.start = (self.start or seq) if self._prepares(event) else 0
+        self._stepped = self._stepped or isinstance(event, e.OptimizerStepped)
 
-    def _prepares(self, made: e.NodeCreated) -> bool:
+    def _prepares(self, event: e.Event) -> bool:
+        match event:
+            case e.NodeCreated():
+                return self._is_prepared(event)
+            case e.OptimizerStarted():
+                return self._stepped
+        return isinstance(event, e.ScopeEntered)
+
+    def _is_prepared(self, made: e.NodeCreated) -> bool:
         measures = made.untracked == "no_grad" or self._steps.computes(made)
         attrs = {name for name, _ in made.attrs}
         new = not attrs or "number" in attrs

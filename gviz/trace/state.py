@@ -25,7 +25,7 @@ Bad = Literal["nan", "inf"]
 """What is no finite number."""
 BAD: tuple[Bad, ...] = get_args(Bad)
 
-PhaseKind = Literal["forward", "backward", "optimizer", "failed"]
+PhaseKind = Literal["forward", "backward", "optimizer", "failed", "after backward", "after optimizer"]
 
 OPTIMIZER = "optimizer step"
 """The path that the steps of all optimizers have, as calls of modules have theirs."""

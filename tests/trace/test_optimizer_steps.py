@@ -9,8 +9,8 @@ from recording import events_of
 import gviz.engine as torch
 from gviz.events import DataSet, NodeCreated, OptimizerStarted, OptimizerStepped, StackSeen, StorageWritten
 from gviz.explain.writes import step_of
+from gviz.trace.graphs import Graphs
 from gviz.trace.log import MemoryLog
-from gviz.trace.phases import Chapters
 from gviz.trace.steps import OptimizerSteps
 from gviz.trace.timeline import Timeline
 
@@ -99,13 +99,13 @@ def test_a_step_has_all_nodes_between_its_start_and_its_end():
     assert kinds(timeline) == [(i, kind) for i in range(3) for kind in ("forward", "backward", "optimizer")]
 
 
-def test_what_a_closure_does_is_the_programs_and_begins_with_its_data():
+def test_what_a_closure_does_is_the_programs_and_begins_with_its_data_or_with_the_step_that_calls_it():
     timeline = recorded(with_closure)
     passes = [phase for phase in timeline.phases if phase.kind == "backward"]
     assert len(timeline.iterations) == len(passes) == 4
-    for iteration in timeline.iterations[1:]:
-        data, tracked = (timeline.event(iteration.start + more) for more in range(2))
-        assert (data.kind, tracked.requires_grad) == ("constant", True)
+    first = [timeline.event(iteration.start) for iteration in timeline.iterations[1:]]
+    assert [one.kind for one in first] == ["constant", "LBFGS", "constant"]
+    assert kinds(timeline) == [(i, kind) for i in range(4) for kind in ("forward", "backward", "optimizer")]
 
 
 def test_the_step_of_a_second_optimizer_is_no_forward():
@@ -245,11 +245,11 @@ def test_steps_that_two_threads_call_at_one_line_are_each_their_own():
 
 
 def test_what_is_over_can_be_forgotten():
-    chapters, whole = Chapters(), Chapters()
+    graphs, whole = Graphs(), Graphs()
     log = MemoryLog(events_of(with_closure))
     for seq in range(1, len(log) + 1):
-        chapters.happen(seq, log.event(seq))
+        graphs.happen(seq, log.event(seq))
         whole.happen(seq, log.event(seq))
-        chapters.forget(seq)
-        assert chapters.steps.running.keys() == whole.steps.running.keys()
-        assert chapters.steps.rows == [row for row in whole.steps.rows if not row[2]]
+        graphs.forget(seq)
+        assert graphs.steps.running.keys() == whole.steps.running.keys()
+        assert graphs.steps.rows == [row for row in whole.steps.rows if not row[2]]

@@ -320,8 +320,9 @@ def test_iterations_and_phases_of_a_training_loop():
     timeline = training(World(), 2)
     assert timeline.iterations == (Iteration(0, 1, 8), Iteration(1, 9, 15))
     assert timeline.phases == (
-        Phase("forward", 1, 2, 0), Phase("backward", 3, 4, 1), Phase("optimizer", 5, 8, 0),
-        Phase("forward", 9, 9, 0), Phase("backward", 10, 11, 2), Phase("optimizer", 12, 15, 0),
+        Phase("forward", 1, 2, 0), Phase("backward", 3, 4, 1), Phase("after backward", 5, 5, 0),
+        Phase("optimizer", 6, 8, 0), Phase("forward", 9, 9, 0), Phase("backward", 10, 11, 2),
+        Phase("after backward", 12, 12, 0), Phase("optimizer", 13, 15, 0),
     )  # fmt: skip
     assert timeline.nodes.of(timeline.iterations[0]) == (1, 2, 3)
     assert timeline.nodes.of(timeline.iterations[1]) == (1, 4, 5)

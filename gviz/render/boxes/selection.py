@@ -107,7 +107,8 @@ def roots_of(timeline: Timeline, iteration: Iteration) -> set[int]:
 def updates(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo]) -> frozenset[int]:
     """The nodes of steps written by hand, ``p -= lr * p.grad``: writes into leaves after a pass, and what only they
     use."""
-    spans = [(phase.start, phase.end) for phase in phases_in(timeline, iteration, "optimizer")]
+    phases = phases_in(timeline, iteration, "after backward", "optimizer")
+    spans = [(phase.start, phase.end) for phase in phases]
     after = {info.node: info for info in own if any(start <= info.born <= end for start, end in spans)}
     users: dict[int, set[int]] = {}
     for info in own:
@@ -140,8 +141,8 @@ def shown_ends(timeline: Timeline, low: int, high: int) -> list[int]:
     return [n for n, node in of_nodes if not node or not timeline.contexts.step_of(timeline.info(node))]
 
 
-def phases_in(timeline: Timeline, iteration: Iteration, kind: PhaseKind) -> list[Phase]:
-    """The phases of a kind that begin in an iteration."""
+def phases_in(timeline: Timeline, iteration: Iteration, *kinds: PhaseKind) -> list[Phase]:
+    """The phases of some kinds that begin in an iteration."""
     first = bisect_left(timeline.phases, iteration.start, key=lambda phase: phase.start)
     last = bisect_right(timeline.phases, iteration.end, key=lambda phase: phase.start)
-    return [phase for phase in timeline.phases[first:last] if phase.kind == kind]
+    return [phase for phase in timeline.phases[first:last] if phase.kind in kinds]

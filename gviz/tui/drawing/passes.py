@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 
 from gviz.events import BackwardStarted
-from gviz.explain.names import iteration_called, label, phase_called, step_kind
+from gviz.explain.names import iteration_called, label, step_kind
 from gviz.explain.root_values import root_value
 from gviz.numbers import number
 from gviz.plain_text import shown
@@ -84,7 +84,7 @@ def _near(timeline: Timeline, n: int) -> tuple[Iteration, ...]:
 
 
 def _told(timeline: Timeline, phase: Phase) -> str:
-    name = f"{phase.kind} pass {phase.pass_nr}" if phase.pass_nr else phase_called(timeline, phase)
+    name = f"{phase.kind} pass {phase.pass_nr}" if phase.pass_nr else phase.kind
     started = timeline.event(phase.start)
     words = [f"{_of_thread(timeline, phase, 'thread {}, ')}{name}  events {phase.start} to {phase.end}"]
     if isinstance(started, BackwardStarted):
