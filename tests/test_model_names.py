@@ -7,6 +7,7 @@ from gviz.events import ScopeEntered
 from gviz.explain.panel.fact import NodeView
 from gviz.explain.panel.making import kind
 from gviz.explain.why import why
+from gviz.trace.meaning import Fitting
 from gviz.variables import first_name
 from gviz.where.place import place
 from gviz.words.names import NamedNodes
@@ -328,3 +329,34 @@ def test_parameters_are_told_from_what_is_made_of_them(program, expected, tmp_pa
     timeline = gviz.load(tmp_path / "t.gviz")
     infos = [timeline.info(node) for node in timeline.nodes]
     assert {info.name for info in infos if info.name and not info.name.startswith("x")} == expected
+
+
+UNCALLED_MODEL = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(2, 1, bias=False))
+    def step(self, x):
+        return self.net(x).sum()
+model = Model()
+"""
+
+
+@pytest.mark.parametrize("framework", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize("call", ["model.step(x)", "model.net(x)"])
+def test_a_part_is_found_by_its_path_in_a_model_that_is_never_called(call, framework, tmp_path):
+    torch = pytest.importorskip(framework)
+    path = tmp_path / "model.py"
+    path.write_text(UNCALLED_MODEL + call)
+    with gviz.record(tmp_path / "t.gviz"):
+        exec(compile(path.read_text(), str(path), "exec"), {"nn": torch.nn, "x": torch.ones(1, 2)})
+    timeline = gviz.load(tmp_path / "t.gviz")
+    (weight,) = [node for node in timeline.nodes if timeline.info(node).created.kind == "parameter"]
+    made = {timeline.info(node).scope: node for node in timeline.nodes}
+    result = next(node for scope, node in made.items() if scope.endswith(".0"))
+    named = NamedNodes(timeline)
+    for word, node in (("model.net.0", result), ("model.net", result), ("model.net.0.weight", weight)):
+        assert Fitting(timeline, place(word))(node)
+        assert not Fitting(timeline, place(f"{'no' * 2}.{word}"))(node)
+    assert named.of_a_module("model.net.0.weight", len(timeline)) == weight
+    assert named.of_a_module(f"{'no' * 2}.net.0.weight", len(timeline)) == 0  # a word that stands in no file

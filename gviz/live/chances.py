@@ -107,7 +107,8 @@ class Chance:
         facts = self._facts
         if node in facts.gradients or node in facts.parts:
             return True
-        return place.names(facts.possible(kind, node)) or place.parameter[1] in facts.given.get(node, ())
+        given = facts.given.get(node, ())
+        return place.names(facts.possible(kind, node)) or any(path in given for _, path in place.parameters)
 
     def _is_open(self, node: int) -> bool:
         """Whether more than its kind decides what a node is called."""

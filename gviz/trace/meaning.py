@@ -88,8 +88,8 @@ class Fitting:
 
     def _is_parameter_of_variable(self, info: NodeInfo) -> bool:
         """Whether it is the ``0.weight`` that the program calls ``net.0.weight``, and no other has that whole name."""
-        variable, path = self._place.parameter
-        if not path or not info.means(path) or info.created.kind != "parameter":
+        variable = next((variable for variable, path in self._place.parameters if info.means(path)), "")
+        if not variable or info.created.kind != "parameter":
             return False
         nodes = self._timeline.nodes
         whole = any(self._timeline.info(node).means(self._place.word) for node in nodes.named if node in nodes)

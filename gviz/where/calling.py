@@ -24,16 +24,17 @@ def is_of_module(place: Place, path: str, frames: Sequence[Frame], text_of: Text
 
 
 def _calls_model(frames: Sequence[Frame], held: str, model: str, text_of: TextOf) -> bool:
-    """Whether a model of a class is called by what holds it, in one of the frames, which have the innermost first.
+    """Whether a model of a class is called, or a method of it, by what holds it in one of the frames, innermost first.
 
     What its own forward calls is a part of it, and a function that is called so is none.
     """
     outside = [*takewhile(lambda frame: frame.function != f"{model}.forward", reversed(frames))]
     last = held.rpartition(".")[2]
-    inner = [*(frame.function.rpartition(".")[2] for frame in outside[1:]), ""]
+    inner = [*(frame.function.split(".")[-2:] for frame in outside[1:]), [""]]
     return any(
-        function != last and _calls(frame, held, text_of(frame.path))
-        for frame, function in zip(outside, inner, strict=False)  # without any frame there is no call
+        (function != last and _calls(frame, held, text_of(frame.path)))
+        or (owner == [model] and _calls(frame, f"{held}.{function}", text_of(frame.path)))
+        for frame, (*owner, function) in zip(outside, inner, strict=False)  # without any frame there is no call
     )
 
 

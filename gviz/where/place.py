@@ -112,10 +112,9 @@ class Place:
         return any(fnmatchcase(".".join(parts[:length]), word) for length in range(1, len(parts) + 1))
 
     @property
-    def parameter(self) -> tuple[str, str]:
-        """The variable and the path in what it holds, of a word that may be a parameter: ``net`` and ``0.weight``."""
-        variable, _, path = self.word.partition(".")
-        return (variable, path) if self.kind == "word" and variable.isidentifier() else ("", "")
+    def parameters(self) -> Iterator[tuple[str, str]]:
+        """What may hold a model, and a path in that, of a word that may be a parameter: ``net`` and ``0.weight``."""
+        return paths_of(self.word) if self.kind == "word" else iter(())
 
     def calls(self, frames: Sequence[Frame]) -> bool:
         """Whether it is the line in which a call was made, with the innermost of its frames first."""
@@ -123,6 +122,15 @@ class Place:
 
     def _names_op(self, op: e.OpSeen) -> bool:
         return self.word.lower() in (op.name.lower(), op.grad_fn.lower())
+
+
+def paths_of(word: str) -> Iterator[tuple[str, str]]:
+    """A word as what holds a model and a path in that: of ``model.net.0.bias`` first ``model`` and ``net.0.bias``."""
+    parts = word.split(".")
+    for length in range(1, len(parts)):
+        if not parts[length - 1].isidentifier():  # a module of a sequence, which is no variable
+            return
+        yield ".".join(parts[:length]), ".".join(parts[length:])
 
 
 def place(text: str) -> Place:

@@ -11,7 +11,7 @@ from gviz.plain_text import clipped
 from gviz.trace.meaning import says
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.where.place import split_aspect
+from gviz.where.place import paths_of, split_aspect
 from gviz.where.stop import CHANGES
 
 
@@ -64,9 +64,10 @@ class NamedNodes:
         0 if there is none by moment `n`; GvizError if modules share that name, for then it may be any of theirs.
         """
         self._grow()
-        module, _, name = text.partition(".")
-        if not module.isidentifier():  # a module of a sequence, which is no variable
-            return 0
+        found = (self._of_a_module(module, name, n) for module, name in paths_of(text))
+        return next(filter(None, found), 0)
+
+    def _of_a_module(self, module: str, name: str, n: int) -> int:
         known = {node: self.timeline.info(node) for node in self._known.get(name, ())}
         fitting = [node for node, info in known.items() if info.means(name) and info.created.kind == "parameter"]
         if len(fitting) > 1:
