@@ -65,6 +65,20 @@ with mock.patch("torch.nn.functional.gelu", wraps=F.gelu) as gelu:
 c.sum().backward()
 print(seen, gelu.call_count, a.grad)
 """,
+    "transformers that only evaluate": """
+import warnings
+warnings.simplefilter("ignore")
+layer = torch.nn.TransformerEncoderLayer(8, 2, batch_first=True)
+encoder = torch.nn.TransformerEncoder(layer, 2).eval()
+attention = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval()
+a = torch.randn(2, 3, 8)
+padding = torch.tensor([[False, True, True], [False, False, False]])
+with torch.no_grad():
+    print(encoder(a, src_key_padding_mask=padding), attention(a, a, a)[0].sum().item().hex())
+    print(torch.jit.script(encoder.layers[0])(a).sum().item().hex())
+    print(torch.compile(layer.eval(), backend="eager", fullgraph=True)(a).sum().item().hex())
+print(torch.overrides.has_torch_function((a,)))
+""",
     "a profiler": """
 with torch.profiler.profile() as profile:
     (torch.ones(3, requires_grad=True) * 2).sum().backward()

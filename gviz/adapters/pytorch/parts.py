@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from gviz.adapters.pytorch import modules, passes, private, regions, steps
+from gviz.adapters.pytorch import modules, overridden, passes, private, regions, steps
 from gviz.adapters.pytorch.calls import Listening, observe
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.replacing import replace
@@ -245,6 +245,7 @@ _PARTS: dict[str, PutIn] = {
     "what other threads compute": _put_in_threads,
     "that processes are started": _put_in_processes,
     "regions compiled before the recording": regions.put_in_earlier,
+    "whether anything is overridden": overridden.put_in,
     "operations": _put_in_mode,
 }
 _OF_ALL = set(_PARTS) - {"names of parameters"}

@@ -60,6 +60,9 @@ pop_mode = _look("_C._pop_torch_function_stack", None, _REGIONS)
 push_mode = _look("_C._push_on_torch_function_stack", None, _REGIONS)
 can_move_modes = None not in (count_modes, pop_mode, push_mode)
 
+in_scripts: dict[int, str] = _look("jit._builtins._get_builtin_table", dict, "scripts of what warns")()
+"""By the number of its object, what operation a Python function is in ``torch.jit.script``."""
+
 task_number = _look("_C._current_graph_task_id", lambda: -1, "the pass of a step on a device's thread, if several run")
 schemas_of = _look("_C._jit_get_schemas_for_operator", lambda name: [], "the names of some arguments")
 is_wrapped = _look("_C._functorch.is_functorch_wrapped_tensor", lambda tensor: False, "transforms")

@@ -98,7 +98,7 @@ def _making(session: Session, maker: Callable[..., Any]) -> Callable[..., Any]:
 def _unheard(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def alone(*args: Any, **options: Any) -> Any:
-        with _without_listening():
+        with without_listening():
             return function(*args, **options)
 
     return alone
@@ -136,7 +136,7 @@ def put_in_earlier(session: Session, leaving: ExitStack) -> None:
 
 
 @contextmanager
-def _without_listening() -> Iterator[None]:
+def without_listening() -> Iterator[None]:
     """Take gviz's function mode out of this thread for a moment; the program's own modes stay."""
     before = _taken_out()
     try:
