@@ -79,9 +79,9 @@ def parting_in(a: Rank, b: Rank, iteration: int) -> Parting | None:
     for part, difference in between.parts:
         if part == "parameter":
             return Parting(iteration, part, difference, between=between)
-    if a.failure == b.failure and a.completed(iteration) == b.completed(iteration):
-        return None
-    return Parting(iteration, "end", counts=(a.reached(iteration), b.reached(iteration)), between=between)
+    reached = a.reached(iteration), b.reached(iteration)
+    alike = all(reached) and a.failure == b.failure and (any(a.failure) or reached[0] == reached[1])
+    return None if alike else Parting(iteration, "end", counts=reached, between=between)
 
 
 def between_ranks(a: Timeline, b: Timeline, iteration: int) -> Parted:

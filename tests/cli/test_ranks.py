@@ -99,6 +99,18 @@ def test_of_ranks_that_were_started_again_the_last_start_is_compared(folder):
     assert "agrees in parameters, used gradients, buffers and graph with rank0-restart1.gviz" in out
 
 
+@pytest.mark.parametrize("asked", [("check", "runs"), ("show", "runs"), ("export", "runs", "-o", "page.html")])
+def test_what_takes_one_trace_says_how_to_name_it(tmp_path, asked):
+    (tmp_path / "runs").mkdir()
+    for rank in (0, 1):
+        (tmp_path / "runs" / f"rank{rank}.gviz").write_text("")
+    code, _, err = gviz(*asked, cwd=tmp_path)
+    assert code == 3
+    assert "runs is a folder with 2 traces\n" in err
+    assert "gviz diff runs" in err
+    assert "runs/rank0.gviz" in err
+
+
 def test_an_empty_folder(tmp_path):
     (tmp_path / "empty").mkdir()
     code, _, err = gviz_here("open", "empty", cwd=tmp_path)

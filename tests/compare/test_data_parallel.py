@@ -80,3 +80,12 @@ def test_where_objects_lie_in_memory_is_no_difference():
     mine, other = [(("of", f"<weakref at {at}; to 'Net' at {at}>"),) for at in ("0x7fc847511cb0", "0x7fc84fb26f90")]
     assert _without_addresses(mine) == _without_addresses(other)
     assert _without_addresses((("dim", 1),)) != _without_addresses((("dim", 2),))
+
+
+def test_of_two_ranks_that_were_killed_the_one_that_came_less_far_parts_from_the_other():
+    """As where one waits for the other, which never comes: both are ended from outside."""
+    waiting, late = Rank(rank(0, steps=1).timeline, closed=False), rank(1, stops=True)
+    found = parting(waiting, late)
+    assert found.what == "end"
+    assert found.counts[0] > found.counts[1] > 0
+    assert parting(late, rank(2, stops=True)) is None
