@@ -20,7 +20,7 @@ module that is no parameter; what is computed, and from what, in which dtype, as
 
 Own = Literal["data", "random", "result", "own gradient", "own work"]
 """What is expected to differ: what comes from outside; what a dropout drew; what is computed from these; a gradient
-that no optimizer used; operations that autograd does not track, as for a log."""
+that no optimizer used; operations that no gradient comes through, as for a log."""
 
 Part = Shared | Own
 
@@ -75,6 +75,8 @@ class Parted:
 def _of_operation(difference: Difference, there: list[tuple[Side, int]]) -> Part:
     """What an operation differs in: its making, or only what it made of other data."""
     if all(side.infos[node].created.untracked for side, node in there):
+        return "own work"
+    if difference.kind == "missing" and not any(side.is_reached(node) for side, node in there):
         return "own work"
     if difference.kind in ("missing", "inputs", "tracking", "dtype"):
         return "graph"

@@ -167,6 +167,11 @@ class Side:
         """The operations as steps of the program, in order."""
         return [(self.infos[node].op.name, self.infos[node].scope) for node in self.ops]
 
+    def is_reached(self, node: int) -> bool:
+        """Whether a backward pass comes to a node, as far as that can be known: not before the first has ended."""
+        state = self.states[node]
+        return not self.passes or (state is not None and state.pass_nr > 0)
+
     def known_before_use(self, node: int) -> bool:
         """Whether it was told before this iteration what a node holds: of what batch norm writes to first after it."""
         return self.infos[node].iteration != self.number - 1

@@ -25,7 +25,7 @@ EXPECTED: dict[Own, str] = {
     "random": "random masks",
     "result": "results of these",
     "own gradient": "gradients that no optimizer used",
-    "own work": "untracked operations",
+    "own work": "operations beside the training",
 }
 """What each rank has of its own, in words."""
 

@@ -51,7 +51,7 @@ def test_the_first_difference_is_marked_and_the_rank_that_has_it_is_opened(folde
     code, out, _ = gviz("open", "--plain", "-c", "quit", "differs", cwd=folder("differs"))
     assert code == 0
     assert "iteration 1: the optimizer used another gradient, first #2 bias" in out
-    assert re.search(r"each rank's own, as expected: .*untracked operations", out)
+    assert re.search(r"each rank's own, as expected: .*operations beside the training", out)
     lines = out.splitlines()
     heading = ["rank0.gviz", "iteration", "1", "rank1.gviz", "iteration", "1"]
     row = lines[[line.split() for line in lines].index(heading) + 1]

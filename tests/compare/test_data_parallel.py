@@ -7,7 +7,7 @@ import gviz.engine as torch
 from gviz.compare.ranks import Rank, between_ranks, parting
 
 
-def rank(number, *, weight=0.5, averaged=True, steps=2, skips=False, stops=False, dropout=0.0):
+def rank(number, *, weight=0.5, averaged=True, steps=2, skips=False, stops=False, logs=False, dropout=0.0):
     """A rank of a training run by its recording: each has other data."""
 
     def program():
@@ -22,6 +22,8 @@ def rank(number, *, weight=0.5, averaged=True, steps=2, skips=False, stops=False
                 h = h * v
             if dropout:
                 h = torch.nn.functional.dropout(h, dropout)
+            if logs:
+                h.abs().mean()
             if stops:
                 return
             h.sum().backward()
@@ -57,6 +59,12 @@ def test_data_results_masks_and_gradients_before_they_are_averaged_are_each_rank
 def test_what_breaks_data_parallel_training(other, what, iteration):
     found = parting(rank(0), rank(1, **other))
     assert (found.what, found.iteration) == (what, iteration)
+
+
+def test_what_one_rank_computes_for_its_log_is_its_own():
+    assert parting(rank(0, logs=True), rank(1)) is None
+    assert "own work" in parts(rank(0, logs=True), rank(1))
+    assert parting(rank(0, logs=True), rank(1, averaged=False)).what == "gradient"
 
 
 def test_a_gradient_that_no_optimizer_used_is_each_ranks_own():
