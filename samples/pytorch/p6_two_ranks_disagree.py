@@ -6,7 +6,7 @@ gviz open runs/. DistributedDataParallel averages the gradients when a
 backward pass ends, so that all ranks take the same step. Here rank 0 takes
 care of the printing, and somebody put the clipping into the same block: only
 rank 0 clips. Nothing fails, but from the first step on the two models are no
-longer the same model. What is opened shows the first parameter that differs.
+longer the same model. What is opened shows the first gradient that differs.
 """
 
 import os
