@@ -15,7 +15,7 @@ from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value
 from gviz.whatif import operations
-from gviz.whatif.functions import Forward, forward_of
+from gviz.whatif.functions import Forward, forward_of, operation_of
 from gviz.whatif.inputs import inputs_of, stored
 
 MOST_ELEMENTS = 200
@@ -60,12 +60,22 @@ def checked(timeline: Timeline, node: int, n: int, most: int = MOST_ELEMENTS) ->
     flows = _flows(timeline, node, started)
     arrays = inputs_of(timeline, info)
     forward = forward_of(timeline, info)
+    _refuse_repeated(timeline, info)
     event = timeline.event(started)
     grads = event.grads if isinstance(event, e.StepStarted) else ()
     seeds = [None if grad is None else stored(timeline, node, "gradient", grad) for grad in grads]
     with emit.silence():
         operation = _Operation(info, forward, arrays, seeds)
         return [_compared(timeline, operation, slot, part, most) for slot, part in flows.items()]
+
+
+def _refuse_repeated(timeline: Timeline, info: NodeInfo) -> None:
+    """GvizError for a function of the program that was given a tensor twice: which it used is not recorded."""
+    given = [edge for edge in info.created.inputs if edge[0]]
+    if len({*given}) < len(given) and operation_of(timeline, info) is None:
+        why = "it was given one tensor twice, and which of them its forward used is not recorded"
+        hint = "torch.autograd.gradcheck(f, inputs) in the program tells them apart"
+        raise GvizError(f"{info.op.name} of #{info.node} cannot be tried", why=why, hint=hint, exit_code=2)
 
 
 def _step_at(timeline: Timeline, info: NodeInfo, n: int) -> int:

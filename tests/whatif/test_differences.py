@@ -126,3 +126,14 @@ def test_what_cannot_be_checked_says_why():
     unused = max(n for n in timeline.nodes if timeline.info(n).op.name == "mul")
     with pytest.raises(GvizError, match="no backward pass"):
         checked(timeline, unused, 1)
+
+
+def test_a_function_that_was_given_a_tensor_twice_is_refused():
+    def program():
+        x = torch.tensor(2.0, requires_grad=True)
+        Scaled.apply(x, x).backward()
+
+    timeline = recorded(program)
+    with pytest.raises(GvizError, match="cannot be tried") as refused:
+        checked(timeline, node_of(timeline, "scaled"), len(timeline))
+    assert "one tensor twice" in refused.value.why

@@ -57,6 +57,8 @@ def _of_call(survey: Survey, made: Made) -> Finding | None:
         compared = checked(survey.timeline, made.node, survey.end, _ELEMENTS)
     except GvizError:  # it was not stored, cannot be run on its own, or no pass went through it
         return None
+    if any(_is_flat(one) for one in compared):  # what it rounds by may be learned, too, as a step size is
+        return None
     return next((_told(survey, made, one) for one in compared if _is_wrong(survey, made, one)), None)
 
 
@@ -74,14 +76,21 @@ def _is_too_large(survey: Survey, made: Made) -> bool:
 def _is_wrong(survey: Survey, made: Made, one: Checked) -> bool:
     """Whether what an input was sent is most likely a mistake.
 
-    What is sent through a forward that is flat there (rounding, a sign) stands for a derivative that is of no use; a
-    function that changes nothing is there for the sake of its backward: to reverse a gradient, to scale or to clip it.
+    A function that changes nothing is there for its backward: to reverse a gradient, to scale or to clip it.
     """
-    wrong = ~(one.agrees | one.at_kink)
-    flat = not one.differences[wrong].any()
-    return (
-        bool(wrong.any()) and not flat and bool(np.isfinite(one.recorded).all()) and not _changes_nothing(survey, made)
-    )
+    wrong = _differs(one)
+    return bool(wrong.any()) and bool(np.isfinite(one.recorded).all()) and not _changes_nothing(survey, made)
+
+
+def _differs(one: Checked) -> Array:
+    differs: Array = ~(one.agrees | one.at_kink)
+    return differs
+
+
+def _is_flat(one: Checked) -> bool:
+    """Whether what is sent stands for a derivative that is of no use: of a forward that rounds, or has only signs."""
+    wrong = _differs(one)
+    return bool(wrong.any()) and not one.differences[wrong].any()
 
 
 def _changes_nothing(survey: Survey, made: Made) -> bool:
@@ -94,7 +103,7 @@ def _changes_nothing(survey: Survey, made: Made) -> bool:
 
 
 def _told(survey: Survey, made: Made, one: Checked) -> Finding:
-    timeline, wrong = survey.timeline, ~(one.agrees | one.at_kink)
+    timeline, wrong = survey.timeline, _differs(one)
     sent, expected = one.recorded[wrong], one.differences[wrong]
     name, to = shown(timeline.op(made.created.op).name), shown(symbol(timeline, one.node))
     text = (

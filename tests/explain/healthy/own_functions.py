@@ -1,4 +1,4 @@
-"""Functions of one's own: one whose rule is right, also at its kink, and three whose backward is meant to differ."""
+"""Functions of one's own: with right rules, also at a kink and given a tensor twice, and with rules meant to differ."""
 
 import torch
 
@@ -60,13 +60,39 @@ class Clipped(torch.autograd.Function):
         return g.clamp(-0.01, 0.01)
 
 
+class Stepped(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, size):
+        ctx.save_for_backward(x, size)
+        return torch.round(x / size) * size
+
+    @staticmethod
+    def backward(ctx, g):
+        x, size = ctx.saved_tensors
+        return g, (g * (torch.round(x / size) - x / size)).sum()
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return g * y, g * x
+
+
 torch.manual_seed(0)
 w = torch.tensor([0.3, 0.0, -1.2], requires_grad=True)
-optimizer = torch.optim.SGD([w], lr=0.1)
+size = torch.tensor(0.25, requires_grad=True)
+optimizer = torch.optim.SGD([w, size], lr=0.01)
 for _ in range(3):
     h = w * 2
     loss = (Swish.apply(h) + Ramp.apply(h) + Spike.apply(h)).pow(2).sum()
     loss = loss + Reversed.apply(h).exp().sum() + Clipped.apply(h * h).sum()
+    loss = loss + Stepped.apply(h, size).pow(2).sum() + Product.apply(h, h).sum()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
