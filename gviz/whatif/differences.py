@@ -109,11 +109,17 @@ class _Operation:
     arrays: Sequence[Array]
     seeds: Sequence[Array | None]
 
-    def slopes(self, slot: int, place: int) -> tuple[float, float]:
-        """What its weighted outputs change by for each unit that one element of an input is moved: down, and up."""
+    def slopes(self, slot: int, places: Sequence[int]) -> Array:
+        """What its weighted outputs change by for each unit that an element of an input is moved: down, and up.
+
+        Of shape ``(elements, 2)``.
+        """
+        here = self._weighted(slot, places[0], 0.0) if places else 0.0
+        return np.array([self._slopes_at(slot, place, here) for place in places]).reshape(-1, 2)
+
+    def _slopes_at(self, slot: int, place: int, here: float) -> tuple[float, float]:
         step = _STEP * max(1.0, abs(float(self.arrays[slot].reshape(-1)[place])))
-        below, here, above = (self._weighted(slot, place, by) for by in (-step, 0.0, step))
-        return (here - below) / step, (above - here) / step
+        return (here - self._weighted(slot, place, -step)) / step, (self._weighted(slot, place, step) - here) / step
 
     def _weighted(self, slot: int, place: int, by: float) -> float:
         """Its outputs with one element moved, weighted by the gradients that arrived at them and added up."""
@@ -130,7 +136,7 @@ def _compared(timeline: Timeline, operation: _Operation, slot: int, part: Value,
     recorded = stored(timeline, info.node, "gradient", part)
     places = np.unique(np.linspace(0, array.size - 1, min(array.size, most)).round().astype(np.int64))
     places = places[np.isfinite(array.reshape(-1)[places])]  # an infinity cannot be moved
-    slopes = np.array([operation.slopes(slot, place) for place in places.tolist()]).reshape(-1, 2)
+    slopes = operation.slopes(slot, places.tolist())
     differences = slopes.mean(axis=1)
     sent = recorded.reshape(-1)[places]
     tolerance = _TOLERANCES.get(part.dtype, _TOLERANCE)

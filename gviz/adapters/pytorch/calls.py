@@ -6,7 +6,7 @@ What a call made is read off its result afterwards; only a few functions need mo
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -55,10 +55,13 @@ class Listening(TorchFunctionMode):
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         session = self._session
-        plan = _plans.get(function)
+        try:
+            plan = _plans.get(function)
+        except TypeError:  # what the program has put in its place cannot be hashed
+            plan = None
         if plan is None:
             function = original_of(function, sys._getframe(1))
-            plan = _plans.get(function) or _plan(function)
+            plan = (_plans.get(function) or _plan(function)) if isinstance(function, Hashable) else _pass_on
         if plan is _pass_on or not session.is_heard or session.is_outside:
             return function(*args, **kwargs) if kwargs else function(*args)
         if plan is not _observe:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodDescriptorType, MethodWrapperType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch.overrides import handle_torch_function
@@ -17,17 +18,22 @@ _FOLDER = torch.__path__[0]
 _ASKS = handle_torch_function.__code__
 _WRITTEN_IN_C = (BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, type(object.__init__))
 _C_METHODS = torch.Tensor.__base__
-_replaced: dict[Any, Any] = {}
-"""By what a program has put in their place, the functions that are called."""
+_replaced: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""By what a program has put in their place, the functions that are called; what it lets go of goes."""
 
 
 def original_of(function: Any, caller: FrameType) -> Any:
     """What was called, if a mode is asked about `function` by the frame `caller`; mostly that function itself."""
     if isinstance(function, _WRITTEN_IN_C) or _is_of_pytorch(getattr(function, "__code__", None)):
         return function
-    original = _replaced.get(function)
+    try:
+        original = _replaced.get(function)
+    except TypeError:  # it cannot be hashed, or referred to weakly
+        return _look_for_original(function, caller)
     if original is None:
-        original = _replaced[function] = _look_for_original(function, caller)
+        original = _look_for_original(function, caller)
+        if original is not function:
+            _replaced[function] = original
     return original
 
 

@@ -125,7 +125,7 @@ def _factor(sent: Array, expected: Array) -> str:
     """By what all of them differ, where that is one factor."""
     factors = sent / np.where(expected == 0, np.nan, expected)
     one = bool(np.allclose(factors, factors[0], rtol=1e-2, atol=0)) and len(factors) > 1
-    return f", each by a factor of {number(round(float(factors.mean()), 3))}" if one else ""
+    return f", each by a factor of {number(round(float(factors.mean()), 3))}" if one and factors[0] else ""
 
 
 def _last_step(survey: Survey, made: Made) -> int:
