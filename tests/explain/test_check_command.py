@@ -85,6 +85,26 @@ def test_that_no_number_was_recorded_is_said(tmp_path, capsys):
         assert capsys.readouterr().err.count("not seen: numbers") == said
 
 
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 3
+
+
+def test_that_a_function_could_not_be_tried_is_said(tmp_path, capsys):
+    for keep, said in (("stats", 1), ("whole", 0)):
+        with library.record(tmp_path / f"{keep}.gviz", keep=keep):
+            Doubled.apply(torch.ones(200, requires_grad=True)).sum().backward()
+        run_command(["check", str(tmp_path / f"{keep}.gviz")])
+        out, err = capsys.readouterr()
+        assert err.count("not seen: whether Doubled.backward is right") == said
+        assert out.count("each by a factor of 1.5") == 1 - said
+
+
 def test_levels_and_kinds(trace, capsys):
     assert run_command(["check", trace]) == 1
     assert run_command(["check", "--fail-on", "error", trace]) == 0

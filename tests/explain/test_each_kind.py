@@ -585,3 +585,28 @@ def test_more_of_one_kind_on_one_line_are_named():
     one = found(program)["dropout-in-evaluation"]
     assert one.more == 2
     assert one.heading.endswith("(and 2 more on this line: #5 Dropout, #7 Dropout)")
+
+
+class ClampedSquare(torch.autograd.Function):
+    """Its rule forgets that nothing goes through where the clamp holds."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(max=2) ** 2
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 2 * x.clamp(max=2)
+
+
+def test_a_forgotten_mask_is_no_forward_that_is_flat():
+    def program():
+        x = torch.tensor([1.0, 3.0, -1.0], requires_grad=True)
+        ClampedSquare.apply(x).sum().backward()
+        return x
+
+    one = found(program)["wrong-rule"]
+    assert "sends x 4 where small changes of it say 0" in told(one)
+    assert "1 of the 3 elements tried differ" in told(one)

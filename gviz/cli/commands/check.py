@@ -104,11 +104,16 @@ def how_to_open(program: Program, event: int) -> str:
 def _say_not_seen(timeline: Timeline) -> None:
     """Say on stderr what is not in the recording, so that nobody takes its absence for a finding."""
     from gviz.events import NOT_SEEN, NodeCreated, Warned
+    from gviz.explain.findings.wrong_rule import untried
     from gviz.plain_text import shown
 
     for _, event in timeline.select([Warned]):
         if event.category == NOT_SEEN:
             streams.say(f"not seen: {shown(event.message)}")
+    for name in untried(timeline):
+        streams.say(
+            f"not seen: whether {shown(name)}.backward is right: what it was given was not stored (--values all)"
+        )
     made = (event for _, event in timeline.select([NodeCreated]) if isinstance(event, NodeCreated))
     values = (output.value for event in made for output in event.outputs if output.value is not None)
     if timeline.nodes and not any(value.data is not None or value.stats or value.blob for value in values):

@@ -17,7 +17,8 @@ from gviz.explain.survey import Made, Survey
 from gviz.numbers import number
 from gviz.plain_text import shown
 from gviz.site import Frame
-from gviz.values import Array
+from gviz.trace.timeline import Timeline
+from gviz.values import Array, Value
 
 if TYPE_CHECKING:
     from gviz.whatif.differences import Checked
@@ -39,12 +40,30 @@ def found(survey: Survey) -> Iterator[Finding | None]:
     """The first call of each function that sends something else than small changes of its inputs say."""
     calls: defaultdict[int, list[Made]] = defaultdict(list)
     for made in survey.nodes.values():
-        op = survey.timeline.op(made.created.op) if made.created.kind == "op" else None
-        if op is not None and op.grad_fn == f"{op.name}Backward":  # PyTorch's own end in a number: MulBackward0
+        if _is_of_program(survey.timeline, made.created):
             calls[made.created.op].append(made)
     for function in calls.values():
         yield None
         yield next(filter(None, (_of_call(survey, made) for made in function[:_CALLS])), None)
+
+
+def untried(timeline: Timeline) -> list[str]:
+    """The functions of the program of whose first calls the recording has not the numbers that they were given."""
+    calls: defaultdict[int, list[bool]] = defaultdict(list)
+    for seq, event in timeline.select((e.NodeCreated,)):
+        if _is_of_program(timeline, event) and len(calls[event.op]) < _CALLS:
+            given = (timeline.held(*edge, seq - 1) for edge in event.inputs if edge[0])
+            calls[event.op].append(all(value is None or _is_stored(value) for value in given))
+    return [timeline.op(op).name for op, stored in calls.items() if not any(stored)]
+
+
+def _is_of_program(timeline: Timeline, created: e.NodeCreated) -> bool:
+    op = timeline.op(created.op) if created.kind == "op" and created.requires_grad else None
+    return op is not None and op.grad_fn == f"{op.name}Backward"  # PyTorch's own end in a number: MulBackward0
+
+
+def _is_stored(value: Value) -> bool:
+    return value.data is not None or value.blob is not None
 
 
 def _of_call(survey: Survey, made: Made) -> Finding | None:
@@ -89,8 +108,7 @@ def _differs(one: Checked) -> Array:
 
 def _is_flat(one: Checked) -> bool:
     """Whether what is sent stands for a derivative that is of no use: of a forward that rounds, or has only signs."""
-    wrong = _differs(one)
-    return bool(wrong.any()) and not one.differences[wrong].any()
+    return bool(_differs(one).any()) and not one.differences.any()
 
 
 def _changes_nothing(survey: Survey, made: Made) -> bool:
