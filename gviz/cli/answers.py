@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-import click
+from gviz.cli import recordings
 
 if TYPE_CHECKING:
+    from gviz.cli.recordings import Recordings
     from gviz.explain.finding import Finding
     from gviz.trace.timeline import Timeline
 
@@ -19,16 +21,22 @@ def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Findin
     return answers(timeline, place, moment_of(timeline, at) if at else None)
 
 
-def say(found: list[Finding], kind: str, *, whole: bool) -> None:
-    """Print findings as text, each line with its event; without `whole` the first few. JSON has everything."""
-    from gviz.cli import json_form
+def said(found: list[Finding], *, whole: bool) -> Iterator[str]:
+    """Findings as text, each line with its event; without `whole` the first few lines of each."""
     from gviz.explain.finding import brief, lines
 
-    if kind == "json":
-        click.echo(json_form.text(finding=found[0] if found else None, findings=found))
-        return
     for one in found:
         for depth, text, event in lines(one) if whole else brief(one):
-            click.echo(f"{'  ' * depth}{text}{f'  [event {event}]' if event else ''}")
+            yield f"{'  ' * depth}{text}{f'  [event {event}]' if event else ''}"
     if not found:
-        click.echo("nothing is wrong with this recording, as far as it tells; ask about a place, such as w.grad")
+        yield "nothing is wrong with this recording, as far as it tells; ask about a place, such as w.grad"
+
+
+def say(given: Recordings, place: str | None, at: str | None, kind: str, *, whole: bool) -> None:
+    """Print what there is to say of a place, as text or JSON, which has everything."""
+
+    def data(timeline: Timeline) -> dict[str, Any]:
+        found = answer(timeline, place, at)
+        return {"finding": found[0] if found else None, "findings": found}
+
+    recordings.say(given, kind, lambda timeline: said(answer(timeline, place, at), whole=whole), data)

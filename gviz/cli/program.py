@@ -13,6 +13,7 @@ import click
 
 from gviz.api import outputs
 from gviz.cli import script_arguments, shell, streams, what_to_keep
+from gviz.cli.recordings import holds_traces
 from gviz.cli.trace_name import TraceName
 from gviz.errors import GvizError
 from gviz.plain_text import shown
@@ -144,12 +145,17 @@ def order(program: Program, trace: Path, *, live: str = "", again: bool = False)
 
 
 def is_trace(path: Path) -> bool:
-    """Whether a file is a trace: by its name, for what is named so is never run; else by its header."""
+    """Whether a file is a trace: by its name, for what is named so is never run; else by its header.
+
+    A folder with the traces of ranks stands for all of them.
+    """
     from gviz.trace.file.format import MAGIC
 
     if path.suffix == SUFFIX:
         return True
     try:
+        if path.is_dir():
+            return holds_traces(path)
         if not path.is_file():  # to look into a pipe would wait for it, and take from it
             return False
         with path.open("rb") as file:
@@ -162,4 +168,5 @@ def refuse_trace(program: Program) -> None:
     """Raise `GvizError` for a program that is a trace, or is named as one: nothing in a trace is ever run."""
     if not program.as_module and is_trace(Path(program.argv[0])):
         name = shown(program.argv[0])
-        raise GvizError(f"{name} is a trace, not a program", hint=f"gviz open {name}", exit_code=2)
+        what = "a folder with traces" if Path(program.argv[0]).is_dir() else "a trace"
+        raise GvizError(f"{name} is {what}, not a program", hint=f"gviz open {name}", exit_code=2)

@@ -10,30 +10,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gviz.cli import script_arguments
+from gviz.cli import recordings, script_arguments
 from gviz.cli.program import Program, is_trace, record_program
 from gviz.errors import GvizError
 from gviz.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from gviz.trace.timeline import Timeline
+    from gviz.cli.recordings import Recordings
 
 
 @contextmanager
-def recorded(program: Program) -> Iterator[Timeline]:
-    """The timeline of a trace, or of a run of the program; `GvizError` where there is nothing in it to ask about."""
-    from gviz.trace.file.reader import open_trace
-    from gviz.trace.timeline import Timeline
+def recorded(program: Program) -> Iterator[Recordings]:
+    """The recordings that a name stands for, or that of a run of the program.
 
-    with trace_of(program) as trace, open_trace(trace) as log:
-        timeline = Timeline(log)
-        if not timeline.nodes:
+    `GvizError` where there is nothing in them to ask about.
+    """
+    with trace_of(program) as trace, recordings.opened(trace) as given:
+        if not any(timeline.nodes for timeline in given.timelines):
             raise GvizError(
                 "no operation on tensors was recorded, so there is nothing to say",
                 hint="a script must run what is asked about: call its function",
                 exit_code=3,
             )
-        yield timeline
+        yield given
 
 
 @contextmanager

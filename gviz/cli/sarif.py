@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from gviz.explain.check import Checked
 from gviz.explain.finding import Finding, lines, whole
 from gviz.explain.kind import Kind
+from gviz.explain.on_ranks import OnRanks
 from gviz.explain.table import findable
 from gviz.plain_text import shown
 from gviz.site import Frame
@@ -24,11 +24,18 @@ _NOWHERE = {"physicalLocation": {"artifactLocation": {"uri": "unknown"}, "region
 """The place of a finding that has none: code hosts refuse a result without a place, and the whole log with it."""
 
 
-def text(found: list[Checked]) -> str:
-    """One SARIF log with one run; paths are relative to the working directory where they are below it."""
+def text(found: list[OnRanks], ranks: Callable[[OnRanks], str]) -> str:
+    """One SARIF log with one run; paths are relative to the working directory where they are below it.
+
+    What `ranks` says of a finding ends its first line.
+    """
     rules = [_rule(kind) for kind in findable()]
     driver = {"name": "gviz", "version": __version__, "rules": rules}
-    run = {"tool": {"driver": driver}, "results": [_result(one) for one in found], "columnKind": "unicodeCodePoints"}
+    run = {
+        "tool": {"driver": driver},
+        "results": [_result(one, ranks(one)) for one in found],
+        "columnKind": "unicodeCodePoints",
+    }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
 
 
@@ -39,13 +46,14 @@ def _rule(kind: Kind) -> dict[str, Any]:
             "defaultConfiguration": level}  # fmt: skip
 
 
-def _result(one: Checked) -> dict[str, Any]:
-    finding = one.finding
+def _result(found: OnRanks, ranks: str) -> dict[str, Any]:
+    one, finding = found.checked, found.checked.finding
+    first, *rest = (said for _, said, _ in lines(finding))
     at = finding.at or next((part.at for part in _placed(finding)), None)
     result: dict[str, Any] = {
         "ruleId": finding.kind,
         "level": _LEVELS[one.level],
-        "message": {"text": "\n".join(said for _, said, _ in lines(finding))},
+        "message": {"text": "\n".join([f"{first}{ranks}", *rest])},
         "locations": [_location(at)] if at is not None else [_NOWHERE],
     }
     related = [

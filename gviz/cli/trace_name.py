@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,9 @@ import click
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
+from gviz.program.rank_names import called, trace_of
 
 RANK = "{rank}"
-RESTART = "-restart"
-_PATTERN = f"rank{RANK}.gviz"
 
 
 class GivenTrace(click.Path):
@@ -48,7 +48,7 @@ class TraceName(click.ParamType["Path"]):
         rank = _number("RANK")
         text = os.fspath(value)
         if rank is not None and _is_folder(text):
-            return Path(_made(text)) / _PATTERN.replace(RANK, _called(rank))
+            return Path(_made(text)) / trace_of(_called(rank))
         if RANK in text:
             return Path(text.replace(RANK, _called(rank or 0)))
         if is_one_of_several():
@@ -60,10 +60,18 @@ class TraceName(click.ParamType["Path"]):
         return Path(text)
 
 
+def of_rank(output: str, trace: Path) -> str:
+    """Where that goes which is made of the `trace` of one rank, if what is made of all ranks is called `output`."""
+    number = re.fullmatch(r"rank(\d.*)", trace.stem)
+    if RANK in output:
+        return output.replace(RANK, number[1] if number else trace.stem)
+    if _is_folder(output):
+        return f"{Path(_made(output)) / trace.stem}/"
+    return str(Path(output).with_name(f"{Path(output).stem}-{trace.stem}{Path(output).suffix}"))
+
+
 def _called(rank: int) -> str:
-    """The number of a rank, and for which time it was started again, if it was."""
-    again = _number("TORCHELASTIC_RESTART_COUNT")
-    return f"{rank}{RESTART}{again}" if again else str(rank)
+    return called(rank, _number("TORCHELASTIC_RESTART_COUNT"))
 
 
 def is_one_of_several() -> bool:

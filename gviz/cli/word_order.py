@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from gviz.cli import shell
+from gviz.cli.recordings import holds_traces
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 
@@ -16,8 +17,9 @@ from gviz.plain_text import shown
 def expect_file(given: object, other: object, right: str) -> None:
     """Raise `GvizError` where the `other` word is the file that `given` is meant to be; `right` is the command with
     both in their order, without its ``gviz``."""
-    if other and not os.path.exists(str(given)) and os.path.isfile(str(other)):
-        what = f"there is no file {shown(str(given))}, but {shown(str(other))} is one"
+    if other and not os.path.exists(str(given)) and (os.path.isfile(str(other)) or holds_traces(Path(str(other)))):
+        is_what = "one" if os.path.isfile(str(other)) else "a folder with traces"
+        what = f"there is no file {shown(str(given))}, but {shown(str(other))} is {is_what}"
         command = right.format(shell.quoted(str(given)), shell.word(str(other)))
         raise GvizError(what, hint=f"gviz {command}", exit_code=2)
 

@@ -49,7 +49,8 @@ def _begin(what: order.Order, program: str) -> None:
     means_engine = _means_engine(what, found)
     if means_engine:
         torch_name.install()
-    recording = recording_to(Path(what.trace), _kept(what), force=what.replace)
+    by_hand = "another gviz has just begun to write it: choose another name, or --force writes over it"
+    recording = recording_to(Path(what.trace), _kept(what), force=what.replace, hint=by_hand)
     recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
     ending = ExitStack()  # registered first, and so left after everything that the program leaves for the end
     atexit.register(ending.close)

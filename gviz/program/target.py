@@ -105,19 +105,8 @@ def _find_container(name: str) -> Target | None:
     path = os.path.abspath(name)
     spec = PathFinder.find_spec("__main__", [path])
     if spec is None and os.path.isdir(path):
-        _refuse_traces(name)
         raise GvizError(f"{name} is a folder without __main__.py", exit_code=3)
     return Target(spec.origin, spec) if spec and spec.origin else None
-
-
-def _refuse_traces(folder: str) -> None:
-    """GvizError for a folder that holds traces and no program, as the ranks of a training run leave it."""
-    traces = sorted(one for one in os.listdir(folder) if one.endswith(".gviz")) if os.access(folder, os.R_OK) else []
-    if traces:
-        what, one = shown(folder), shown(os.path.join(folder, traces[0]))
-        hint = f"gviz open {what} and gviz diff {what} take all of them; else name one: {one}"
-        count = "a trace" if len(traces) == 1 else f"{len(traces)} traces"
-        raise GvizError(f"{what} is a folder with {count}", hint=hint, exit_code=3)
 
 
 def _find_script(name: str) -> Target | None:

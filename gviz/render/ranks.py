@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 from gviz import value_text
+from gviz.compare.comparison import Difference
 from gviz.compare.data_parallel import OWN, Own, Part, Parted, Shared
 from gviz.compare.ranks import Course, Parting
 from gviz.compare.side import Side
 from gviz.events import Event
+from gviz.explain.finding import Finding
+from gviz.explain.findings.ranks_part import RANKS_PART
 from gviz.explain.names import label
 from gviz.plain_text import clipped, file_line, shown
 from gviz.render.comparison import apart
+from gviz.site import Frame
 from gviz.trace.timeline import Timeline
 
 _VALUE_WIDTH = 24
@@ -81,6 +86,16 @@ def sentences(parting: Parting, a: str, b: str) -> Iterator[str]:
         yield from expected(parting.between)
 
 
+def finding(parting: Parting, a: str, b: str) -> Finding:
+    """The same as a finding about rank `b`; another graph, or buffers that each rank keeps, may be meant so."""
+    difference, at = parting.difference, None
+    if difference is not None and parting.between is not None:
+        at = _made_at(parting.between, difference)
+    text = f"this rank stops agreeing with {a}: {headline(parting, a, b)}"
+    parts = tuple(Finding("rank", line) for line in islice(sentences(parting, a, b), 1, None))
+    return Finding(RANKS_PART.name, text, parts=parts, at=at, suspected=parting.what in ("graph", "buffer"))
+
+
 def _gap(parting: Parting) -> str:
     text = apart(parting.difference) if parting.difference is not None else ""
     return f", {text}" if text else ""
@@ -98,12 +113,22 @@ def _first(parting: Parting) -> str:
     difference, between = parting.difference, parting.between
     if difference is None or between is None:
         return ""
-    which = 0 if difference.pair[0] else 1
-    sides = between.comparison.a, between.comparison.b
-    side, node = sides[which], difference.pair[which]
+    side, node = _of(between, difference)
+    at = _made_at(between, difference)
+    return f"first {label(side.timeline, node)}{f' ({file_line(at.path, at.line)})' if at is not None else ''}"
+
+
+def _made_at(between: Parted, difference: Difference) -> Frame | None:
+    """The line that made what differs, if the iteration made it."""
+    side, node = _of(between, difference)
     frames = side.infos[node].frames
-    line = f" ({file_line(frames[0].path, frames[0].line)})" if frames and side.made(node) else ""
-    return f"first {label(side.timeline, node)}{line}"
+    return frames[0] if frames and side.made(node) else None
+
+
+def _of(between: Parted, difference: Difference) -> tuple[Side, int]:
+    """The rank that a difference is told of, and its node: the first, unless that has none."""
+    which = 0 if difference.pair[0] else 1
+    return (between.comparison.a, between.comparison.b)[which], difference.pair[which]
 
 
 def _counts(parting: Parting, a: str, b: str) -> str:

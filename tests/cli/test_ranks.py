@@ -12,17 +12,20 @@ from tmux import Tmux, needs_tmux
 TRAINING = """\
 import sys
 import gviz.engine as torch
-rank, differs = int(sys.argv[1]), sys.argv[2] == "differs"
+rank, how = int(sys.argv[1]), sys.argv[2]
 torch.manual_seed(0)
 model = torch.nn.Linear(2, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for step in range(2):
     loss = (model(torch.ones(4, 2)) ** 2).mean()
-    optimizer.zero_grad()
+    if how != "forgets":
+        optimizer.zero_grad()
     loss.backward()
-    if differs and rank == 1 and step == 0:
+    if how != "same" and rank == 1 and step == 0:
         model.bias.grad = model.bias.grad * 3
     optimizer.step()
+if how == "forgets":
+    torch.log(torch.tensor(1.0 - 2 * rank))
 """
 
 
@@ -99,16 +102,83 @@ def test_of_ranks_that_were_started_again_the_last_start_is_compared(folder):
     assert "agrees in parameters, used gradients, buffers and graph with rank0-restart1.gviz" in out
 
 
-@pytest.mark.parametrize("asked", [("check", "runs"), ("show", "runs"), ("export", "runs", "-o", "page.html")])
-def test_what_takes_one_trace_says_how_to_name_it(tmp_path, asked):
-    (tmp_path / "runs").mkdir()
-    for rank in (0, 1):
-        (tmp_path / "runs" / f"rank{rank}.gviz").write_text("")
-    code, _, err = gviz(*asked, cwd=tmp_path)
-    assert code == 3
-    assert "runs is a folder with 2 traces\n" in err
-    assert "gviz diff runs" in err
-    assert "runs/rank0.gviz" in err
+def test_a_folder_is_checked_rank_by_rank_and_what_all_ranks_have_is_told_once(folder):
+    code, out, _ = gviz_here("check", "forgets", cwd=folder("forgets"))
+    assert code == 1
+    assert len(re.findall(r"\[not-cleared\].* on all 2 ranks", out)) == 1
+    assert len(re.findall(r"\[nan-born\].* on rank1\.gviz$", out, re.MULTILINE)) == 1
+    assert re.search(r"stops agreeing with rank0\.gviz: iteration 1.*\[ranks-part\] on rank1\.gviz", out)
+    assert re.search(r"to see it happen: gviz open forgets/rank\d\.gviz --at \d+\n", out)
+
+
+def test_a_folder_of_ranks_that_agree_has_nothing_to_be_found(folder):
+    code, out, _ = gviz_here("check", "same", cwd=folder("same"))
+    assert code == 0
+    assert re.fullmatch(r"nothing found in \d+ events of 2 ranks\n", out)
+
+
+def test_what_is_found_in_a_folder_as_data(folder):
+    at = folder("forgets")
+    found = json.loads(gviz_here("check", "--format", "json", "forgets", cwd=at)[1])
+    assert [rank["file"] for rank in found["ranks"]] == ["rank0.gviz", "rank1.gviz"]
+    ranks = {one["finding"]["kind"]: one["ranks"] for one in found["findings"]}
+    assert ranks["not-cleared"] == ["rank0.gviz", "rank1.gviz"]
+    assert ranks["nan-born"] == ranks["ranks-part"] == ["rank1.gviz"]
+    log = json.loads(gviz_here("check", "--format", "sarif", "forgets", cwd=at)[1])
+    first = {one["ruleId"]: one["message"]["text"].splitlines()[0] for one in log["runs"][0]["results"]}
+    assert first["nan-born"].endswith(" on rank1.gviz")
+
+
+def test_what_is_asked_for_decides_whether_ranks_are_compared(folder):
+    at = folder("differs")
+    assert gviz_here("check", "differs", cwd=at)[0] == 1
+    assert gviz_here("check", "--ignore", "ranks-part", "differs", cwd=at)[0] == 0
+
+
+def test_what_each_rank_says_is_printed_under_its_name_and_once_where_it_is_the_same(folder):
+    at = folder("differs")
+    out = gviz_here("show", "differs", "node", "bias", cwd=at)[1]
+    assert out.startswith("rank0.gviz:\n")
+    assert "\n\nrank1.gviz:\n" in out
+    assert gviz_here("explain", "differs", "bias.grad", "--at", "1", cwd=at)[1].startswith("all 2 ranks:\n")
+    assert gviz_here("why", "bias.grad", "differs", cwd=at)[1].startswith("rank0.gviz:\n")
+    told = json.loads(gviz_here("show", "differs", "--format", "json", cwd=at)[1])["ranks"]
+    assert [(rank["file"], rank["stats"]["iterations"]) for rank in told] == [("rank0.gviz", 2), ("rank1.gviz", 2)]
+
+
+def test_what_one_rank_cannot_answer_is_told_of_it_alone(folder):
+    at = folder("forgets")
+    code, out, _ = gviz_here("why", "nan", "forgets", cwd=at)
+    assert code == 0
+    assert "rank0.gviz:\nno nan or inf in this recording" in out
+    code, out, err = gviz_here("why", "nowhere", "forgets", cwd=at)
+    assert (code, out) == (2, "")
+    assert "nowhere" in err
+
+
+def test_each_rank_gets_a_picture(folder):
+    at = folder("same")
+    for output, written in (
+        ("graph.dot", ["graph-rank0.dot", "graph-rank1.dot"]),
+        ("g{rank}.dot", ["g0.dot", "g1.dot"]),
+        ("step%03d.dot", ["step001-rank0.dot", "step001-rank1.dot"]),
+        ("frames/", ["frames/rank0/001.svg", "frames/rank1/001.svg"]),
+    ):
+        code, _, err = gviz_here("export", "same", "-o", output, "--moments", "1..2" * ("." not in output), cwd=at)
+        assert (code, [name for name in written if not (at / name).exists()]) == (0, []), err
+    code, _, err = gviz_here("export", "same", "-o", "-", cwd=at)
+    assert code == 2
+    assert "hint: gviz export same/rank0.gviz -o -\n" in err
+
+
+def test_a_folder_with_traces_is_opened_and_never_run(folder):
+    at = folder("same")
+    code, _, err = gviz_here("record", "same", cwd=at)
+    assert code == 2
+    assert "same is a folder with traces, not a program\nhint: gviz open same\n" in err
+    code, _, err = gviz_here("why", "same", "bias.grad", cwd=at)
+    assert code == 2
+    assert "hint: gviz why bias.grad same\n" in err
 
 
 def test_an_empty_folder(tmp_path):

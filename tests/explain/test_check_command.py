@@ -9,13 +9,14 @@ from explain.programs import HERE, line_of
 
 import gviz as library
 import gviz.engine as torch
-from gviz.cli.commands.check import how_to_open
+from gviz.cli.findings import how_to_open
 from gviz.cli.main import run_command
 from gviz.cli.program import Program
 from gviz.cli.sarif import text as sarif
 from gviz.errors import GvizError
 from gviz.explain.check import Checked
 from gviz.explain.finding import Finding
+from gviz.explain.on_ranks import on_ranks
 from gviz.site import Frame
 
 BUGS, HEALTHY = HERE / "bugs", HERE / "healthy"
@@ -139,7 +140,7 @@ def test_sarif_is_what_code_hosts_take(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     at = Frame(str(tmp_path / "my models" / "net.py"), "f", 7, 7, 0, 3)
     found = [Checked(Finding("failed", "it failed"), "error"), Checked(Finding("failed", "there", at=at), "suspicion")]
-    (run,) = json.loads(sarif(found))["runs"]
+    (run,) = json.loads(sarif(on_ranks([found]), lambda one: ""))["runs"]
     places = [one["locations"][0]["physicalLocation"] for one in run["results"]]
     assert [place["artifactLocation"]["uri"] for place in places] == ["unknown", "my%20models/net.py"]
     assert [place["region"]["startLine"] for place in places] == [1, 7]

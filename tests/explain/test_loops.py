@@ -1,16 +1,21 @@
 """Mistakes inside of a loop: the answer is about the right time round, says each thing once, and helps."""
 
+from pathlib import Path
+
 import pytest
 from driving import transcript
 from explain.programs import HERE, line_of, recorded
 
-from gviz.cli.commands.check import print_text
+from gviz.cli.findings import print_text
+from gviz.cli.recordings import Recordings
+from gviz.compare.ranks import Rank
 from gviz.events import OptimizerStepped
 from gviz.explain.asked import answers
 from gviz.explain.check import check
 from gviz.explain.failure import diagnosis
 from gviz.explain.finding import lines, whole
 from gviz.explain.happening import happening
+from gviz.explain.on_ranks import on_ranks
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
 
@@ -133,9 +138,10 @@ def test_the_debugger_answers_in_six_lines_and_in_full_when_asked(engine, questi
 
 
 def test_check_prints_six_lines_of_a_finding_and_all_when_asked(capsys):
-    found = check(recorded("loops", "cut_in_many_places"))
+    timeline = recorded("loops", "cut_in_many_places")
+    found, given = on_ranks([check(timeline)]), Recordings((Path("t.gviz"),), (Rank(timeline),))
     for whole_of_it, cuts in ((False, 2), (True, 4)):
-        print_text(found, 1, whole=whole_of_it)
+        print_text(given, found, whole=whole_of_it)
         out = capsys.readouterr().out
         assert out.count("cut at") == cuts
         assert ("and 4 more lines with --all" in out) != whole_of_it

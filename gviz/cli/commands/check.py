@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from gviz.cli import streams
+from gviz.cli import findings, streams
 from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
 from gviz.cli.progress import told
 from gviz.cli.quietly import recorded
 from gviz.errors import GvizError, did_you_mean
 
 if TYPE_CHECKING:
+    from gviz.cli.recordings import Recordings
     from gviz.explain.check import Checked
     from gviz.explain.kind import Kind
+    from gviz.explain.on_ranks import OnRanks
     from gviz.trace.timeline import Timeline
 
 _FOUND = 1
@@ -43,22 +45,49 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
     """Look for what is wrong in a trace, or in a script that is run for it: errors, lost gradients, nan, loops.
 
     What may well be meant so is called a suspicion. Exit code 1 if something at least as grave as --fail-on was found,
-    0 if not. What the program prints goes to standard error. Options of gviz stand before SCRIPT.
+    0 if not. What the program prints goes to standard error. Options of gviz stand before SCRIPT. In a folder with the
+    traces of ranks each is checked, and where they stop agreeing is a warning.
     """
-    from gviz.explain.check import LEVELS, checking
+    from gviz.explain.check import LEVELS
 
     kinds = _kinds(only, ignore)
-    with recorded(program) as timeline:
-        found = told(checking(timeline, kinds))
+    with recorded(program) as given:
+        found = _found(given, kinds)
         if kind == "text":
-            print_text(found, len(timeline), whole=whole)
+            findings.print_text(given, found, whole=whole)
             if found:
-                click.echo(how_to_open(program, found[0].finding.event))
+                event, rank = found[0].checked.finding.event, given.paths[found[0].ranks[0]]
+                click.echo(findings.how_to_open(program, event, rank if given.in_folder and event else None))
         else:
-            click.echo(_as_data(kind, found, len(timeline)))
-        _say_not_seen(timeline)
+            click.echo(findings.as_data(kind, given, found))
+        _say_not_seen(given)
     grave = LEVELS[: LEVELS.index(fail_on) + 1]
-    return _FOUND if any(one.level in grave for one in found) else 0
+    return _FOUND if any(one.checked.level in grave for one in found) else 0
+
+
+def _found(given: Recordings, kinds: list[Kind]) -> list[OnRanks]:
+    """What is wrong on each rank, and where ranks stop agreeing."""
+    from gviz.explain.check import checking
+    from gviz.explain.findings.ranks_part import RANKS_PART
+    from gviz.explain.on_ranks import on_ranks
+
+    each = [told(checking(timeline, kinds)) for timeline in given.timelines]
+    if RANKS_PART in kinds:
+        for rank, parted in _parted(given):
+            each[rank].append(parted)
+    return on_ranks(each)
+
+
+def _parted(given: Recordings) -> Iterator[tuple[int, Checked]]:
+    """The ranks that stop agreeing with another one, and what is wrong with that."""
+    from gviz.cli.ranks import compared
+    from gviz.explain.check import Checked
+    from gviz.render.ranks import finding
+
+    for each in compared(given):
+        if each.parting is not None:
+            one = finding(each.parting, given.name(each.other), given.name(each.rank))
+            yield each.rank, Checked(one, "suspicion" if one.suspected else "warning")
 
 
 def _kinds(only: str | None, ignore: str | None) -> list[Kind]:
@@ -77,57 +106,23 @@ def _names(text: str | None, known: dict[str, Kind]) -> set[str]:
     return names
 
 
-def print_text(found: list[Checked], events: int, *, whole: bool) -> None:
-    """Print findings for people, of a long one its beginning or the `whole`, and how many there are."""
-    from gviz.explain.finding import brief, lines
-
-    for one in found:
-        click.echo(one.heading)
-        _, *rest = lines(one.finding) if whole else brief(one.finding)
-        for depth, text, event in rest:
-            click.echo(f"{'  ' * depth}{text}{f'  [event {event}]' if event else ''}")
-    click.echo(_summary(found, events))
+def _say_not_seen(given: Recordings) -> None:
+    """Say on stderr what is not in the recordings, so that nobody takes its absence for a finding."""
+    for line in dict.fromkeys(line for timeline in given.timelines for line in _not_seen(timeline)):
+        streams.say(f"not seen: {line}")
 
 
-def how_to_open(program: Program, event: int) -> str:
-    """The command that opens the recording at an event of the gravest finding; first how to keep it if it is not."""
-    from gviz.cli import shell
-    from gviz.cli.program import is_trace, to_run
-
-    script = Path(program.argv[0])
-    trace = program.output if program.as_module or not is_trace(script) else script
-    if trace is not None:
-        return f"to see it happen: gviz open {shell.word(trace)}{f' --at {event}' if event else ''}"
-    return f"to see it happen: {to_run(program)}{f', then goto {event}' if event else ''}"
-
-
-def _say_not_seen(timeline: Timeline) -> None:
-    """Say on stderr what is not in the recording, so that nobody takes its absence for a finding."""
+def _not_seen(timeline: Timeline) -> Iterator[str]:
     from gviz.events import NOT_SEEN, NodeCreated, Warned
     from gviz.explain.findings.wrong_rule import untried
     from gviz.plain_text import shown
 
     for _, event in timeline.select([Warned]):
         if event.category == NOT_SEEN:
-            streams.say(f"not seen: {shown(event.message)}")
+            yield shown(event.message)
     for name in untried(timeline):
-        streams.say(
-            f"not seen: whether {shown(name)}.backward is right: what it was given was not stored (--values all)"
-        )
+        yield f"whether {shown(name)}.backward is right: what it was given was not stored (--values all)"
     made = (event for _, event in timeline.select([NodeCreated]) if isinstance(event, NodeCreated))
     values = (output.value for event in made for output in event.outputs if output.value is not None)
     if timeline.nodes and not any(value.data is not None or value.stats or value.blob for value in values):
-        streams.say("not seen: numbers, of which none was recorded (--values none?): a nan or infinity is not found")
-
-
-def _summary(found: list[Checked], events: int) -> str:
-    levels = [one.level for one in found]
-    counts = [(levels.count(level), level) for level in dict.fromkeys(levels)]
-    said = ", ".join(f"{count} {level}{'s' * (count != 1)}" for count, level in counts)
-    return said or f"nothing found in {events:,} event{'s' * (events != 1)}"
-
-
-def _as_data(kind: str, found: list[Checked], events: int) -> str:
-    from gviz.cli import json_form, sarif
-
-    return sarif.text(found) if kind == "sarif" else json_form.text(events=events, findings=found)
+        yield "numbers, of which none was recorded (--values none?): a nan or infinity is not found"

@@ -83,10 +83,10 @@ def command(
 
 def _ranks(folder: Path, kind: str) -> int:
     """Compare the ranks of a training run."""
-    from gviz.cli import json_form, ranks
+    from gviz.cli import json_form, ranks, recordings
 
-    with ranks.opened(folder) as ours:
-        found = ours.compared()
+    with recordings.opened(folder) as ours:
+        found = ranks.compared(ours)
         if kind == "json":
             click.echo(json_form.text(**ranks.as_data(ours, found)))
         else:

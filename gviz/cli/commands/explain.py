@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gviz.cli import answers, shell, word_order
+from gviz.cli import answers, recordings, shell, word_order
 from gviz.cli.moment import at_option
 from gviz.cli.program import is_trace
 from gviz.errors import GvizError
@@ -26,12 +26,9 @@ def command(trace: Path, place: str | None, at: str | None, whole: bool, kind: s
     program failed, `nan` where the first nan (else inf) came from, `alive` which graphs are alive. Without PLACE: why
     it failed, or what else is wrong.
     """
-    from gviz.trace.file.reader import open_trace
-    from gviz.trace.timeline import Timeline
-
     word_order.expect_file(trace, place, "explain {1} {0}" if is_trace(Path(place or "")) else "why {0} {1}")
     if trace.suffix == ".py" and trace.is_file():
         hint = f"gviz why {shell.quoted(place or 'PLACE')} {shell.word(trace)} runs it, and asks about that run"
         raise GvizError(f"{shown(str(trace))} is a program, no trace", hint=hint, exit_code=3)
-    with open_trace(trace) as log:
-        answers.say(answers.answer(Timeline(log), place, at), kind, whole=whole)
+    with recordings.opened(trace) as given:
+        answers.say(given, place, at, kind, whole=whole)

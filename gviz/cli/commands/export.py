@@ -13,6 +13,8 @@ from gviz.cli import script_arguments, shell, slide, streams, word_order
 from gviz.cli.moment import at_option
 from gviz.cli.picture import draw_again, print_picture, suffix_of, write_picture
 from gviz.cli.program import Program, engine_option, is_trace, record_program
+from gviz.cli.recordings import in_folder
+from gviz.cli.trace_name import RANK, of_rank
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.program.order import Engine
@@ -106,9 +108,8 @@ def command(
 
     A script is run and recorded first; what it is to get stands behind --: gviz export train.py -o g.svg -- --lr 0.1.
     Without --at it is the last moment before the optimizer stepped, or the program took its graph down; a page opens at
-    the first event.
+    the first event. Of a folder with the traces of ranks each gets a picture: graph-rank0.svg, or -o "{rank}.svg".
     """
-    from gviz.api.targets import kind_of, refuse
     from gviz.scratch import scratch_folder
 
     path = Path(source)
@@ -117,23 +118,53 @@ def command(
         raise GvizError("export needs a name for the picture", hint=hint, exit_code=2)
     if is_trace(path):
         script_arguments.refuse_for_trace(source, arguments)
-    if output == "-":
-        suffix_of(kind)
-    else:
-        kind_of(output, how["moments"])  # before a long recording, not after it
-        refuse(output, force=force, source=path)
+    pictures = _pictures(path, output)
+    for _, target in pictures:
+        _refuse(target, kind, how["moments"], path, force=force)  # before a long recording, not after it
     with scratch_folder() as folder:
-        trace = path
         if not is_trace(path):
             own = folder / f"{path.stem}.gviz"
-            trace = record_program(Program((source, *arguments), engine=engine, output=own)).trace
-        if output == "-":
-            print_picture(trace, kind, **how)
-            return
-        begun = time.monotonic()
-        first, *rest = write_picture(trace, output, force=force, **how)
-        streams.say(f"wrote {first} to {rest[-1].name}, {len(rest) + 1} pictures" if rest else f"wrote {first}")
-        tries = time.monotonic() - begun < slide.SECONDS and not kind_of(output).moves
-        draw = partial(draw_again, trace, folder / "slide.svg", how) if tries else None
-        if not rest and (hint := slide.hint(first, how, draw)):
-            streams.say(hint)
+            pictures = [(record_program(Program((source, *arguments), engine=engine, output=own)).trace, output)]
+        for number, (trace, target) in enumerate(pictures):
+            if target == "-":
+                print_picture(trace, kind, **how)
+            else:
+                slides = folder / "slide.svg" if not number else None
+                _write(trace, target, how, slides, force=force)
+
+
+def _pictures(source: Path, output: str) -> list[tuple[Path, str]]:
+    """Which trace is drawn to which path: of a folder with the traces of ranks each to one of its own."""
+    if not source.is_dir() or not is_trace(source):
+        return [(source, output)]
+    traces, _ = in_folder(source)
+    if output == "-" and len(traces) > 1:
+        what = f"standard output takes one picture, and {shown(str(source))} holds {len(traces)} traces"
+        raise GvizError(what, hint=f"gviz export {shell.word(traces[0])} -o -", exit_code=2)
+    return [(trace, of_rank(output, trace) if len(traces) > 1 or RANK in output else output) for trace in traces]
+
+
+def _refuse(target: str, kind: str, moments: str, source: Path, *, force: bool) -> None:
+    """Raise `GvizError` for a picture that cannot be made or written."""
+    from gviz.api.targets import kind_of, refuse
+
+    if target == "-":
+        suffix_of(kind)
+    else:
+        kind_of(target, moments)
+        refuse(target, force=force, source=source)
+
+
+def _write(trace: Path, output: str, how: dict[str, Any], slides: Path | None, *, force: bool) -> None:
+    """Write the pictures of a trace, and say so; where it can be tried with `slides` also what helps to read them."""
+    from gviz.api.targets import kind_of
+
+    begun = time.monotonic()
+    first, *rest = write_picture(trace, output, force=force, **how)
+    streams.say(f"wrote {first} to {rest[-1].name}, {len(rest) + 1} pictures" if rest else f"wrote {first}")
+    if slides is None or rest:
+        return
+    tries = time.monotonic() - begun < slide.SECONDS and not kind_of(output).moves
+    draw = partial(draw_again, trace, slides, how) if tries else None
+    if hint := slide.hint(first, how, draw):
+        streams.say(hint)

@@ -31,23 +31,26 @@ def command(program: Program, function: str, kind: str) -> int:
     reached. Exit code 1 if there are any. What the program prints goes to standard error. Options of gviz stand before
     SCRIPT.
     """
-    from gviz.cli import json_form
-    from gviz.graphify.breaks import breaks
+    from gviz.cli import recordings
 
     engine = "builtin" if program.engine == "auto" else program.engine
     if engine == "torch":
         what = "only gviz's own engine says where a value leaves the graph; PyTorch's cannot be watched for it"
         hint = "leave out --engine torch, and `import torch` in the script means gviz's engine"
         raise GvizError(what, hint=hint, exit_code=2)
-    with recorded(replace(program, engine=engine, graph_breaks=True)) as timeline:
-        _refuse_unknown(timeline, function)
-        found = list(breaks(timeline, function))
-        if kind == "json":
-            click.echo(json_form.text(breaks=found))
-        else:
-            for line in _text(found):
-                click.echo(line)
-    return _FOUND if found else 0
+    with recorded(replace(program, engine=engine, graph_breaks=True)) as given:
+        found = {timeline: _breaks(timeline, function) for timeline in given.timelines}
+        recordings.say(
+            given, kind, lambda timeline: _text(found[timeline]), lambda timeline: {"breaks": found[timeline]}
+        )
+    return _FOUND if any(found.values()) else 0
+
+
+def _breaks(timeline: Timeline, function: str) -> list[Break]:
+    from gviz.graphify.breaks import breaks
+
+    _refuse_unknown(timeline, function)
+    return list(breaks(timeline, function))
 
 
 def _refuse_unknown(timeline: Timeline, function: str) -> None:

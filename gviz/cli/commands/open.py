@@ -8,7 +8,7 @@ from typing import NamedTuple
 import click
 import msgspec
 
-from gviz.cli import ranks
+from gviz.cli import ranks, recordings
 from gviz.cli.debugger import debug
 from gviz.cli.moment import at_option
 from gviz.cli.settings import GlobalOptions, display_options
@@ -77,8 +77,8 @@ class _Rank(NamedTuple):
 
 def _of_folder(folder: Path) -> _Rank:
     """Print where ranks stop agreeing; the one that breaks off, else the one that differs first beside another."""
-    with ranks.opened(folder) as ours:
-        found = ours.compared()
+    with recordings.opened(folder) as ours:
+        found = ranks.compared(ours)
         for line in ranks.lines(ours, found):
             click.echo(line)
         click.echo()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from gviz.cli import shell, word_order
+from gviz.cli import recordings, shell, word_order
 from gviz.cli.moment import at_option
 from gviz.cli.pages import PAGES
 from gviz.cli.program import Program, engine_option
@@ -12,6 +14,9 @@ from gviz.cli.quietly import trace_of
 from gviz.cli.script_arguments import OptionsBehind
 from gviz.errors import GvizError
 from gviz.program.order import Engine
+
+if TYPE_CHECKING:
+    from gviz.trace.timeline import Timeline
 
 
 @click.command("show", cls=OptionsBehind)
@@ -24,27 +29,28 @@ from gviz.program.order import Engine
 def command(
     source: str, arguments: tuple[str, ...], page: str, place: str | None, at: str | None, kind: str, engine: Engine
 ) -> None:
-    """Print what is in a trace, or in that of a script, which is run for it and not kept.
+    """Print what is in a trace, or in that of a script, which is run for it and not kept; of a folder, rank by rank.
 
     stats: how much of what; passes: the iterations, their passes and losses; tape: every node at one moment (the end);
     events: everything that happened, in order; node NODE: one node (#4 or its name) at one moment.
     """
     if (page == "node") != (place is not None):
         raise GvizError("node, and only node, needs a NODE", hint=f"gviz show {shell.word(source)} node 4", exit_code=2)
+    data, text = PAGES[page]
+    with trace_of(Program((source, *arguments), engine=engine)) as trace, recordings.opened(trace) as given:
+        recordings.say(
+            given,
+            kind,
+            lambda timeline: text(timeline, *_meant(timeline, at, place)),
+            lambda timeline: {page: data(timeline, *_meant(timeline, at, place))},
+        )
+
+
+def _meant(timeline: Timeline, at: str | None, place: str | None) -> tuple[int, int]:
+    """The moment and the node (0: none) that are asked for."""
     from gviz.api.moments import moment_of
-    from gviz.cli import json_form
-    from gviz.trace.file.reader import open_trace
-    from gviz.trace.timeline import Timeline
     from gviz.words.names import NamedNodes
     from gviz.words.nodes import node_at
 
-    with trace_of(Program((source, *arguments), engine=engine)) as trace, open_trace(trace) as log:
-        timeline = Timeline(log)
-        n = moment_of(timeline, at) if at else len(timeline)
-        node = node_at(NamedNodes(timeline), place or "", n)
-        data, text = PAGES[page]
-        if kind == "json":
-            click.echo(json_form.text(**{page: data(timeline, n, node)}))
-        else:
-            for line in text(timeline, n, node):
-                click.echo(line)
+    n = moment_of(timeline, at) if at else len(timeline)
+    return n, node_at(NamedNodes(timeline), place or "", n)

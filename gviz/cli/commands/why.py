@@ -25,5 +25,5 @@ def command(program: Program, place: str, at: str | None, whole: bool, kind: str
     """
     if not program.as_module:
         word_order.expect_file(program.argv[0], place, "why {0} {1}")
-    with recorded(program) as timeline:
-        answers.say(answers.answer(timeline, place, at), kind, whole=whole)
+    with recorded(program) as given:
+        answers.say(given, place, at, kind, whole=whole)

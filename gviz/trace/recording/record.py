@@ -273,12 +273,17 @@ def record(
     )
 
 
-def recording_to(path: Path, kept: Kept, *, force: bool, framework: str = OWN) -> Recording:
-    """A recording that has not begun; GvizError if there is a file already, unless it is to be replaced by `force`."""
+def recording_to(
+    path: Path, kept: Kept, *, force: bool, framework: str = OWN, hint: str = "choose another name, or pass force=True"
+) -> Recording:
+    """A recording that has not begun; GvizError if there is a file already, unless it is to be replaced by `force`.
+
+    The `hint` says what to do then.
+    """
     if force:
         refuse_other_file(path)
     elif path.exists():
-        raise GvizError(f"{path} already exists", hint="choose another name, or pass force=True")
+        raise GvizError(f"{path} already exists", hint=hint)
     return Recording(path, kept, framework, replaces=force)
 
 

@@ -1,0 +1,76 @@
+"""What ``gviz check`` prints: findings for people and for build machines, of several ranks each told once."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from gviz.cli.program import Program
+    from gviz.cli.recordings import Recordings
+    from gviz.explain.on_ranks import OnRanks
+
+
+def print_text(given: Recordings, found: list[OnRanks], *, whole: bool) -> None:
+    """Print findings for people, of a long one its beginning or the `whole`, and how many there are."""
+    from gviz.explain.finding import brief, lines
+
+    for remark in given.remarks:
+        click.echo(remark)
+    for one in found:
+        click.echo(f"{one.checked.heading}{_whose(given, one)}")
+        finding = one.checked.finding
+        _, *rest = lines(finding) if whole else brief(finding)
+        for depth, text, event in rest:
+            click.echo(f"{'  ' * depth}{text}{f'  [event {event}]' if event else ''}")
+    click.echo(_summary(given, found))
+
+
+def _whose(given: Recordings, one: OnRanks) -> str:
+    """On which ranks that is, and of which it is told where they do not say quite the same."""
+    if not given.in_folder:
+        return ""
+    told_of = "" if one.is_alike else f", told of {given.name(one.ranks[0])}"
+    return f" on {given.named(one.ranks)}{told_of}"
+
+
+def how_to_open(program: Program, event: int, rank: Path | None = None) -> str:
+    """The command that opens the recording at an event of a finding, of several that of a `rank`.
+
+    Of what was not kept first how to keep it.
+    """
+    from gviz.cli import shell
+    from gviz.cli.program import is_trace, to_run
+
+    script = Path(program.argv[0])
+    trace = program.output if program.as_module or not is_trace(script) else rank or script
+    if trace is not None:
+        return f"to see it happen: gviz open {shell.word(trace)}{f' --at {event}' if event else ''}"
+    return f"to see it happen: {to_run(program)}{f', then goto {event}' if event else ''}"
+
+
+def _summary(given: Recordings, found: list[OnRanks]) -> str:
+    levels = [one.checked.level for one in found]
+    counts = [(levels.count(level), level) for level in dict.fromkeys(levels)]
+    said = ", ".join(f"{count} {level}{'s' * (count != 1)}" for count, level in counts)
+    events = sum(map(len, given.timelines))
+    of = f" of {len(given.ranks)} ranks" if len(given.ranks) > 1 else ""
+    return said or f"nothing found in {events:,} event{'s' * (events != 1)}{of}"
+
+
+def as_data(kind: str, given: Recordings, found: list[OnRanks]) -> str:
+    """The findings as JSON or SARIF."""
+    from gviz.cli import json_form, sarif
+
+    if kind == "sarif":
+        return sarif.text(found, partial(_whose, given))
+    checked = [one.checked for one in found]
+    if not given.in_folder:
+        return json_form.text(events=sum(map(len, given.timelines)), findings=checked)
+    files = [path.name for path in given.paths]
+    ranks = [{"file": file, "events": len(timeline)} for file, timeline in zip(files, given.timelines, strict=True)]
+    findings = [{**json_form.form(one.checked), "ranks": [files[rank] for rank in one.ranks]} for one in found]
+    return json_form.text(ranks=ranks, remarks=given.remarks, findings=findings)

@@ -1,0 +1,187 @@
+"""What a command is given to read: one recording, or a folder with those of all ranks of a training run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gviz.errors import GvizError
+from gviz.plain_text import shown
+from gviz.program.rank_names import RESTART
+
+if TYPE_CHECKING:
+    from gviz.compare.ranks import Rank
+    from gviz.trace.timeline import Timeline
+
+T = TypeVar("T")
+
+_MOST_NAMED = 3
+_BESIDE_A_TRACE = ("-wal", "-shm", "-journal")
+
+
+@dataclass(frozen=True)
+class Recordings:
+    """Open recordings: that of one process, or those `in_folder` in the order of their numbers.
+
+    The remarks are lines about what else is in the folder, and what is not.
+    """
+
+    paths: tuple[Path, ...]
+    ranks: tuple[Rank, ...]
+    remarks: tuple[str, ...] = ()
+    in_folder: bool = False
+
+    @property
+    def timelines(self) -> Iterator[Timeline]:
+        """What was recorded, rank by rank."""
+        return (rank.timeline for rank in self.ranks)
+
+    def name(self, rank: int) -> str:
+        """What a rank is called."""
+        return shown(self.paths[rank].name)
+
+    def named(self, ranks: Sequence[int]) -> str:
+        """What some of the ranks are called together: ``all 4 ranks``, else by their names."""
+        if len(ranks) == len(self.ranks) > 1:
+            return f"all {len(ranks)} ranks"
+        return few([self.paths[rank] for rank in ranks])
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Recordings]:
+    """The recording at a path, or those in a folder that can be read. GvizError if there is none."""
+    with ExitStack() as files:
+        if not path.is_dir():
+            yield Recordings((path,), (_rank(path, files),))
+            return
+        found, earlier = in_folder(path)
+        read: list[tuple[Path, Rank]] = []
+        remarks = list(_others(path, found, earlier))
+        trouble = None
+        for one in found:
+            try:
+                read.append((one, _rank(one, files)))
+            except GvizError as error:
+                trouble = error
+                remarks.append(f"{shown(one.name)} is left out: {': '.join(filter(None, (error.what, error.why)))}")
+        if trouble is not None and not read:
+            raise trouble
+        paths, ranks = zip(*read, strict=True)
+        yield Recordings(paths, ranks, tuple(remarks), in_folder=True)
+
+
+def _rank(path: Path, files: ExitStack) -> Rank:
+    from gviz.compare.ranks import Rank
+    from gviz.trace.file.reader import open_trace
+    from gviz.trace.timeline import Timeline
+
+    trace = files.enter_context(open_trace(path))
+    return Rank(Timeline(trace), trace.finished)
+
+
+def holds_traces(path: Path) -> bool:
+    """Whether a path is a folder with traces, and none that Python runs as a program."""
+    return path.is_dir() and not (path / "__main__.py").exists() and any(path.glob("*.gviz"))
+
+
+def in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
+    """The traces of the last start of all ranks in the order of their numbers, and those of earlier ones.
+
+    GvizError if there is none.
+    """
+    found = [path for path in folder.glob("*.gviz") if path.is_file()]
+    if not found:
+        raise GvizError(f"there is no trace in {shown(str(folder))}", exit_code=3)
+    found.sort(key=lambda path: ([int(n) for n in re.findall(r"\d+", path.stem)] + [0], path.name))
+    last = max(map(_start, found))
+    return [path for path in found if _start(path) == last], [path for path in found if _start(path) != last]
+
+
+def _start(path: Path) -> int:
+    """For which time ``torchrun`` had started a rank again."""
+    again = re.search(rf"{RESTART}(\d+)$", path.stem)
+    return int(again[1]) if again else 0
+
+
+def _others(folder: Path, found: list[Path], earlier: list[Path]) -> Iterator[str]:
+    """Lines about what else is in the folder, and which rank is not."""
+    numbers = [re.fullmatch(rf"rank(\d+)(?:{RESTART}\d+)?", path.stem) for path in found]
+    there = {int(number[1]) for number in numbers if number}
+    if len(there) == len(found) and (missing := sorted(set(range(len(found))) - there)):
+        yield f"there is no trace of rank {', '.join(map(str, missing))}"
+    if earlier:
+        yield f"before the ranks were started again: {few(earlier)}"
+    known = {*found, *earlier}
+    others = sorted(path for path in folder.iterdir() if path not in known and not path.name.endswith(_BESIDE_A_TRACE))
+    if others:
+        yield f"not the trace of a rank: {few(others)}"
+
+
+def few(paths: Sequence[Path]) -> str:
+    """The names of files, of many the first."""
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    return f"{', '.join(shown(path.name) for path in paths[:_MOST_NAMED])}{more}"
+
+
+def say(
+    given: Recordings,
+    kind: str,
+    text: Callable[[Timeline], Iterator[str]],
+    data: Callable[[Timeline], dict[str, Any]],
+) -> None:
+    """Print what there is to say of a recording, as text or JSON; of several what each says, once where it is the same.
+
+    What cannot be said of one rank is told in a line; GvizError where it can be said of none.
+    """
+    from gviz.cli import json_form
+
+    if not given.in_folder:
+        (timeline,) = given.timelines
+        if kind == "json":
+            click.echo(json_form.text(**data(timeline)))
+        else:
+            for line in text(timeline):
+                click.echo(line)
+    elif kind == "json":
+        told = _asked(given, data)
+        ranks = [
+            {"file": path.name, **({"error": one.what} if isinstance(one, GvizError) else one)}
+            for path, one in zip(given.paths, told, strict=True)
+        ]
+        click.echo(json_form.text(ranks=ranks, remarks=given.remarks))
+    else:
+        for line in _by_rank(given, text):
+            click.echo(line)
+
+
+def _asked(given: Recordings, ask: Callable[[Timeline], T]) -> list[T | GvizError]:
+    """The answer of each rank, or why it has none; GvizError where no rank has one."""
+    told: list[T | GvizError] = []
+    for timeline in given.timelines:
+        try:
+            told.append(ask(timeline))
+        except GvizError as error:
+            told.append(error)
+    if isinstance(told[0], GvizError) and all(isinstance(one, GvizError) for one in told):
+        raise told[0]
+    return told
+
+
+def _by_rank(given: Recordings, text: Callable[[Timeline], Iterator[str]]) -> Iterator[str]:
+    """What each rank says, under the names of those that say it."""
+    said: dict[tuple[str, ...], list[int]] = {}
+    for rank, told in enumerate(_asked(given, lambda timeline: tuple(text(timeline)))):
+        said.setdefault((told.what,) if isinstance(told, GvizError) else told, []).append(rank)
+    yield from given.remarks
+    gap = bool(given.remarks)
+    for lines, ranks in said.items():
+        yield from [""] * gap
+        gap = True
+        yield f"{given.named(ranks)}:"
+        yield from lines
