@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gviz import events as e
+from gviz.trace.evaluation import Evaluation
 from gviz.trace.preparation import Preparation
 from gviz.trace.rounds import Rounds, Turn
 from gviz.trace.steps import OptimizerSteps
@@ -33,9 +34,13 @@ class Graphs:
         self._placed = False  # this graph has an operation
         self._passed = False  # a pass is over, and no tracked node was made since
         self._preparation = Preparation(self.steps)
+        self._evaluation = None if self.rounds.known else Evaluation()  # until autograd follows an operation
 
     def happen(self, seq: int, event: e.Event) -> int:
-        """Take notice of the next event; where the graph begins of which it is the first tracked node, 0 if of none."""
+        """Take notice of the next event; where the graph begins of which it is the first tracked node, 0 if of none.
+
+        In a program that only evaluates: where the turn begins that it shows.
+        """
         if self.is_made and event.__class__ is e.NodeCreated:
             return 0  # what almost every event is
         self.steps.happen(seq, event)
@@ -44,6 +49,7 @@ class Graphs:
                 if not self.running:
                     self.rounds.begin_pass(event.stack)
                     self.goes_on, self.is_made = event.create_graph, False
+                    self._evaluation = None
                 self.running.append(pass_nr)
             case e.BackwardFinished(pass_nr=pass_nr):
                 if pass_nr in self.running:
@@ -58,17 +64,26 @@ class Graphs:
     @property
     def iterations(self) -> list[int]:
         """The events with which iterations begin."""
-        return self.rounds.starts
+        return self.rounds.starts if self._evaluation is None else self._evaluation.starts
+
+    @property
+    def begun(self) -> int:
+        """The event with which an iteration began that will have a pass and has none yet, else 0."""
+        return self.rounds.begun if self._evaluation is None else 0
 
     @property
     def prepared_from(self) -> int:
         """The event with which the next graph begins if it begins now; 0 if nothing is prepared."""
+        if self._evaluation is not None:
+            return self._evaluation.start
         return self._preparation.start if self._passed else 0
 
     def forget(self, before: int) -> None:
         """Drop what is over, and keep what may still go on, and the iterations that begin from an event on."""
         self.rounds.forget(before)
         self.steps.forget()
+        if self._evaluation is not None:
+            self._evaluation.forget(before)
 
     def _outside_a_pass(self, seq: int, event: e.Event) -> int:
         start = 0
@@ -77,11 +92,13 @@ class Graphs:
         if isinstance(event, e.NodeCreated) and is_tracked(event):
             start = self._begin(seq) if self._passed else 0
             if not self._placed and event.kind == "op":
-                self._placed = True
+                self._placed, self._evaluation = True, None
                 self.rounds.begin_forward(event.stack)
             self.is_made = self._placed
         elif self._passed:
             self._preparation.happen(seq, event)
+        if self._evaluation is not None:
+            start = self._evaluation.happen(seq, event)
         return start
 
     def _begin(self, seq: int) -> int:

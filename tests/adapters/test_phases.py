@@ -49,3 +49,42 @@ def test_a_step_with_a_closure_is_the_optimizers_from_where_the_pass_is_over():
     turn = ["forward", "backward", "optimizer", "after optimizer"]
     assert [phase.kind for phase in timeline.phases] == turn * 2
     assert len(timeline.iterations) == 2
+
+
+class Model(torch.nn.Module):
+    """Gives the odds of the next of five tokens, and what it has made of those so far."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5)
+
+    def forward(self, token, before=None):
+        state = self.embedding(token)
+        if before is not None:
+            state = torch.cat([before, state])
+        return self.head(state.mean(0)), state
+
+
+@torch.inference_mode()
+def generates():
+    model, token, state = Model(), torch.tensor([0]), None
+    for _ in range(3):
+        odds, state = model(token, state)
+        token = torch.multinomial(odds.softmax(0), 1)
+
+
+@torch.no_grad()
+def evaluates():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3), torch.nn.ReLU())
+    data = torch.utils.data.TensorDataset(torch.rand(6, 2), torch.tensor([0, 1, 2] * 2))
+    for x, y in torch.utils.data.DataLoader(data, batch_size=2):
+        _, chosen = model(x).max(1)
+        (chosen == y).sum().item()
+
+
+@pytest.mark.parametrize("program", [generates, evaluates])
+def test_where_nothing_goes_back_each_batch_and_each_token_is_an_iteration(program):
+    timeline = recorded(program)
+    made = [[info.op.name for info in map(timeline.info, timeline.nodes) if info.iteration == nr] for nr in range(4)]
+    assert made[1]
+    assert made[1:] == [made[1], made[1], []]

@@ -122,7 +122,7 @@ class Ring:
         An iteration without a pass is kept beside the last ones that have one.
         """
         parts = self._parts
-        last = self._bounds.last + (self._bounds.unit == "iterations" and self._graphs.rounds.begun > 0)
+        last = self._bounds.last + (self._bounds.unit == "iterations" and self._graphs.begun > 0)
         if not self._bounds.last or len(parts) < last:
             return 0
         first = parts[-last]
