@@ -148,6 +148,7 @@ class Chapters:
             self._begin("backward", seq, event.pass_nr)
         elif isinstance(event, e.BackwardFinished) and not self.graphs.running:
             self._state = _BEGUN if self.graphs.goes_on else _PASSED
+            self._gradients.pass_over()
             if self._phase == "backward":
                 self._end(seq)
 
@@ -175,7 +176,8 @@ class Chapters:
             case e.NodeCreated() if not is_tracked(event):
                 if self.steps.computes(event):
                     return _Sign.OWN
-                return _Sign.GRADIENT if self._gradients.are_used(event) else _Sign.OTHER
+                used = self._gradients.are_used(event) or (self._state is _PASSED and self._gradients.are_kept(event))
+                return _Sign.GRADIENT if used else _Sign.OTHER
         return _Sign.FORWARD
 
     def _sign_of_write(self, write: e.StorageWritten | e.DataSet) -> _Sign:

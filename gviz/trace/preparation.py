@@ -10,11 +10,13 @@ _GRADIENTS = {"grad_of", "gradient", "grad_outputs"}
 
 
 class Gradients:
-    """Knows which nodes are the ``.grad`` of leaves, as far as they have been used."""
+    """Knows which nodes are the ``.grad`` of leaves, as far as they have been used, and what was made of them."""
 
     def __init__(self) -> None:
         self._by_leaf: dict[int, int] = {}
         self._known: set[int] = set()
+        self._made: set[int] = set()  # of them since the last pass
+        self._kept: set[int] = set()  # after a pass before, as a momentum is
 
     def are_used(self, made: e.NodeCreated) -> bool:
         """Whether a new node is a gradient, or made of the gradient of a leaf."""
@@ -25,7 +27,21 @@ class Gradients:
             self._by_leaf[leaf] = made.node
             self._known.add(made.node)
             return True
-        return not _GRADIENTS.isdisjoint(attrs) or any(node in self._known for node, _ in made.inputs)
+        used = not _GRADIENTS.isdisjoint(attrs) or any(node in self._known for node, _ in made.inputs)
+        if used or any(node in self._made for node, _ in made.inputs):
+            self._made.add(made.node)
+            if made.untracked == "inputs" and any(output.version for output in made.outputs):
+                self._made.update(node for node, _ in made.inputs[:1])  # in whose memory it was written: no leaf's
+        return used
+
+    def are_kept(self, made: e.NodeCreated) -> bool:
+        """Whether a new node is made of what gradients of earlier passes came to: of the momentum of the last step."""
+        return any(node in self._kept for node, _ in made.inputs)
+
+    def pass_over(self) -> None:
+        """A pass is over: what was made of gradients before it has been kept."""
+        if self._made:
+            self._kept, self._made = self._made, set()
 
 
 class Preparation:

@@ -193,3 +193,31 @@ def test_what_a_model_is_given_that_is_evaluated_is_of_its_forward():
 def test_a_gradient_that_is_cleared_after_a_step_is_of_that_step():
     timeline = timeline_of(counts_its_loss)
     assert {timeline.phase_at(n).kind for n, _ in timeline.select([GradSet])} == {"optimizer"}
+
+
+def steps_with_a_momentum():
+    w, v = weight(), torch.zeros(2)
+    for _ in range(3):
+        ((w - 4.0) ** 2).sum().backward()
+        with torch.no_grad():
+            v = v * 0.9 + w.grad
+            w -= v * 0.1
+        w.grad = None
+
+
+def steps_with_a_momentum_in_place():
+    w, v = weight(), torch.zeros(2)
+    for nr in range(6):
+        ((w - 4.0) ** 2).sum().backward()
+        if nr % 2:
+            v.mul_(0.9).add_(w.grad)
+            w.data -= v * 0.1
+            w.grad = None
+
+
+@pytest.mark.parametrize("program", [steps_with_a_momentum, steps_with_a_momentum_in_place])
+def test_it_begins_with_the_momentum_of_the_last_step(program):
+    timeline = timeline_of(program)
+    _, *begun = [timeline.event(phase.start) for phase in timeline.phases if phase.kind == "optimizer"]
+    used = [timeline.info(event.inputs[0][0]) for event in begun]
+    assert [info.name for info in used] == ["v", "v"]
