@@ -16,9 +16,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gviz import notice
-from gviz.adapters.on_import import when_imported
 from gviz.adapters.wanted import Compiled, Phase, Wanted
 from gviz.errors import GvizError
+from gviz.on_import import when_imported
 from gviz.trace.file.ending import Until
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.kept import Kept

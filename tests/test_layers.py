@@ -9,12 +9,13 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
 BOTTOM = {
-    "arguments", "driven", "notice", "own_process", "errors", "plain_text", "values", "site", "numbers", "value_text",
-    "display", "garbage", "whole_files", "scratch", "syntax", "variables",
+    "arguments", "driven", "notice", "on_import", "own_process", "errors", "plain_text", "values", "site", "numbers",
+    "value_text", "display", "garbage", "whole_files", "scratch", "syntax", "variables",
 }  # fmt: skip
 MAY_IMPORT = {
     "arguments": {"errors"},
     "notice": {"plain_text"},
+    "on_import": set(),
     "own_process": set(),
     "driven": set(),
     "errors": set(),

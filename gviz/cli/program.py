@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -17,7 +17,7 @@ from gviz.cli.recordings import holds_traces
 from gviz.cli.trace_name import TraceName
 from gviz.errors import GvizError
 from gviz.plain_text import shown
-from gviz.program import pytorch_only
+from gviz.program import pytorch_only, rank_names
 from gviz.program.order import WHOLE, Engine, Keeping, Order
 from gviz.trace.file import lock, places
 
@@ -65,8 +65,8 @@ _OPTIONS = (
     click.option("-m", "as_module", is_flag=True, help="Run a module, as python -m does."),
     engine_option,
     click.option("-o", "--output", type=TraceName(),
-                 help="Keep the trace in this file; under torchrun in this folder, a file for each rank, or under a "
-                 "name with {rank} in it."),
+                 help="Keep the trace in this file; or in this folder (runs/), with a file for each rank of a training "
+                 "run; under torchrun also under a name with {rank} in it."),
     click.option("-f", "--force", is_flag=True, help="Write over an existing trace."),
     *what_to_keep.OPTIONS,
     click.option("--no-source", is_flag=True, help="Leave the program's text out of the trace."),
@@ -105,7 +105,8 @@ def record_program(program: Program) -> Recorded:
         if code >= 128:
             raise GvizError("nothing was recorded", exit_code=code)
         raise click.exceptions.Exit(code)  # the recording process has said why
-    fold_file(trace)
+    for one in (trace, *rank_names.beside(trace)):
+        fold_file(one)
     return Recorded(trace, code)
 
 
@@ -116,14 +117,14 @@ def is_left(trace: Path) -> bool:
     return trace.exists()
 
 
-def to_run(program: Program) -> str:
-    """The command line that runs a program under the debugger, with its arguments, recorded as this one is."""
+def to_run(program: Program, command: Sequence[str] = ("run",)) -> str:
+    """The command line that runs a program under the debugger, or as another `command` does, recorded as this one."""
     engine = [] if program.engine == "auto" else ["--engine", program.engine]
     source = [] if program.keep_source else ["--no-source"]
     script, *arguments = program.argv
     named = ["-m", shell.quoted(script)] if program.as_module else [shell.word(script)]
     options = map(shell.quoted, [*engine, *what_to_keep.as_typed(program.keeping), *source])
-    return " ".join(["gviz", "run", *options, *named, *map(shell.quoted, arguments)])
+    return " ".join(["gviz", *command, *options, *named, *map(shell.quoted, arguments)])
 
 
 def order(program: Program, trace: Path, *, live: str = "", again: bool = False) -> Order:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gviz.cli import recordings, script_arguments
 from gviz.cli.program import Program, is_trace, record_program
 from gviz.errors import GvizError
+from gviz.program import rank_names
 from gviz.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -37,17 +38,17 @@ def recorded(program: Program) -> Iterator[Recordings]:
 
 @contextmanager
 def trace_of(program: Program) -> Iterator[Path]:
-    """A trace, or that of a run of the program, which is not kept unless it has an `output`."""
+    """A trace, or that of a run of the program, which is not kept unless it has an `output`; of ranks their folder."""
     name, *theirs = program.argv
     if not program.as_module and is_trace(Path(name)):
         script_arguments.refuse_for_trace(name, theirs)
         yield Path(name)
         return
     with scratch_folder() as folder:
-        own = program.output or folder / "program.gviz"
+        own = program.output or folder / rank_names.MAIN
         with _output_on_stderr():
             trace = record_program(replace(program, output=own)).trace
-        yield trace
+        yield rank_names.whole(trace)
 
 
 @contextmanager

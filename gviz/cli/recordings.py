@@ -13,7 +13,7 @@ import click
 
 from gviz.errors import GvizError
 from gviz.plain_text import shown
-from gviz.program.rank_names import RESTART
+from gviz.program.rank_names import MAIN, OF_A_RANK
 
 if TYPE_CHECKING:
     from gviz.compare.ranks import Rank
@@ -93,9 +93,10 @@ def holds_traces(path: Path) -> bool:
 def in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
     """The traces of the last start of all ranks in the order of their numbers, and those of earlier ones.
 
-    GvizError if there is none.
+    The program that has started them is none of them. GvizError if there is no trace.
     """
     found = [path for path in folder.glob("*.gviz") if path.is_file()]
+    found = [path for path in found if path.name != MAIN] or found
     if not found:
         raise GvizError(f"there is no trace in {shown(str(folder))}", exit_code=3)
     found.sort(key=lambda path: ([int(n) for n in re.findall(r"\d+", path.stem)] + [0], path.name))
@@ -105,19 +106,22 @@ def in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
 
 def _start(path: Path) -> int:
     """For which time ``torchrun`` had started a rank again."""
-    again = re.search(rf"{RESTART}(\d+)$", path.stem)
-    return int(again[1]) if again else 0
+    rank = OF_A_RANK.fullmatch(path.name)
+    return int(rank[2] or 0) if rank else 0
 
 
 def _others(folder: Path, found: list[Path], earlier: list[Path]) -> Iterator[str]:
     """Lines about what else is in the folder, and which rank is not."""
-    numbers = [re.fullmatch(rf"rank(\d+)(?:{RESTART}\d+)?", path.stem) for path in found]
+    numbers = [OF_A_RANK.fullmatch(path.name) for path in found]
     there = {int(number[1]) for number in numbers if number}
     if len(there) == len(found) and (missing := sorted(set(range(len(found))) - there)):
         yield f"there is no trace of rank {', '.join(map(str, missing))}"
     if earlier:
         yield f"before the ranks were started again: {few(earlier)}"
-    known = {*found, *earlier}
+    main = folder / MAIN
+    if main not in found and main.exists():
+        yield f"{MAIN} is the program that started them"
+    known = {*found, *earlier, main}
     others = sorted(path for path in folder.iterdir() if path not in known and not path.name.endswith(_BESIDE_A_TRACE))
     if others:
         yield f"not the trace of a rank: {few(others)}"

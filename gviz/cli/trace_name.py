@@ -11,7 +11,7 @@ import click
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
-from gviz.program.rank_names import called, trace_of
+from gviz.program.rank_names import MAIN, called, trace_of
 
 RANK = "{rank}"
 
@@ -37,7 +37,8 @@ class TraceName(click.ParamType["Path"]):
 
     A folder (one that is there, or a name that ends with a slash) holds ``rank0.gviz``, ``rank1.gviz``; ``{rank}``
     stands for the number in any other name. Two ranks never write one file: GvizError. Where ``torchrun`` starts them
-    again (``--max-restarts``), they leave what was recorded before: ``rank0-restart1.gviz``.
+    again (``--max-restarts``), they leave what was recorded before: ``rank0-restart1.gviz``. A program that starts its
+    ranks itself is ``main.gviz`` in that folder, and they are what they are under ``torchrun``.
     """
 
     name = "path"
@@ -47,8 +48,8 @@ class TraceName(click.ParamType["Path"]):
             return value
         rank = _number("RANK")
         text = os.fspath(value)
-        if rank is not None and _is_folder(text):
-            return Path(_made(text)) / trace_of(_called(rank))
+        if _is_folder(text):
+            return Path(_made(text)) / (MAIN if rank is None else trace_of(_called(rank)))
         if RANK in text:
             return Path(text.replace(RANK, _called(rank or 0)))
         if is_one_of_several():

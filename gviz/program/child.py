@@ -17,12 +17,22 @@ from typing import TYPE_CHECKING, Any
 
 from gviz import frameworks, notice
 from gviz.errors import GvizError
-from gviz.program import last_error, order, own_frames, parent, pytorch_only, sudden_end, target, torch_name
-from gviz.trace.recording.kept import Kept
+from gviz.program import (
+    joining,
+    last_error,
+    order,
+    own_frames,
+    parent,
+    pytorch_only,
+    rank_names,
+    sudden_end,
+    target,
+    torch_name,
+)
+from gviz.trace.file.places import make_way, refuse_other_file
 from gviz.trace.recording.record import (  # now, while the program's own folder is not on the path yet
     recording_to,
 )
-from gviz.trace.recording.window import Window
 
 if TYPE_CHECKING:
     from gviz.live.debuggee import Debuggee
@@ -31,14 +41,15 @@ if TYPE_CHECKING:
 def begin(told: dict[str, Any], program: str) -> None:
     """Begin to record the program that is about to run, as an order says; where it cannot, this process ends."""
     try:
-        _begin(order.read(told), program)
+        _begin(told, program)
     except GvizError as error:
         notice.say(*error.lines())
         sys.stderr.flush()
         os._exit(error.exit_code)  # a SystemExit would be a fatal error: Python is not through with its own beginning
 
 
-def _begin(what: order.Order, program: str) -> None:
+def _begin(told: dict[str, Any], program: str) -> None:
+    what = order.read(told)
     debuggee = _under_control(what.live) if what.live else None
     if debuggee is None:
         parent.end_with(what.parent)
@@ -49,8 +60,10 @@ def _begin(what: order.Order, program: str) -> None:
     means_engine = _means_engine(what, found)
     if means_engine:
         torch_name.install()
+    if what.records_ranks:
+        _make_way_for_ranks(Path(what.trace), force=what.replace)
     by_hand = "another gviz has just begun to write it: choose another name, or --force writes over it"
-    recording = recording_to(Path(what.trace), _kept(what), force=what.replace, hint=by_hand)
+    recording = recording_to(Path(what.trace), what.kept, force=what.replace, hint=by_hand)
     recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
     ending = ExitStack()  # registered first, and so left after everything that the program leaves for the end
     atexit.register(ending.close)
@@ -60,9 +73,21 @@ def _begin(what: order.Order, program: str) -> None:
     if not means_engine:
         kept = what.keeping
         frameworks.follow(recording, phase=kept.phase, module=kept.module, compiled=kept.compiled)
+        if what.records_ranks:
+            joining.expect_ranks(told)
     if what.graph_breaks:
         _note_graph_breaks(ending)
     own_frames.show_stacks()
+
+
+def _make_way_for_ranks(trace: Path, *, force: bool) -> None:
+    """Remove the traces of ranks that another run has left; GvizError unless that is wanted."""
+    for rank in rank_names.beside(trace):
+        if not force:
+            hint = "choose another folder, or --force writes over it"
+            raise GvizError(f"{trace.parent} holds traces of ranks already", hint=hint)
+        refuse_other_file(rank)
+        make_way(rank)
 
 
 def _means_engine(what: order.Order, found: target.Target | None) -> bool:
@@ -82,12 +107,6 @@ def _imports_torch(found: target.Target) -> bool:
         warnings.simplefilter("ignore")  # its own run says what there is to say
         return torch_name.is_imported_by(target.compiled(found))
     return False
-
-
-def _kept(what: order.Order) -> Kept:
-    kept = what.keeping
-    window, last, size = Window(kept.first, kept.last), kept.newest or None, kept.max_size or None
-    return Kept(kept.limit, kept.keep, what.keep_source, window, last, size, kept.until)
 
 
 def _under_control(address: str) -> Debuggee:

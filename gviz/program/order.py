@@ -13,9 +13,11 @@ from gviz.errors import GvizError
 from gviz.own_process import Start
 from gviz.plain_text import shown
 from gviz.program import flags
+from gviz.program.rank_names import MAIN
 
 if TYPE_CHECKING:
     from gviz.trace.file.ending import Until
+    from gviz.trace.recording.kept import Kept
     from gviz.values import Keep
 
 _START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start")
@@ -71,6 +73,21 @@ class Order:
     parent: int = 0
     live: str = ""
     graph_breaks: bool = False
+
+    @property
+    def kept(self) -> Kept:
+        """What the recording keeps of the program."""
+        from gviz.trace.recording.kept import Kept
+        from gviz.trace.recording.window import Window
+
+        how = self.keeping
+        window, last, size = Window(how.first, how.last), how.newest or None, how.max_size or None
+        return Kept(how.limit, how.keep, self.keep_source, window, last, size, how.until)
+
+    @property
+    def records_ranks(self) -> bool:
+        """Whether processes that the program starts are recorded, too: beside its own trace, which is called so."""
+        return os.path.basename(self.trace) == MAIN
 
 
 def start(order: Order, argv: Sequence[str]) -> Start:

@@ -1,13 +1,14 @@
 """Two processes of one training run under ``torchrun``, each with a trace of its own."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli.programs import gviz_here
+from cli.programs import gviz, gviz_here, python
 
 from gviz.cli.lessons import find
 from gviz.events import GradAccumulated, GradSet
@@ -113,3 +114,96 @@ def test_buffers_agree_where_they_are_broadcast(tmp_path, broadcast, said):
     (tmp_path / "train.py").write_text(NORMED.replace("BROADCAST", str(broadcast)))
     on_two_ranks(tmp_path, "train.py")
     assert said in opened(tmp_path)
+
+
+STARTED = """
+import multiprocessing, os, sys, torch, torch.distributed as dist
+
+def work(rank):
+    dist.init_process_group("gloo", init_method=f"file://{os.getcwd()}/join-{os.getppid()}", rank=rank, world_size=2)
+    torch.manual_seed(0)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    torch.manual_seed(rank)
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(torch.randn(4, 2)).square().mean().backward()
+        optimizer.step()
+    if sys.argv[1:] == ["fails"] and rank:
+        raise ValueError("rank 1 is bad")
+    print(f"{rank} {model.module.weight.tolist()}\\n", end="", flush=True)
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(os.environ["START"])
+    processes = [context.Process(target=work, args=(rank,)) for rank in range(2)]
+    [process.start() for process in processes]
+    [process.join() for process in processes]
+    print([process.exitcode for process in processes])
+"""
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """What plain Python makes of two processes that train together, however they are started."""
+    folder = tmp_path_factory.mktemp("alone")
+    (folder / "train.py").write_text(STARTED)
+    return python("train.py", cwd=folder, env={"START": "fork"})
+
+
+@pytest.mark.parametrize("how", ["spawn", "fork", "forkserver"])
+def test_ranks_that_a_program_starts_itself_are_recorded_in_the_folder_of_its_trace(tmp_path, how, alone):
+    (tmp_path / "train.py").write_text(STARTED)
+    code, out, err = gviz("record", "-o", "runs/", "train.py", cwd=tmp_path, env={"START": how})
+    assert (code, sorted(out.splitlines())) == (0, sorted(alone[1].splitlines())), err
+    assert "beside it 2 ranks: rank0.gviz, rank1.gviz\nopen it with: gviz open runs\n" in err
+    out = gviz_here("diff", "runs", cwd=tmp_path)[1]
+    assert "main.gviz is the program that started them\n" in out
+    assert "rank1.gviz  2 iterations" in out
+    assert "agrees in parameters, used gradients, buffers and graph with rank0.gviz" in out
+
+
+def test_a_rank_of_the_program_that_fails_is_told_and_shows_the_error_as_it_does_alone(tmp_path):
+    (tmp_path / "train.py").write_text(STARTED)
+    alone = python("train.py", "fails", cwd=tmp_path, env={"START": "fork"})
+    code, out, err = gviz("record", "-o", "runs/", "train.py", "fails", cwd=tmp_path, env={"START": "fork"})
+    assert code == 0
+    assert "[0, 1]" in out
+    shown = alone[2][alone[2].index("Process ForkProcess-2:") : alone[2].index("ValueError: rank 1 is bad")]
+    assert shown in err
+    out = gviz_here("check", "runs", cwd=tmp_path)[1]
+    assert re.search(r"train\.py:15: error: .*rank 1 is bad \[failed\] on rank1\.gviz\n", out)
+
+
+def test_ranks_are_there_to_be_asked_of_a_script(tmp_path):
+    (tmp_path / "train.py").write_text(STARTED)
+    code, out, err = gviz("check", "--engine", "torch", "train.py", "fails", cwd=tmp_path, env={"START": "fork"})
+    assert code == 1, err
+    assert "[failed] on rank1.gviz\n" in out
+    assert (
+        "to see it happen: gviz record -o ranks/ --engine torch train.py fails, then gviz open ranks/rank1.gviz" in out
+    )
+
+
+LOADED = """
+import sys, torch
+from torch.utils.data import DataLoader, Dataset
+
+class Counting(Dataset):
+    def __len__(self):
+        return 2
+    def __getitem__(self, at):
+        return torch.tensor([at, sum(name.startswith("gviz") for name in sys.modules)])
+
+if __name__ == "__main__":
+    print(list(DataLoader(Counting(), num_workers=1, multiprocessing_context="spawn"))[0][0][1].item())
+"""
+
+
+def test_a_worker_that_only_loads_data_is_not_recorded(tmp_path):
+    (tmp_path / "load.py").write_text(LOADED)
+    code, out, err = gviz("record", "-o", "runs/", "load.py", cwd=tmp_path)
+    assert code == 0, err
+    assert int(out) < 10
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["main.gviz"]
+    assert "open it with: gviz open runs/main.gviz\n" in err

@@ -181,6 +181,23 @@ def test_a_folder_with_traces_is_opened_and_never_run(folder):
     assert "hint: gviz why bias.grad same\n" in err
 
 
+def test_a_program_that_starts_no_ranks_is_alone_in_its_folder(folder):
+    at = folder("same")
+    assert gviz("record", "-o", "runs/", "train.py", "0", "same", cwd=at)[0] == 0
+    assert gviz_here("diff", "runs", cwd=at)[1].startswith("main.gviz  2 iterations")
+    (at / "same" / "rank0.gviz").rename(at / "runs" / "rank0.gviz")
+    assert gviz_here("diff", "runs", cwd=at)[1].startswith("main.gviz is the program that started them\nrank0.gviz  2")
+
+
+def test_ranks_of_another_run_are_kept_unless_they_are_to_be_written_over(folder):
+    at = folder("same")
+    code, _, err = gviz("record", "-o", "same/", "train.py", "0", "same", cwd=at)
+    assert code == 1
+    assert "same holds traces of ranks already\nhint: choose another folder, or --force writes over it\n" in err
+    assert gviz("record", "-f", "-o", "same/", "train.py", "0", "same", cwd=at)[0] == 0
+    assert [path.name for path in (at / "same").iterdir()] == ["main.gviz"]
+
+
 def test_an_empty_folder(tmp_path):
     (tmp_path / "empty").mkdir()
     code, _, err = gviz_here("open", "empty", cwd=tmp_path)

@@ -32,7 +32,8 @@ _NOT_SEEN: dict[Unseen, str] = {
     "transform": "tensors within a torch.func transform, or a batch of gradients, have no numbers of their own",
     "compiled": "a compiled region is one node: what it computes within is not recorded (--compiled eager shows it)",
     "forward": "only backward passes are recorded: what runs between them has no values (--phase all shows it)",
-    "processes": "what processes do that the program starts, DataLoader workers among them: their results are seen",
+    "processes": "what processes do that the program starts, DataLoader workers among them: their results are seen "
+    "(-o FOLDER/ records those that join a process group, as ranks)",
 }
 """What cannot be seen, in a sentence for each kind."""
 

@@ -57,7 +57,7 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
             findings.print_text(given, found, whole=whole)
             if found:
                 event, rank = found[0].checked.finding.event, given.paths[found[0].ranks[0]]
-                click.echo(findings.how_to_open(program, event, rank if given.in_folder and event else None))
+                click.echo(findings.how_to_open(program, event, rank if given.in_folder else None))
         else:
             click.echo(findings.as_data(kind, given, found))
         _say_not_seen(given)

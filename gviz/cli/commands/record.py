@@ -12,7 +12,9 @@ import click
 
 from gviz.cli import shell, streams, trace_name
 from gviz.cli.program import SCRIPT_CONTEXT, Program, is_left, record_program, takes_program
+from gviz.cli.recordings import few
 from gviz.errors import GvizError
+from gviz.program import rank_names
 from gviz.trace.file import places
 
 
@@ -58,7 +60,9 @@ def _report(trace: Path) -> None:
         streams.say(f"the first {until} ended the recording: its last event holds it")
     if dropped:
         streams.say(dropped)
-    whole = trace.parent if trace_name.is_one_of_several() else trace
+    if ranks := rank_names.beside(trace):
+        streams.say(f"beside it {'a rank' if len(ranks) == 1 else f'{len(ranks)} ranks'}: {few(ranks)}")
+    whole = trace.parent if trace_name.is_one_of_several() else rank_names.whole(trace)
     streams.say(f"open it with: gviz open {shell.word(whole)}")
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gviz.adapters.on_import import when_imported
+from gviz.on_import import when_imported
 
 
 @pytest.fixture
