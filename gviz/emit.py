@@ -28,9 +28,15 @@ import numpy as np
 from gviz import site
 from gviz.errors import GvizError
 from gviz.events import Event, NodeFreed, OpSeen, SourceSeen, StackSeen
-from gviz.values import FEW_BYTES, INLINE_BYTES, Array, Keep, Value, capturing, shape_of
+from gviz.values import FEW_BYTES, INLINE_BYTES, Array, Keep, Value, Whole, capturing, shape_of
 
 Listener = Callable[[Event], None]
+
+FIRST_CALLS = 3
+"""So many calls of each function of the program's own are kept with whole values, so that its rule can be tried."""
+
+_LARGEST_WHOLE, _ALL_WHOLE = 1 << 20, 1 << 24
+"""Bytes of one such value, and of all of a recording."""
 
 
 class Channel:
@@ -55,6 +61,8 @@ class Channel:
         self.handed_over = max(self.limit, handed_over)
         self.value: Callable[[Array | np.generic], Value] = shape_of if keep == "none" else capturing(self.limit)
         """Captures an array or numpy scalar under this recording's limit."""
+        self._calls: dict[object, int] = {}
+        self._room = _ALL_WHOLE if keep == "whole" and limit is None else 0
         self._read_source = read_source or (lambda path: None)
         self._freed: deque[_End] = deque()
         self._ends: dict[int, _End] = {}
@@ -71,6 +79,26 @@ class Channel:
         self.next_storage = count(1).__next__
         self.next_pass = count(1).__next__
         self.next_scope = count(1).__next__
+
+    def is_first(self, function: object) -> bool:
+        """Whether a call of a function of the program's own, which is made now, is one of the first."""
+        if not self._room:
+            return False
+        calls = self._calls[function] = self._calls.get(function, 0) + 1
+        return calls <= FIRST_CALLS
+
+    def has_room(self, nbytes: int) -> bool:
+        """Whether a value of one of the first calls is to be kept whole that otherwise would not be; it counts then."""
+        if not self.limit < nbytes <= min(_LARGEST_WHOLE, self._room):
+            return False
+        self._room -= nbytes
+        return True
+
+    def whole(self, array: Array | np.generic) -> Value | None:
+        """The value with all elements where it would have none otherwise; None where it has them, or is too large."""
+        if not self.has_room(array.nbytes):
+            return None
+        return Whole(array.dtype.name, array.shape, array.tobytes())
 
     def say(self, event: Event) -> None:
         """Tell the listener, after the frees that happened since the last event."""

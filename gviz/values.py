@@ -108,6 +108,10 @@ class Unordered(Value, frozen=True, array_like=True, gc=False):
         """Nothing: which element is where is not known."""
 
 
+class Whole(Value, frozen=True, array_like=True, gc=False):
+    """A value that stays whole in a recording, however little that keeps of others."""
+
+
 @lru_cache(maxsize=1024)
 def _of_data(dtype: str, shape: tuple[int, ...], data: bytes) -> Stats:
     """The statistics of stored elements: a value is looked at again and again while somebody steps."""

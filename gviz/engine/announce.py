@@ -17,6 +17,7 @@ from gviz.events import Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output, Re
 
 if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor
+    from gviz.values import Value
 
 
 def seen(channel: Channel, tensor: Tensor) -> Seen:
@@ -142,6 +143,7 @@ def say_operation(
     attrs: dict[str, Any],
     outputs: tuple[Output, ...],
     untracked: str,
+    given: tuple[Value | None, ...] = (),
 ) -> int:
     """Say that an operation ran; the number of the stack it ran in."""
     described = plain_attrs(attrs) if attrs else ()
@@ -149,7 +151,9 @@ def say_operation(
     stack = channel.stack(3) if key is None else channel.stack_number(key)  # two more frames are the engine's
     scope = scopes[-1] if scopes else 0
     tracked = not untracked
-    channel.say(NodeCreated(mark.node, op, "op", inputs, outputs, described, tracked, untracked, stack, scope, during))
+    channel.say(
+        NodeCreated(mark.node, op, "op", inputs, outputs, described, tracked, untracked, stack, scope, during, given)
+    )
     mark.said(channel)
     return stack
 

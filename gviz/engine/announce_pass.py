@@ -78,7 +78,8 @@ class PassReport:
             return 0
         arrived = self._arrived.pop(node, None)
         if arrived is None:
-            arrived = seen_node(self.channel, node).node, [None if g is None else self._captured(g) for g in grads]
+            captured = self._of_first if node.is_first else self._captured
+            arrived = seen_node(self.channel, node).node, [None if g is None else captured(g) for g in grads]
         number, self._values = arrived
         self._grads, self._node = grads, node
         self._say(StepStarted(self.number, number, tuple(self._values)))
@@ -97,8 +98,10 @@ class PassReport:
         if arrived is None:
             arrived = self._arrived[node] = seen_node(self.channel, node).node, [None] * len(node.outputs)
         number, values = arrived
-        value = self._captured(part)
-        sum_so_far = None if total is None else self._captured(total)
+        is_first = node.is_first or (self._node is not None and self._node.is_first)
+        captured = self._of_first if is_first else self._captured
+        value = captured(part)
+        sum_so_far = None if total is None else captured(total)
         values[output_nr] = sum_so_far or value
         self._say(GradFlowed(self.number, source, slot, number, output_nr, value, sum_so_far))
 
@@ -152,6 +155,12 @@ class PassReport:
             self.hook_ran(node, output_nr, when, hook, result)
         if not given:
             self.hook_ran(node, 0, when, hook, None)
+
+    def _of_first(self, grad: Grad) -> Value:
+        """The value of a gradient that arrives at one of the first calls of a custom Function, or is sent there."""
+        if thread.is_building:
+            return self._captured(grad)
+        return self.channel.whole(grad if isinstance(grad, _ARRAYS) else grad._array) or self._captured(grad)
 
     def _captured(self, grad: Grad) -> Value:
         """The value of a gradient, be it an array, a numpy scalar or a tensor."""

@@ -54,12 +54,15 @@ def _lies_in(tensor: Tensor, storage: Storage) -> bool:
     return tensor._seen is not None and tensor._storage is storage
 
 
-def output(channel: Channel, tensor: Tensor, view_of: int, *, has_value: bool = True) -> Output:
-    """A tensor as an output of the node that made it: its value, and which elements of its memory it shows."""
+def output(channel: Channel, tensor: Tensor, view_of: int, *, has_value: bool = True, is_first: bool = False) -> Output:
+    """A tensor as an output of the node that made it: its value, and which elements of its memory it shows.
+
+    Of one that `is_first`, as a call of a custom Function, the value is kept whole.
+    """
     array, storage, version = tensor._array, tensor._storage.number, tensor._counter[0]
     if version < 0:  # an inference tensor counts no writes
         version = 0
-    value = channel.value(array) if has_value else None
+    value = (channel.whole(array) if is_first else None) or channel.value(array) if has_value else None
     # A view is drawn from its memory as soon as that has a value: its shape must be known.
     unknown = value if has_value else Value(array.dtype.name, array.shape)
     if array.base is None and array.flags.c_contiguous:

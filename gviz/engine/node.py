@@ -68,6 +68,7 @@ class Node:
     sequence_nr: int
     extras: Extras | None
     seen: Seen | None
+    is_first: ClassVar[bool] = False  # a function of the program's own may be, of which much is kept
     made_at: int  # the number of a call stack, as the next; only while somebody records
     freed_at: int
 

@@ -42,6 +42,8 @@ class NodeCreated(Event, frozen=True):
     of gradients), else (0, 0). A Python number that became a constant has the attribute ``number``; a tensor that is
     some leaf's ``.grad`` has ``grad_of``, that leaf; one that
     ``autograd.grad`` gave may have ``gradient``; one that a dropout drew has ``mask``.
+    `given` are the numbers of the inputs (None: they are in the recording anyway), where a call is one of the first of
+    a function of the program's own: its rule can be tried with them.
     """
 
     changes = ("life", "value")
@@ -57,6 +59,7 @@ class NodeCreated(Event, frozen=True):
     stack: Count
     scope: Count
     during: Edge = (0, 0)
+    given: tuple[Value | None, ...] = ()
 
     @property
     def first_value(self) -> Value | None:

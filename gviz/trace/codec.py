@@ -128,8 +128,8 @@ def _value_reader(kind: type[Event]) -> Callable[[Any], Sequence[Value | None]] 
         case [(name, annotation)] if not _is_series(annotation):
             one = attrgetter(name)
             return lambda event: (one(event),)
-        case [("outputs", _)]:
-            return lambda event: [output.value for output in event.outputs]
+        case [("outputs", _), ("given", _)]:
+            return lambda event: [*event.given, *[output.value for output in event.outputs]]
         case fields:
             return attrgetter(*(name for name, _ in fields))
 

@@ -77,6 +77,7 @@ def test_every_kind_of_event_survives_being_encoded(kind):
         "unseen": "forward",
         "readings": (e.Reading((("reduction", "sum"),), "sum of a", (("g", "g"),), ("a",)),),
         "path": ((0, 2, "values"),) if kind is e.Returned else "text",
+            "given": (value(5.0), None),
     }  # fmt: skip
     texts = {"untracked", "how", "name", "when", "error", "message", "traceback", "stream", "category", "path",
              "grad_fn", "formula", "raised"}  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from gviz.adapters.pytorch import attributes, operations, writes
 from gviz.adapters.pytorch.arguments import call_of, tensors_in
-from gviz.adapters.pytorch.created import NO_CALL, Call, untracked
+from gviz.adapters.pytorch.created import NO_CALL, Call, Given, untracked
 from gviz.adapters.pytorch.graph import edge_of, enter, visit
 from gviz.adapters.pytorch.original import original_of
 from gviz.adapters.pytorch.private import innermost_mode, without_overrides
@@ -112,7 +113,7 @@ def _writes_uncounted(function: Any, kwargs: Mapping[str, Any], target: torch.Te
 
 def observe(
     session: Session, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any],
-    outputs: Sequence[torch.Tensor], silent: str,
+    outputs: Sequence[torch.Tensor], silent: str, given: Given | None = None,
 ) -> None:  # fmt: skip
     """Announce what a call gave: the nodes it made, its untracked results, the memory it was told to write to."""
     target = kwargs.get("out")
@@ -133,6 +134,8 @@ def observe(
     if not made and (silent or not loose):
         return
     call = call_of(function, args, kwargs)
+    if given is not None:
+        call = replace(call, given=given)
     if call.name in _RENORMALIZING and dict(call.attrs).get("max_norm") is not None:
         writes.say_changed(session, call.operands[1:2])
     if session.is_partial:  # what is not announced by then was made outside

@@ -14,9 +14,11 @@ from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.outputs import Attrs, oddities, of_untracked, output
 from gviz.adapters.pytorch.session import Session
 from gviz.events import Edge, NodeCreated, NodeKind, OpSeen, Output
+from gviz.values import Value
 
 TENSOR = OpSeen(0, "tensor", "", (), (), ())
 Operand = torch.Tensor | float
+Given = Sequence[tuple[torch.Tensor, int, Value]]
 
 
 @dataclass(slots=True, eq=False)
@@ -33,13 +35,18 @@ class Untracked:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that made nodes: what it is called, its tensors and numbers in order, its other arguments by name."""
+    """A call that made nodes: what it is called, its tensors and numbers in order, its other arguments by name.
+
+    `given` are the numbers of its tensors, and which version of each that was, where it is one of the first calls of a
+    function of the program; None of any other call.
+    """
 
     name: str
     operands: Sequence[Operand]
     attrs: Attrs = ()
     in_place: bool = False
     untracked: Sequence[Untracked] = ()
+    given: Given | None = None
 
 
 NO_CALL = Call("", ())
@@ -98,7 +105,7 @@ def dtype_beside(result: torch.Tensor) -> torch.dtype:
 def say_created(
     session: Session, mark: Mark, key: object, op: OpSeen | Operation, *, kind: NodeKind, inputs: tuple[Edge, ...],
     outputs: tuple[Output, ...], attrs: Attrs, requires_grad: bool, why: str = "",
-    stack: int | None = None,
+    stack: int | None = None, given: tuple[Value | None, ...] = (),
 ) -> None:  # fmt: skip
     """Say that a node of this mark was made, with `why` it is not tracked, at a `stack` (None: where it runs now)."""
     channel, thread = session.channel, session.thread
@@ -107,7 +114,9 @@ def say_created(
     if stack is None:
         stack = channel.stack(3)
     channel.say(
-        NodeCreated(mark.node, number, kind, inputs, outputs, attrs, requires_grad, why, stack, scope, thread.during)
+        NodeCreated(
+            mark.node, number, kind, inputs, outputs, attrs, requires_grad, why, stack, scope, thread.during, given
+        )
     )
     mark.said(channel)
 

@@ -6,7 +6,7 @@ the result, and their values are not known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,9 +19,10 @@ from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.outputs import is_accumulator, oddities, output
 from gviz.adapters.pytorch.outputs import of_node as outputs_of
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.tensor_facts import grad_fn_of, is_leaf
+from gviz.adapters.pytorch.tensor_facts import grad_fn_of, is_leaf, version_of
 from gviz.adapters.pytorch.watch import watch_accumulator, watch_node
 from gviz.events import Attr, Edge, GradSet, Named, NodeKind, RequiresGradSet
+from gviz.values import Value
 
 
 def edge_of(session: Session, tensor: torch.Tensor) -> Edge:
@@ -150,7 +151,10 @@ def _made(
     own = call if outputs else NO_CALL
     operation = operations.of_node(kept_for_rule.grad_fn, own.name, len(ends), saved, own.in_place, scaled)
     inputs = inputs_of(session, node, ends, operation, call, outputs, alone=alone)
-    described = outputs_of(session, node, outputs, inputs.edges, in_place=own.in_place, is_new=call is not NO_CALL)
+    described = outputs_of(
+        session, node, outputs, inputs.edges, in_place=own.in_place, is_first=own.given is not None,
+        is_new=call is not NO_CALL,
+    )  # fmt: skip
     mark = Mark(session.channel.next_node())
     attrs = tuple((settings | dict(own.attrs) if own.attrs else settings).items())
     if outputs:
@@ -158,11 +162,20 @@ def _made(
     shown = operations.as_given(operation, len(inputs.edges), tuple(inputs.further))
     say_created(
         session, mark, shown, shown, kind="op", inputs=tuple(inputs.edges), outputs=described,
-        attrs=attrs, requires_grad=True, stack=place,
+        attrs=attrs, requires_grad=True, stack=place, given=_given(session, node, own, inputs.edges),
     )  # fmt: skip
-    mark.kept = inputs.kept
+    mark.kept, mark.is_first = inputs.kept, own.given is not None
     watch_node(session, node, mark, ends, operation, keeps=bool(saved))
     return mark
+
+
+def _given(session: Session, node: Any, call: Call, inputs: Sequence[Edge]) -> tuple[Value | None, ...]:
+    """The numbers of the inputs of one of the first calls of a function of the program, as it was given them."""
+    if not call.given:
+        return ()
+    unwritten = (it for it in call.given if version_of(it[0]) == it[1] and grad_fn_of(it[0]) is not node)
+    known = {edge_of(session, tensor): value for tensor, _, value in unwritten}
+    return tuple(known.get(edge) for edge in inputs) if known else ()
 
 
 def entered_end(session: Session, leaf: torch.Tensor) -> Any:

@@ -28,13 +28,14 @@ KEY = "gviz"
 class Mark(Seen):
     """The announcement of a node. `uses` counts the edges that lead to it; `kept` lives as long as it does; `told` is
     the ``.grad`` that was told last, of a buffer what it then held, `named` its path in a model, `sought` whether a
-    model that has it was looked for.
+    model that has it was looked for. `is_first` says that it is of one of the first calls of a function of the program.
     """
 
-    __slots__ = ("kept", "named", "retained", "sought", "told", "uses")
+    __slots__ = ("is_first", "kept", "named", "retained", "sought", "told", "uses")
 
     def __init__(self, node: int) -> None:
         super().__init__(node)
+        self.is_first = False
         self.uses = 0
         self.named = ""
         self.sought = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -19,9 +19,11 @@ from gviz.values import Value
 Attrs = tuple[tuple[str, Attr], ...]
 
 
-def output(session: Session, tensor: torch.Tensor, origin: int) -> Output:
-    """A tensor as an output of a node, which is a view of the node `origin` unless that is 0."""
-    value = session.value(tensor)
+def output(
+    session: Session, tensor: torch.Tensor, origin: int, look: Callable[[torch.Tensor], Value] | None = None
+) -> Output:
+    """A tensor as an output of a node, a view of the node `origin` unless that is 0; `look` gives its value."""
+    value = (look or session.value)(tensor)
     number = session.marks.storage(tensor)
     version = version_of(tensor)
     if tensor.layout is not torch.strided or tensor.is_nested or (not origin and fills_its_memory(tensor)):
@@ -42,11 +44,12 @@ def of_untracked(
 
 def of_node(
     session: Session, node: Any, outputs: Mapping[int, torch.Tensor], inputs: Sequence[Edge], *, in_place: bool,
-    is_new: bool,
+    is_first: bool, is_new: bool,
 ) -> tuple[Output, ...]:  # fmt: skip
     """The outputs of a node: those at hand with their values, of the others shape and dtype.
 
-    One that `is_new` was made by the call that is looked at now: what it keeps of its result is as it gave it.
+    One that `is_new` was made by the call that is looked at now: what it keeps of its result is as it gave it. Of one
+    that `is_first`, as a call of a function of the program, the values are kept whole.
     """
     made = getattr(node, "_input_metadata", ())
     described = []
@@ -54,7 +57,8 @@ def of_node(
         tensor = outputs.get(output_nr)
         if tensor is not None:
             is_view = inputs and not in_place and private.is_view(tensor)
-            described.append(output(session, tensor, inputs[0][0] if is_view else 0))
+            look = session.value.of_first if is_first else session.value
+            described.append(output(session, tensor, inputs[0][0] if is_view else 0, look))
         else:
             known = _transposed(session, node, inputs) if node.name() == "TBackward0" else None
             if known is None and is_new:

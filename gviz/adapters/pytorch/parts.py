@@ -6,7 +6,7 @@ Every private name is looked for first; of one that is missing whoever puts the 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import wraps
 from multiprocessing.process import BaseProcess
@@ -16,9 +16,11 @@ import torch
 
 from gviz.adapters.pytorch import modules, overridden, passes, private, regions, steps
 from gviz.adapters.pytorch.calls import Listening, observe
+from gviz.adapters.pytorch.created import Given
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.replacing import replace
 from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.tensor_facts import version_of
 from gviz.adapters.pytorch.writes import set_data
 
 PutIn = Callable[[Session, ExitStack], None]
@@ -90,15 +92,28 @@ def _put_in_functions(session: Session, leaving: ExitStack) -> None:
 
     @wraps(apply)
     def listened(cls: Any, *args: Any, **options: Any) -> Any:
+        given = _given(session, cls, args, options) if session.is_heard and not session.is_outside else None
         result = apply(cls, *args, **options)
         outputs = (result,) if isinstance(result, torch.Tensor) else result
         if session.is_heard and not session.is_outside and isinstance(outputs, (tuple, list)):
             tensors = [output for output in outputs if isinstance(output, torch.Tensor)]
             with without_overrides():
-                observe(session, cls, args, options, tensors, "")
+                observe(session, cls, args, options, tensors, "", given)
         return result
 
     replace(torch.autograd.Function, "apply", classmethod(listened), leaving)
+
+
+def _given(session: Session, function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Given | None:
+    """What one of the first calls of a function is given, with which its rule can be tried; None for any other."""
+    tensors = [it for it in (*args, *options.values()) if isinstance(it, torch.Tensor)]
+    with without_overrides():
+        if not torch.is_grad_enabled() or not any(it.requires_grad for it in tensors):
+            return None
+        if not session.channel.is_first(function):
+            return None
+        known = ((it, version_of(it), session.value.whole(it)) for it in tensors)
+        return [(tensor, version, value) for tensor, version, value in known if value is not None]
 
 
 def _put_in_parameters(session: Session, leaving: ExitStack) -> None:

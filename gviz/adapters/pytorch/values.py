@@ -15,7 +15,7 @@ import torch
 from gviz.adapters.pytorch.private import count_dispatch_modes, has_symbols, is_batch, is_wrapped, without_modes
 from gviz.emit import Channel
 from gviz.events import Unseen
-from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Array, Stats, Unordered, Value, statistics
+from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Array, Stats, Unordered, Value, Whole, statistics
 
 _NAMES: dict[torch.dtype, str] = {}
 _BLOCK = 1 << 16
@@ -42,8 +42,10 @@ class Capture:
     def __init__(self, channel: Channel, not_seen: Callable[[Unseen], None]) -> None:
         self._not_seen = not_seen
         self.keeps_numbers = channel.keep != "none"
+        self._keeps_whole = True
         self._limit = channel.handed_over
         self._kept = channel.limit
+        self._has_room = channel.has_room
 
     def __call__(self, tensor: torch.Tensor) -> Value:
         """Its value now. Wrappers, meta, sparse, nested and quantized tensors have shape and dtype alone."""
@@ -56,13 +58,27 @@ class Capture:
         except (RuntimeError, TypeError):  # a dtype that numpy has not, or memory that cannot be read
             return Value(name_of(tensor.dtype), sizes(tensor))
 
+    def of_first(self, tensor: torch.Tensor) -> Value:
+        """The value of what arrives at one of the first calls of a function of the program, or is sent there."""
+        return self.whole(tensor) or self(tensor)
+
+    def whole(self, tensor: torch.Tensor) -> Value | None:
+        """The value with all elements where it would have none otherwise; None where it has them, or is too large."""
+        name = name_of(tensor.dtype)
+        if not (self._keeps_whole and has_numbers(tensor) and name in ITEM_SIZES and self._has_room(tensor.nbytes)):
+            return None
+        with without_modes():
+            plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+        return Whole(name, tuple(plain.shape), _bytes_of(plain))
+
     def leave_nothing(self) -> None:
         """From now on leave nothing to the listener: a value that it shortens later is no longer equal to itself."""
         self._limit = self._kept
+        self._keeps_whole = False
 
     def keeps_elements(self, value: Value) -> bool:
         """Whether the elements of a value will stay, rather than statistics of them alone."""
-        return value.data is not None and len(value.data) <= self._kept
+        return value.data is not None and (len(value.data) <= self._kept or value.__class__ is Whole)
 
     def memory(self, tensor: torch.Tensor) -> Value:
         """The value of all elements in the memory of a tensor, in a row."""

@@ -6,7 +6,7 @@ the thread that PyTorch's engine uses, hold no lock while they speak, and give n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -51,7 +51,7 @@ class NodeWatch:
                     values.append(None)
                 else:
                     places[here := address(grad)] = nr
-                    values.append(_arrived(session, current, (mark.node, nr), grad, here))
+                    values.append(_arrived(session, current, (mark.node, nr), grad, here, is_first=mark.is_first))
             if mark.retained:
                 say_retained(session, mark, current)
             thread = session.thread
@@ -65,7 +65,7 @@ class NodeWatch:
         session = self._session
         if (current := session.current_pass()) is None:
             return
-        began, say, node = clock(), session.channel.say, self._mark.node
+        began, say, mark = clock(), session.channel.say, self._mark
         with without_overrides():
             if current.create_graph:
                 self._announce(given)
@@ -73,10 +73,10 @@ class NodeWatch:
             step = thread.steps.pop() if thread.steps else _NO_STEP
             for target, grad in zip(self.targets, given, strict=False):
                 if target is not None and grad is not None:
-                    _flow(session, current, node, target, grad, step, grads)
+                    _flow(session, current, mark, target, grad, step, grads)
             if self._keeps and not current.retain_graph:
-                say(SavedFreed(node))
-            say(StepFinished(current.number, node))
+                say(SavedFreed(mark.node))
+            say(StepFinished(current.number, mark.node))
             thread.during = step[0]
         session.spent += clock() - began
 
@@ -194,20 +194,21 @@ def say_retained(session: Session, mark: Mark, current: Pass) -> None:
 
 
 def _flow(
-    session: Session, current: Pass, source: int, target: _Target, grad: torch.Tensor, step: Step, grads: Grads
+    session: Session, current: Pass, source: Mark, target: _Target, grad: torch.Tensor, step: Step, grads: Grads
 ) -> None:
     """Say that one contribution arrived, and keep what the next one, or the node it arrives at, will ask for."""
     slot, mark, output_nr = target
     if current.needed is not None and mark.node not in current.needed:
         return
     place, here = (mark.node, output_nr), address(grad)
-    passed_on = step[1].get(here)
+    look = session.value.of_first if source.is_first or mark.is_first else session.value
+    passed_on = step[1].get(here) if look is session.value else None
     part = None if passed_on is None else _as_passed_on(session, step[2][passed_on], grads[passed_on], grad)
     if part is None:
-        part = session.value(grad)
-    total = _sum(session, current, place, grad) if mark.uses > 1 or place in current.arrived else None
+        part = look(grad)
+    total = _sum(session, current, place, grad, look) if mark.uses > 1 or place in current.arrived else None
     current.arrived[place] = (part, here) if total is None else (total, 0)
-    session.channel.say(GradFlowed(current.number, source, slot, mark.node, output_nr, part, total))
+    session.channel.say(GradFlowed(current.number, source.node, slot, mark.node, output_nr, part, total))
 
 
 def _as_passed_on(
@@ -229,7 +230,9 @@ def _as_passed_on(
     return None
 
 
-def _sum(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> Value | None:
+def _sum(
+    session: Session, current: Pass, place: Edge, grad: torch.Tensor, look: Callable[[torch.Tensor], Value]
+) -> Value | None:
     """The sum so far, None for the first contribution; kept where more are to come, as the engine keeps its own."""
     before = current.sums.get(place)
     if before is not None:
@@ -238,7 +241,7 @@ def _sum(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> Va
                 before.add_(grad.detach() if grad.requires_grad else grad)
             else:
                 before = current.sums[place] = before + grad.detach()
-        return session.value(before)
+        return look(before)
     if place in current.arrived:  # no number of the part is known: it has none, none is kept, nobody said who gave it
         return Value(str(grad.dtype).removeprefix("torch."), sizes(grad))
     if session.value.keeps_numbers and not is_batch(grad):
@@ -247,7 +250,9 @@ def _sum(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> Va
     return None
 
 
-def _arrived(session: Session, current: Pass, place: Edge, grad: torch.Tensor, here: int) -> Value:
+def _arrived(
+    session: Session, current: Pass, place: Edge, grad: torch.Tensor, here: int, *, is_first: bool = False
+) -> Value:
     """The value of a complete gradient: as captured when it arrived, unless it is another one by now.
 
     A hook on the graph node that gave it has put that in its place then: those of tensors say so themselves.
@@ -256,7 +261,9 @@ def _arrived(session: Session, current: Pass, place: Edge, grad: torch.Tensor, h
     known = current.arrived.pop(place, None)
     if known is not None and known[1] in (0, here):
         return known[0]
-    return session.value(grad) if known is None else _say_replaced(session, current, place, grad)
+    if known is not None:
+        return _say_replaced(session, current, place, grad)
+    return session.value.of_first(grad) if is_first else session.value(grad)
 
 
 def say_if_replaced(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 from gviz import emit
 from gviz.engine import announce_operation, messages, watching
-from gviz.engine.announce_function import function_ran
+from gviz.engine.announce_function import function_called, function_ran
 from gviz.engine.apply import apply, edges_of, why_untracked
 from gviz.engine.autograd.function_node import NO_TENSOR, FunctionCtx, FunctionNode
 from gviz.engine.missing import lookup_in
@@ -20,6 +20,7 @@ from gviz.engine.ops.memory import detach
 from gviz.engine.ops.shape import alias
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import rebase
+from gviz.values import Value
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 
@@ -78,6 +79,8 @@ class Function:
         node = cls._node_class(given)
         tensors = [arg for arg in given if isinstance(arg, Tensor)]
         inputs = _Inputs(given, tensors, edges_of(tensors))
+        if emit.channel is not None and thread.grad_enabled and any(inputs.edges):
+            inputs.values = function_called(emit.channel, node, tensors)
         returned = _run_forward(cls, node.ctx, args, kwargs)
         outputs = returned if isinstance(returned, tuple) else (returned,)
         finished = _finished(node, inputs, outputs)
@@ -97,12 +100,16 @@ class Function:
 
 
 class _Inputs:
-    """The arguments of one call: all of them, the tensors among them, and where the gradients of these go."""
+    """The arguments of one call: all of them, the tensors among them, where the gradients of these go, what they held.
 
-    __slots__ = ("args", "edges", "tensors")
+    The `values` are kept of the first calls in a recording.
+    """
+
+    __slots__ = ("args", "edges", "tensors", "values")
 
     def __init__(self, args: tuple[Any, ...], tensors: list[Tensor], edges: Sequence[Any]) -> None:
         self.args, self.tensors, self.edges = args, tensors, edges
+        self.values: tuple[Value | None, ...] = ()
 
 
 def _bound(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -161,7 +168,7 @@ def _finished(node: FunctionNode, inputs: _Inputs, outputs: tuple[Any, ...]) -> 
     if known is not None and emit.channel is not None:
         untracked = "" if recorded else why_untracked(tensors)
         made = [o if isinstance(o, Tensor) else None for o in finished]
-        function_ran(emit.channel, node, inputs.args, known, made, untracked)
+        function_ran(emit.channel, node, inputs.args, known, made, untracked, inputs.values)
     return finished
 
 

@@ -80,12 +80,14 @@ class FunctionNode(Node):
 
     `takes_tensor` says of each argument whether it was a tensor, `results` of each output its form, None if it was no
     tensor. `outputs_among_saved` are the positions among the saved tensors that hold outputs, with their numbers.
+    `is_first` says of one of the first calls that a recording keeps whole values of it.
     """
 
-    __slots__ = ("ctx", "is_freed", "outputs_among_saved", "results", "takes_tensor")
+    __slots__ = ("ctx", "is_first", "is_freed", "outputs_among_saved", "results", "takes_tensor")
     function: ClassVar[type[Function]]
     ctx_class: ClassVar[type[FunctionCtx]]
     ctx: FunctionCtx
+    is_first: bool  # type: ignore[misc]  # of other nodes it is a constant
     is_freed: bool
     takes_tensor: tuple[bool, ...]
     results: Sequence[Metadata | None]
@@ -93,7 +95,7 @@ class FunctionNode(Node):
 
     def __init__(self, args: tuple[Any, ...]) -> None:
         super().__init__()
-        self.is_freed = False
+        self.is_first = self.is_freed = False
         self.takes_tensor = tuple([isinstance(arg, Tensor) for arg in args])
         self.results, self.outputs_among_saved = (), {}
         self.ctx = self.ctx_class(self)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from msgspec.structs import force_setattr
 
-from gviz.values import Array, Stats, Value, decode, statistics
+from gviz.values import Array, Stats, Value, Whole, decode, statistics
 
 LARGEST = 1 << 15
 """Above this size in bytes an array is looked at by itself: its elements cost more than the calls do."""
@@ -23,13 +23,13 @@ _ORDINARY = {"float32": (1e-16, 1e16), "bfloat16": (1e-16, 1e16), "float64": (1e
 
 
 def shorten(values: Iterable[Value], limit: int) -> None:
-    """Replace elements of more than `limit` bytes by their statistics, in the values themselves.
+    """Replace elements of more than `limit` bytes by their statistics, in the values themselves; not in `Whole` ones.
 
     The statistics are put in before the elements are taken out, so that whoever looks meanwhile finds one of the two.
     """
     long: defaultdict[str, defaultdict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
     for value in values:
-        if value.data is not None and len(value.data) > limit:
+        if value.data is not None and len(value.data) > limit and value.__class__ is not Whole:
             long[value.dtype][id(value.data)].append(value)  # several may hold the same bytes
     for dtype, holders in long.items():
         for some in _blocks(holders.values()):
