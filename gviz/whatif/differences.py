@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from gviz import emit
 from gviz import events as e
-from gviz.engine.tensor import new_tensor
 from gviz.errors import GvizError
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value
-from gviz.whatif import operations
-from gviz.whatif.functions import Forward, forward_of, operation_of
+from gviz.whatif.functions import Forward, forward_of
 from gviz.whatif.inputs import inputs_of, stored
+from gviz.whatif.moved import Moved
 
 MOST_ELEMENTS = 200
-"""Elements of one input that are tried; of a larger one so many, evenly chosen."""
+"""Elements of one input that are tried; of a larger one so many, some from all over it and some of every magnitude."""
 
-_STEP = 1e-6
+_STEP, _FINE_STEP = 1e-6, 1e-9
+"""By so much an element is moved, for each unit of its size; where that does not agree by less: it may bend there."""
+
+_CANCELLED = 1e-2
+"""So much of the gradients that arrived may be lost where most of it cancels."""
+
 _TOLERANCES = {"float16": 2e-2, "bfloat16": 2e-2, "float32": 1e-3}
 _TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What went to one input, `recorded`, and what differences give, for the elements at `places` (of `size`).
+    """What went to one input, `recorded`, and what differences give, for the elements at `places` of the input.
 
-    `agrees` says of each whether the two are as close as numbers of the recording's dtype can be; `at_kink` whether
-    what was sent lies between the slopes to both sides, which are two there (relu at 0): any of these is right.
+    The input has the `shape`, and holds the `numbers` there. `agrees` says of each whether the two are as close as
+    numbers of the recording's dtype can be; `at_kink` whether what was sent lies between the slopes to both sides,
+    which are two there (relu at 0): any of these is right.
     """
 
     slot: str
@@ -39,9 +45,21 @@ class Checked:
     recorded: Array
     differences: Array
     places: Array
-    size: int
+    shape: tuple[int, ...]
+    numbers: Array
     agrees: Array
     at_kink: Array
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the input."""
+        return prod(self.shape)
+
+    @property
+    def differs(self) -> Array:
+        """Of which elements what was sent is wrong, or is meant to be something else."""
+        differs: Array = ~(self.agrees | self.at_kink)
+        return differs
 
     @property
     def largest(self) -> float:
@@ -49,33 +67,34 @@ class Checked:
         return float(np.abs(self.recorded - self.differences).max(initial=0.0))
 
 
-def checked(timeline: Timeline, node: int, n: int, most: int = MOST_ELEMENTS) -> list[Checked]:
+def checked(
+    timeline: Timeline, node: int, n: int, most: int = MOST_ELEMENTS, work: float = float("inf")
+) -> list[Checked]:
     """Try every input to which the node sent a gradient in the last pass up to moment `n`, else in the first later one.
 
-    Of each input `most` elements are tried, evenly chosen. GvizError for a node that has no rule, that no pass went
-    through, whose numbers were not stored, or that cannot be run on its own.
+    Of each input `most` elements are tried. GvizError for a node that has no rule, that no pass went through, whose
+    numbers were not stored, that cannot be run on its own, or that is more than so much `work` (see `work_of`).
     """
     info = timeline.info(node)
     started = _step_at(timeline, info, n)
     flows = _flows(timeline, node, started)
-    arrays = inputs_of(timeline, info)
     forward = forward_of(timeline, info)
-    _refuse_repeated(timeline, info)
+    if work_of(timeline, info, forward) > work:
+        raise GvizError(f"{info.op.name} of #{node} takes long to be run again and again", exit_code=2)
+    arrays = inputs_of(timeline, info)
     event = timeline.event(started)
     grads = event.grads if isinstance(event, e.StepStarted) else ()
     seeds = [None if grad is None else stored(timeline, node, "gradient", grad) for grad in grads]
     with emit.silence():
-        operation = _Operation(info, forward, arrays, seeds)
+        operation = Moved(info, forward, arrays, seeds)
         return [_compared(timeline, operation, slot, part, most) for slot, part in flows.items()]
 
 
-def _refuse_repeated(timeline: Timeline, info: NodeInfo) -> None:
-    """GvizError for a function of the program that was given a tensor twice: which it used is not recorded."""
-    given = [edge for edge in info.created.inputs if edge[0]]
-    if len({*given}) < len(given) and operation_of(timeline, info) is None:
-        why = "it was given one tensor twice, and which of them its forward used is not recorded"
-        hint = "torch.autograd.gradcheck(f, inputs) in the program tells them apart"
-        raise GvizError(f"{info.op.name} of #{info.node} cannot be tried", why=why, hint=hint, exit_code=2)
+def work_of(timeline: Timeline, info: NodeInfo, forward: Forward) -> int:
+    """How much it is to run a node once: its operations, times the elements that it was given and gave."""
+    given = (timeline.held(*edge, info.born - 1) for edge in info.created.inputs if edge[0])
+    values = [*given, *(output.value for output in info.created.outputs)]
+    return forward.operations * max((value.size for value in values if value is not None), default=0)
 
 
 def _step_at(timeline: Timeline, info: NodeInfo, n: int) -> int:
@@ -100,64 +119,74 @@ def _flows(timeline: Timeline, node: int, started: int) -> Mapping[int, Value]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Operation:
-    """The operation of a node, the numbers that went into it, and the gradients that arrived at what it gave."""
-
-    info: NodeInfo
-    forward: Forward
-    arrays: Sequence[Array]
-    seeds: Sequence[Array | None]
-
-    def slopes(self, slot: int, places: Sequence[int]) -> Array:
-        """What its weighted outputs change by for each unit that an element of an input is moved: down, and up.
-
-        Of shape ``(elements, 2)``.
-        """
-        here = self._weighted(slot, places[0], 0.0) if places else 0.0
-        return np.array([self._slopes_at(slot, place, here) for place in places]).reshape(-1, 2)
-
-    def _slopes_at(self, slot: int, place: int, here: float) -> tuple[float, float]:
-        step = _STEP * max(1.0, abs(float(self.arrays[slot].reshape(-1)[place])))
-        return (here - self._weighted(slot, place, -step)) / step, (self._weighted(slot, place, step) - here) / step
-
-    def _weighted(self, slot: int, place: int, by: float) -> float:
-        """Its outputs with one element moved, weighted by the gradients that arrived at them and added up."""
-        try:
-            outputs = self.forward([new_tensor(array) for array in _moved(self.arrays, slot, place, by)])
-        except operations.FAILURES as error:
-            raise GvizError(f"{self.info.op.name} cannot be run on its own", why=str(error), exit_code=2) from None
-        pairs = zip(outputs, self.seeds, strict=False)
-        return sum(_dot(output._array.astype(np.float64), seed) for output, seed in pairs if seed is not None)
-
-
-def _compared(timeline: Timeline, operation: _Operation, slot: int, part: Value, most: int) -> Checked:
+def _compared(timeline: Timeline, operation: Moved, slot: int, part: Value, most: int) -> Checked:
     info, array = operation.info, operation.arrays[slot]
-    recorded = stored(timeline, info.node, "gradient", part)
-    places = np.unique(np.linspace(0, array.size - 1, min(array.size, most)).round().astype(np.int64))
-    places = places[np.isfinite(array.reshape(-1)[places])]  # an infinity cannot be moved
-    slopes = operation.slopes(slot, places.tolist())
-    differences = slopes.mean(axis=1)
-    sent = recorded.reshape(-1)[places]
-    tolerance = _TOLERANCES.get(part.dtype, _TOLERANCE)
-    scale = max(1.0, float(np.abs(differences).max(initial=0.0)))
-    agrees = np.isclose(sent, differences, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
-    slack = tolerance * scale
-    at_kink = ~agrees & (sent >= slopes.min(axis=1) - slack) & (sent <= slopes.max(axis=1) + slack)
+    places = _chosen(array.reshape(-1), most)
+    slopes = operation.slopes(slot, places.tolist(), _STEP)
+    defined = np.isfinite(slopes).all(axis=1)  # at the border of where it is a function there is no slope to one side
+    places, slopes = places[defined], slopes[defined]
+    sent = stored(timeline, info.node, "gradient", part).reshape(-1)[places]
+    slack = _Slack.of(sent, slopes, part.dtype, operation.largest_seed)
+    doubtful = np.flatnonzero(~(slack.agrees(sent, slopes) | slack.is_between(sent, slopes)))
+    finer = operation.slopes(slot, places[doubtful].tolist(), _FINE_STEP)
+    better = slack.agrees(sent[doubtful], finer) | slack.is_between(sent[doubtful], finer)
+    slopes[doubtful[better]] = finer[better]
+    agrees = slack.agrees(sent, slopes)
+    return Checked(
+        slot=_name(info, slot),
+        node=info.created.inputs[slot][0],
+        recorded=sent,
+        differences=slopes.mean(axis=1),
+        places=places,
+        shape=array.shape,
+        numbers=array.reshape(-1)[places],
+        agrees=agrees,
+        at_kink=~agrees & slack.is_between(sent, slopes),
+    )
+
+
+def _name(info: NodeInfo, slot: int) -> str:
     slots = info.op.slots
-    name = slots[min(slot, len(slots) - 1)] if slots else str(slot)
-    return Checked(name, info.created.inputs[slot][0], sent, differences, places, array.size, agrees, at_kink)
+    return slots[min(slot, len(slots) - 1)] if slots else str(slot)
 
 
-def _moved(arrays: Sequence[Array], slot: int, place: int, by: float) -> Iterator[Array]:
-    for at, array in enumerate(arrays):
-        copy = np.array(array)
-        if at == slot:
-            copy.reshape(-1)[place] += by
-        yield copy
+@dataclass(frozen=True, slots=True)
+class _Slack:
+    """By how much what was sent may miss the slopes, as its dtype has only so many digits: of its size, and any."""
+
+    relative: float
+    absolute: float
+
+    @classmethod
+    def of(cls, sent: Array, slopes: Array, dtype: str, largest_seed: float) -> _Slack:
+        """By the usual size of what was sent, or of the gradients that arrived where these cancel."""
+        tolerance = _TOLERANCES.get(dtype, _TOLERANCE)
+        usual = min(np.abs(one).max(initial=0.0) for one in (sent, slopes.mean(axis=1)))
+        return cls(tolerance, tolerance * max(float(usual), _CANCELLED * largest_seed))
+
+    def agrees(self, sent: Array, slopes: Array) -> Array:
+        """Of which elements what was sent is the slope."""
+        close: Array = np.isclose(sent, slopes.mean(axis=1), rtol=self.relative, atol=self.absolute, equal_nan=True)
+        return close
+
+    def is_between(self, sent: Array, slopes: Array) -> Array:
+        """Of which elements it lies between the slopes to both sides."""
+        between: Array = (sent >= slopes.min(axis=1) - self.absolute) & (sent <= slopes.max(axis=1) + self.absolute)
+        return between
 
 
-def _dot(array: Array, seed: Array) -> float:
-    """The sum of the products; an infinity at which no gradient arrived does not count."""
-    arrived = seed != 0
-    return float(np.sum(array[arrived] * seed[arrived]))
+def _chosen(numbers: Array, most: int) -> Array:
+    """The elements to move: some from all over, and some of every magnitude, as a rule may be wrong beyond a border."""
+    finite: Array = np.flatnonzero(np.isfinite(numbers))  # an infinity cannot be moved
+    if len(finite) <= most:
+        return finite
+    of_all_sizes = _evenly(finite[np.argsort(numbers[finite], kind="stable")], most // 2)
+    others = np.setdiff1d(finite, of_all_sizes)
+    chosen: Array = np.sort(np.concatenate([of_all_sizes, _evenly(others, most - most // 2)]))
+    return chosen
+
+
+def _evenly(places: Array, n: int) -> Array:
+    """So many of them, the first and the last among them."""
+    chosen: Array = places[np.linspace(0, len(places) - 1, n).round().astype(np.int64)]
+    return chosen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import numpy as np
 from gviz import emit
 from gviz.engine.identify import recorded_operation
 from gviz.engine.op import REQUIRED, Op
-from gviz.engine.tensor import new_tensor
+from gviz.engine.tensor import Tensor, new_tensor
 from gviz.errors import GvizError
 from gviz.events import NodeCreated
 from gviz.trace.state import NodeInfo
@@ -23,18 +24,16 @@ _CLOSE = 1e-3
 """How close to the recorded result, in parts of its largest element: it was computed in the program's dtype."""
 
 
-def in_engine_terms(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | None:
-    """The engine's operation that gives the recorded result, and its event with the attributes that it takes.
+def in_engine_terms(info: NodeInfo) -> tuple[Op, NodeCreated] | None:
+    """The engine's operation of the same name, and its event with the attributes that it takes.
 
-    None if the engine has none of this name, formula and backward node. GvizError if it gives another result, as it
-    does where its arguments mean something else.
+    None if the engine has none of this name, formula and backward node. It may still give another result, where its
+    arguments mean something else: `require_the_recorded` refuses that.
     """
     op = recorded_operation(info.op, ())
     if op is None:
         return None
-    created = msgspec.structs.replace(info.created, attrs=tuple(_attributes(op, info.created).items()))
-    _require_the_recorded(info, _again(timeline, info, op, created), timeline)
-    return op, created
+    return op, msgspec.structs.replace(info.created, attrs=tuple(_attributes(op, info.created).items()))
 
 
 def _attributes(op: Op, created: NodeCreated) -> dict[str, Any]:
@@ -47,16 +46,14 @@ def _attributes(op: Op, created: NodeCreated) -> dict[str, Any]:
     return given
 
 
-def _again(timeline: Timeline, info: NodeInfo, op: Op, created: NodeCreated) -> list[Array]:
+def require_the_recorded(timeline: Timeline, info: NodeInfo, run: Callable[[list[Tensor]], Sequence[Tensor]]) -> None:
+    """Raise GvizError if what runs a node in the engine gives another result than was recorded."""
     tensors = [new_tensor(np.array(array)) for array in inputs_of(timeline, info)]
     try:
         with emit.silence():
-            return [tensor._array for tensor in operations.run(op, info.op, created, tensors)]
+            again = [tensor._array for tensor in run(tensors)]
     except operations.FAILURES as error:
         raise _refusal(info, f"the engine refuses it: {error}") from None
-
-
-def _require_the_recorded(info: NodeInfo, again: list[Array], timeline: Timeline) -> None:
     values = [output.value for output in info.created.outputs]
     recorded = [stored(timeline, info.node, "result", value) for value in values if value is not None]
     pairs = list(zip(recorded, again, strict=False))

@@ -6,6 +6,7 @@ A function of the program (`torch.autograd.Function`) is known by the operations
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from gviz.engine.identify import VIEW, is_in_place, recorded_operation
 from gviz.engine.op import Op
@@ -15,20 +16,47 @@ from gviz.events import Edge, NodeCreated
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.whatif import operations
-from gviz.whatif.foreign import in_engine_terms
+from gviz.whatif.foreign import in_engine_terms, require_the_recorded
 
 ENGINE = "gviz.engine"
 """The framework of recordings whose operations are the engine's own."""
 
-Forward = Callable[[Sequence[Tensor]], Sequence[Tensor]]
-"""From tensors in the place of the recorded inputs to outputs; raises one of `operations.FAILURES`."""
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """From tensors in the place of the recorded inputs to outputs, by so many `operations`."""
+
+    run: Callable[[Sequence[Tensor]], Sequence[Tensor]]
+    operations: int = 1
+
+    def __call__(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The outputs; raises one of `operations.FAILURES`."""
+        return self.run(tensors)
 
 
 def forward_of(timeline: Timeline, info: NodeInfo) -> Forward:
     """What a node computed; GvizError where that cannot be run on its own."""
-    found = operation_of(timeline, info)
-    if found is not None:
-        return lambda tensors: operations.run(found[0], info.op, found[1], tensors)
+    found = _named_so(timeline, info)
+    forward = _of_function(timeline, info) if found is None else _of_operation(info, *found)
+    if timeline.framework != ENGINE:
+        require_the_recorded(timeline, info, forward)
+    return forward
+
+
+def operation_of(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | None:
+    """The engine's operation that a node ran and its event, None if it is none that can be run on its own."""
+    found = _named_so(timeline, info)
+    if found is not None and timeline.framework != ENGINE:
+        require_the_recorded(timeline, info, _of_operation(info, *found))
+    return found
+
+
+def _of_operation(info: NodeInfo, op: Op, created: NodeCreated) -> Forward:
+    return Forward(lambda tensors: operations.run(op, info.op, created, tensors))
+
+
+def _of_function(timeline: Timeline, info: NodeInfo) -> Forward:
+    _refuse_repeated(info)
     ends = [_made_within(timeline, info, output.storage) for output in info.created.outputs]
     inputs = {edge: at for at, edge in enumerate(info.created.inputs)}
     steps = sorted({step for end in ends for step in _steps(timeline, end, inputs)})
@@ -43,22 +71,29 @@ def forward_of(timeline: Timeline, info: NodeInfo) -> Forward:
                 known[step.node, output_nr] = made
         return [known[end, 0] for end in ends]
 
-    return forward
+    return Forward(forward, len(runs))
 
 
-def operation_of(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | None:
-    """The engine's operation that a node ran and its event, None if it is none that can be run on its own."""
+def _named_so(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | None:
+    """The engine's operation of a node's name and its event; of another framework it may be another operation."""
     attrs = dict(info.created.attrs)
     if VIEW in attrs or operations.is_regenerated(info.created):
         return None
     if timeline.framework != ENGINE:
-        return in_engine_terms(timeline, info)
+        return in_engine_terms(info)
     op = recorded_operation(info.op, attrs)
     return None if op is None else (op, info.created)
 
 
+def _refuse_repeated(info: NodeInfo) -> None:
+    """GvizError where one tensor was given twice: its forward was given one object, and which was used is not known."""
+    given = [edge for edge in info.created.inputs if edge[0]]
+    if len({*given}) < len(given):
+        raise _refusal(info, "it was given one tensor twice, and which of them its forward used is not recorded")
+
+
 def _runnable(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated]:
-    found = operation_of(timeline, info)
+    found = _named_so(timeline, info)
     if found is None or is_in_place(info.op):
         raise _refusal(info, f"it runs {info.op.name}, which cannot be run alone")
     return found

@@ -103,7 +103,7 @@ def test_that_a_function_could_not_be_tried_is_said(tmp_path, capsys):
         run_command(["check", str(tmp_path / f"{keep}.gviz")])
         out, err = capsys.readouterr()
         assert err.count("not seen: whether Doubled.backward is right") == said
-        assert out.count("each by a factor of 1.5") == 1 - said
+        assert out.count("what is sent is 1.5 times") == 1 - said
 
 
 def test_levels_and_kinds(trace, capsys):

@@ -32,7 +32,7 @@ def test_a_rule_that_is_right():
 def test_a_leaf_is_checked_where_it_is_used_and_a_kink_is_told():
     answer = said("gradcheck x")
     assert answer[0].startswith("#2 y = Relu")
-    assert "element 1: sent 0, by differences" in answer[2]
+    assert "[1] = 0: sent 0, by differences" in answer[2]
     assert [row.endswith("a kink, where both are right") for row in answer[2:]] == [True]
 
 

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from gviz.whatif.differences import Checked
 
 _CALLS = 3
-"""So many calls of one function are tried."""
+"""So many calls of one function are tried; a recording keeps as many with whole values."""
 
-_ELEMENTS = 8
-"""So many elements of each of its inputs are moved."""
+_ELEMENTS, _MORE_ELEMENTS = 8, 32
+"""So many elements of each of its inputs are moved; and so many, to tell more of a call that is wrong."""
 
-_LARGEST = 1_000_000
-"""Elements of an input up to which its function is run again."""
+_MOST_WORK = 2_000_000
+"""Operations on one element in a forward that is run again, some hundred times."""
 
 _FEW = 4
 """Up to so many numbers are told."""
@@ -48,12 +48,11 @@ def found(survey: Survey) -> Iterator[Finding | None]:
 
 
 def untried(timeline: Timeline) -> list[str]:
-    """The functions of the program of whose first calls the recording has not the numbers that they were given."""
+    """The functions of the program of whose first calls the recording lacks the numbers that went in and came back."""
     calls: defaultdict[int, list[bool]] = defaultdict(list)
     for seq, event in timeline.select((e.NodeCreated,)):
         if _is_of_program(timeline, event) and len(calls[event.op]) < _CALLS:
-            given = (timeline.held(*edge, seq - 1) for edge in event.inputs if edge[0])
-            calls[event.op].append(all(value is None or _is_stored(value) for value in given))
+            calls[event.op].append(all(map(_is_stored, _needed(timeline, event, seq))))
     return [timeline.op(op).name for op, stored in calls.items() if not any(stored)]
 
 
@@ -62,23 +61,39 @@ def _is_of_program(timeline: Timeline, created: e.NodeCreated) -> bool:
     return op is not None and op.grad_fn == f"{op.name}Backward"  # PyTorch's own end in a number: MulBackward0
 
 
-def _is_stored(value: Value) -> bool:
-    return value.data is not None or value.blob is not None
+def _needed(timeline: Timeline, created: e.NodeCreated, seq: int) -> Iterator[Value | None]:
+    """What a call was given, and the gradients that arrived at it."""
+    from gviz.whatif.inputs import given
+
+    yield from (given(timeline, created, seq, slot) for slot in range(len(created.inputs)))
+    for event in map(timeline.event, timeline.events_of(created.node)):
+        if isinstance(event, e.StepStarted):
+            yield from event.grads
+
+
+def _is_stored(value: Value | None) -> bool:
+    return value is None or value.data is not None or value.blob is not None
 
 
 def _of_call(survey: Survey, made: Made) -> Finding | None:
     """What is wrong with a call; None if nothing is, or if nobody can tell from the recording."""
+    if _is_hooked(survey, made) or _wrong_of(survey, made, _ELEMENTS) is None:
+        return None
+    found = _wrong_of(survey, made, _MORE_ELEMENTS)
+    return None if found is None else _told(survey, made, found)
+
+
+def _wrong_of(survey: Survey, made: Made, elements: int) -> Checked | None:
+    """The first input that was most likely sent something wrong, by so many of its elements."""
     from gviz.whatif.differences import checked  # the engine, which few answers need
 
-    if _is_hooked(survey, made) or _is_too_large(survey, made):
-        return None
     try:
-        compared = checked(survey.timeline, made.node, survey.end, _ELEMENTS)
+        compared = checked(survey.timeline, made.node, survey.end, elements, _MOST_WORK)
     except GvizError:  # it was not stored, cannot be run on its own, or no pass went through it
         return None
     if any(_is_flat(one) for one in compared):  # what it rounds by may be learned, too, as a step size is
         return None
-    return next((_told(survey, made, one) for one in compared if _is_wrong(survey, made, one)), None)
+    return next((one for one in compared if _is_wrong(survey, made, one)), None)
 
 
 def _is_hooked(survey: Survey, made: Made) -> bool:
@@ -87,28 +102,17 @@ def _is_hooked(survey: Survey, made: Made) -> bool:
     return any(isinstance(event, e.HookRan) and event.value is not None for event in events)
 
 
-def _is_too_large(survey: Survey, made: Made) -> bool:
-    """Whether to run it again some dozen times would take long."""
-    return any(source.value is None or source.value.size > _LARGEST for source in survey.sources(made))
-
-
 def _is_wrong(survey: Survey, made: Made, one: Checked) -> bool:
     """Whether what an input was sent is most likely a mistake.
 
     A function that changes nothing is there for its backward: to reverse a gradient, to scale or to clip it.
     """
-    wrong = _differs(one)
-    return bool(wrong.any()) and bool(np.isfinite(one.recorded).all()) and not _changes_nothing(survey, made)
-
-
-def _differs(one: Checked) -> Array:
-    differs: Array = ~(one.agrees | one.at_kink)
-    return differs
+    return bool(one.differs.any()) and bool(np.isfinite(one.recorded).all()) and not _changes_nothing(survey, made)
 
 
 def _is_flat(one: Checked) -> bool:
     """Whether what is sent stands for a derivative that is of no use: of a forward that rounds, or has only signs."""
-    return bool(_differs(one).any()) and not one.differences.any()
+    return bool(one.differs.any()) and not one.differences.any()
 
 
 def _changes_nothing(survey: Survey, made: Made) -> bool:
@@ -121,29 +125,25 @@ def _changes_nothing(survey: Survey, made: Made) -> bool:
 
 
 def _told(survey: Survey, made: Made, one: Checked) -> Finding:
-    timeline, wrong = survey.timeline, _differs(one)
+    from gviz.whatif.pattern import patterns
+
+    timeline, wrong = survey.timeline, one.differs
     sent, expected = one.recorded[wrong], one.differences[wrong]
     name, to = shown(timeline.op(made.created.op).name), shown(symbol(timeline, one.node))
     text = (
         f"the backward of {label(timeline, made.node)} sends {to} {_numbers(sent)} where small changes of it say "
         f"{_numbers(expected)}"
     )
-    part = Finding("tried", f"{wrong.sum()} of the {len(wrong)} elements tried differ{_factor(sent, expected)}")
+    rows = (f"{wrong.sum()} of the {len(wrong)} elements tried differ", *patterns(one))
+    parts = tuple(Finding("tried", row) for row in rows)
     fix = f"mend {name}.backward, if it is not meant so; in the debugger gradcheck #{made.node} shows more elements"
     step = _last_step(survey, made)
-    return Finding("wrong-rule", text, step, made.node, (part,), fix, _line(survey, made, step), suspected=True)
+    return Finding("wrong-rule", text, step, made.node, parts, fix, _line(survey, made, step), suspected=True)
 
 
 def _numbers(array: Array) -> str:
     few = [number(each) for each in array[:_FEW].tolist()]
     return few[0] if len(array) == 1 else f"[{' '.join(few)}{' …' if len(array) > _FEW else ''}]"
-
-
-def _factor(sent: Array, expected: Array) -> str:
-    """By what all of them differ, where that is one factor."""
-    factors = sent / np.where(expected == 0, np.nan, expected)
-    one = bool(np.allclose(factors, factors[0], rtol=1e-2, atol=0)) and len(factors) > 1
-    return f", each by a factor of {number(round(float(factors.mean()), 3))}" if one and factors[0] else ""
 
 
 def _last_step(survey: Survey, made: Made) -> int:

@@ -1,0 +1,69 @@
+"""A recorded operation run again with one element of one input moved: what that changes its outputs by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gviz.engine.tensor import new_tensor
+from gviz.errors import GvizError
+from gviz.trace.state import NodeInfo
+from gviz.values import Array
+from gviz.whatif import operations
+from gviz.whatif.functions import Forward
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The operation of a node, the numbers that went into it, and the gradients that arrived at what it gave."""
+
+    info: NodeInfo
+    forward: Forward
+    arrays: Sequence[Array]
+    seeds: Sequence[Array | None]
+
+    @cached_property
+    def here(self) -> list[Array]:
+        """Its outputs where nothing is moved."""
+        return self._outputs()
+
+    @cached_property
+    def largest_seed(self) -> float:
+        """The largest gradient that arrived."""
+        return max((float(np.abs(seed).max(initial=0.0)) for seed in self.seeds if seed is not None), default=0.0)
+
+    def slopes(self, slot: int, places: Sequence[int], step: float) -> Array:
+        """What its weighted outputs change by for each unit that an element of an input is moved: down, and up.
+
+        Of shape ``(elements, 2)``; elements far from zero are moved by as many steps.
+        """
+        return np.array([self._slopes_at(slot, place, step) for place in places]).reshape(-1, 2)
+
+    def _slopes_at(self, slot: int, place: int, step: float) -> tuple[float, float]:
+        by = step * max(1.0, abs(float(self.arrays[slot].reshape(-1)[place])))
+        return -self._change(slot, place, -by) / by, self._change(slot, place, by) / by
+
+    def _change(self, slot: int, place: int, by: float) -> float:
+        """What moving one element changes its outputs by, weighted by the gradients that arrived at them."""
+        changes = zip(self._outputs(slot, place, by), self.here, self.seeds, strict=False)
+        with np.errstate(invalid="ignore"):
+            return sum(_dot(after - before, seed) for after, before, seed in changes if seed is not None)
+
+    def _outputs(self, slot: int = 0, place: int = 0, by: float = 0.0) -> list[Array]:
+        arrays = [np.array(array, order="C") for array in self.arrays]  # an operation may write to what it is given
+        if by:
+            arrays[slot].reshape(-1)[place] += by
+        try:
+            outputs = self.forward([new_tensor(array) for array in arrays])
+        except operations.FAILURES as error:
+            raise GvizError(f"{self.info.op.name} cannot be run on its own", why=str(error), exit_code=2) from None
+        return [output._array.astype(np.float64) for output in outputs]
+
+
+def _dot(array: Array, seed: Array) -> float:
+    """The sum of the products; an infinity at which no gradient arrived does not count."""
+    arrived = seed != 0
+    return float(np.sum(array[arrived] * seed[arrived]))
