@@ -76,8 +76,8 @@ def test_a_value_that_is_large_is_not_kept(torch, tmp_path):
 
 def test_all_that_is_kept_so_has_a_bound(torch, tmp_path):
     programs = [scaled(torch, 1 << 18) for _ in range(3)]
-    recorded(tmp_path, lambda: [program() for program in programs])
-    assert 10 << 20 < (tmp_path / "t.gviz").stat().st_size < 18 << 20
+    recorded(tmp_path, lambda: [program() for program in programs])  # nine calls, with 2 MiB each that are in no other
+    assert 4 << 20 < (tmp_path / "t.gviz").stat().st_size < 12 << 20
 
 
 def test_a_function_that_writes_to_what_it_is_given_is_not_tried_with_that(torch, tmp_path):
