@@ -94,7 +94,7 @@ def _means_engine(what: order.Order, found: target.Target | None) -> bool:
     """Whether ``import torch`` is to mean gviz's own engine; GvizError where it is to be PyTorch, and there is none."""
     if what.engine == "builtin":
         return True
-    if found is None or torch_name.is_installed() or not _imports_torch(found):
+    if found is None or torch_name.is_installed(found.folder) or not _imports_torch(found):
         return False
     if what.engine == "torch":
         raise frameworks.TORCH.missing()

@@ -28,6 +28,11 @@ class Target:
     path: str
     spec: ModuleSpec | None
 
+    @property
+    def folder(self) -> str:
+        """The folder of a plain script, in which Python looks first for what it imports; empty for all else."""
+        return "" if self.spec is not None else os.path.dirname(os.path.abspath(self.path))
+
 
 def find(name: str, *, as_module: bool) -> Target | None:
     """Find what ``python [-m] NAME`` would run; None for what only its run can tell.

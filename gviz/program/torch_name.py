@@ -8,7 +8,7 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import CodeType, ModuleType
 
 from gviz.errors import GvizError
@@ -89,6 +89,7 @@ def is_imported_by(code: CodeType) -> bool:
     return any(is_imported_by(part) for part in code.co_consts if isinstance(part, CodeType))
 
 
-def is_installed() -> bool:
-    """Whether real PyTorch can be imported."""
-    return importlib.util.find_spec("torch") is not None
+def is_installed(folder: str = "") -> bool:
+    """Whether a ``torch`` can be imported that is not gviz's, also from the folder a script lies in."""
+    beside = PathFinder.find_spec("torch", [folder]) if folder else None
+    return (beside or importlib.util.find_spec("torch")) is not None

@@ -14,7 +14,8 @@ from importlib.machinery import PathFinder
 class Hidden(PathFinder):
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        return None if name == "torch" else PathFinder.find_spec(name, path, target)
+        found = PathFinder.find_spec(name, path, target)
+        return None if name == "torch" and found and "site-packages" in found.origin else found
 sys.meta_path[sys.meta_path.index(PathFinder)] = Hidden
 """
 
@@ -149,10 +150,13 @@ def test_pytorch_that_is_wanted_and_missing_is_said_and_leaves_nothing(tmp_path,
     assert not [*tmp_path.rglob("*.gviz")]
 
 
-def test_what_is_only_called_torch_runs_and_is_said_not_to_be_recorded(tmp_path):
-    (tmp_path / "torch.py").write_text("name = 'real'")
-    (tmp_path / "program.py").write_text("import torch\nprint(torch.name)")
-    code, out, err = recorded("program.py", cwd=tmp_path)
+@pytest.mark.parametrize("hidden", ["", WITHOUT_TORCH], ids=["as it is", "without PyTorch"])
+def test_what_is_only_called_torch_runs_and_is_said_not_to_be_recorded(tmp_path, hidden):
+    (tmp_path / "sitecustomize.py").write_text(hidden)
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "torch.py").write_text("name = 'real'")
+    (tmp_path / "program" / "main.py").write_text("import torch\nprint(torch.name)")
+    code, out, err = recorded("program/main.py", cwd=tmp_path, path=tmp_path)
     assert (code, out) == (0, "real\n")
     assert "gviz: warning: PyTorch's operations cannot be recorded" in err
 
