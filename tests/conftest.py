@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,35 @@ def no_collector():
     gc.disable()
     yield
     gc.enable()
+
+
+class Hidden(PathFinder):
+    """Finds everything but PyTorch."""
+
+    @classmethod
+    def find_spec(cls, fullname, path=None, target=None):
+        return None if fullname == "torch" else PathFinder.find_spec(fullname, path, target)
+
+
+def pytest_itemcollected(item):
+    """A test that runs once on the engine and once on PyTorch needs PyTorch for the one of the two."""
+    if hasattr(item, "callspec") and any(isinstance(one, str) and one == "torch" for one in item.callspec.params.values()):
+        item.add_marker("torch")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """A test without the mark of PyTorch runs as if that were not installed: so it will be where it is not."""
+    if item.get_closest_marker("torch"):
+        return (yield)
+    pytorch, finders = sys.modules.pop("torch", None), sys.meta_path[:]
+    sys.meta_path[:] = [Hidden if finder is PathFinder else finder for finder in finders]
+    try:
+        return (yield)
+    finally:
+        sys.meta_path[:] = [PathFinder if finder is Hidden else finder for finder in sys.meta_path]
+        if pytorch is not None:
+            sys.modules["torch"] = pytorch
 
 
 def pytest_runtest_setup(item):

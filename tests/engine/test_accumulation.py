@@ -157,6 +157,7 @@ def test_a_second_pass_writes_the_memory_and_says_so():
     assert [number(a.value) for a in heard.all(e.GradAccumulated)] == [None, [4.0, 4.0]]
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("freeze", ["x.requires_grad_(False)", "x.detach_()"])
 def test_a_leaf_that_is_frozen_after_the_forward_gets_nothing(freeze):
     compare(f"""

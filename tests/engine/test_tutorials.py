@@ -12,7 +12,7 @@ import gviz.engine as engine
 TUTORIALS = sorted((Path(__file__).parent / "tutorials").glob("*.py"), key=lambda path: path.name)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def default_dtypes():
     yield
     for torch in (engine, importlib.import_module("torch")):
@@ -20,6 +20,7 @@ def default_dtypes():
 
 
 @pytest.mark.torch
+@pytest.mark.usefixtures("default_dtypes")
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_prints_the_same_as_under_pytorch(path):
     compare(path.read_text())

@@ -52,6 +52,7 @@ def _bad_at(timeline, n):
     )
 
 
+@pytest.mark.torch
 def test_a_step_that_made_an_infinity_of_finite_numbers():
     timeline, found = asked("overflow_in_a_step", "torch", "w")
     assert found.text == "2 -inf were born when #1 w was updated by SGD at overflow_in_a_step.py:9"
@@ -69,6 +70,7 @@ def test_a_bad_gradient_of_an_earlier_pass_is_not_from_outside(engine):
     assert timeline.info(found.node).op.name == "sqrt"
 
 
+@pytest.mark.torch
 def test_a_value_that_a_step_has_changed_names_the_optimizer():
     timeline = recorded("updates", "a_plain_step", "torch")
     found = why(timeline, timeline.at(len(timeline)), timeline.nodes[0], "value")

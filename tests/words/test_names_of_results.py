@@ -254,6 +254,7 @@ def test_a_change_of_shape_in_place_is_told_of_the_tensor_itself(recorded, frame
     assert told.timeline.info(node).created.outputs[0].value.shape == (3, 2)
 
 
+@pytest.mark.torch
 def test_a_resized_tensor_has_its_new_shape(recorded):
     told = recorded("torch", "e = torch.ones(3)\nf = e * 1\ne.resize_(2)\ng = e * 1")
     for name in ("e", "f", "g"):
