@@ -60,7 +60,9 @@ class Hidden(PathFinder):
 
 def pytest_itemcollected(item):
     """A test that runs once on the engine and once on PyTorch needs PyTorch for the one of the two."""
-    if hasattr(item, "callspec") and any(isinstance(one, str) and one == "torch" for one in item.callspec.params.values()):
+    if hasattr(item, "callspec") and any(
+        isinstance(one, str) and one == "torch" for one in item.callspec.params.values()
+    ):
         item.add_marker("torch")
 
 

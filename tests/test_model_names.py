@@ -1,5 +1,6 @@
 """What parameters are called where a program has several models, and tensors that nothing recorded gave it."""
 
+from importlib import import_module
 from threading import Thread
 
 import pytest
@@ -79,7 +80,7 @@ model(x)
 
 
 def names(text, framework, path):
-    torch = pytest.importorskip(framework)
+    torch = import_module(framework)
     code = compile(text, "model.py", "exec")
     with gviz.record(path):
         exec(code, {"nn": torch.nn, "x": torch.ones(1, 2)})
@@ -210,7 +211,8 @@ run(DataLoader(TensorDataset(torch.zeros(4, 2), torch.zeros(4, 1)), batch_size=4
 
 @pytest.mark.torch
 def test_what_a_data_loader_gives_is_called_by_the_variable_that_holds_it(tmp_path):
-    torch = pytest.importorskip("torch")
+    import torch
+
     with gviz.record(tmp_path / "t.gviz"):
         exec(compile(GIVEN, "data.py", "exec"), {"nn": torch.nn, "torch": torch})
     timeline = gviz.load(tmp_path / "t.gviz")
@@ -236,7 +238,8 @@ run()
 
 @pytest.mark.torch
 def test_parameters_of_models_that_are_not_called_as_modules_are_have_names(tmp_path):
-    torch = pytest.importorskip("torch")
+    import torch
+
     with gviz.record(tmp_path / "t.gviz"):
         exec(compile(UNCALLED, "model.py", "exec"), {"nn": torch.nn, "torch": torch, "x": torch.ones(1, 2)})
     timeline = gviz.load(tmp_path / "t.gviz")
@@ -253,7 +256,7 @@ net(x)
 
 @pytest.mark.parametrize("framework", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
 def test_buffers_have_their_paths(framework, tmp_path):
-    torch = pytest.importorskip(framework)
+    torch = import_module(framework)
     with gviz.record(tmp_path / "t.gviz"):
         exec(compile(BUFFERS, "model.py", "exec"), {"nn": torch.nn, "x": torch.zeros(4, 2)})
     timeline = gviz.load(tmp_path / "t.gviz")
@@ -325,7 +328,8 @@ torch.func.functional_call(net, fast, (x,)).sum().backward()
     ],
 )
 def test_parameters_are_told_from_what_is_made_of_them(program, expected, tmp_path):
-    torch = pytest.importorskip("torch")
+    import torch
+
     with gviz.record(tmp_path / "t.gviz"):
         exec(compile(program, "model.py", "exec"), {"nn": torch.nn, "torch": torch, "x": torch.ones(1, 2)})
     timeline = gviz.load(tmp_path / "t.gviz")
@@ -347,7 +351,7 @@ model = Model()
 @pytest.mark.parametrize("framework", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
 @pytest.mark.parametrize("call", ["model.step(x)", "model.net(x)"])
 def test_a_part_is_found_by_its_path_in_a_model_that_is_never_called(call, framework, tmp_path):
-    torch = pytest.importorskip(framework)
+    torch = import_module(framework)
     path = tmp_path / "model.py"
     path.write_text(UNCALLED_MODEL + call)
 

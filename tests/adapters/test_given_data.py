@@ -15,6 +15,7 @@ from gviz.trace.replay import replay
 from gviz.trace.timeline import Timeline
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 BOTH = pytest.mark.parametrize("framework", ["gviz.engine", "torch"])
 

@@ -19,7 +19,7 @@ def test_the_table_of_operations_is_current():
 
 @pytest.mark.torch
 def test_arguments_have_the_names_that_the_program_knows():
-    torch = pytest.importorskip("torch")
+    import torch
 
     class Scaled(torch.autograd.Function):
         @staticmethod
@@ -60,7 +60,8 @@ def test_arguments_have_the_names_that_the_program_knows():
 
 @pytest.mark.torch
 def test_what_is_not_tracked_is_told_with_the_arguments_it_has_by_itself():
-    torch = pytest.importorskip("torch")
+    import torch
+
     x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 
     def program():
@@ -86,7 +87,7 @@ def test_what_is_not_tracked_is_told_with_the_arguments_it_has_by_itself():
 @pytest.mark.torch
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 def test_a_reduction_is_told_as_a_program_gives_it(reduction):
-    torch = pytest.importorskip("torch")
+    import torch
 
     def program():
         scores = torch.zeros(2, 3, requires_grad=True)
