@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -35,9 +35,6 @@ from gviz.tui.screens.prompting import Prompting
 from gviz.tui.screens.toggling import toggle_line
 from gviz.tui.screens.views import LOOKS
 from gviz.tui.session import Session
-
-if TYPE_CHECKING:
-    pass
 
 RIGHT = 3
 """The right mouse button."""
