@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
+from gviz.events import Edge
 from gviz.explain.names import label
-from gviz.plain_text import shown
+from gviz.plain_text import clipped, shown
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
+from gviz.whatif.change import parsed, target
 from gviz.where import place as places
 from gviz.words.evaluator import Evaluator
 
@@ -23,18 +26,18 @@ PLACES = 3
 def branch_of(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Branch:
     """What an iteration would have been with these changes. GvizError if it cannot be run again."""
     require_engine(timeline)
-    from gviz.whatif.change import parsed  # it needs the engine, which a viewer otherwise does not
-    from gviz.whatif.rerun import branched
+    from gviz.whatif.rerun import branched  # it needs the engine, which a viewer otherwise does not
 
     evaluator = Evaluator(timeline)
-    given = [parsed(text, lambda place: _meant(evaluator, iteration, place)[0]) for text in changes]
-    return branched(timeline, iteration, given)
+    output_of, is_name = partial(_output, evaluator, iteration), partial(named_in, evaluator, iteration)
+    return branched(timeline, iteration, [parsed(text, output_of, is_name) for text in changes])
 
 
 def meanings(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Iterator[str]:
     """Which node each change is of, where the iteration uses several of that name."""
     evaluator = Evaluator(timeline)
-    for place in dict.fromkeys(map(_place, changes)):
+    targets = (target(change.partition("=")[0], partial(named_in, evaluator, iteration)) for change in changes)
+    for place in dict.fromkeys(of.place for of in targets):
         first, *others = _meant(evaluator, iteration, place)
         if others:
             also = ", ".join(label(timeline, node) for node in others[:PLACES])
@@ -42,9 +45,15 @@ def meanings(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -
             yield f"{shown(place)} is {label(timeline, first)} here; also called {shown(place)}: {also}{more}."
 
 
-def _place(change: str) -> str:
-    """What a change is of: ``w`` of ``grad w[0] = 5``."""
-    return change.partition("=")[0].partition("[")[0].strip().removeprefix("grad ").strip().removesuffix(".grad")
+def named_in(evaluator: Evaluator, iteration: Iteration, text: str) -> bool:
+    """Whether a text as it stands is what a tensor is called, by the end of an iteration: ``parts[1]``."""
+    return bool(evaluator.names.called(text, iteration.end))
+
+
+def _output(evaluator: Evaluator, iteration: Iteration, place: str) -> Edge:
+    """The output that a place means. GvizError if there is none, or if it is the name of several together."""
+    node = _meant(evaluator, iteration, place)[0]
+    return node, evaluator.names.output_nr(node, place, iteration.end)
 
 
 def _meant(evaluator: Evaluator, iteration: Iteration, place: str) -> list[int]:
@@ -56,7 +65,10 @@ def _meant(evaluator: Evaluator, iteration: Iteration, place: str) -> list[int]:
     if meant.kind == "node":
         return [evaluator.last(place, iteration.end)]
     infos = [evaluator.timeline.info(node) for node in evaluator.timeline.nodes.of(iteration)]
-    named = [info.node for info in infos if info.name == place] if meant.kind == "word" else []
+    named = [info.node for info in infos if info.name == place] or [info.node for info in infos if info.means(place)]
+    if not named and "[" in meant.word:  # an index of an index: as a pattern it would mean another name
+        near = evaluator.names.near(place, iteration.end)
+        raise GvizError(f"there is no {clipped(place, 40)}", hint=f"did you mean {near}?" if near else "", exit_code=2)
     return named or [info.node for info in infos if meant.fits(info)] or [evaluator.last(place, iteration.end)]
 
 

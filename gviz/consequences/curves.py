@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from math import isnan, nan
 
-from gviz.consequences.branching import branch_of
+from gviz.consequences.branching import branch_of, named_in
 from gviz.consequences.telling import stops
 from gviz.driven import Driven, Far
 from gviz.errors import GvizError
@@ -15,6 +15,7 @@ from gviz.explain.names import symbol
 from gviz.plain_text import clipped
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
+from gviz.whatif.change import target
 from gviz.words.evaluator import Evaluator
 
 SHOW = "--show"
@@ -36,8 +37,8 @@ def usual(timeline: Timeline, iteration: Iteration, what: str) -> list[str]:
     root = _root(timeline, iteration)
     name = symbol(timeline, root) if root else ""
     result = name if name and evaluator.last(name, iteration.end) == root else f"#{root}"
-    of_gradient = what.startswith("grad ") or what.endswith(".grad")
-    texts = () if of_gradient or not root else (result, _gradient(what))
+    of = target(what, partial(named_in, evaluator, iteration))
+    texts = () if of.of_gradient or not root else (result, f"{of.place}.grad{of.index}")
     shows = [text for text in (_as_one(evaluator, text, iteration.end) for text in texts) if text]
     if not shows:
         raise GvizError("it is not clear what to draw", hint=f"{clipped(what, 40)} = -3..3 {SHOW} x.grad", exit_code=2)
@@ -84,12 +85,6 @@ def _root(timeline: Timeline, iteration: Iteration) -> int:
     started = timeline.select([BackwardStarted], max(iteration.start, 1), iteration.end + 1)
     roots = [event.roots[0][0] for _, event in started if event.roots]
     return roots[-1] if roots else max(timeline.nodes.of(iteration), default=0)
-
-
-def _gradient(what: str) -> str:
-    """The gradient of a place: of ``w[0, 1]`` it is ``w.grad[0, 1]``."""
-    place, bracket, index = what.partition("[")
-    return f"{place.strip()}.grad{bracket}{index}"
 
 
 def _as_one(evaluator: Evaluator, text: str, n: int) -> str:

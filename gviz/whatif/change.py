@@ -12,10 +12,13 @@ import numpy as np
 
 from gviz import syntax
 from gviz.errors import GvizError
+from gviz.events import Edge
 from gviz.plain_text import clipped
 from gviz.values import Array
 
-_FORM = re.compile(r"\s*(?P<grad>grad\s+)?(?P<place>[^=\[\]]+?)\s*(?P<index>\[[^\]]*\])?\s*=\s*(?P<value>[^=].*)")
+_FORM = re.compile(r"(?P<target>[^=]*[^=\s])\s*=\s*(?P<value>[^=].*)")
+_GRAD = re.compile(r"grad\s+")
+_INDEX = re.compile(r"\s*\[[^\[\]]*\]$")
 _HINT = 'write "x = 5", "w[0, 1] = 0" or "grad z = 2"'
 _RANGE_HINT = "a range is of two finite numbers, and stands alone: x = -3..3"
 
@@ -26,12 +29,13 @@ Numbers = Number | list["Numbers"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A node's value, or the gradient that arrives at it, is to be `numbers`, at `index` only if there is one."""
+    """An output's value, or the gradient that arrives at it, is to be `numbers`, at `index` only if there is one."""
 
     node: int
     numbers: Numbers
     index: tuple[Part, ...] = ()
     of_gradient: bool = False
+    output_nr: int = 0
 
     def applied(self, array: Array) -> Array:
         """`array` with the change in it, in a copy. GvizError if it does not fit."""
@@ -57,24 +61,45 @@ class Changes:
         return array
 
 
-def by_node(changes: Iterable[Change]) -> dict[int, Changes]:
-    """The changes of each node."""
-    found: dict[int, Changes] = {}
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a change is of, as it is written: ``w`` at ``[0, 1]``, its value or the gradient that arrives there."""
+
+    place: str
+    index: str
+    of_gradient: bool
+
+
+def by_node(changes: Iterable[Change]) -> dict[int, dict[int, Changes]]:
+    """The changes of each node, by the number of its output."""
+    found: dict[int, dict[int, Changes]] = {}
     for change in changes:
-        before = found.get(change.node, Changes(()))
-        found[change.node] = Changes((*before.each, change))
+        outputs = found.setdefault(change.node, {})
+        before = outputs.get(change.output_nr, Changes(()))
+        outputs[change.output_nr] = Changes((*before.each, change))
     return found
 
 
-def parsed(text: str, node_of: Callable[[str], int]) -> Change:
-    """A change as a person writes it; `node_of` finds the node that a place means. GvizError if it says nothing."""
+def target(text: str, is_name: Callable[[str], bool]) -> Target:
+    """What stands before the ``=`` of a change; `is_name` tells the part ``parts[1]`` from an element of ``parts``."""
+    text = text.strip()
+    after_grad = _GRAD.match(text)
+    place = text[after_grad.end() :] if after_grad else text
+    index = None if is_name(place.removesuffix(".grad")) else _INDEX.search(place)
+    place = place[: index.start()] if index else place
+    of_gradient = after_grad is not None or place.endswith(".grad")
+    return Target(place.removesuffix(".grad"), index.group().strip() if index else "", of_gradient)
+
+
+def parsed(text: str, output_of: Callable[[str], Edge], is_name: Callable[[str], bool]) -> Change:
+    """A change as a person writes it; `output_of` finds what a place means. GvizError if it says nothing."""
     match = _FORM.fullmatch(text)
     if match is None:
         raise GvizError(f"{clipped(text, 40) or 'an empty text'} changes nothing", hint=_HINT, exit_code=2)
-    place = match["place"].strip()
-    of_gradient = bool(match["grad"]) or place.endswith(".grad")
-    index = _index(match["index"]) if match["index"] else ()
-    return Change(node_of(place.removesuffix(".grad")), _numbers(match["value"].strip()), index, of_gradient)
+    of = target(match["target"], is_name)
+    index = _index(of.index) if of.index else ()
+    node, nr = output_of(of.place)
+    return Change(node, _numbers(match["value"].strip()), index, of.of_gradient, nr)
 
 
 def _as(numbers: Numbers, dtype: np.dtype[np.generic]) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -32,15 +32,15 @@ def run(op: Op, seen: OpSeen, created: NodeCreated, tensors: Sequence[Tensor]) -
     return list(outputs)
 
 
-def corrected(op: Op, change: Changes) -> Op:
-    """The op with the first of its results changed: nothing, not even its own rules, ever sees another."""
+def corrected(op: Op, changes: Mapping[int, Changes]) -> Op:
+    """The op with its results changed, by their numbers: nothing, not even its own rules, ever sees others."""
     variant = copy(op)
 
     def forward(*arrays: Array, **attrs: Any) -> Any:
         result = op.forward(*arrays, **attrs)
         if op.several:
-            return [change.applied(result[0]), *result[1:]]
-        return change.applied(np.asarray(result))
+            return [changes[nr].applied(each) if nr in changes else each for nr, each in enumerate(result)]
+        return changes[0].applied(np.asarray(result))
 
     variant.forward = forward
     return variant

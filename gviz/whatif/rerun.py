@@ -184,10 +184,10 @@ class Rerun:
                     self.changed.add(node)
                     self.told.lose_memory(node, nr)
 
-    def made(self, node: int, value: Value | None, kind: str, requires_grad: bool) -> Tensor | None:
+    def made(self, node: int, value: Value | None, kind: str, requires_grad: bool, nr: int = 0) -> Tensor | None:
         """A leaf or constant of the recorded value, changed where that is asked for; None if it was not stored."""
         array = self._recorded(value)
-        change = self.asked.values.get(node)
+        change = self.asked.values.get(node, {}).get(nr)
         if array is None:
             self.stop(node, NOT_STORED)
             self.changed.add(node)
@@ -202,7 +202,7 @@ class Rerun:
             tensor = Parameter(tensor, requires_grad)
         elif requires_grad and tensor._array.dtype.kind == "f":
             tensor.requires_grad_()
-        self._hook(node, tensor)
+        self._hook(node, nr, tensor)
         return tensor
 
     def _run(self, n: int, created: e.NodeCreated) -> None:
@@ -237,18 +237,18 @@ class Rerun:
     def _outputs(self, op: Op, created: e.NodeCreated, inputs: Sequence[Tensor]) -> list[Tensor]:
         """What an operation of the engine gives on these operands."""
         node, seen = created.node, self.timeline.info(created.node).op
-        change = self.asked.values.get(node)
+        changes = self.asked.values.get(node, {})
         in_own_memory = op.memory == "new" and not is_in_place(seen)
-        if change is not None and in_own_memory:
-            op = operations.corrected(op, change)
+        if changes and in_own_memory:
+            op = operations.corrected(op, changes)
         outputs = self._refreshed(created, inputs) or operations.run(op, seen, created, inputs)
         self.told.number_last(node)
         self.asked.made(node)
-        if change is not None and not in_own_memory:
-            outputs[0]._array[...] = change.applied(outputs[0]._array)
-            announce_memory.memory_written(self.told.channel, outputs[0], self.told.numbers[node])
-        self._hook(node, outputs[0])
-        for made, tensor in zip(created.outputs, outputs, strict=False):
+        for nr, change in changes.items() if not in_own_memory else ():
+            outputs[nr]._array[...] = change.applied(outputs[nr]._array)
+            announce_memory.memory_written(self.told.channel, outputs[nr], self.told.numbers[node])
+        for nr, (made, tensor) in enumerate(zip(created.outputs, outputs, strict=False)):
+            self._hook(node, nr, tensor)
             self.decisions.note(node, self._recorded(made.value), tensor._array)
         return outputs
 
@@ -269,12 +269,15 @@ class Rerun:
             return
         self.stop(created.node, why, of_gradient=True)
         with self.told.as_node(created):
-            made = [self.made(created.node, output.value, "op", created.requires_grad) for output in created.outputs]
+            made = [
+                self.made(created.node, output.value, "op", created.requires_grad, nr)
+                for nr, output in enumerate(created.outputs)
+            ]
             self.tensors[created.node] = made
             self.told.number(created.node, made[0] if made else None)
 
-    def _hook(self, node: int, tensor: Tensor) -> None:
-        change = self.asked.gradients.get(node)
+    def _hook(self, node: int, nr: int, tensor: Tensor) -> None:
+        change = self.asked.gradients.get(node, {}).get(nr)
         if change is None or not tensor.requires_grad:
             return
 

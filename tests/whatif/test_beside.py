@@ -9,10 +9,11 @@ from whatif.doubled import Doubled
 from whatif.rerun_check import same
 
 import gviz.engine as torch
+from gviz.consequences.branching import branch_of
 from gviz.events import NOT_SEEN, Warned
 from gviz.values import Value
 from gviz.whatif.beside import Beside
-from gviz.whatif.change import parsed
+from gviz.whatif.change import Change
 from gviz.whatif.rerun import branched
 
 NO_NUMBER = Value("float32", ())
@@ -20,10 +21,7 @@ SAMPLES = sorted(path for path in Path(__file__).parents[2].joinpath("samples").
 
 
 def beside(timeline, iteration, *texts):
-    def node_of(place):
-        return next(node for node in reversed(timeline.nodes) if timeline.info(node).name == place)
-
-    branch = branched(timeline, iteration, [parsed(text, node_of) for text in texts])
+    branch = branch_of(timeline, iteration, texts)
     return Beside(timeline, iteration, branch, texts)
 
 
@@ -172,7 +170,7 @@ def test_whatever_is_told_beyond_a_stop_is_what_the_program_gives(use, through):
 
     timeline = timeline_of(lambda: program(2.0))
     real = timeline_of(lambda: program(4.0))
-    branch = branched(timeline, timeline.iterations[0], [parsed("x = 4", lambda _: timeline.nodes[0])])
+    branch = branched(timeline, timeline.iterations[0], [Change(timeline.nodes[0], 4)])
     other = Beside(timeline, timeline.iterations[0], branch, ())
     assert other.branch.stopped
     nodes = timeline.nodes.of(timeline.iterations[0])

@@ -8,7 +8,8 @@ from gviz.whatif.change import Change, parsed
 
 
 def written(text):
-    return parsed(text, lambda place: {"x": 1, "net.fc.weight": 2, "#3": 3}[place])
+    outputs = {"x": (1, 0), "net.fc.weight": (2, 0), "#3": (3, 0), "net[0].weight": (4, 0), "parts[1]": (5, 1)}
+    return parsed(text, outputs.__getitem__, outputs.__contains__)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,11 @@ def written(text):
         ("#3 = 1", Change(3, 1)),
         ("grad x = 2", Change(1, 2, of_gradient=True)),
         ("x.grad[1] = 2", Change(1, 2, (1,), of_gradient=True)),
+        ("net[0].weight = 1", Change(4, 1)),
+        ("net[0].weight[2] = 1", Change(4, 1, (2,))),
+        ("parts[1] = 1", Change(5, 1, output_nr=1)),
+        ("grad parts[1][0, 2] = 1", Change(5, 1, (0, 2), of_gradient=True, output_nr=1)),
+        ("parts[1].grad[0] = 1", Change(5, 1, (0,), of_gradient=True, output_nr=1)),
     ],
 )
 def test_changes(text, change):
