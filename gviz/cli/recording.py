@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -15,6 +16,10 @@ from gviz.cli.progress import Progress
 from gviz.program.order import Order, start
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_SECONDS_TO_END = 5.0
+"""So long after Ctrl-C a program is given before it is said what else ends it: one that waits within C never hears."""
+
+_HOW_TO_END = "the program goes on after Ctrl-C; Ctrl-\\ ends also what waits in vain, and keeps what was recorded"
 
 
 def run_recorded(order: Order, argv: Sequence[str]) -> tuple[int, int]:
@@ -33,12 +38,31 @@ def run_recorded(order: Order, argv: Sequence[str]) -> tuple[int, int]:
     return process.pid, 128 - code if code < 0 else code
 
 
+class _Ending:
+    """Says once on a terminal what ends a program that takes no notice of Ctrl-C."""
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
+
+    def wait(self, number: int, frame: object) -> None:
+        """Give it some time."""
+        if self._timer is None and sys.stderr.isatty():
+            self._timer = threading.Timer(_SECONDS_TO_END, streams.say, [_HOW_TO_END])
+            self._timer.daemon = True
+            self._timer.start()
+
+    def cancel(self) -> None:
+        """It has ended."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
 @contextmanager
 def _signals_passed_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
     """Let signals end the program, not gviz, which then still has a trace to show; gives what is told the program.
 
-    Ctrl-C reaches the program by itself, as a member of the terminal's foreground group. A signal that is ignored, as
-    under ``nohup``, stays so: a handler here would make it an ordinary one in the program.
+    Ctrl-C and Ctrl-\\ reach the program by themselves, as a member of the terminal's foreground group. A signal that is
+    ignored, as under ``nohup``, stays so: a handler here would make it an ordinary one in the program.
     """
     processes: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
@@ -54,7 +78,9 @@ def _signals_passed_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
         for number in early:
             process.send_signal(number)
 
-    handlers = dict.fromkeys(_PASSED_ON, pass_on) | {signal.SIGINT: lambda number, frame: None}
+    ending = _Ending()
+    own = {signal.SIGINT: ending.wait, signal.SIGQUIT: lambda number, frame: None}
+    handlers = dict.fromkeys(_PASSED_ON, pass_on) | own
     before = {
         number: signal.signal(number, handler)
         for number, handler in handlers.items()
@@ -63,6 +89,7 @@ def _signals_passed_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
     try:
         yield pass_to
     finally:
+        ending.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
 

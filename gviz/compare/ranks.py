@@ -16,6 +16,9 @@ Course = Literal["passes", "steps", "end", "iterations"]
 """What a rank has too few or too many of: backward passes or optimizer steps in an iteration; the rest of an iteration
 that it did not come to; iterations."""
 
+INTERRUPTED = "KeyboardInterrupt"
+"""The error of a rank that somebody has ended: it says nothing of what the rank waited for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parting:
@@ -80,7 +83,8 @@ def parting_in(a: Rank, b: Rank, iteration: int) -> Parting | None:
         if part == "parameter":
             return Parting(iteration, part, difference, between=between)
     reached = a.reached(iteration), b.reached(iteration)
-    alike = all(reached) and a.failure == b.failure and (any(a.failure) or reached[0] == reached[1])
+    raised = any(a.failure) and a.failure[0] != INTERRUPTED
+    alike = all(reached) and a.failure == b.failure and (raised or reached[0] == reached[1])
     return None if alike else Parting(iteration, "end", counts=reached, between=between)
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from gviz import value_text
 from gviz.compare.comparison import Difference
 from gviz.compare.data_parallel import OWN, Own, Part, Parted, Shared
-from gviz.compare.ranks import Course, Parting
+from gviz.compare.ranks import INTERRUPTED, Course, Parting
 from gviz.compare.side import Side
 from gviz.events import Event
 from gviz.explain.finding import Finding
@@ -154,6 +154,8 @@ def _failure(timeline: Timeline, event: Event) -> str:
         return "failed"
     frames = timeline.stack(event.stack)
     line = f" ({file_line(frames[0].path, frames[0].line)})" if frames else ""
+    if event.error == INTERRUPTED:
+        return f"interrupted{line}"
     return f"failed: {shown(event.error)}: {clipped(shown(event.message), 60)}{line}"
 
 

@@ -20,8 +20,12 @@ for step in range(2):
     loss = (model(torch.ones(4, 2)) ** 2).mean()
     if how != "forgets":
         optimizer.zero_grad()
+    if how == "waits" and rank and step:
+        raise KeyboardInterrupt
     loss.backward()
-    if how != "same" and rank == 1 and step == 0:
+    if how == "waits" and step:
+        raise KeyboardInterrupt
+    if how in ("differs", "forgets") and rank == 1 and step == 0:
         model.bias.grad = model.bias.grad * 3
     optimizer.step()
 if how == "forgets":
@@ -196,6 +200,13 @@ def test_ranks_of_another_run_are_kept_unless_they_are_to_be_written_over(folder
     assert "same holds traces of ranks already\nhint: choose another folder, or --force writes over it\n" in err
     assert gviz("record", "-f", "-o", "same/", "train.py", "0", "same", cwd=at)[0] == 0
     assert [path.name for path in (at / "same").iterdir()] == ["main.gviz"]
+
+
+def test_of_ranks_that_were_interrupted_where_they_waited_the_one_that_came_less_far_is_told(folder):
+    out = gviz_here("diff", "waits", cwd=folder("waits"))[1]
+    assert re.search(r"rank0\.gviz  2 iterations, \d+ events, interrupted \(.*train\.py:15\)", out)
+    assert re.search(r"rank1\.gviz  2 iterations, \d+ events, interrupted \(.*train\.py:12\)", out)
+    assert "iteration 2: it is not finished, both break off, rank1.gviz after less of it" in out
 
 
 def test_an_empty_folder(tmp_path):

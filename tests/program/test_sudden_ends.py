@@ -61,6 +61,16 @@ def test_what_a_kill_leaves_is_one_file(tmp_path, end):
     assert marks(tmp_path / "t.gviz") == ["here"]
 
 
+def test_what_ends_programs_that_ctrl_c_does_not_end_leaves_gviz_to_tell_of_it(tmp_path):
+    """Ctrl-backslash goes to all processes that a terminal has in its foreground."""
+    (tmp_path / "program.py").write_text(BEGIN + "os.killpg(os.getpgrp(), signal.SIGQUIT)")
+    command = [sys.executable, "-m", "gviz", "record", "-o", "t.gviz", "program.py"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, process_group=0)
+    assert done.returncode == 128 + signal.SIGQUIT
+    assert "the program was killed; its last moments may be missing\nwrote t.gviz" in done.stderr
+
+
 def test_a_programs_own_handler_of_sigterm_is_left_alone(tmp_path):
     text = """
 def end(number, frame):
