@@ -113,13 +113,13 @@ def _made(a: Side, b: Side, pair: Pair, events: tuple[int, int], partners: dict[
     left, right = a.infos[pair[0]].created, b.infos[pair[1]].created
     if [(partners.get(node, -node), nr) for node, nr in left.inputs] != list(right.inputs):
         yield Difference("inputs", pair, 0, events)
-    if left.attrs != right.attrs and _without_addresses(left.attrs) != _without_addresses(right.attrs):
+    if left.attrs != right.attrs and without_addresses(left.attrs) != without_addresses(right.attrs):
         yield Difference("arguments", pair, 0, events)
     if (left.requires_grad, left.untracked) != (right.requires_grad, right.untracked):
         yield Difference("tracking", pair, 0, events)
 
 
-def _without_addresses(attrs: tuple[tuple[str, Attr], ...]) -> list[tuple[str, Attr]]:
+def without_addresses(attrs: tuple[tuple[str, Attr], ...]) -> list[tuple[str, Attr]]:
     """Arguments as two processes can have them in common: Python writes an object with where it lies in memory."""
     return [
         (name, re.sub(r"\b0x[0-9a-fA-F]+", "", value) if isinstance(value, str) else value) for name, value in attrs

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from gviz import numbers, value_text
 from gviz.compare.alignment import Pair
-from gviz.compare.comparison import Comparison, Difference, Kind
+from gviz.compare.comparison import Comparison, Difference, Kind, without_addresses
 from gviz.compare.programs import Changed
 from gviz.compare.repeats import Run, runs
 from gviz.compare.side import Side
+from gviz.events.event import Attr
 from gviz.explain.names import label
-from gviz.plain_text import clipped, file_line
+from gviz.explain.substitute import attribute_word
+from gviz.plain_text import clipped, file_line, shown
 from gviz.trace.state import NodeInfo
 
 WIDTH = 92
@@ -57,7 +59,8 @@ def summary(comparison: Comparison) -> Iterator[str]:
     yield from (_run(comparison, run) for run in runs(comparison))
     yield from _others(comparison)
     if (wired := comparison.first("inputs", "arguments", "tracking")) is not None:
-        yield f"first node made differently: {_place(comparison, wired)}, {_WORDS[wired.kind]}."
+        given = f": {arguments}" if wired.kind == "arguments" and (arguments := _arguments(comparison, wired)) else ""
+        yield f"first node made differently: {_place(comparison, wired)}, {_WORDS[wired.kind]}{given}."
     for kind in HELD:
         yield from _first(comparison, kind)
     if {difference.kind for difference in comparison.differences} == {"dtype"}:
@@ -174,6 +177,19 @@ def _place(comparison: Comparison, difference: Difference) -> str:
     event = f", event {difference.events[1]}" if difference.events[1] else ""
     where = f" output {difference.output_nr}" if difference.output_nr else ""
     return f"{left} and {right}{where}{_line(comparison.b.infos[b])}{event}"
+
+
+def _arguments(comparison: Comparison, difference: Difference) -> str:
+    """The arguments of which the two operations were given others: ``dim 1 and 0``."""
+    a, b = difference.pair
+    made = comparison.a.infos[a].created, comparison.b.infos[b].created
+    left, right = [dict(without_addresses(each.attrs)) for each in made]
+    others = [name for name in left | right if left.get(name) != right.get(name)]
+    return ", ".join(f"{shown(name)} {_argument(left, name)} and {_argument(right, name)}" for name in others)
+
+
+def _argument(given: Mapping[str, Attr], name: str) -> str:
+    return clipped(attribute_word(given[name]), VALUE_WIDTH * 2) if name in given else "none"
 
 
 def _line(info: NodeInfo) -> str:

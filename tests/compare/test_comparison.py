@@ -12,6 +12,7 @@ from gviz.compare.comparison import compared
 from gviz.compare.repeats import runs
 from gviz.compare.side import Side
 from gviz.errors import GvizError
+from gviz.render.comparison import summary
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values import capture
@@ -394,3 +395,8 @@ def test_a_gradient_that_only_one_program_has_left_is_a_difference():
     (found,) = compared(side_of(leaf()), side_of(leaf(cleared=True))).differences
     assert (found.kind, found.values[1]) == ("gradient", None)
     assert compared(side_of(leaf(cleared=True)), side_of(leaf(cleared=True))).differences == ()
+
+
+def test_arguments_that_differ_are_told():
+    comparison = compared(side_of(lambda: torch.ones(2, 2).sum(0)), side_of(lambda: torch.ones(2, 2).sum(1)))
+    assert any("other arguments: dim (0,) and (1,)." in line for line in summary(comparison))

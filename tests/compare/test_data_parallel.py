@@ -83,11 +83,11 @@ def test_a_gradient_that_no_optimizer_used_is_each_ranks_own():
 
 
 def test_where_objects_lie_in_memory_is_no_difference():
-    from gviz.compare.comparison import _without_addresses
+    from gviz.compare.comparison import without_addresses
 
     mine, other = [(("of", f"<weakref at {at}; to 'Net' at {at}>"),) for at in ("0x7fc847511cb0", "0x7fc84fb26f90")]
-    assert _without_addresses(mine) == _without_addresses(other)
-    assert _without_addresses((("dim", 1),)) != _without_addresses((("dim", 2),))
+    assert without_addresses(mine) == without_addresses(other)
+    assert without_addresses((("dim", 1),)) != without_addresses((("dim", 2),))
 
 
 def test_of_two_ranks_that_were_killed_the_one_that_came_less_far_parts_from_the_other():

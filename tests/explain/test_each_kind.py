@@ -51,6 +51,12 @@ def multiplied_by_zero():
     return w
 
 
+def held_at_zero():
+    w, gate = torch.tensor([3.0, -3.0], requires_grad=True), torch.tensor(-3.0, requires_grad=True)
+    (w * gate.clamp(0, 1)).sum().backward()
+    return w
+
+
 def rounded():
     w = torch.tensor([3.2, -3.1], requires_grad=True)
     w.round().sum().backward()
@@ -183,6 +189,7 @@ def bad_seed():
         (clamped, "clamped", "warning", "holds at its border every element"),
         (masked, "masked", "warning", "chose other elements"),
         (multiplied_by_zero, "masked", "warning", "is zero"),
+        (held_at_zero, "masked", "warning", "widen the border"),
         (rounded, "masked", "warning", "constant between its steps"),
         (softmax_twice, "softmax-twice", "warning", "takes logits"),
         (sigmoid_twice, "softmax-twice", "warning", "takes logits"),

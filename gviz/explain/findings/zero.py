@@ -19,6 +19,7 @@ from gviz.trace.timeline import Timeline
 from gviz.values import Value
 
 _TINY = 1e-6
+_CLAMPED_FIX = "widen the border, or clamp later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +121,11 @@ def _origin(timeline: Timeline, info: NodeInfo) -> NodeInfo:
 
 
 def _of_zeros(info: NodeInfo) -> _Reason:
-    trained = info.created.requires_grad
-    fix = "start it with small random numbers instead of zeros" if trained else "look at where its zeros come from"
+    fix = "look at where its zeros come from"
+    if info.op.base_name in HOLDING:
+        fix = _CLAMPED_FIX
+    elif info.created.kind != "op" and info.created.requires_grad:
+        fix = "start it with small random numbers instead of zeros"
     return _Reason("masked", "is zero everywhere, and what arrives is multiplied by it", fix)
 
 
@@ -141,7 +145,7 @@ def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
         return _Reason("dead-units", f"{off} and lets no gradient through", fix)
     if op in HOLDING:
         says = "holds at its border every element that one arrives at, and is constant there"
-        return _Reason("clamped", says, "widen the border, or clamp later")
+        return _Reason("clamped", says, _CLAMPED_FIX)
     if op in SOFTMAXES and not _is_one_hot(timeline, info):
         fix = "a loss in which the elements count differently; a sum over all of them is always 1"
         return _Reason("cancelled", "gets the same for every element, which changes nothing in its result", fix)
