@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import shlex
 import sys
@@ -210,10 +211,11 @@ def play_cell(shell: Any, line: str, cell: str) -> None:
     from gviz.trace.timeline import Timeline
 
     parser = _arguments()
-    asked = parser.parse_args(shlex.split(line))
+    asked = parser.parse_args(_words(line))
     if asked.help:
         print(parser.format_help(), end="")
         return
+    _refuse_waiting(shell, cell)
     hide_machinery()
     _hide_magic()
     with _place(asked.output) as path:
@@ -224,6 +226,22 @@ def play_cell(shell: Any, line: str, cell: str) -> None:
     if failed:
         how = "; the player shows how it came to that" if timeline.nodes else ""
         raise CellFailed(f"the cell failed, see above{how}")
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError as trouble:  # a quote that is never closed
+        raise GvizError(f"%%gviz: {str(trouble).lower()}", hint=USAGE, exit_code=2) from None
+
+
+def _refuse_waiting(shell: Any, cell: str) -> None:
+    """Raise GvizError for a cell that awaits where a loop runs already, which no second one can run within."""
+    waits = shell.should_run_async(cell, transformed_cell=shell.transform_cell(cell))
+    if waits and asyncio._get_running_loop() is not None:
+        why = "the loop of the notebook runs already"
+        hint = 'with gviz.record("cell.gviz"): in the cell, and gviz.load("cell.gviz").player() in the next'
+        raise GvizError("%%gviz cannot run a cell with await", why=why, hint=hint, exit_code=2)
 
 
 def _recorded(shell: Any, cell: str, path: Path) -> bool:

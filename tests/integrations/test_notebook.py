@@ -189,6 +189,33 @@ def test_cells_of_pytorch_are_recorded_from_its_import_on(tmp_path):
 
 
 @pytest.mark.notebook
+def test_a_cell_that_awaits_is_refused_with_what_records_it(tmp_path):
+    book = execute(
+        [
+            "%load_ext gviz\nimport gviz, asyncio, gviz.engine as torch",
+            "%%gviz\nx = torch.tensor(3.0, requires_grad=True)\nawait asyncio.sleep(0)",
+            "with gviz.record('cell.gviz'):\n"
+            "    x = torch.tensor(3.0, requires_grad=True)\n    await asyncio.sleep(0)\n    (x * x).backward()",
+            "gviz.load('cell.gviz').player()",
+        ],
+        tmp_path,
+    )
+    _, refused, recorded, player = book.cells
+    assert [output.output_type for output in refused.outputs] == ["error"]
+    assert refused.outputs[0].evalue == "%%gviz cannot run a cell with await"
+    assert 'with gviz.record("cell.gviz")' in "".join(refused.outputs[0].traceback)
+    assert recorded.outputs == []
+    assert "1 backward pass" in player.outputs[0].data["text/plain"]
+
+
+def test_a_quote_that_is_never_closed_says_what_the_magic_takes():
+    pytest.importorskip("IPython")
+    with pytest.raises(gviz.errors.GvizError, match="%%gviz: no closing quotation") as refused:
+        notebook.play_cell(None, "-o 'run.gviz", "1/0")
+    assert refused.value.hint == notebook.USAGE
+
+
+@pytest.mark.notebook
 def test_the_notebook_becomes_a_page(executed):
     from nbconvert import HTMLExporter
 
