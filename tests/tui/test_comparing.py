@@ -59,10 +59,16 @@ async def compared(pilot, command="compare 1,2"):
 
 
 @pytest.mark.parametrize(("size", "beside"), [((120, 40), True), ((80, 24), True), ((70, 30), False)])
-async def test_both_boxes_of_the_first_difference(timeline, size, beside):
+async def test_it_stands_at_the_first_difference_and_both_boxes_of_a_pair_are_shown(timeline, size, beside):
     app = app_of(timeline)
     async with app.run_test(size=size) as pilot:
         screen = await compared(pilot)
+        found = screen._look.comparison
+        assert found.pairs[screen.query_one(PairList).pair] == found.differences[0].pair == (0, 8)
+        assert any("#8" in row for row in painted(screen, "#boxes"))
+        while screen.query_one(PairList).chosen > 1:
+            await pilot.press("up")
+        await pilot.pause()
         boxes = [row for row in painted(screen, "#boxes") if row]
         rows = painted(screen, "#pairs")
     assert "iteration 1" in rows[0]

@@ -33,6 +33,7 @@ class PairList(RowList):
     def __init__(self, session: Session, look: Compared) -> None:
         super().__init__(session, "", id="pairs")
         self._look = look
+        self._begin_at = -1
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
         """The two names, then a row for each pair; what it stands for is its place among all pairs."""
@@ -44,6 +45,18 @@ class PairList(RowList):
         )
         heading = lines.line((text_of.heading(comparison, a, b, width, clip=self.glyphs.clipped), "muted"))
         return [(heading, None), *((lines.line(text), ("pair", places[pair])) for pair, text in found)]
+
+    def begin_at(self, pair: int) -> None:
+        """Choose the row of a pair as soon as there are rows: before it is laid out the list has none."""
+        self._begin_at = pair
+        self.draw()
+
+    def draw(self) -> None:
+        """Make the rows, and choose the one to begin at."""
+        super().draw()
+        if self._begin_at >= 0 and self._keys:
+            pair, self._begin_at = self._begin_at, -1
+            self.choose_pair(pair)
 
     def show_everything(self, *, everything: bool) -> None:
         """Show what is equal, too, or only what differs; the chosen pair stays chosen."""
@@ -86,12 +99,11 @@ class ComparedScreen(Page[tuple[int, int] | None]):
         """Stand at the first difference."""
         rows = self.query_one(PairList)
         rows.moment = self._moment
-        rows.draw()
         self._entitle()
         rows.focus()
         comparison = self._look.striking
-        if comparison.differences:
-            rows.choose_pair(comparison.pairs.index(comparison.differences[0].pair))
+        first = comparison.differences[0].pair if comparison.differences else None
+        rows.begin_at(comparison.pairs.index(first) if first is not None else -1)
         self.watch(rows, "chosen", self._show_boxes, init=False)
 
     def action_everything(self) -> None:
