@@ -585,6 +585,29 @@ def test_a_statement_that_was_cut_off_names_nothing(tmp_path, statement, names):
     assert [timeline.info(node).name for node in timeline.nodes] == names
 
 
+def test_a_program_may_go_to_another_folder(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    with record("run.gviz") as recording:
+        mark("before")
+        os.chdir("elsewhere")
+        mark("after")
+        assert [name for _, name in load(recording).marks] == ["before", "after"]
+    assert capfd.readouterr().err == ""
+    assert [name for _, name in load(tmp_path / "run.gviz").marks] == ["before", "after"]
+    assert [path.name for path in tmp_path.rglob("*.gviz*")] == ["run.gviz"]
+
+
+def test_in_a_folder_that_is_gone_no_name_means_a_file(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(GvizError, match=r"run\.gviz cannot be written") as raised:
+        record("run.gviz")
+    assert raised.value.why == "the folder that this runs in is gone"
+
+
 def test_a_trace_that_is_moved_while_it_is_written_keeps_its_events(tmp_path, capfd):
     path, moved = tmp_path / "run.gviz", tmp_path / "moved.gviz"
     with record(path) as recording:

@@ -278,8 +278,12 @@ def recording_to(
 ) -> Recording:
     """A recording that has not begun; GvizError if there is a file already, unless it is to be replaced by `force`.
 
-    The `hint` says what to do then.
+    The `hint` says what to do then. The file stays where it is if the program goes to another folder.
     """
+    try:
+        path = path.absolute()
+    except FileNotFoundError:
+        raise GvizError(f"{path} cannot be written", why="the folder that this runs in is gone") from None
     if force:
         refuse_other_file(path)
     elif path.exists():
