@@ -305,7 +305,10 @@ def test_bounds_are_written_as_people_write_them(last, size, expected):
     assert bounds(last, size) == expected
 
 
-@pytest.mark.parametrize(("last", "size"), [(0, None), ("-1", None), ("x", None), (None, "12"), (None, "big")])
+@pytest.mark.parametrize(
+    ("last", "size"),
+    [(0, None), ("-1", None), ("x", None), ("30s", None), ("2 s", None), (None, "12"), (None, "big")],
+)
 def test_bounds_that_mean_nothing_are_refused(last, size):
     with pytest.raises(GvizError):
         bounds(last, size)

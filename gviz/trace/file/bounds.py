@@ -11,7 +11,7 @@ from gviz.errors import GvizError
 Unit = Literal["iterations", "marks"]
 
 SMALLEST_SIZE = 1 << 20
-_LAST = re.compile(r"([0-9]{1,9}) ?(iteration|mark)?s?")
+_LAST = re.compile(r"([0-9]{1,9})(?: ?(iteration|mark)s?)?")
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]+)?) ?([kmgt]?)(?:i?b)?", re.IGNORECASE)
 
 
