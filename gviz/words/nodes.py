@@ -38,7 +38,8 @@ def node_at(names: NamedNodes, text: str, n: int, selected: int = 0, aspect: pla
         return last(names, f"#{text}" if text.isdecimal() else text, n, aspect)
     node = names.timeline.at(event_number(names.timeline, text[1:])).node
     if not node:
-        raise _no_node(text, names)
+        what = f"event {int(text[1:])} is about no node"
+        raise GvizError(what, hint="x, #4 or another event: the tape lists the nodes", exit_code=2)
     return node
 
 

@@ -5,10 +5,11 @@ from recording import events_of, timeline_of
 
 import gviz.engine as torch
 from gviz.errors import GvizError
+from gviz.events import ScopeEntered
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.words.names import NamedNodes
-from gviz.words.nodes import found, last, query
+from gviz.words.nodes import found, last, node_at, query
 
 
 def one_net():
@@ -29,6 +30,15 @@ def names(program):
 def test_a_parameter_may_be_asked_for_by_what_the_program_calls_its_module():
     known, end = names(one_net)
     assert last(known, "net.0.weight", end) == last(known, "0.weight", end)
+
+
+def test_an_event_means_the_node_that_it_is_about():
+    known, end = names(one_net)
+    (scope, _), *_ = known.timeline.select([ScopeEntered])
+    made = last(known, "0.weight", end)
+    assert node_at(known, f"@{known.timeline.nodes.born(made)}", end) == made
+    with pytest.raises(GvizError, match=f"event {scope} is about no node"):
+        node_at(known, f"@{scope}", end)
 
 
 def test_a_word_that_the_program_does_not_have_is_no_module():
