@@ -13,11 +13,12 @@ _HEAD = """\
 
 Written by `make findings` from the table of kinds (`gviz/explain/table.py`); do not edit. `gviz check` looks for
 errors and warnings in a whole recording; `--only` and `--ignore` take these names. `gviz explain`, and `e` in the
-debugger, answer questions with any of them. What looks like a mistake but may well be meant so is called a suspicion.
+debugger, answer questions with any of them. A warning that may well be meant so where it is found is a suspicion, too.
 """
 _SECTIONS = {
     "error": "Errors: it raised, or computes something wrong",
     "warning": "Warnings: it is most likely wrong",
+    "suspicion": "Suspicions: it may well be meant so",
     "fact": "Facts: what is, as the answer to a question",
 }
 

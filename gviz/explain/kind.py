@@ -16,8 +16,8 @@ from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text
 from gviz.where.place import Aspect
 
-Severity = Literal["error", "warning", "fact"]
-"""It raised or certainly computes something wrong; it most likely does; it only says what is."""
+Severity = Literal["error", "warning", "suspicion", "fact"]
+"""It raised or certainly computes something wrong; it most likely does; it may be meant so; it only says what is."""
 
 Topic = Literal["unborn", "sent", "value", "bad value", "gradient", "bad gradient", "missing"]
 """What a question about a node comes down to."""

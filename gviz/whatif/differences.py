@@ -24,11 +24,18 @@ MOST_ELEMENTS = 200
 _STEP, _FINE_STEP = 1e-6, 1e-9
 """By so much an element is moved, for each unit of its size; where that does not agree by less: it may bend there."""
 
-_CANCELLED = 1e-2
-"""So much of the gradients that arrived may be lost where most of it cancels."""
+_TOLERANCES = {"float16": (2e-2, 2e-2), "bfloat16": (2e-2, 2e-2), "float32": (1e-3, 1e-4)}
+_TOLERANCE = 1e-5, 1e-6
+"""By how much of itself, and of the largest beside it, what was sent may miss the slope in numbers of a dtype."""
 
-_TOLERANCES = {"float16": 2e-2, "bfloat16": 2e-2, "float32": 1e-3}
-_TOLERANCE = 1e-5
+_DECISIVE = 1e-2
+"""By so much of the largest a rule that is wrong misses it somewhere."""
+
+_DIGITS = 1e-15
+"""Digits that are lost where an output is moved."""
+
+_CANCELLED = 1e-2
+"""So much of the gradients that arrived counts as the largest, where most of it cancels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,12 @@ class Checked:
         """Of which elements what was sent is wrong, or is meant to be something else."""
         differs: Array = ~(self.agrees | self.at_kink)
         return differs
+
+    @property
+    def is_decisive(self) -> bool:
+        """Whether some of it is so wrong that no rounding within the rule explains it."""
+        misses = np.abs(self.recorded - self.differences)[self.differs]
+        return float(misses.max(initial=0.0)) > _DECISIVE * float(np.abs(self.differences).max(initial=0.0))
 
     @property
     def largest(self) -> float:
@@ -126,7 +139,7 @@ def _compared(timeline: Timeline, operation: Moved, slot: int, part: Value, most
     defined = np.isfinite(slopes).all(axis=1)  # at the border of where it is a function there is no slope to one side
     places, slopes = places[defined], slopes[defined]
     sent = stored(timeline, info.node, "gradient", part).reshape(-1)[places]
-    slack = _Slack.of(sent, slopes, part.dtype, operation.largest_seed)
+    slack = _Slack.of(sent, slopes, part.dtype, operation)
     doubtful = np.flatnonzero(~(slack.agrees(sent, slopes) | slack.is_between(sent, slopes)))
     finer = operation.slopes(slot, places[doubtful].tolist(), _FINE_STEP)
     better = slack.agrees(sent[doubtful], finer) | slack.is_between(sent[doubtful], finer)
@@ -158,11 +171,13 @@ class _Slack:
     absolute: float
 
     @classmethod
-    def of(cls, sent: Array, slopes: Array, dtype: str, largest_seed: float) -> _Slack:
-        """By the usual size of what was sent, or of the gradients that arrived where these cancel."""
-        tolerance = _TOLERANCES.get(dtype, _TOLERANCE)
-        usual = min(np.abs(one).max(initial=0.0) for one in (sent, slopes.mean(axis=1)))
-        return cls(tolerance, tolerance * max(float(usual), _CANCELLED * largest_seed))
+    def of(cls, sent: Array, slopes: Array, dtype: str, operation: Moved) -> _Slack:
+        """By the largest that was sent, or that arrived where this cancels, and by the digits of float64."""
+        relative, of_largest = _TOLERANCES.get(dtype, _TOLERANCE)
+        largest = min(float(np.abs(one).max(initial=0.0)) for one in (sent, slopes.mean(axis=1)))
+        digits = operation.largest_output * operation.largest_seed * _DIGITS / _STEP
+        cancelled = relative * _CANCELLED * operation.largest_seed
+        return cls(relative, max(of_largest * largest, cancelled, digits))
 
     def agrees(self, sent: Array, slopes: Array) -> Array:
         """Of which elements what was sent is the slope."""

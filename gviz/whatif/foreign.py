@@ -16,11 +16,11 @@ from gviz.errors import GvizError
 from gviz.events import NodeCreated
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.values import Array
+from gviz.values import Array, Value
 from gviz.whatif import operations
 from gviz.whatif.inputs import inputs_of, stored
 
-_CLOSE = 1e-3
+_CLOSE, _CLOSE_IN_HALF = 1e-3, 2e-2
 """How close to the recorded result, in parts of its largest element: it was computed in the program's dtype."""
 
 
@@ -54,16 +54,17 @@ def require_the_recorded(timeline: Timeline, info: NodeInfo, run: Callable[[list
             again = [tensor._array for tensor in run(tensors)]
     except operations.FAILURES as error:
         raise _refusal(info, f"the engine refuses it: {error}") from None
-    values = [output.value for output in info.created.outputs]
-    recorded = [stored(timeline, info.node, "result", value) for value in values if value is not None]
-    pairs = list(zip(recorded, again, strict=False))
-    if not pairs or not all(one.shape == other.shape and _close(one, other) for one, other in pairs):
+    values = [output.value for output in info.created.outputs if output.value is not None]
+    recorded = [stored(timeline, info.node, "result", value) for value in values]
+    three = list(zip(values, recorded, again, strict=False))
+    if not three or not all(one.shape == other.shape and _close(value, one, other) for value, one, other in three):
         raise _refusal(info, "run by the engine on what was recorded it gives another result")
 
 
-def _close(recorded: Array, again: Array) -> bool:
+def _close(value: Value, recorded: Array, again: Array) -> bool:
     size = float(np.abs(recorded).max(initial=0.0, where=np.isfinite(recorded)))
-    return bool(np.allclose(recorded, again, rtol=_CLOSE, atol=_CLOSE * size, equal_nan=True))
+    close = _CLOSE_IN_HALF if value.dtype in ("float16", "bfloat16") else _CLOSE
+    return bool(np.allclose(recorded, again, rtol=close, atol=close * size, equal_nan=True))
 
 
 def _refusal(info: NodeInfo, why: str) -> GvizError:

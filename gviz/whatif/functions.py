@@ -5,10 +5,10 @@ A function of the program (`torch.autograd.Function`) is known by the operations
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gviz.engine.identify import VIEW, is_in_place, recorded_operation
+from gviz.engine.identify import VIEW, recorded_operation
 from gviz.engine.op import Op
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.errors import GvizError
@@ -16,6 +16,7 @@ from gviz.events import Edge, NodeCreated
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.whatif import operations
+from gviz.whatif.by_name import Run, run_by_name
 from gviz.whatif.foreign import in_engine_terms, require_the_recorded
 
 ENGINE = "gviz.engine"
@@ -26,7 +27,7 @@ ENGINE = "gviz.engine"
 class Forward:
     """From tensors in the place of the recorded inputs to outputs, by so many `operations`."""
 
-    run: Callable[[Sequence[Tensor]], Sequence[Tensor]]
+    run: Run
     operations: int = 1
 
     def __call__(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -38,7 +39,7 @@ def forward_of(timeline: Timeline, info: NodeInfo) -> Forward:
     """What a node computed; GvizError where that cannot be run on its own."""
     found = _named_so(timeline, info)
     forward = _of_function(timeline, info) if found is None else _of_operation(info, *found)
-    if timeline.framework != ENGINE:
+    if found is None or timeline.framework != ENGINE:
         require_the_recorded(timeline, info, forward)
     return forward
 
@@ -60,14 +61,14 @@ def _of_function(timeline: Timeline, info: NodeInfo) -> Forward:
     ends = [_made_within(timeline, info, output.storage) for output in info.created.outputs]
     inputs = {edge: at for at, edge in enumerate(info.created.inputs)}
     steps = sorted({step for end in ends for step in _steps(timeline, end, inputs)})
-    runs = [(timeline.info(step), *_runnable(timeline, timeline.info(step))) for step in steps]
+    runs = [(timeline.info(step), _run_within(timeline, timeline.info(step))) for step in steps]
 
     def forward(tensors: Sequence[Tensor]) -> list[Tensor]:
         known = {edge: tensors[at] for edge, at in inputs.items()}
-        for step, op, created in runs:
+        for step, run in runs:
             edges = step.created.inputs
             given = [known[edge] if edge in known else _constant(timeline, info, edge) for edge in edges]
-            for output_nr, made in enumerate(operations.run(op, step.op, created, given)):
+            for output_nr, made in enumerate(run(given)):
                 known[step.node, output_nr] = made
         return [known[end, 0] for end in ends]
 
@@ -92,11 +93,15 @@ def _refuse_repeated(info: NodeInfo) -> None:
         raise _refusal(info, "it was given one tensor twice, and which of them its forward used is not recorded")
 
 
-def _runnable(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated]:
+def _run_within(timeline: Timeline, info: NodeInfo) -> Run:
+    """What runs an operation within a function's forward; that the whole gives what was recorded is looked at later."""
+    run = run_by_name(info.op.name, info.created)
+    if run is not None:
+        return run
     found = _named_so(timeline, info)
-    if found is None or is_in_place(info.op):
+    if found is None:
         raise _refusal(info, f"it runs {info.op.name}, which cannot be run alone")
-    return found
+    return _of_operation(info, *found).run
 
 
 def _made_within(timeline: Timeline, info: NodeInfo, storage: int) -> int:

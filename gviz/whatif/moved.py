@@ -31,6 +31,12 @@ class Moved:
         return self._outputs()
 
     @cached_property
+    def largest_output(self) -> float:
+        """The largest number that it gave."""
+        finite = (np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in self.here)
+        return float(max(finite, default=0.0))
+
+    @cached_property
     def largest_seed(self) -> float:
         """The largest gradient that arrived."""
         return max((float(np.abs(seed).max(initial=0.0)) for seed in self.seeds if seed is not None), default=0.0)

@@ -14,6 +14,9 @@ from gviz.whatif.differences import Checked
 _UNLIKELY = 100
 """In so many ways the elements that differ could lie among those tried, at least, that their place is told."""
 
+_SURE = 1e-2
+"""By so much of itself what is sent misses the slope at most, where it surely agrees."""
+
 
 def patterns(one: Checked) -> Iterator[str]:
     """Sentences about the elements that differ, as far as there is something simple to say."""
@@ -43,7 +46,8 @@ def factor(one: Checked) -> float | None:
 
 def _where(one: Checked) -> str:
     """Between which numbers of the input those that differ are told from those that agree."""
-    wrong, right = one.numbers[one.differs], one.numbers[one.agrees]
+    surely = np.isclose(one.recorded, one.differences, rtol=_SURE, atol=0)  # where both are next to 0 nobody knows
+    wrong, right = one.numbers[one.differs], one.numbers[one.agrees & surely]
     if one.numbers.dtype.kind != "f" or comb(len(wrong) + len(right), len(wrong)) < _UNLIKELY:
         return ""
     for sign, numbers in (("", np.positive), ("±", np.abs)):

@@ -6,6 +6,7 @@ import gviz
 from gviz import events as e
 from gviz.explain.check import check
 from gviz.explain.finding import lines
+from gviz.explain.findings.wrong_rule import untried
 
 
 @pytest.fixture(params=["gviz.engine", "torch"])
@@ -98,3 +99,104 @@ def test_a_function_that_writes_to_what_it_is_given_is_not_tried_with_that(torch
         return x
 
     assert not told(recorded(tmp_path, program))
+
+
+def function(torch, forward, backward):
+    """A function that keeps all that it is given, and sends what `backward` makes of that and of the gradient."""
+
+    def kept(ctx, *given):
+        ctx.save_for_backward(*given)
+        return forward(*given)
+
+    def sent(ctx, g):
+        return backward(g, *ctx.saved_tensors)
+
+    members = {"forward": staticmethod(kept), "backward": staticmethod(sent)}
+    return type("Mine", (torch.autograd.Function,), members)
+
+
+def linear(x, weight, bias):
+    output = x.mm(weight.t())
+    output += bias.unsqueeze(0).expand_as(output)
+    return output
+
+
+def attention(q, k, v):
+    return (q @ k.transpose(-2, -1) / 2).softmax(-1) @ v
+
+
+def of_attention(scale):
+    def backward(g, q, k, v):
+        p = (q @ k.transpose(-2, -1) / 2).softmax(-1)
+        sent = g @ v.transpose(-2, -1)
+        scores = p * (sent - (sent * p).sum(-1, keepdim=True)) * scale
+        return scores @ k, scores.transpose(-2, -1) @ q, p.transpose(-2, -1) @ g
+
+    return backward
+
+
+def of_linear(g, x, weight, bias):
+    return g.mm(weight), g.t().mm(x), g.sum(0)
+
+
+def with_weight_transposed(g, x, weight, bias):
+    return g.mm(weight.t()), g.t().mm(x), g.sum(0)
+
+
+def normed(x):
+    return x / x.float().norm(dim=1, keepdim=True)
+
+
+def of_normed(g, x):
+    unit = normed(x)
+    return (g - unit * (g * unit).sum(1, keepdim=True)) / x.norm(dim=1, keepdim=True)
+
+
+LINEAR, ATTENTION = [(64, 16), (16, 16), (16,)], [(4, 8, 16)] * 3
+RIGHT = [
+    (linear, of_linear, LINEAR),
+    (attention, of_attention(1 / 2), ATTENTION),
+    (normed, of_normed, [(64, 16)]),
+    (lambda x: x.view_as(x), lambda g, x: -g, [(64, 16)]),
+    (lambda x: x.sign(), lambda g, x: g * (x.abs() <= 1), [(64, 16)]),
+    (lambda x: (x * x + 1e-12).sqrt(), lambda g, x: g * x / (x * x + 1e-12).sqrt(), [(64, 16)]),
+]
+WRONG = [
+    (linear, with_weight_transposed, LINEAR, "elements tried differ"),
+    (attention, of_attention(1), ATTENTION, "what is sent is 2 times what differences say"),
+    (lambda x: 1 / (1 + x.exp()), lambda g, x: g * x.sigmoid() * (1 - x.sigmoid()), [(64, 16)], "the other sign"),
+    (lambda x: x * x, lambda g, x: x * 0, [(64, 16)], "nothing but 0 is sent"),
+    (lambda x: x.clamp(max=2) ** 2, lambda g, x: g * 2 * x, [(64, 16)], " on differ, those up to "),
+    (lambda x: (x - x.mean()).clamp(-2, 2), lambda g, x: g * 3, [(64, 16)], "elements tried differ"),
+]
+
+
+def of_a_batch(torch, forward, backward, shapes):
+    """What a mean over a batch does with a function: the gradients are small."""
+
+    def program():
+        torch.manual_seed(0)
+        leaves = [torch.randn(shape, requires_grad=True) for shape in shapes]
+        (function(torch, forward, backward).apply(*[leaf * 2 for leaf in leaves]) ** 2).mean().backward()
+        return leaves
+
+    return program
+
+
+@pytest.mark.parametrize(("forward", "backward", "shapes"), RIGHT)
+def test_functions_that_are_right_or_meant_so_are_left_alone(torch, tmp_path, forward, backward, shapes):
+    assert not told(recorded(tmp_path, of_a_batch(torch, forward, backward, shapes)))
+
+
+@pytest.mark.parametrize(("forward", "backward", "shapes", "says"), WRONG)
+def test_mistakes_are_told_with_what_they_have_in_common(torch, tmp_path, forward, backward, shapes, says):
+    assert says in told(recorded(tmp_path, of_a_batch(torch, forward, backward, shapes)))
+
+
+def test_why_a_function_could_not_be_tried_is_said(torch, tmp_path):
+    def noisy(x):
+        return x * torch.rand_like(x)
+
+    program = of_a_batch(torch, noisy, lambda g, x: g, [(64, 16)])
+    (why,) = untried(recorded(tmp_path, program)).values()
+    assert why.endswith(("it runs rand_like, which cannot be run alone", "which it uses, was not stored"))

@@ -28,7 +28,7 @@ def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> N
         from gviz.explain.table import findable
 
         for kind in findable():
-            click.echo(f"{kind.name:<22} {kind.severity:<8} {kind.meaning}")
+            click.echo(f"{kind.name:<22} {kind.severity:<9} {kind.meaning}")
         context.exit()
 
 
@@ -120,8 +120,8 @@ def _not_seen(timeline: Timeline) -> Iterator[str]:
     for _, event in timeline.select([Warned]):
         if event.category == NOT_SEEN:
             yield shown(event.message)
-    for name in untried(timeline):
-        yield f"whether {shown(name)}.backward is right: what it was given was not stored (--values all)"
+    for name, why in untried(timeline).items():
+        yield f"whether {shown(name)}.backward is right: {shown(why)}"
     made = (event for _, event in timeline.select([NodeCreated]) if isinstance(event, NodeCreated))
     values = (output.value for event in made for output in event.outputs if output.value is not None)
     if timeline.nodes and not any(value.data is not None or value.stats or value.blob for value in values):

@@ -26,4 +26,4 @@ def found(survey: Survey) -> Iterator[Finding]:
             yield Finding("attached-target", text, made.seq, target.node, (), fix, at, suspected=True)
 
 
-ATTACHED_TARGET = Kind("attached-target", "warning", "a loss whose target depends on what is trained", find=found)
+ATTACHED_TARGET = Kind("attached-target", "suspicion", "a loss whose target depends on what is trained", find=found)

@@ -39,4 +39,4 @@ def _under_no_grad(survey: Survey, made: Made) -> bool:
     return any(one is not None and one.created.untracked == "no_grad" for one in way)
 
 
-DROPOUT_IN_EVALUATION = Kind("dropout-in-evaluation", "warning", "dropout that is active under no_grad", find=found)
+DROPOUT_IN_EVALUATION = Kind("dropout-in-evaluation", "suspicion", "dropout that is active under no_grad", find=found)

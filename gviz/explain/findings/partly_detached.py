@@ -100,5 +100,5 @@ def _finding(survey: Survey, last: _Taken, other: _Taken, detached: int, count: 
 
 
 PARTLY_DETACHED = Kind(
-    "partly-detached", "warning", "a state that a loop detaches at some steps between two passes", find=found
+    "partly-detached", "suspicion", "a state that a loop detaches at some steps between two passes", find=found
 )

@@ -37,4 +37,4 @@ def found(survey: Survey) -> Iterator[Finding | None]:
             yield Finding("shared", text, made.seq, made.node, (), fix, at, suspected=True)
 
 
-SHARED = Kind("shared", "warning", "one parameter that several modules use", find=found)
+SHARED = Kind("shared", "suspicion", "one parameter that several modules use", find=found)

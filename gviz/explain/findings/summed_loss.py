@@ -34,4 +34,4 @@ def _adds_up(made: Made) -> bool:
     return not made.shape and (made.op == "sum" or dict(made.created.attrs).get("reduction") == "sum")
 
 
-SUMMED_LOSS = Kind("summed-loss", "warning", "a loss that adds up a batch instead of taking its mean", find=found)
+SUMMED_LOSS = Kind("summed-loss", "suspicion", "a loss that adds up a batch instead of taking its mean", find=found)

@@ -105,6 +105,6 @@ def _finding(survey: Survey, seen: _Seen, seq: int, made: Made) -> Finding:
 
 
 TRAINED_IN_EVAL = Kind(
-    "trained-in-eval", "warning", "a model that is trained though all of its dropout and batch norm is in eval mode",
+    "trained-in-eval", "suspicion", "a model that is trained though all of its dropout and batch norm is in eval mode",
     find=found,
 )  # fmt: skip

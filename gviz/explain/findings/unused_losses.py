@@ -68,4 +68,4 @@ def _finding(survey: Survey, unused: list[Made], used: list[Made]) -> Finding:
     return Finding("unused-losses", text, last.seq, last.node, parts, fix, at, numbers, suspected=True)
 
 
-UNUSED_LOSSES = Kind("unused-losses", "warning", "losses of a loop that no backward pass goes through", find=found)
+UNUSED_LOSSES = Kind("unused-losses", "suspicion", "losses of a loop that no backward pass goes through", find=found)

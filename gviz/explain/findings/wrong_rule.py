@@ -47,13 +47,28 @@ def found(survey: Survey) -> Iterator[Finding | None]:
         yield next(filter(None, (_of_call(survey, made) for made in function[:_CALLS])), None)
 
 
-def untried(timeline: Timeline) -> list[str]:
-    """The functions of the program of whose first calls the recording lacks the numbers that went in and came back."""
-    calls: defaultdict[int, list[bool]] = defaultdict(list)
+def untried(timeline: Timeline) -> dict[str, str]:
+    """The functions of the program of whose first calls none could be tried, and why not the first."""
+    calls: defaultdict[int, list[str]] = defaultdict(list)
     for seq, event in timeline.select((e.NodeCreated,)):
         if _is_of_program(timeline, event) and len(calls[event.op]) < _CALLS:
-            calls[event.op].append(all(map(_is_stored, _needed(timeline, event, seq))))
-    return [timeline.op(op).name for op, stored in calls.items() if not any(stored)]
+            calls[event.op].append(_why_untried(timeline, event, seq))
+    return {timeline.op(op).name: reasons[0] for op, reasons in calls.items() if all(reasons)}
+
+
+def _why_untried(timeline: Timeline, created: e.NodeCreated, seq: int) -> str:
+    """Why nobody can tell from the recording whether the rule of a call is right; empty if one can."""
+    from gviz.whatif.differences import work_of
+    from gviz.whatif.functions import forward_of
+
+    if not all(map(_is_stored, _needed(timeline, created, seq))):
+        return "what it was given was not stored (--values all)"
+    info = timeline.info(created.node)
+    try:
+        too_much = work_of(timeline, info, forward_of(timeline, info)) > _MOST_WORK
+    except GvizError as refusal:
+        return refusal.why or refusal.what
+    return "what it was given is large, and its forward takes long" if too_much else ""
 
 
 def _is_of_program(timeline: Timeline, created: e.NodeCreated) -> bool:
@@ -107,7 +122,7 @@ def _is_wrong(survey: Survey, made: Made, one: Checked) -> bool:
 
     A function that changes nothing is there for its backward: to reverse a gradient, to scale or to clip it.
     """
-    return bool(one.differs.any()) and bool(np.isfinite(one.recorded).all()) and not _changes_nothing(survey, made)
+    return one.is_decisive and bool(np.isfinite(one.recorded).all()) and not _changes_nothing(survey, made)
 
 
 def _is_flat(one: Checked) -> bool:
@@ -117,11 +132,13 @@ def _is_flat(one: Checked) -> bool:
 
 def _changes_nothing(survey: Survey, made: Made) -> bool:
     """Whether a call gave an input on as it was."""
+    from gviz.whatif.inputs import given
+
     timeline = survey.timeline
-    given = None if made.value is None else timeline.array(made.value)
-    held = (timeline.held(*edge, made.seq - 1) for edge in made.created.inputs if edge[0])
-    arrays = (timeline.array(value) for value in held if value is not None)
-    return given is not None and any(array is not None and np.array_equal(given, array) for array in arrays)
+    gave = None if made.value is None else timeline.array(made.value)
+    values = (given(timeline, made.created, made.seq, slot) for slot in range(len(made.created.inputs)))
+    arrays = (timeline.array(value) for value in values if value is not None)
+    return gave is not None and any(array is not None and np.array_equal(gave, array) for array in arrays)
 
 
 def _told(survey: Survey, made: Made, one: Checked) -> Finding:
@@ -163,4 +180,6 @@ def _line(survey: Survey, made: Made, step: int) -> Frame | None:
     return ran
 
 
-WRONG_RULE = Kind("wrong-rule", "warning", "a function whose backward is not the derivative of its forward", find=found)
+WRONG_RULE = Kind(
+    "wrong-rule", "suspicion", "a function whose backward is not the derivative of its forward", find=found
+)

@@ -181,6 +181,6 @@ DEAD_UNITS = Kind(
 SATURATED = Kind("saturated", "warning", "a function so far out that its derivative is zero")
 CLAMPED = Kind("clamped", "warning", "every element at the border of a clamp")
 CANCELLED = Kind(
-    "cancelled", "warning", "contributions that cancel: of several uses, or of all elements, as for a softmax"
+    "cancelled", "suspicion", "contributions that cancel: of several uses, or of all elements, as for a softmax"
 )
 MASKED = Kind("masked", "warning", "a mask, an index or a factor of zero that lets nothing through")

@@ -1,0 +1,46 @@
+"""Calls that are no operation of the engine's but made of several, such as ``matmul``: run by the name of the call.
+
+What a call meant is not certain by its name: whoever runs these compares the result with the recorded one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gviz.engine import einsum
+from gviz.engine.nn import functional
+from gviz.engine.tensor import Tensor
+from gviz.events import NodeCreated
+
+Run = Callable[[Sequence[Tensor]], Sequence[Tensor]]
+
+_CASTS = {"float", "double", "half", "bfloat16", "to", "type", "type_as"}
+_METHODS = {
+    "matmul": "matmul", "view_as": "view_as", "expand_as": "expand_as", "reshape_as": "reshape_as", "norm": "norm",
+    "reshape": "reshape", "flatten": "flatten", "and": "__and__", "or": "__or__", "xor": "__xor__", "std": "std",
+    "var": "var", "square": "square", "true_divide": "true_divide", "logical_and": "logical_and",
+}  # fmt: skip
+_FUNCTIONS = ("linear", "layer_norm", "normalize", "silu", "relu6", "hardtanh", "one_hot", "logsigmoid")
+
+
+def run_by_name(name: str, created: NodeCreated) -> Run | None:
+    """What runs the call that made a node, of the tensors that it was given; None for one that is not known."""
+    attrs = {key: value for key, value in created.attrs if value is not None}
+    if name in _CASTS and _gives_fractions(created):
+        return lambda tensors: [tensors[0] if tensors[0].is_floating_point() else tensors[0].double()]
+    if name == "getitem" and not attrs and len(created.inputs) > 1:
+        return lambda tensors: [tensors[0][tuple(tensors[1:])]]
+    if name == "einsum":
+        return lambda tensors: [einsum(*attrs.values(), *tensors)]
+    if name in _METHODS:
+        return lambda tensors: [getattr(tensors[0], _METHODS[name])(*tensors[1:], **attrs)]
+    if name in _FUNCTIONS:
+        return lambda tensors: [getattr(functional, name)(*tensors, **attrs)]
+    return None
+
+
+def _gives_fractions(created: NodeCreated) -> bool:
+    """Whether a call gave fractions: these are computed in float64, in whatever dtype the program did that."""
+    value: Any = created.outputs[0].value if created.outputs else None
+    return value is not None and "float" in value.dtype
