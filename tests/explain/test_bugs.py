@@ -56,7 +56,7 @@ ANSWERS = {
     "wrong_rule": (
         "suspicion",
         "wrong-rule",
-        ["the backward of #5 Cube sends h", "each by a factor of 0.667", "gradcheck #5"],
+        ["the backward of #5 Cube sends h", "what is sent is 0.667 times what differences say", "gradcheck #5"],
     ),
     "never_stepped": ("suspicion", "never-stepped", ["got gradients in 3 passes, and nothing", "optimizer.step()"]),
     "never_backward": ("warning", "empty-step", ["no backward pass has run", "call backward()"]),

@@ -9,7 +9,7 @@ from gviz.explain.finding import lines
 from gviz.explain.findings.wrong_rule import untried
 
 
-@pytest.fixture(params=["gviz.engine", "torch"])
+@pytest.fixture(params=["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
 def torch(request):
     return pytest.importorskip(request.param)
 
