@@ -41,6 +41,14 @@ def pytest_xdist_auto_num_workers():
     return cores + (cores + 1) // 2
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_their_own(tmp_path_factory):
+    """What tests record goes nowhere near the traces of who runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def no_collector():
     """Without the garbage collector only reference counts free: a cycle keeps alive what is in it."""

@@ -78,10 +78,23 @@ def test_the_cache_keeps_the_newest(folder, tmp_path, monkeypatch):
     from gviz.trace.file import places
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for _ in range(places.KEPT + 5):
-        places.new_trace("a/b c\x1b.py").touch()
+    for n in range(places.KEPT + 5):
+        path = places.new_trace("a/b c\x1b.py")
+        path.touch()
+        os.utime(path, (n, n))
     assert len(places.cached_traces()) == places.KEPT
     assert re.fullmatch(r"b_c_-\d{8}-\d{6}(-\d+){1,2}\.gviz", places.cached_traces()[0].name)
+
+
+def test_the_cache_keeps_what_may_be_about_to_be_opened(tmp_path, monkeypatch):
+    from gviz.trace.file import places
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    closed = places.new_trace("mine.py")
+    closed.touch()
+    for _ in range(places.KEPT + 5):
+        places.new_trace("other.py").touch()
+    assert closed.exists()
 
 
 _RECORDING = """
@@ -102,8 +115,10 @@ def test_the_cache_keeps_what_is_being_written_until_its_process_is_gone(tmp_pat
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         trace = Path(process.stdout.readline().strip())
         os.utime(trace, (0, 0))
-        for _ in range(places.KEPT + 5):
-            places.new_trace("other.py").touch()
+        for n in range(1, places.KEPT + 6):
+            path = places.new_trace("other.py")
+            path.touch()
+            os.utime(path, (n, n))
         kept = trace.exists()
         process.kill()
     assert kept

@@ -21,6 +21,9 @@ _WHEN = re.compile(r"-\d{8}-\d{6}-\d+(-\d+)?\.gviz$")
 KEPT = 20
 """So many traces are kept; the oldest go first."""
 
+_JUST_WRITTEN = 60.0
+"""Seconds for which a trace stays all the same: whoever has closed it may be about to open it, while others begin."""
+
 
 def cached_traces() -> list[Path]:
     """The traces in the cache, newest first."""
@@ -28,10 +31,10 @@ def cached_traces() -> list[Path]:
 
 
 def new_trace(program: str) -> Path:
-    """A path in the cache for a new trace of `program`; makes room for it, but removes none that is being written."""
+    """A path in the cache for a new trace of `program`; makes room for it, but removes none that is in use."""
     folder = _made(traces())
     for old in cached_traces()[KEPT - 1 :]:
-        if not _is_being_written(old):
+        if time.time() - _written(old) > _JUST_WRITTEN and not _is_being_written(old):
             remove_trace(old)
     # With the process: the same program may be started several times in one second.
     stem = f"{_stem(program)}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
