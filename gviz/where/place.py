@@ -21,6 +21,8 @@ ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 
 _SIGNS = "*?["
 """By which a pattern is known."""
+_ITEM = re.compile(r"""\[(?:\d+|'[^']*')\]""")
+"""An index as a part of a name, such as ``parts[0]`` and ``batch['x']``, and not of a pattern."""
 _QUOTED = re.compile(r"""\["([^"'\\]*)"\]""")
 _LINE = re.compile(r"(.*):(\d{1,18})$")
 
@@ -148,7 +150,8 @@ def place(text: str) -> Place:
     if at_line := _LINE.match(text):
         return Place(text, "line", int(at_line.group(2)), at_line.group(1))
     path = _QUOTED.sub(r"['\1']", with_paths(text))  # as names are written
-    return Place(text, "pattern" if any(sign in path for sign in _SIGNS) else "word", word=path)
+    is_pattern = any(sign in _ITEM.sub("", path) for sign in _SIGNS)
+    return Place(text, "pattern" if is_pattern else "word", word=path)
 
 
 def changing(text: str) -> tuple[Place, Aspect]:

@@ -49,6 +49,15 @@ def test_places_that_mean_another(text):
     assert not places.place(text).fits(NODE)
 
 
+@pytest.mark.parametrize("text", ["h[0]", "h['a']", 'h["a"]', "h[0][1]"])
+def test_an_index_is_a_part_of_a_name_and_no_pattern(text):
+    like = SimpleNamespace(**{**vars(NODE), "names": ("h0", "ha", "h01")})
+    named = SimpleNamespace(**{**vars(NODE), "names": (text.replace('"', "'"),)})
+    assert places.place(text).fits(named)
+    assert not places.place(text).fits(like)
+    assert places.place("h[0-9]").fits(like)
+
+
 @pytest.mark.parametrize("text", ["", "  ", "#", "#x", "#1234567890123456789"])
 def test_what_is_no_place_is_refused(text):
     with pytest.raises(GvizError, match=r"place|node"):
