@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gviz import events as e
+from gviz.trace.aside import Aside
 from gviz.trace.evaluation import Evaluation
 from gviz.trace.preparation import Preparation
 from gviz.trace.rounds import Rounds, Turn
@@ -35,6 +36,8 @@ class Graphs:
         self._passed = False  # a pass is over, and no tracked node was made since
         self._preparation = Preparation(self.steps)
         self._evaluation = None if self.rounds.known else Evaluation()  # until autograd follows an operation
+        self._aside: Aside | None = None  # while it is not known whether the graph has begun
+        self._beside: set[int] = set()  # the places of those that turned out to be beside their graph
 
     def happen(self, seq: int, event: e.Event) -> int:
         """Take notice of the next event; where the graph begins of which it is the first tracked node, 0 if of none.
@@ -47,9 +50,11 @@ class Graphs:
         match event:
             case e.BackwardStarted(pass_nr=pass_nr):
                 if not self.running:
-                    self.rounds.begin_pass(event.stack)
                     self.goes_on, self.is_made = event.create_graph, False
-                    self._evaluation = None
+                    if self._aside is not None and self._aside.begin_pass(event.roots):
+                        self._beside.add(self._aside.place)
+                    self._evaluation = self._aside = None
+                    self.rounds.begin_pass(event.stack)
                 self.running.append(pass_nr)
             case e.BackwardFinished(pass_nr=pass_nr):
                 if pass_nr in self.running:
@@ -76,6 +81,8 @@ class Graphs:
         """The event with which the next graph begins if it begins now; 0 if nothing is prepared."""
         if self._evaluation is not None:
             return self._evaluation.start
+        if self._aside is not None:
+            return self._aside.prepared_from
         return self._preparation.start if self._passed else 0
 
     def forget(self, before: int) -> None:
@@ -90,16 +97,40 @@ class Graphs:
         if isinstance(event, _UPDATES):
             self.goes_on = False
         if isinstance(event, e.NodeCreated) and is_tracked(event):
-            start = self._begin(seq) if self._passed else 0
-            if not self._placed and event.kind == "op":
-                self._placed, self._evaluation = True, None
-                self.rounds.begin_forward(event.stack)
-            self.is_made = self._placed
+            start = self._follow(seq, event)
+            self.is_made = self._placed and self._aside is None
         elif self._passed:
             self._preparation.happen(seq, event)
+        elif self._aside is not None:
+            self._aside.happen(seq, event)
         if self._evaluation is not None:
             start = self._evaluation.happen(seq, event)
         return start
+
+    def _follow(self, seq: int, made: e.NodeCreated) -> int:
+        """Autograd follows a new node; where the graph begins of which it is the first one, else 0."""
+        is_op, start = made.kind == "op", 0
+        if self._passed and not (is_op and self._is_beside(made)):
+            start = self._begin(seq)
+        if is_op and (self._passed or not self._placed):
+            self._place(seq, made)
+        if is_op and self._aside is not None:
+            start = self._aside.compute(seq, made) or start
+            self._aside = None if self._aside.is_over else self._aside
+        return start
+
+    def _is_beside(self, made: e.NodeCreated) -> bool:
+        return made.stack in self._beside and not self.goes_on and not self.rounds.knows(made.stack)
+
+    def _place(self, seq: int, made: e.NodeCreated) -> None:
+        """The graph has its first operation, or what is beside it has, if it has not begun."""
+        beside, rounds = self._passed, self.rounds
+        self._placed, self._passed, self._evaluation = True, False, None
+        start = self._preparation.start or seq if beside else rounds.open
+        if not beside:
+            rounds.begin_forward(made.stack)
+        if beside or (made.stack and rounds.knows_any and not rounds.knows(made.stack)):
+            self._aside = Aside(rounds, self._preparation, made.stack, start, beside=beside)
 
     def _begin(self, seq: int) -> int:
         """Let the next graph begin with what prepared it, unless this node belongs to the last one; where it begins."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gviz import events as e
 from gviz.trace.steps import OptimizerSteps
 
@@ -59,6 +61,10 @@ class Preparation:
         self._stepped = False  # a step is over
         self._results: set[int] = set()  # nodes computed of gradients, of results, or while autograd is off
 
+    def has_made(self, nodes: Iterable[int]) -> bool:
+        """Whether one of these nodes prepares nothing, but was computed since the pass."""
+        return not self._results.isdisjoint(nodes)
+
     def happen(self, seq: int, event: e.Event) -> None:
         """Take notice of the next event between a pass and a forward."""
         if isinstance(event, e.GradSet):
@@ -79,7 +85,7 @@ class Preparation:
         attrs = {name for name, _ in made.attrs}
         new = not attrs or "number" in attrs
         of_data = new if made.kind == "constant" else made.untracked in ("inputs", "numbers")
-        of_results = not self._results.isdisjoint(node for node, _ in made.inputs)
+        of_results = self.has_made(node for node, _ in made.inputs)
         if of_data and not (measures or of_results or attrs & _GRADIENTS):
             return True
         self._results.add(made.node)

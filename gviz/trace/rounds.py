@@ -23,34 +23,50 @@ class Rounds:
     def __init__(self, known: Iterable[Turn] = ()) -> None:
         self.starts: list[int] = [1]
         """The events with which iterations begin."""
+        self.open = 1
+        """The event with which a graph began that has no pass yet; 0: the last graph has one."""
         self._parts = {first: frozenset(others) for first, *others in known}
         self._row: list[int] = []  # the places of this turn; of a first one each graph stands for itself as yet
         self._before: list[int] = []  # those of the turn before
-        self._open = 1  # the event with which a graph began that has no pass yet; 0: the last graph has one
         self._forward = 0  # where that graph's first operation was made, 0 if it has none yet
         self._passes: dict[int, int] = {}  # by the place of a graph's first operation, that of its pass
 
     def begin(self, start: int) -> None:
         """The next graph begins at an event; as yet it is taken for what the turn before had in its place."""
-        self._open, self._forward = start, 0
+        self.open, self._forward = start, 0
         if self._row == self._before or self._row != self._before[: len(self._row)]:
             self.starts.append(start)
+
+    def knows(self, place: int) -> bool:
+        """Whether a graph that had a pass began with an operation at a place."""
+        return place in self._passes
+
+    @property
+    def knows_any(self) -> bool:
+        """Whether it knows any such place."""
+        return bool(self._passes)
+
+    def move(self, start: int) -> None:
+        """The graph that has no pass yet begins at another event."""
+        if self.begun:
+            self.starts[-1] = start
+        self.open = start
 
     def begin_forward(self, place: int) -> None:
         """The first operation of a graph is made at a place, 0 if that is not known."""
         self._forward = place
         passed = self._passes.get(place)
-        if self._open and self._is_first_turn and passed is not None and passed in self._row:
+        if self.open and self._is_first_turn and passed is not None and passed in self._row:
             self._take_back()
             self._come_back(passed)
-            self.starts.append(self._open)
+            self.starts.append(self.open)
 
     def begin_pass(self, place: int) -> None:
         """A pass is begun from a place; of a graph with several, the first one counts."""
-        if not self._open:
+        if not self.open:
             return
         self._take_back()
-        start, self._open = self._open, 0
+        start, self.open = self.open, 0
         if self._forward:
             self._passes.setdefault(self._forward, place)
         first_turn = self._is_first_turn
@@ -73,7 +89,7 @@ class Rounds:
     @property
     def begun(self) -> int:
         """The event with which an iteration began that has no pass yet, 0 if the last one has."""
-        return self._open if self.starts[-1:] == [self._open] else 0
+        return self.open if self.starts[-1:] == [self.open] else 0
 
     def forget(self, before: int) -> None:
         """Drop the iterations that begin before an event, but for those that may still become one turn."""

@@ -220,3 +220,110 @@ def test_a_second_pass_through_a_graph_is_of_its_iteration_though_data_was_made_
     timeline = timeline_of(program)
     assert [phase.kind for phase in timeline.phases].count("backward") == 2
     assert len(timeline.iterations) == 1
+
+
+def trained(before=None, after=None, turns=4):
+    """A training loop; what else is done before and after the step of a turn. A penalty is added to the loss."""
+    w = torch.tensor([2.0], requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    for turn in range(turns):
+        penalty = before(w, turn) if before else 0.0
+        x = torch.rand(1)
+        loss = (w * x).sum() + penalty
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if after:
+            after(w, turn)
+
+
+def measured(w, turn):
+    for _ in range(2):
+        y = torch.rand(1)
+        (w + y).sum().item()
+
+
+def measured_each_other_turn(w, turn):
+    if turn % 2:
+        measured(w, turn)
+
+
+def penalized(w, turn):
+    return (w * w).sum() if turn == 2 else 0.0
+
+
+def measured_and_penalized(w, turn):
+    measured_each_other_turn(w, turn + 1)
+    return penalized(w, turn)
+
+
+@pytest.mark.parametrize("extra", [measured, measured_each_other_turn])
+def test_what_no_pass_goes_through_is_beside_the_graph_that_comes_after_it(extra):
+    timeline = timeline_of(lambda: trained(after=extra))
+    assert [len(timeline.pass_ends(one)) for one in timeline.iterations] == [1, 1, 1, 1]
+    for one in timeline.iterations[1:]:
+        first = timeline.event(one.start)
+        assert (first.kind, timeline.nodes.name(first.node)) == ("constant", "x")
+        assert timeline.phase_at(one.start).start == one.start
+
+
+def test_what_was_beside_a_graph_once_begins_none_any_more():
+    known = told_live(lambda: trained(after=measured_each_other_turn, turns=6))
+    assert known == [1, 2, 3, 4, 5, 6]
+    timeline = timeline_of(lambda: trained(after=measured_each_other_turn, turns=6))
+    assert timeline.phases[-1].kind == "forward"
+    assert len(timeline.pass_ends(timeline.iterations[-1])) == 1
+
+
+@pytest.mark.parametrize("extra", [penalized, measured_and_penalized])
+def test_a_graph_begins_with_whatever_its_pass_goes_through(extra):
+    timeline = timeline_of(lambda: trained(before=extra))
+    assert [len(timeline.pass_ends(one)) for one in timeline.iterations] == [1, 1, 1, 1]
+    third = timeline.iterations[2]
+    assert timeline.info(timeline.event(timeline.pass_start(3)).roots[0][0]).name == "loss"
+    made = [timeline.info(node).op.name for node in timeline.nodes if timeline.info(node).iteration == third.index]
+    assert made.count("mul") == 2
+
+
+def test_a_graph_begins_with_what_is_made_for_its_usual_first_line():
+    def program():
+        w, size = torch.tensor([2.0], requires_grad=True), torch.tensor([3.0], requires_grad=True)
+        for turn in range(4):
+            x = torch.rand(1)
+            if turn == 2:
+                x = x * size
+            (w * x).sum().backward()
+            w.grad = None
+
+    timeline = timeline_of(program)
+    made = [info for info in map(timeline.info, timeline.nodes) if info.name == "x" and info.op.name == "mul"]
+    assert [info.iteration for info in made] == [2]
+    assert len(timeline.iterations) == 4
+
+
+def test_a_graph_of_its_own_begins_with_its_first_line_whatever_is_made_in_it():
+    def two_losses(w, turn):
+        other = (w * w).sum() if turn == 2 else None
+        x = torch.rand(1)
+        loss = (w * x).sum()
+        torch.autograd.backward([loss, other] if other is not None else [loss])
+        with torch.no_grad():
+            w -= 0.1
+
+    def program():
+        w = torch.tensor([2.0], requires_grad=True)
+        for turn in range(4):
+            two_losses(w, turn)
+
+    timeline = timeline_of(program)
+    made = [timeline.info(node).iteration for node in timeline.nodes if timeline.info(node).name == "other"]
+    assert made == [2]
+    assert len(timeline.iterations) == 4
+
+
+@pytest.mark.parametrize("last", [1, 2])
+def test_a_flight_recorder_keeps_turns_with_what_is_beside_them(tmp_path, last):
+    with gviz.record(tmp_path / "last.gviz", last=last):
+        trained(after=measured, turns=6)
+    kept = gviz.load(tmp_path / "last.gviz")
+    assert [len(kept.pass_ends(one)) for one in kept.iterations if kept.pass_ends(one)] == [1] * last

@@ -70,7 +70,7 @@ _BATCH = 1 << 16
 _SMALL_BATCH = 1 << 12
 _OUTPUT_BITS = 24
 DIGEST_BYTES = 16
-RULES = 5
+RULES = 6
 """Counts up when the same events come to other rows, as other iterations: what older rules made is then built anew."""
 
 
