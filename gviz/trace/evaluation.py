@@ -6,6 +6,8 @@ turn before does: the next batch of the data; and what was chosen for it, as the
 
 from __future__ import annotations
 
+from itertools import islice
+
 from gviz import events as e
 
 Place = tuple[int, int]
@@ -14,6 +16,8 @@ Place = tuple[int, int]
 _RESULT, _CHOICE = -1, -2
 _CHOICES = ("int", "uint", "bool")
 _WEIGHTS = ("leaf", "parameter")
+_REMEMBERED = 1 << 16
+"""So many results of a turn are remembered: what goes on with others goes on with newer ones, too."""
 
 
 class Evaluation:
@@ -107,6 +111,8 @@ class Evaluation:
         for nr, output in enumerate(made.outputs):
             chosen = known == _RESULT and output.value is not None and output.value.dtype.startswith(_CHOICES)
             self._made[made.node, nr] = _CHOICE if chosen else known
+        if len(self._made) > _REMEMBERED:
+            self._made = dict(islice(self._made.items(), _REMEMBERED // 2, None))
 
     def _see_in_call(self, made: e.NodeCreated, used: list[int]) -> int:
         """Take notice of a node made in a call that has used no weight yet; where a turn begins with it, else 0."""

@@ -37,7 +37,8 @@ class Timeline(Played):
     """Answers about every moment ``0 <= n <= len`` of a log (0: before anything), by search; cheap in any order.
 
     The log may grow: `refresh` takes in what was added. An answer about the past never changes by that, except that a
-    name may come later than its node, and that an iteration turns out to have begun with what was prepared for it.
+    name may come later than its node, and that an iteration turns out to have begun with what was prepared for it, or
+    after what was beside it; or not at all, where a program that evaluated begins to train.
 
     A long trace whose program was killed has no index in its file, and making one takes seconds. A viewer gives
     `seconds` to have the beginning at once, and calls `refresh` until `behind` is 0, as it does for a trace that grows.
