@@ -18,9 +18,10 @@ class Graphs:
     """Divides a log into graphs while its events go by, and puts those together to iterations.
 
     After a pass the first tracked node begins the next graph, with the data and all else that was prepared for it: what
-    no such node follows is of the graph before. A pass that made a graph itself (``create_graph``) has only begun
-    something: the graph goes on, unless memory is written before its next node. What comes before the log may have
-    shown some `turns` already.
+    no such node follows is of the graph before, and so is what turns out to be beside it (`Aside`). A pass that made a
+    graph itself (``create_graph``) has only begun something: the graph goes on, unless memory is written before its
+    next node. Before autograd follows anything the calls of modules tell (`Evaluation`). What comes before the log may
+    have shown some `turns` already.
     """
 
     def __init__(self, turns: Iterable[Turn] = ()) -> None:

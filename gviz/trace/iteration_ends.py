@@ -34,16 +34,19 @@ def _before_step(timeline: Timeline, iteration: Iteration) -> int:
 def _evaluation(timeline: Timeline, iteration: Iteration) -> int:
     """With which event an iteration begins to evaluate, after its passes; 0 if it does not.
 
-    It begins with data or the call of a module; it makes nothing that autograd follows, and changes nothing that was
-    there before.
+    It begins with data or the call of a module, and changes nothing that was there before. What autograd follows is of
+    it unless the last pass made a graph itself, which goes on.
     """
     passes, begun = timeline.pass_ends(iteration), 0
+    begins = [event.create_graph for _, event in timeline.select((e.BackwardStarted,), iteration.start, iteration.end)]
     made, memory = set[int](), set[int]()  # since then
     deciding = (e.NodeCreated, e.ScopeEntered, e.StorageWritten, e.DataSet)
     for n, event in timeline.select(deciding, passes[-1], iteration.end + 1) if passes else iter(()):
         match event:
-            case e.NodeCreated(requires_grad=True, untracked=""):
+            case e.NodeCreated(requires_grad=True, untracked="") if begins[-1:] != [False]:
                 begun = 0
+            case e.NodeCreated(kind="op", requires_grad=True, untracked=""):
+                return begun or n
             case e.StorageWritten(storage=storage) if storage not in memory:
                 begun = 0
             case e.DataSet(node=node) if node not in made:

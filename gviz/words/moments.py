@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeGuard
 
 from gviz.errors import GvizError
@@ -110,8 +110,7 @@ def _through(timeline: Timeline, word: str, n: int) -> int:
     phases = [phase for phase in timeline.phases if phase.kind == kind]
     if n < len(timeline):
         phases = [phase for phase in phases if thread_at(phase.start) == thread_at(n)] or phases
-    iteration = timeline.iteration_at(n)
-    here = [phase.end for phase in phases if _starts_in(iteration, phase)]
+    here = _ends_in(timeline, timeline.iteration_at(n), phases)
     return (here or [phase.end for phase in phases] or [0])[-1] or _without(timeline, word, f"{kind} pass")
 
 
@@ -123,7 +122,7 @@ def _of_iteration(timeline: Timeline, word: str, text: str) -> int:
     iteration = timeline.iterations[number - 1]
     if word == "iteration":
         return through(timeline, iteration)
-    ends = [phase.end for phase in timeline.phases if phase.kind == PASSES[word] and _starts_in(iteration, phase)]
+    ends = _ends_in(timeline, iteration, [phase for phase in timeline.phases if phase.kind == PASSES[word]])
     return ends[-1] if ends else _without(timeline, f"{word} {number}", f"{PASSES[word]} pass")
 
 
@@ -135,6 +134,14 @@ def _no_iteration(timeline: Timeline, text: str, count: int) -> GvizError:
         return GvizError(f"{none} so far", hint=hint, exit_code=2)
     only = f"there are {count:,}" if count > 1 else "there is one"
     return GvizError(none, hint=only, exit_code=2)
+
+
+def _ends_in(timeline: Timeline, iteration: Iteration, phases: Sequence[Phase]) -> list[int]:
+    """The ends of those phases that begin in an iteration: up to its last backward pass, if it has any; what it
+    evaluates after that is no forward of it."""
+    passes = [phase.start for phase in timeline.phases if phase.kind == "backward" and _starts_in(iteration, phase)]
+    last = max(passes, default=iteration.end)
+    return [phase.end for phase in phases if iteration.start <= phase.start <= last]
 
 
 def _starts_in(iteration: Iteration, phase: Phase) -> bool:

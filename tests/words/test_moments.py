@@ -1,6 +1,7 @@
 """One vocabulary of moments: the same words in every option and command, and all of them said where one is unknown."""
 
 import threading
+from contextlib import nullcontext
 
 import pytest
 from click.testing import CliRunner
@@ -238,3 +239,30 @@ def test_the_moments_of_an_iteration_are_from_its_beginning_to_where_it_is_throu
     assert moments[0] == timeline.iterations[1].start
     assert moments[-1] == event_at(timeline, "iteration 2")
     assert span(timeline, "backward 2")[-1] == ends(timeline, "backward")[1]
+
+
+def validates(guard):
+    """A turn of a training, a validation on other data, and another turn."""
+    model = torch.nn.Linear(2, 1)
+    for turn in range(4):
+        loss = model(torch.rand(3, 2)).sum()
+        loss.backward()
+        for p in model.parameters():
+            p.data -= p.grad * 0.1
+            p.grad = None
+        if turn == 1:
+            with guard():
+                val = model(torch.rand(3, 2)).mean()
+            val.item()
+
+
+@pytest.mark.parametrize("guard", [torch.no_grad, nullcontext])
+def test_what_an_iteration_evaluates_after_its_pass_is_neither_its_forward_nor_its_end(guard):
+    timeline = timeline_of(lambda: validates(guard))
+    assert len(timeline.iterations) == 4
+    val = next(node for node in timeline.nodes if timeline.info(node).name == "val")
+    born = timeline.info(val).born
+    assert timeline.iteration_at(born).index == 1
+    assert timeline.phase_at(event_at(timeline, "forward 2")).end < ends(timeline, "backward")[1]
+    assert event_at(timeline, "forward", born) == event_at(timeline, "forward 2")
+    assert ends(timeline, "backward")[1] < event_at(timeline, "iteration 2") < timeline.phase_at(born).start
