@@ -15,7 +15,7 @@ from gviz.cli import streams
 from gviz.cli.progress import Progress
 from gviz.program.order import Order, start
 
-_PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT)
 _SECONDS_TO_END = 5.0
 """So long after Ctrl-C a program is given before it is said what else ends it: one that waits within C never hears."""
 
@@ -61,8 +61,8 @@ class _Ending:
 def _signals_passed_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
     """Let signals end the program, not gviz, which then still has a trace to show; gives what is told the program.
 
-    Ctrl-C and Ctrl-\\ reach the program by themselves, as a member of the terminal's foreground group. A signal that is
-    ignored, as under ``nohup``, stays so: a handler here would make it an ordinary one in the program.
+    Ctrl-C reaches the program by itself, as a member of the terminal's foreground group. A signal that is ignored, as
+    under ``nohup``, stays so: a handler here would make it an ordinary one in the program.
     """
     processes: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
@@ -79,8 +79,7 @@ def _signals_passed_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
             process.send_signal(number)
 
     ending = _Ending()
-    own = {signal.SIGINT: ending.wait, signal.SIGQUIT: lambda number, frame: None}
-    handlers = dict.fromkeys(_PASSED_ON, pass_on) | own
+    handlers = dict.fromkeys(_PASSED_ON, pass_on) | {signal.SIGINT: ending.wait}
     before = {
         number: signal.signal(number, handler)
         for number, handler in handlers.items()
