@@ -189,3 +189,10 @@ def test_info_as_json(tmp_path):
     assert (code, facts["schema"]) == (0, 1)
     assert facts["versions"]["gviz"]
     assert facts["terminal"]["debugger"] == "line by line (TERM=dumb)"
+
+
+@pytest.mark.parametrize(("flags", "inspect"), [(["-i"], ""), ([], "1")], ids=["-i", "PYTHONINSPECT"])
+def test_the_prompt_that_python_is_asked_for_is_none_of_gviz(tmp_path, flags, inspect):
+    asked = {"flags": flags, "stdin": "print('prompt')\n", "env": {"PYTHONINSPECT": inspect}}
+    for command in (["show", "missing.gviz"], ["--version"]):
+        assert gviz(*command, cwd=tmp_path, **asked) == gviz(*command, cwd=tmp_path)
