@@ -142,7 +142,7 @@ def is_running(process):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGQUIT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT])
 def test_a_program_ends_with_gviz_and_its_daemons_do_not(tmp_path, number):
     (tmp_path / "long.py").write_text(
         "import os, time\ndaemon = os.fork()\nif daemon: print(os.getpid(), daemon, flush=True)\ntime.sleep(60)\n"
