@@ -50,6 +50,10 @@ def test_two_iterations_of_one_trace(folder):
     assert lines[-1].split() == [">", "#11", "h", "=", "Tanh", lines[-1].split()[-1]]
 
 
+def test_two_iterations_may_stand_in_the_place_of_a_trace(folder):
+    assert gviz_here("diff", "loop.gviz", "2,1", cwd=folder) == gviz_here("diff", "loop.gviz", "-i", "2,1", cwd=folder)
+
+
 def test_two_traces_side_by_side(folder):
     code, out, _ = gviz_here("diff", "loop.gviz", "other.gviz", "--all", cwd=folder)
     assert code == 1
@@ -92,6 +96,7 @@ def test_exact_is_every_bit(tmp_path):
     [
         (["loop.gviz", "-i", "1,9"], 2, "gviz: error: there is no iteration 9"),
         (["loop.gviz", "-i", "two"], 2, "gviz: error: --iterations takes two numbers, not two"),
+        (["loop.gviz", "1,9"], 2, "gviz: error: there is no iteration 9"),
         (["loop.gviz", "loop.py"], 3, "gviz: error: loop.py is not a gviz trace"),
         (["loop.gviz", "none.gviz"], 3, "gviz: error: none.gviz does not exist"),
     ],

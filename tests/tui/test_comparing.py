@@ -40,6 +40,10 @@ def test_this_iteration_and_the_one_before(timeline):
     assert any(row.rstrip().endswith("gradient 0.3932 | 0.04…") or "gradient" in row for row in rows)
 
 
+def test_this_iteration_and_another(timeline):
+    assert said(timeline, "compare 1") == said(timeline, "compare 2,1")
+
+
 def test_another_recording(timeline, tmp_path):
     (tmp_path / "one.py").write_text("import gviz.engine as torch\nw = torch.tensor(0.5)\nh = torch.tanh(w * 1.0)\n")
     gviz("record", "-o", "one.gviz", "one.py", cwd=tmp_path)
@@ -151,6 +155,8 @@ async def test_a_node_that_only_the_other_recording_has(timeline, tmp_path):
     [
         ("compare 2,2", "both sides are iteration 2 of this recording"),
         ("compare 1,7", "there is no iteration 7"),
+        ("compare 7", "there is no iteration 7"),
+        ("compare 2", "both sides are iteration 2 of this recording"),
         ("compare none.gviz", "none.gviz does not exist"),
     ],
 )

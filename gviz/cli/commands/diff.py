@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 ROWS = 40
 """Rows of the table that are printed unless all are wanted."""
+
+_PAIR = re.compile(r"[0-9]+,[0-9]+")
+"""Two iterations, where a second trace could stand."""
 
 _SAME, _DIFFERENT = 0, 1
 
@@ -48,14 +52,16 @@ def command(
     """Compare two traces: structure, values, gradients, and where they part first.
 
     A and B are traces, compared iteration by iteration up to the first that differs; with A alone two of its iterations
-    are compared. Names and line numbers do not count. If something differs, lines of the programs that do come first.
-    Exit code 0 if nothing differs, 1 if something does.
+    are compared: gviz diff train.gviz 3,7. Names and line numbers do not count. If something differs, lines of the
+    programs that do come first. Exit code 0 if nothing differs, 1 if something does.
 
     A may be a folder with the traces of the ranks of one training run: only what ranks share counts then (parameters,
     gradients once averaged, buffers, the graph), and what each has of its own is said beside it.
     """
     if a.is_dir() and b is None:
         return _ranks(a, kind)
+    if b is not None and iterations is None and _PAIR.fullmatch(str(b)) and not b.exists():
+        b, iterations = None, str(b)
     from gviz.cli import json_form
     from gviz.compare.closeness import EXACT, Tolerance
     from gviz.compare.comparison import compared

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gviz.compare.comparison import Comparison
     from gviz.compare.data_parallel import Parted
 
-_HINT = 'write "compare 1,2" for two iterations, "compare other.gviz" for another recording'
+_HINT = 'write "compare 1,2" for two iterations, "compare 2" for this one and 2, "compare other.gviz" for another one'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +56,16 @@ class Compared(Look):
 
 
 def compare(session: Session, text: str) -> Compared:
-    """``compare [A,B]`` or ``compare FILE [A,B]``; without numbers this iteration and the one before (in FILE: it)."""
+    """``compare [A,B]`` or ``compare FILE [A,B]``; without numbers this iteration and the one before (in FILE: it).
+
+    With one number it is this iteration and that one.
+    """
     from gviz.compare.comparison import compared
     from gviz.compare.side import Side
 
     timeline = session.timeline
     here = timeline.iteration_at(session.cursor.position).index + 1
-    file, numbers = _parts(text)
+    file, numbers = _parts(text, here)
     if file:
         other = load(Path(file).expanduser())
         first, second = numbers or (here, min(here, len(other.iterations)))
@@ -116,11 +119,11 @@ def _with_number(text: str) -> tuple[str, int]:
     return (file.strip(), number) if file and number else (text.strip(), 0)
 
 
-def _parts(text: str) -> tuple[str, tuple[int, int] | None]:
-    """The file and the two iterations that a text names."""
+def _parts(text: str, here: int) -> tuple[str, tuple[int, int] | None]:
+    """The file and the two iterations that a text names; a number alone is the second one, and `here` the first."""
     *words, last = text.split() or [""]
-    first, _, second = last.partition(",")
-    one, other = typed_count(first), typed_count(second)
+    first, comma, second = last.rpartition(",")
+    one, other = typed_count(first) if comma else here, typed_count(second)
     if one is not None and other is not None:
         return " ".join(words), (one, other)
     return text.strip(), None
