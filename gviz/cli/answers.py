@@ -18,7 +18,17 @@ def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Findin
     from gviz.api.moments import moment_of
     from gviz.explain.asked import answers
 
-    return answers(timeline, place, moment_of(timeline, at) if at else None)
+    moment = moment_of(timeline, at) if at else None
+    found = answers(timeline, place, moment)
+    return [*found, *_wrong_on_the_way(timeline, found, len(timeline) if moment is None else moment)]
+
+
+def _wrong_on_the_way(timeline: Timeline, found: list[Finding], n: int) -> Iterator[Finding]:
+    """The functions of the program through which a gradient came that is asked about, if their rules are wrong."""
+    from gviz.explain.findings.wrong_rule import on_the_way
+
+    for node in dict.fromkeys(one.node for one in found if one.kind == "gradient"):
+        yield from on_the_way(timeline, node, n)
 
 
 def said(found: list[Finding], *, whole: bool) -> Iterator[str]:

@@ -4,6 +4,7 @@ import pytest
 
 import gviz
 from gviz import events as e
+from gviz.cli.main import run_command
 from gviz.explain.check import check
 from gviz.explain.finding import lines
 from gviz.explain.findings.wrong_rule import untried
@@ -200,3 +201,15 @@ def test_why_a_function_could_not_be_tried_is_said(torch, tmp_path):
     program = of_a_batch(torch, noisy, lambda g, x: g, [(64, 16)])
     (why,) = untried(recorded(tmp_path, program)).values()
     assert why.endswith(("it runs rand_like, which cannot be run alone", "which it uses, was not stored"))
+
+
+def test_why_tells_of_a_wrong_rule_on_the_way_to_a_gradient(torch, tmp_path, capsys):
+    def program():
+        before, after = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+        (function(torch, lambda x: x * 2, lambda g, x: g * 3).apply(before * 1) * after).sum().backward()
+        return before, after
+
+    recorded(tmp_path, program)
+    for name, said in (("before", 1), ("after", 0)):
+        assert run_command(["explain", str(tmp_path / "t.gviz"), f"{name}.grad"]) == 0
+        assert capsys.readouterr().out.count("on the way the backward of #") == said

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +16,11 @@ from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import innermost, label, symbol
 from gviz.explain.survey import Made, Survey
+from gviz.explain.ways import ancestors
 from gviz.numbers import number
 from gviz.plain_text import shown
 from gviz.site import Frame
+from gviz.trace.state import UNKNOWN_OP
 from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value
 
@@ -47,6 +51,16 @@ def found(survey: Survey) -> Iterator[Finding | None]:
         yield next(filter(None, (_of_call(survey, made) for made in function[:_CALLS])), None)
 
 
+def on_the_way(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
+    """The functions by moment `n` that most likely sent something wrong towards a node."""
+    names = itertools.takewhile(lambda op: op is not UNKNOWN_OP, map(timeline.op, itertools.count(1)))
+    if not any(map(_is_named_so, names)):
+        return  # to look for them would be to read the whole recording
+    for one in filter(None, found(Survey(timeline))):
+        if one.event <= n and node in ancestors(timeline, one.node):
+            yield replace(one, text=f"on the way {one.text}")
+
+
 def untried(timeline: Timeline) -> dict[str, str]:
     """The functions of the program of whose first calls none could be tried, and why not the first."""
     calls: defaultdict[int, list[str]] = defaultdict(list)
@@ -73,7 +87,11 @@ def _why_untried(timeline: Timeline, created: e.NodeCreated, seq: int) -> str:
 
 def _is_of_program(timeline: Timeline, created: e.NodeCreated) -> bool:
     op = timeline.op(created.op) if created.kind == "op" and created.requires_grad else None
-    return op is not None and op.grad_fn == f"{op.name}Backward"  # PyTorch's own end in a number: MulBackward0
+    return op is not None and _is_named_so(op)
+
+
+def _is_named_so(op: e.OpSeen) -> bool:
+    return op.grad_fn == f"{op.name}Backward"  # PyTorch's own end in a number: MulBackward0
 
 
 def _needed(timeline: Timeline, created: e.NodeCreated, seq: int) -> Iterator[Value | None]:
