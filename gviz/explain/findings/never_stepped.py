@@ -21,6 +21,4 @@ def found(survey: Survey) -> Iterator[Finding]:
             yield finding
 
 
-NEVER_STEPPED = Kind(
-    "never-stepped", "suspicion", "a parameter that gets gradients and that nothing updates", find=found
-)
+NEVER_STEPPED = Kind("never-stepped", "warning", "a parameter that gets gradients and that nothing updates", find=found)
