@@ -46,8 +46,8 @@ def span(timeline: Timeline, text: str) -> tuple[int, ...]:
         )
     end = moment_of(timeline, last or "end")
     start = begin_of(timeline, first, end) if is_stretch(first) else moment_of(timeline, first or "start")
-    if not 0 <= start <= end <= len(timeline):
-        raise GvizError(f"there are no events {start} to {end}", hint=f"1 to {len(timeline)}", exit_code=2)
+    if start > end:
+        raise GvizError(f"event {start} comes after event {end}", hint="write FIRST..LAST, as in 12..40", exit_code=2)
     return tuple(range(start, end + 1))
 
 

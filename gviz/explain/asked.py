@@ -14,7 +14,7 @@ from gviz.explain.why import why, why_failed
 from gviz.plain_text import shown
 from gviz.trace.state import BAD
 from gviz.trace.timeline import Timeline
-from gviz.where.place import split_aspect
+from gviz.where.place import split_aspect, unreadable
 from gviz.words.moments import event_at
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import node_at
@@ -76,8 +76,10 @@ def _last_error(names: NamedNodes, n: int) -> Trouble:
 def answers(timeline: Timeline, place: str | None, n: int | None = None) -> list[Finding]:
     """Why a place is as it is at moment `n` (the end without one); without a place why the program failed.
 
-    A program that did not fail is checked instead.
+    A program that did not fail is checked instead. GvizError for an empty place.
     """
+    if place is not None and not place.strip():
+        raise unreadable("a place is missing")
     if not len(timeline.nodes):
         raise GvizError("this recording holds no nodes", hint="it records operations on tensors", exit_code=2)
     if place is not None:

@@ -85,6 +85,12 @@ def test_an_argument_is_refused_by_its_name_and_nothing_is_written(argument, giv
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("place", ["", "  "])
+def test_a_question_needs_a_place(place, trace):
+    with pytest.raises(GvizError, match="a place is missing"):
+        gviz.why(trace, place)
+
+
 def test_a_name_of_a_moment_is_a_text():
     with pytest.raises(GvizError, match=r"^name cannot be 3"):
         gviz.mark(3)
