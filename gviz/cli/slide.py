@@ -56,7 +56,16 @@ def hint(picture: Path, asked: Options, draw: Draw | None) -> str:
     if size is None or _height(size) >= LEAST:
         return ""
     too_small = f"{size[0]:.0f} x {size[1]:.0f} points: on a slide its text would be {_height(size):.0f} points high"
-    return "; ".join([too_small, *(_less(asked) if draw is None else _higher(asked, _height(size), draw)), PART])
+    helping = _less(asked) if draw is None else _higher(asked, _height(size), draw)
+    return "; ".join([too_small, *helping, *_part(asked)])
+
+
+def _part(asked: Options) -> Iterator[str]:
+    """How to draw less of the graph than is drawn."""
+    if not asked.get("node"):
+        yield PART
+    elif (radius := asked.get("radius", 0)) > 1:
+        yield f"--radius {radius - 1} draws less around --node"
 
 
 def _less(asked: Options) -> Iterator[str]:

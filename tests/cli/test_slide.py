@@ -102,3 +102,16 @@ def test_the_command_names_what_makes_this_picture_larger(tmp_path, monkeypatch)
     code, _, err = gviz_here("export", "t.gviz", "-o", "g.svg", cwd=tmp_path)
     assert (code, "higher with --" in err, "--labels min (" in err) == (0, True, True)
     assert {one.name for one in tmp_path.iterdir()} == {"t.py", "t.gviz", "g.svg"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "last"),
+    [
+        ({"node": ""}, PART),
+        ({"node": "h", "radius": 3}, "--radius 2 draws less around --node"),
+        ({"node": "h", "radius": 1}, "--labels min and --depth 1 show less"),
+    ],
+)
+def test_who_draws_a_part_is_not_told_to_draw_a_part(tmp_path, asked, last):
+    said = hint(svg(tmp_path, 1760, 500), {**USUAL, **asked, "scale": None}, None)
+    assert said.rpartition("; ")[2] == last
