@@ -104,6 +104,17 @@ def test_whatever_an_argument_is_the_recording_goes_on(tmp_path, attr, kept):
         assert log.event(2).text == "\\ud800"
 
 
+def test_a_trace_whose_name_is_no_utf_8_is_read(tmp_path):
+    path = tmp_path / os.fsdecode(b"run\xff%20.gviz")
+    try:
+        path.touch()
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    path.unlink()
+    with open_trace(written(path, [e.Marked("here")])) as trace:
+        assert len(trace) == 1
+
+
 def test_a_clean_close_leaves_one_file_that_explains_itself(tmp_path):
     path = written(tmp_path / "run.gviz", [e.Marked("here")], gviz="0.1.0")
     assert [file.name for file in tmp_path.iterdir()] == ["run.gviz"]

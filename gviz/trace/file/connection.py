@@ -94,7 +94,7 @@ class Connection:
             )
 
     def _open(self, options: str) -> sqlite3.Connection:
-        uri = f"file:{quote(os.path.abspath(self.path))}?{options}"
+        uri = f"file:{quote(os.fsencode(os.path.abspath(self.path)))}?{options}"
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_FIELD)
         connection.set_progress_handler(self._limit.is_over, _INSTRUCTIONS_BETWEEN_LOOKS)
