@@ -1,7 +1,7 @@
 """Expressions that people type, compiled so that no evaluation runs for long or reaches outside of its numbers.
 
-They are a part of Python: numbers, comparisons, tensors' methods, some functions, a comprehension. Loops are counted,
-and every operator and call is one of `gviz.where.measured`: measured before it is computed.
+They are a part of Python: numbers, comparisons, tensors' methods, some functions, a comprehension. Loops are
+counted, and every operator and call is one of `gviz.where.measured`: measured before it is computed.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ _PARTS = (
 )  # fmt: skip
 
 
-_LOOP = "_counted"
+_PASSES, _GIVEN = "_passes", "_given"
 
 BUILTINS: dict[str, Any] = {
     **FUNCTIONS,
@@ -129,7 +129,7 @@ BUILTINS: dict[str, Any] = {
     **{f"_{name}": operation for name, operation in measured.OPERATIONS.items()},
     "__import__": __import__,  # numpy imports parts of itself late, by the caller's builtins
 }
-_OWN = BUILTINS.keys() - FUNCTIONS.keys() | {_LOOP}
+_OWN = BUILTINS.keys() - FUNCTIONS.keys() | {_PASSES, _GIVEN}
 """The names that the guard writes into an expression, and nobody else may."""
 
 
@@ -170,7 +170,8 @@ _SILENT.run(np.seterr, all="ignore")
 def evaluate(code: CodeType, names: dict[str, Any]) -> Any:
     """What the expression is where its names mean this; raises whatever it raises, `TooMuch` where it goes too far."""
     names["__builtins__"] = BUILTINS
-    names[_LOOP] = measured.Loops()
+    loops = measured.Loops()
+    names[_PASSES], names[_GIVEN] = loops.passes, loops.given
     return _SILENT.copy().run(eval, code, names)
 
 
@@ -238,7 +239,8 @@ class _Guard(ast.NodeTransformer):
         self.generic_visit(node)
         self._depth -= len(node.generators)
         for loop in node.generators:
-            loop.iter = _call(_LOOP, loop.iter)
+            loop.iter = _call(_PASSES, loop.iter)
+        node.elt = _call(_GIVEN, node.elt)
         return node
 
 

@@ -10,6 +10,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,12 @@ import numpy as np
 MOST_BITS = 4096
 MOST_ITEMS = 1_000_000
 """What one operation may make: bits of a whole number, items of a text, a list or an array; also passes of a loop."""
+
+MOST_KEPT = 10 * MOST_ITEMS
+"""Items that the loops of one evaluation may give in all, those within lists and arrays counted."""
+
+LONGEST_LOOP = 5.0
+"""Seconds that the loops of one evaluation may take: each pass may do what an operation may."""
 
 MOST_PRODUCTS = 100 * MOST_ITEMS
 """Multiplications in a product of matrices."""
@@ -27,19 +34,32 @@ class TooMuch(Exception):
 
 
 class Loops:
-    """Counts the passes of all loops of one evaluation."""
+    """Counts the passes of all loops of one evaluation, what they give, and their time."""
 
-    __slots__ = ("left",)
+    __slots__ = ("_end", "_kept", "_left")
 
     def __init__(self) -> None:
-        self.left = MOST_ITEMS
+        self._left = MOST_ITEMS
+        self._kept = MOST_KEPT
+        self._end = 0.0
 
-    def __call__(self, items: Iterable[Any]) -> Iterator[Any]:
+    def passes(self, items: Iterable[Any]) -> Iterator[Any]:
+        """The items, until there are too many or it has taken too long."""
+        self._end = self._end or monotonic() + LONGEST_LOOP
         for item in items:
-            self.left -= 1
-            if self.left < 0:
+            self._left -= 1
+            if self._left < 0:
                 raise TooMuch(f"a loop of more than {MOST_ITEMS} passes takes too long")
+            if monotonic() > self._end:
+                raise TooMuch(f"a loop of more than {LONGEST_LOOP:g} seconds takes too long")
             yield item
+
+    def given(self, one: Any) -> Any:
+        """What a pass gives, which a list may keep."""
+        self._kept -= one.size if isinstance(one, np.ndarray) else _length(one) or 1
+        if self._kept < 0:
+            raise TooMuch(f"a loop that gives more than {MOST_KEPT} items takes too much memory")
+        return one
 
 
 def called(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:

@@ -94,7 +94,7 @@ def test_what_would_take_for_ever_is_refused_when_it_comes_to_it(text):
         "__import__('os')",
         "[__import__('os'), [1 for __import__ in [1]]]",
         "(__import__('os'), [1 for __import__ in [1]])[1]",
-        "[any(v for v in [0] * 9) for _counted in [np.asarray] * 9]",
+        "[any(v for v in [0] * 9) for _passes in [np.asarray] * 9]",
         "[_called(1) for _called in [max]]",
         "[1 for _Pow in [max]]",
         "_Pow(9, 9)",
@@ -157,6 +157,24 @@ def test_a_loop_may_be_long_but_not_longer(monkeypatch):
     assert not guarded.evaluate(code, {"value": np.ones(measured.MOST_ITEMS)})  # each evaluation counts anew
     with pytest.raises(measured.TooMuch):
         guarded.evaluate(code, {"value": np.ones(measured.MOST_ITEMS + 1)})
+
+
+@pytest.mark.parametrize(
+    "text", ["[[0] * 1000 for v in value]", "['a' * 1000 for v in value]", "[value for v in value]"]
+)
+def test_what_loops_give_is_counted(monkeypatch, text):
+    monkeypatch.setattr(measured, "MOST_KEPT", 20_000)
+    assert len(told(text, value=np.ones(20))) == 20
+    with pytest.raises(measured.TooMuch, match="memory"):
+        told(text, value=np.ones(200))
+
+
+def test_all_loops_of_an_evaluation_take_so_long_at_most(monkeypatch):
+    now = iter(range(1000))
+    monkeypatch.setattr(measured, "monotonic", lambda: next(now) / 10)
+    assert told("sum(v for v in value)", value=np.ones(40)) == 40
+    with pytest.raises(measured.TooMuch, match="5 seconds"):
+        told("sum(v for v in value) + sum(v for v in value)", value=np.ones(30))
 
 
 def test_names_of_a_loop_are_its_own():
