@@ -230,3 +230,13 @@ def test_a_terminal_shows_the_ranks_that_differ_beside_each_other(folder, how, f
         assert (how == "same") or "used another gradient, first #2 bias" in screen
     finally:
         terminal.close()
+
+
+def test_a_rank_that_cannot_be_read_is_left_out_of_the_pictures_and_said(folder):
+    at = folder("same")
+    (at / "same" / "rank0.gviz").write_text("no trace")
+    code, _, err = gviz_here("export", "same", "-o", "graph.dot", cwd=at)
+    assert code == 0
+    assert err.startswith("rank0.gviz is left out: ")
+    assert "wrote graph-rank1.dot\n" in err
+    assert [path.name for path in at.glob("*.dot")] == ["graph-rank1.dot"]

@@ -13,7 +13,7 @@ from gviz.cli import script_arguments, shell, slide, streams, word_order
 from gviz.cli.moment import at_option
 from gviz.cli.picture import draw_again, print_picture, suffix_of, write_picture
 from gviz.cli.program import Program, engine_option, is_trace, record_program
-from gviz.cli.recordings import in_folder
+from gviz.cli.recordings import in_folder, opened
 from gviz.cli.trace_name import RANK, of_rank
 from gviz.errors import GvizError
 from gviz.plain_text import shown
@@ -137,11 +137,15 @@ def _pictures(source: Path, output: str) -> list[tuple[Path, str]]:
     """Which trace is drawn to which path: of a folder with the traces of ranks each to one of its own."""
     if not source.is_dir() or not is_trace(source):
         return [(source, output)]
-    traces, _ = in_folder(source)
+    with opened(source) as given:  # the ranks that can be read, before the first of them is drawn
+        traces = given.paths
+    if given.remarks:
+        streams.say(*given.remarks)
     if output == "-" and len(traces) > 1:
         what = f"standard output takes one picture, and {shown(str(source))} holds {len(traces)} traces"
         raise GvizError(what, hint=f"gviz export {shell.word(traces[0])} -o -", exit_code=2)
-    return [(trace, of_rank(output, trace) if len(traces) > 1 or RANK in output else output) for trace in traces]
+    several = len(in_folder(source)[0]) > 1 or RANK in output
+    return [(trace, of_rank(output, trace) if several else output) for trace in traces]
 
 
 def _refuse(target: str, kind: str, moments: str, source: Path, *, force: bool) -> None:
