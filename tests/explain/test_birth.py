@@ -1,5 +1,7 @@
 """A nan or inf that reached a parameter: told as it was then, and followed back through the optimizer's step."""
 
+import math
+
 import pytest
 from explain.programs import HERE, line_of, recorded
 from recording import timeline_of
@@ -98,6 +100,14 @@ def test_the_advice_is_about_what_happened(operation, numbers, says, tmp_path):
     with record(tmp_path / "run.gviz"):
         operation(torch.tensor(numbers, requires_grad=True)).sum().backward()
     assert says in answers(load(tmp_path / "run.gviz"), None)[0].fix
+
+
+@pytest.mark.parametrize(("bad", "is_told"), [("inf", True), ("nan", False)])
+def test_an_infinity_in_half_precision_may_be_a_number_that_is_too_great(tmp_path, bad, is_told):
+    with record(tmp_path / "run.gviz"):
+        scale = torch.tensor([7e4 if bad == "inf" else math.nan], dtype=torch.float16)
+        (scale * torch.ones(1, dtype=torch.float16, requires_grad=True)).sum().backward()
+    assert ("65504" in answers(load(tmp_path / "run.gviz"), None)[0].fix) is is_told
 
 
 @ENGINES

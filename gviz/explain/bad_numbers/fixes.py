@@ -33,6 +33,7 @@ _MASKED = (
     "leave one element of each row unmasked: softmax of a row of -inf is 0 / 0; or fill with a large negative number"
 )
 _DATA = "it came with the data: look there for what is missing, with torch.isfinite(x).all(), before it is used"
+_NARROW = f"float16 has no number above 65504, a greater one becomes inf (bfloat16, float32 have them); else {_DATA}"
 DIVERGING = "a smaller learning rate; else smaller numbers going in, by normalization, or smaller weights at the start"
 """Where a loss grew until something became too large."""
 
@@ -48,7 +49,8 @@ def fix(info: NodeInfo, made: Value | None, operands: Iterable[Value | None], *,
     """What to write instead of an operation that has made a bad value of these operands; `diverging`: the loss grew."""
     op, operands = info.op.base_name, list(operands)
     if info.created.kind != "op":
-        return _DATA
+        narrow = made is not None and made.dtype == "float16" and "inf" in bad_text(made)
+        return _NARROW if narrow else _DATA
     if op in MASKING:
         return _MASKED
     if op in ("std", "var") and made is not None and [value.size for value in operands[:1] if value] == [made.size]:
