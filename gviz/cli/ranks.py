@@ -56,7 +56,7 @@ def lines(folder: Recordings, found: list[Beside]) -> Iterator[str]:
     width = max(len(folder.name(rank)) for rank in range(len(folder.paths)))
     by_rank = {each.rank: each for each in found}
     for number, rank in enumerate(folder.ranks):
-        ended = text.ending(rank.timeline, closed=rank.closed)
+        ended = text.ending(rank.timeline)
         yield f"{folder.name(number):<{width}}  {text.iterations_of(rank.timeline)}{ended and f', {ended}'}"
         if (each := by_rank.get(number)) is not None:
             yield f"{' ' * width}  {_told(folder, each)}"
@@ -106,7 +106,7 @@ def as_data(folder: Recordings, found: list[Beside]) -> dict[str, Any]:
             "file": path.name,
             "iterations": rank.iterations,
             "events": len(rank.timeline),
-            "ended": text.ending(rank.timeline, closed=rank.closed),
+            "ended": text.ending(rank.timeline),
         }
         for path, rank in zip(folder.paths, folder.ranks, strict=True)
     ]

@@ -81,8 +81,7 @@ def _rank(path: Path, files: ExitStack) -> Rank:
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
 
-    trace = files.enter_context(open_trace(path))
-    return Rank(Timeline(trace), trace.finished)
+    return Rank(Timeline(files.enter_context(open_trace(path))))
 
 
 def holds_traces(path: Path) -> bool:

@@ -38,10 +38,9 @@ class Parting:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """One process: its recording, and whether that was closed (else the process was killed, or still runs)."""
+    """One process, by its recording: one that was not closed is of a process that was killed, or still runs."""
 
     timeline: Timeline
-    closed: bool = True
 
     @property
     def iterations(self) -> int:
@@ -50,7 +49,7 @@ class Rank:
 
     def completed(self, iteration: int) -> bool:
         """Whether it came through an iteration, from 1: it did not fail in it, and was not killed there."""
-        return iteration < self.iterations or (self.closed and not self.timeline.failures)
+        return iteration < self.iterations or (self.timeline.finished and not self.timeline.failures)
 
     @property
     def failure(self) -> tuple[str, str]:
@@ -84,8 +83,10 @@ def parting_in(a: Rank, b: Rank, iteration: int) -> Parting | None:
             return Parting(iteration, part, difference, between=between)
     reached = a.reached(iteration), b.reached(iteration)
     raised = any(a.failure) and a.failure[0] != INTERRUPTED
-    alike = all(reached) and a.failure == b.failure and (raised or reached[0] == reached[1])
-    return None if alike else Parting(iteration, "end", counts=reached, between=between)
+    as_far = reached[0] == reached[1]
+    if all(reached) and a.failure == b.failure and (raised or as_far):
+        return next(_partings(between), None) if as_far else None
+    return Parting(iteration, "end", counts=reached, between=between)
 
 
 def between_ranks(a: Timeline, b: Timeline, iteration: int) -> Parted:

@@ -11,7 +11,7 @@ from gviz.compare.comparison import Difference
 from gviz.compare.data_parallel import OWN, Own, Part, Parted, Shared
 from gviz.compare.ranks import INTERRUPTED, Course, Parting
 from gviz.compare.side import Side
-from gviz.events import Event
+from gviz.events import Event, Failed
 from gviz.explain.finding import Finding
 from gviz.explain.findings.ranks_part import RANKS_PART
 from gviz.explain.names import label
@@ -140,16 +140,14 @@ def _counts(parting: Parting, a: str, b: str) -> str:
     return f"{a} has {here}, {b} {there}"
 
 
-def ending(timeline: Timeline, *, closed: bool) -> str:
+def ending(timeline: Timeline) -> str:
     """How a rank ended if not in the ordinary way: ``failed: ValueError: no``; empty if it came to its end."""
     if timeline.failures:
         return _failure(timeline, timeline.event(timeline.failures[-1]))
-    return "" if closed else f"killed or still running{_last_line(timeline)}"
+    return "" if timeline.finished else f"killed or still running{_last_line(timeline)}"
 
 
 def _failure(timeline: Timeline, event: Event) -> str:
-    from gviz.events import Failed
-
     if not isinstance(event, Failed):
         return "failed"
     frames = timeline.stack(event.stack)

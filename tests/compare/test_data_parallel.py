@@ -7,7 +7,9 @@ import gviz.engine as torch
 from gviz.compare.ranks import Rank, between_ranks, parting
 
 
-def rank(number, *, weight=0.5, averaged=True, steps=2, skips=False, stops=False, logs=False, dropout=0.0):
+def rank(
+    number, *, weight=0.5, averaged=True, average=0.25, steps=2, skips=False, stops=False, logs=False, dropout=0.0
+):
     """A rank of a training run by its recording: each has other data."""
 
     def program():
@@ -29,10 +31,17 @@ def rank(number, *, weight=0.5, averaged=True, steps=2, skips=False, stops=False
             h.sum().backward()
             for parameter in (w, v):
                 if averaged:
-                    parameter.grad = torch.tensor([0.25, 0.5])
+                    parameter.grad = torch.tensor([average, 0.5])
             optimizer.step()
 
-    return Rank(timeline_of(program), closed=not stops)
+    timeline = timeline_of(program)
+    return killed(timeline) if stops else Rank(timeline)
+
+
+def killed(timeline):
+    """A rank whose recording nobody has closed."""
+    timeline._log.finished = False
+    return Rank(timeline)
 
 
 def parts(a, b, iteration=1):
@@ -92,8 +101,16 @@ def test_where_objects_lie_in_memory_is_no_difference():
 
 def test_of_two_ranks_that_were_killed_the_one_that_came_less_far_parts_from_the_other():
     """As where one waits for the other, which never comes: both are ended from outside."""
-    waiting, late = Rank(rank(0, steps=1).timeline, closed=False), rank(1, stops=True)
+    waiting, late = killed(rank(0, steps=1).timeline), rank(1, stops=True)
     found = parting(waiting, late)
     assert found.what == "end"
     assert found.counts[0] > found.counts[1] > 0
     assert parting(late, rank(2, stops=True)) is None
+
+
+@pytest.mark.parametrize(("other", "what"), [({}, None), ({"average": 0.75}, "gradient"), ({"skips": True}, "end")])
+def test_ranks_that_break_off_alike_are_compared_as_far_as_they_came(other, what):
+    """As where something stops all of them at once: that they end alike says nothing of what came before."""
+    a, b = killed(rank(0, steps=1).timeline), killed(rank(1, steps=1, **other).timeline)
+    found = parting(a, b)
+    assert (found and found.what) == what

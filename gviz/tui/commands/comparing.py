@@ -91,7 +91,7 @@ def ranks(session: Session, text: str) -> Compared:
     if not file:
         raise GvizError("ranks needs the recording of another rank", hint='write "ranks rank0.gviz"', exit_code=2)
     path = Path(file).expanduser()
-    there, here = (Rank(timeline, timeline.finished) for timeline in (load(path), session.timeline))
+    there, here = map(Rank, (load(path), session.timeline))
     found = parting_in(there, here, number) if number else parting(there, here)
     iteration = number or (found.iteration if found is not None and found.between is not None else 1)
     between = found.between if found is not None else None
