@@ -73,7 +73,7 @@ def neglected(timeline: Timeline, node: int, n: int) -> Finding | None:
     if not added:
         return None
     steps, info = steps_by(timeline, n), timeline.info(node)
-    if node in steps.held:
+    if node in steps.held or _is_a_loss(timeline, node, added[0][1]):
         return None
     if steps.count:
         return _unheld(timeline, info, added, steps)
@@ -95,6 +95,12 @@ def _added(timeline: Timeline, node: int, n: int) -> list[tuple[int, GradAccumul
         elif added and isinstance(event, StorageWritten | DataSet):
             return []
     return added
+
+
+def _is_a_loss(timeline: Timeline, node: int, first: GradAccumulated) -> bool:
+    """Whether the pass began at the leaf itself: no parameter that an optimizer lacks, but a loss without a history."""
+    started = pass_started(timeline, first.pass_nr)
+    return started is not None and any(root == node for root, _ in started.roots)
 
 
 def _unheld(

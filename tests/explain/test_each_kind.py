@@ -594,6 +594,45 @@ def test_more_of_one_kind_on_one_line_are_named():
     assert one.heading.endswith("(and 2 more on this line: #5 Dropout, #7 Dropout)")
 
 
+@pytest.mark.parametrize(
+    "cut", [lambda loss: loss.detach().requires_grad_(), lambda loss: loss.new_tensor(loss.item())]
+)
+def test_a_loss_that_has_become_a_leaf_is_none_that_the_optimizer_lacks(cut):
+    def program():
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = cut((model(torch.ones(1, 2)) ** 2).mean()).requires_grad_()
+            loss.backward()
+            optimizer.step()
+
+    kinds = found(program)
+    assert "never-stepped" not in kinds
+    assert kinds.keys() & {"cut", "not-reached"}
+
+
+def test_dropout_before_what_is_trained_on_features_made_under_no_grad_is_no_evaluation():
+    def program():
+        features, head = torch.nn.Linear(3, 3), torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(3, 1))
+        with torch.no_grad():
+            h = torch.relu(features(torch.ones(2, 3)))
+        head(h).sum().backward()
+
+    assert "dropout-in-evaluation" not in found(program)
+
+
+def test_dropout_within_features_made_under_no_grad_is_found():
+    def program():
+        features = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(0.5), torch.nn.ReLU())
+        head = torch.nn.Linear(3, 1)
+        with torch.no_grad():
+            h = features(torch.ones(2, 3))
+        head(h).sum().backward()
+
+    assert "dropout is active" in told(found(program)["dropout-in-evaluation"])
+
+
 class ClampedSquare(torch.autograd.Function):
     """Its rule forgets that nothing goes through where the clamp holds."""
 

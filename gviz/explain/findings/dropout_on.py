@@ -35,8 +35,12 @@ def _made_again(survey: Survey) -> set[str]:
 
 
 def _under_no_grad(survey: Survey, made: Made) -> bool:
-    way = (survey.nodes.get(node) for node in ancestors(survey.timeline, made.node))
-    return any(one is not None and one.created.untracked == "no_grad" for one in way)
+    """Whether it is one of the operations that follow each other there, and not what is trained on their result."""
+    timeline = survey.timeline
+    way = (survey.nodes.get(node) for node in ancestors(timeline, made.node))
+    beneath = any(one is not None and one.created.untracked == "no_grad" for one in way)
+    users = (timeline.info(node) for node in timeline.nodes.users(made.node))
+    return beneath and not any(user.created.requires_grad for user in users)
 
 
 DROPOUT_IN_EVALUATION = Kind("dropout-in-evaluation", "suspicion", "dropout that is active under no_grad", find=found)
