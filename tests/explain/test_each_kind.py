@@ -75,6 +75,30 @@ def sigmoid_twice():
     return w
 
 
+def nll_of_probabilities():
+    w = torch.ones(2, 3, requires_grad=True)
+    F.nll_loss(torch.softmax(w, 1), torch.tensor([0, 1])).backward()
+    return w
+
+
+def nll_of_scores():
+    w = torch.ones(2, 3, requires_grad=True)
+    F.nll_loss(w * 2, torch.tensor([0, 1])).backward()
+    return w
+
+
+def nll_along_the_batch():
+    w = torch.ones(2, 3, requires_grad=True)
+    F.nll_loss(torch.log_softmax(w, 0), torch.tensor([0, 1])).backward()
+    return w
+
+
+def nll_of_a_logarithm_along_the_batch():
+    w = torch.ones(2, 3, 4, 4, requires_grad=True)
+    F.nll_loss(torch.log(torch.softmax(w, -1)), torch.zeros(2, 4, 4, dtype=torch.int64)).backward()
+    return w
+
+
 def attached_target():
     w = torch.ones(3, requires_grad=True)
     F.mse_loss(w * 2, w * 3).backward()
@@ -193,6 +217,15 @@ def bad_seed():
         (rounded, "masked", "warning", "constant between its steps"),
         (softmax_twice, "softmax-twice", "warning", "takes logits"),
         (sigmoid_twice, "softmax-twice", "warning", "takes logits"),
+        (nll_of_probabilities, "no-log-probabilities", "warning", "the probabilities themselves"),
+        (nll_of_scores, "no-log-probabilities", "warning", "it reaches 2,"),
+        (
+            nll_along_the_batch,
+            "no-log-probabilities",
+            "warning",
+            "makes probabilities that add up to 1 along dimension 0",
+        ),
+        (nll_of_a_logarithm_along_the_batch, "no-log-probabilities", "warning", "softmax(..., dim=1)"),
         (attached_target, "attached-target", "suspicion", "sends a gradient into its target"),
         (dropout_in_evaluation, "dropout-in-evaluation", "suspicion", "model.eval()"),
         (shared_layer, "shared", "suspicion", "one parameter in 2 modules"),
@@ -610,6 +643,25 @@ def test_a_loss_that_has_become_a_leaf_is_none_that_the_optimizer_lacks(cut):
     kinds = found(program)
     assert "never-stepped" not in kinds
     assert kinds.keys() & {"cut", "not-reached"}
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4, 4)])
+@pytest.mark.parametrize("along", ["log_softmax", "log of softmax", "cross_entropy", "logsigmoid", "rows"])
+def test_an_nll_loss_of_the_logarithms_of_probabilities_over_its_classes_is_right(shape, along):
+    def program():
+        w, dim = torch.randn(shape, requires_grad=True), min(1, len(shape) - 1)
+        target = torch.zeros(shape[:dim] + shape[dim + 1 :], dtype=torch.int64)
+        if along == "cross_entropy":
+            F.cross_entropy(w, target).backward()
+        elif along == "rows":
+            rows = torch.log_softmax(w, -1).reshape(-1, shape[-1])
+            F.nll_loss(rows, torch.zeros(len(rows), dtype=torch.int64)).backward()
+        else:
+            logs = {"log_softmax": torch.log_softmax(w, dim), "log of softmax": torch.softmax(w, dim).log()}
+            F.nll_loss(logs.get(along, F.logsigmoid(w)), target).backward()
+        return w
+
+    assert "no-log-probabilities" not in found(program)
 
 
 def test_dropout_before_what_is_trained_on_features_made_under_no_grad_is_no_evaluation():
