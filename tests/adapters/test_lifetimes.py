@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import weakref
 from collections import Counter
 from pathlib import Path
 
@@ -48,6 +49,27 @@ def test_a_training_loop_keeps_nothing_of_an_iteration(tmp_path, phase):
         recording.flush()
         grown = living() - before
     assert max(grown.values(), default=0) < 300, grown.most_common(5)  # sqlite3 keeps up to 200 references
+
+
+def test_of_many_functions_that_the_program_makes_only_the_newest_are_kept():
+    from gviz.adapters.pytorch.operations import FUNCTIONS
+
+    def program():
+        x = torch.ones(2)
+        for _ in range(FUNCTIONS + 100):
+            torch.overrides.handle_torch_function(made(), (x,), x, by=1)
+
+    def made():
+        def same(x, by):
+            return x
+
+        living.append(weakref.ref(same))
+        return same
+
+    living = []
+    events_of(program)
+    gc.collect()
+    assert sum(ref() is not None for ref in living) <= FUNCTIONS
 
 
 def test_memory_that_was_freed_never_lends_its_number_to_other_memory():

@@ -17,6 +17,23 @@ def test_the_table_of_operations_is_current():
     assert said.stdout == "True\n", f"run python -m gviz.engine.declared {said.stderr}"
 
 
+def compiled(path):
+    names = {}
+    exec(compile("def doubled(x):\n    return x * 2\n", path, "exec"), names)
+    return names["doubled"]
+
+
+@pytest.mark.torch
+def test_what_only_reads_as_a_part_of_pytorch_is_a_step_of_the_program():
+    import torch
+
+    of_pytorch, own = compiled(f"{torch.__path__[0]}/optim/doubled.py"), compiled("/home/me/doubled.py")
+    x = torch.ones(2)
+    for function, seen in ((of_pytorch, []), (own, ["mul"])):
+        log = events_of(lambda function=function: function(x))
+        assert [event.name for event in of_kind(log, OpSeen) if event.name == "mul"] == seen
+
+
 @pytest.mark.torch
 def test_arguments_have_the_names_that_the_program_knows():
     import torch

@@ -36,6 +36,17 @@ def test_numbers_stand_where_the_name_asks_for_them(timeline, tmp_path):
     assert "event 4/29" in written[1].read_text()
 
 
+@pytest.mark.parametrize("name", ["50%done.dot", "100%.dot"])
+def test_a_percent_sign_in_a_name_asks_for_no_number(name, timeline, tmp_path):
+    assert gviz.export(timeline, tmp_path / name) == [tmp_path / name]
+
+
+@pytest.mark.parametrize("name", ["100%d.dot", "step%d_of_3.dot", "%03dpx.dot"])
+def test_a_number_may_stand_between_other_signs(name, timeline, tmp_path):
+    written = gviz.export(timeline, tmp_path / name, moments="3..4")
+    assert [path.name for path in written] == [name % 1, name % 2]
+
+
 def test_a_tensor_is_drawn_with_the_names_it_is_given(tmp_path):
     x = torch.tensor(3.0, requires_grad=True)
     (path,) = gviz.export(x * x, tmp_path / "graph.svg", params={"speed": x})

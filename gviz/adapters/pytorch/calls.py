@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from types import CodeType
 from typing import Any
 
 import torch
@@ -41,7 +40,7 @@ _OPERATORS = {f"{_FOLDER}/_tensor.py", f"{_FOLDER}/overrides.py"}
 """Where operators are written in Python, and a mode is asked about them."""
 
 _OPTIMIZERS, _MODULES = f"{_FOLDER}/optim", f"{_FOLDER}/nn/modules"
-_silent_codes: dict[CodeType, str] = {}
+_silent_files: dict[str, str] = {}
 _NO_KEYWORDS: dict[str, Any] = {}
 
 
@@ -192,13 +191,12 @@ def _why(name: str, inputs: Sequence[torch.Tensor], result: torch.Tensor) -> str
 
 def _is_silent(frame: Any) -> str:
     """Which part of PyTorch calls, if it is one whose untracked operations are not shown."""
-    code = frame.f_code
-    known = _silent_codes.get(code)
+    path = frame.f_code.co_filename
+    known = _silent_files.get(path)
     if known is None:
-        path = code.co_filename
         known = "other" if path.startswith(_SILENT) else ""
         known = "optimizer" if path.startswith(_OPTIMIZERS) else "module" if path.startswith(_MODULES) else known
-        _silent_codes[code] = known
+        _silent_files[path] = known
     return known
 
 
@@ -289,5 +287,7 @@ def _plan(function: Any) -> _Special:
         plan = _pass_on
     else:
         plan = _SPECIAL.get(name, _observe)
+    if len(_plans) >= operations.FUNCTIONS:
+        _plans.clear()
     _plans[function] = plan
     return plan

@@ -10,7 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,9 @@ import torch
 
 from gviz.adapters.pytorch.private import schemas_of
 from gviz.events import OpSeen, Reading
+
+FUNCTIONS = 1 << 12
+"""Of so many functions it is remembered what is known of them: those that a program makes may hold tensors."""
 
 _TABLE = Path(__file__).parents[1] / "operations.json"
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -155,7 +158,7 @@ def as_given(operation: Operation, inputs: int, further: tuple[str, ...]) -> Ope
     return replace(operation, slots=(*operation.slots[:own], *further), rules=operation.rules[:own])
 
 
-@cache
+@lru_cache(FUNCTIONS)
 def called(function: Callable[..., Any]) -> str:
     """What a user calls a function: ``add`` for ``Tensor.__radd__``, ``sum`` for an overload of it."""
     name = getattr(function, "__name__", type(function).__name__).partition(".")[0]
@@ -174,7 +177,7 @@ def called(function: Callable[..., Any]) -> str:
 _OPERATORS = {"add", "sub", "mul", "matmul", "div", "truediv", "floordiv", "mod", "pow"}
 
 
-@cache
+@lru_cache(FUNCTIONS)
 def is_reflected(function: Callable[..., Any]) -> bool:
     """Whether a function is an operator that is given its right operand first, where the order matters."""
     name = getattr(function, "__name__", "")
@@ -241,7 +244,7 @@ def _signed(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
-@cache
+@lru_cache(FUNCTIONS)
 def argument_names(function: Callable[..., Any], given: tuple[type, ...]) -> Sequence[str]:
     """The names of a function's positional arguments, which are given values of these types; none where not known."""
     name = called(function)
