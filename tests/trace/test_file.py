@@ -313,6 +313,32 @@ def test_a_fork_detaches_in_the_child_and_leaves_the_file_unharmed(tmp_path):
     assert os.listdir(tmp_path) == ["run.gviz"]
 
 
+AMID = """
+import os, sys, threading, time
+from gviz.trace.recording.record import mark, record
+with record(sys.argv[1]) as recording:
+    written = recording._writer._connection
+    written.set_trace_callback(lambda statement: time.sleep(0.002))  # it is in the midst of writing most of the time
+    over = threading.Event()
+    speaker = threading.Thread(target=lambda: [recording.flush() for _ in iter(over.is_set, True) if not mark("now")])
+    speaker.start()
+    for _ in range(20):
+        child = os.fork()
+        if not child:
+            os._exit(written.in_transaction)
+        print(os.waitpid(child, 0)[1])
+    over.set()
+    speaker.join()
+"""
+
+
+def test_no_process_is_forked_amid_a_write_whose_locks_it_would_wait_for_for_ever(tmp_path):
+    command = [sys.executable, "-c", AMID, str(tmp_path / "run.gviz")]
+    done = subprocess.run(command, check=True, cwd=Path(__file__).parents[2], capture_output=True, text=True)
+    assert done.stdout.split() == ["0"] * 20
+    assert load(tmp_path / "run.gviz").marks
+
+
 FULL = """
 import resource, sys
 import numpy as np

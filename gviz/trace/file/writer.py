@@ -37,6 +37,10 @@ CHECKPOINT_SECONDS = 2.0
 _clock = time.perf_counter_ns
 _open_writers: weakref.WeakSet[TraceWriter] = weakref.WeakSet()
 
+_at_files = threading.RLock()
+"""Held by whoever is within SQLite to write, and by a thread that forks. SQLite has locks for a whole process: in a
+child that is made while one is held nobody lets go of it, and the child's own trace would wait for ever."""
+
 
 class TraceWriter:
     """One trace being written. `say` is the listener of a `Channel`.
@@ -72,7 +76,8 @@ class TraceWriter:
         self._count = 0
         self._first_bad = 0
         started = _clock()
-        self._connection, self._lock = file_format.created(self.path, about)
+        with _at_files:
+            self._connection, self._lock = file_format.created(self.path, about)
         self._chunks = Chunks(self._connection)
         self._events = EventTable(self._connection, self._chunks, started)
         self._ring = Ring(self._connection, bounds, self._events.put_at) if bounds else None
@@ -164,10 +169,12 @@ class TraceWriter:
         try:
             while (request := self._next_request()).last_words is None:
                 self._serve(request)
-            self._end(request.last_words, request.thread)
+            with _at_files:
+                self._end(request.last_words, request.thread)
             request.last_words = _nothing  # this thread may outlive what they know, the error that ended the program
         finally:
-            self._let_go()  # whatever ended this thread, nobody waits for it
+            with _at_files:
+                self._let_go()  # whatever ended this thread, nobody waits for it
         request.finish()
 
     def _next_request(self) -> Request:
@@ -178,8 +185,9 @@ class TraceWriter:
 
     def _serve(self, request: Request) -> None:
         if not self.dead:
-            self._write_or_give_up()
-            self._checkpoint()
+            with _at_files:
+                self._write_or_give_up()
+                self._checkpoint()
         request.finish()
 
     def _end(self, last_words: Callable[[], None], thread: int) -> None:
@@ -285,4 +293,5 @@ def _abandon_all() -> None:
         writer.abandon()
 
 
+os.register_at_fork(before=_at_files.acquire, after_in_parent=_at_files.release, after_in_child=_at_files.release)
 os.register_at_fork(after_in_child=_abandon_all)
