@@ -1,10 +1,12 @@
 """A command that takes long: the screen stays awake, a key ends it, and it is answered as a short one is."""
 
+import asyncio
 import sys
 
 import pytest
 from driving import app_of, transcript
 from stories import iterations
+from textual.timer import Timer
 
 from gviz.driven import finished
 from gviz.errors import GvizError
@@ -59,6 +61,25 @@ async def test_a_long_command_is_answered_as_a_short_one_is(slow, monkeypatch, t
         while app.screen.busy:
             await pilot.pause()
         assert (replies or [app.screen.remark])[0] == at_once(text)
+
+
+async def test_a_long_command_is_answered_on_a_machine_so_busy_that_the_time_of_a_timer_is_over_before_it_is_set(
+    slow, monkeypatch
+):
+    async def too_late(timer, run=Timer._run):
+        if timer._repeat is None:  # Textual leaves out a time that is over: a timer for once has no other
+            await run(timer)
+
+    monkeypatch.setattr(Timer, "_run", too_late)
+    app = app_of(story(), at=90)
+    async with app.run_test(size=(80, 24)):
+        screen = app.screen
+        screen.run_line("info params")
+        for _ in range(1000):
+            if not screen.busy:
+                break
+            await asyncio.sleep(0.01)
+        assert not screen.busy
 
 
 async def test_a_check_says_what_it_looks_for_and_how_far_it_is(slow):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Protocol
-
-from textual.timer import Timer
 
 from gviz.driven import paced
 from gviz.tui.language.command import Reply, Work
@@ -19,8 +18,8 @@ _PAUSE_SECONDS = 0.005
 class Waiting(Protocol):
     """What an errand needs of the screen whose command waits."""
 
-    def set_timer(self, delay: float, callback: Callable[[], None], /) -> Timer:
-        """Call something a little later."""
+    def call_next(self, callback: Callable[[], None], /) -> None:
+        """Call something when the messages that have come are answered."""
 
     def say(self, remark: str) -> None:
         """Say something in the bottom row."""
@@ -66,5 +65,6 @@ class Errand:
             return reply
         self._left = work
         self._screen.say(f"{far}; ctrl+c stops")
-        self._screen.set_timer(_PAUSE_SECONDS, self._take_turn)
+        # No timer of Textual: one never rings if its time is over before it is set, as it may be on a busy machine.
+        asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self._screen.call_next, self._take_turn)
         return None
