@@ -117,9 +117,10 @@ def test_buffers_agree_where_they_are_broadcast(tmp_path, broadcast, said):
 
 
 STARTED = """
-import multiprocessing, os, sys, torch, torch.distributed as dist
+import multiprocessing, os, sys, time, torch, torch.distributed as dist
 
 def work(rank):
+    through = f"through-{os.getppid()}"
     dist.init_process_group("gloo", init_method=f"file://{os.getcwd()}/join-{os.getppid()}", rank=rank, world_size=2)
     torch.manual_seed(0)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
@@ -129,7 +130,11 @@ def work(rank):
         optimizer.zero_grad()
         model(torch.randn(4, 2)).square().mean().backward()
         optimizer.step()
-    if sys.argv[1:] == ["fails"] and rank:
+    if rank == 0:
+        open(through, "w").close()
+    elif sys.argv[1:] == ["fails"]:
+        while not os.path.exists(through):  # else rank 0 may find its peer gone amid the last all-reduce, and fails too
+            time.sleep(0.01)
         raise ValueError("rank 1 is bad")
     print(f"{rank} {model.module.weight.tolist()}\\n", end="", flush=True)
     dist.destroy_process_group()
@@ -172,7 +177,7 @@ def test_a_rank_of_the_program_that_fails_is_told_and_shows_the_error_as_it_does
     shown = alone[2][alone[2].index("Process ForkProcess-2:") : alone[2].index("ValueError: rank 1 is bad")]
     assert shown in err
     out = gviz_here("check", "runs", cwd=tmp_path)[1]
-    assert re.search(r"train\.py:15: error: .*rank 1 is bad \[failed\] on rank1\.gviz\n", out)
+    assert re.search(r"train\.py:20: error: .*rank 1 is bad \[failed\] on rank1\.gviz\n", out)
 
 
 def test_ranks_are_there_to_be_asked_of_a_script(tmp_path):

@@ -40,7 +40,7 @@ def recorded(*arguments, cwd, flags=(), **options):
 
 def _outcome(command, cwd, stdin="", env=None, path=""):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(path), str(ROOT)])), **(env or {})}
-    done = subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, text=True, env=environment, timeout=240)
     return done.returncode, _without_addresses(done.stdout), _without_addresses(done.stderr)
 
 
