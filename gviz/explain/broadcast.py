@@ -17,10 +17,11 @@ MOST_INPUTS = 8
 def widened(info: NodeInfo, shapes: Iterable[Shape | None]) -> Shape | None:
     """The shape that the inputs of an op are broadcast to (None among `shapes`: not known).
 
-    None where they do not meet element by element: the only input, a matrix product, a result of another shape.
+    None where they do not meet element by element: the only input, a matrix product, a result of another shape, a
+    write through a view, which meets a part of it.
     """
     result = info.created.outputs[0].value if len(info.created.outputs) == 1 else None
-    if result is None or not 2 <= len(info.created.inputs) <= MOST_INPUTS or _multiplies_matrices(info):
+    if result is None or not 2 <= len(info.created.inputs) <= MOST_INPUTS or _meets_otherwise(info):
         return None
     try:
         common = np.broadcast_shapes(*(shape for shape in shapes if shape is not None))
@@ -29,5 +30,5 @@ def widened(info: NodeInfo, shapes: Iterable[Shape | None]) -> Shape | None:
     return common if common == result.shape else None
 
 
-def _multiplies_matrices(info: NodeInfo) -> bool:
-    return "@" in info.op.formula or "matmul" in info.op.name.lower()
+def _meets_otherwise(info: NodeInfo) -> bool:
+    return info.op.grad_fn == "CopySlices" or "@" in info.op.formula or "matmul" in info.op.name.lower()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from gviz.events import Reading
 from gviz.explain.substitute import with_numbers
 from gviz.plain_text import shown
 from gviz.trace.state import NodeInfo
+
+_GRADIENT = re.compile(r"\bg\b")
 
 
 def formula(info: NodeInfo) -> str:
@@ -19,7 +22,15 @@ def rule(info: NodeInfo, slot: int) -> str:
     """The gradient of an input of the node as text, in the same names; empty where there is none."""
     rules = info.op.rules
     text = rules[min(slot, len(rules) - 1)] if rules else ""
-    return with_numbers(shown(text), {name: shown(word) for name, word in _reading(info).words})
+    text = with_numbers(shown(text), {name: shown(word) for name, word in _reading(info).words})
+    return _of_a_part(text, slot) if text and info.op.grad_fn == "CopySlices" else text
+
+
+def _of_a_part(rule: str, slot: int) -> str:
+    """The rule of a write through a view, told of the whole that the view looks into."""
+    if not slot:
+        return f"g, its part now {rule}"
+    return "its part of g" if rule == "g" else _GRADIENT.sub("(its part of g)", rule)
 
 
 def _reading(info: NodeInfo) -> Reading:

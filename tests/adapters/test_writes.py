@@ -5,8 +5,10 @@ import pytest
 
 from gviz.adapters.wanted import Wanted
 from gviz.events import DataSet, GradSet, Named, NodeCreated, StorageWritten
+from gviz.explain.shares import shares
 from gviz.trace.log import MemoryLog
 from gviz.trace.replay import replay
+from gviz.trace.timeline import Timeline
 from tests.adapters.recorded import events_of, named, of_kind
 
 torch = pytest.importorskip("torch")
@@ -440,3 +442,17 @@ def test_the_kept_gradient_of_a_result_is_written_to():
 
     said = [(event.how, event.value.array().tolist()) for event in of_kind(events_of(program), GradSet)]
     assert said == [("in place", [12.0, 24.0]), ("in place", [7.0, 24.0]), ("zero", [0.0, 0.0])]
+
+
+def test_a_rule_whose_text_is_not_known_is_told_by_its_name():
+    def program():
+        x, s = torch.tensor(1.0, requires_grad=True), torch.ones(2)
+        s[1] = s[0].clone() * x
+
+    log = MemoryLog()
+    for event in events_of(program):
+        log.append(event)
+    timeline = Timeline(log)
+    write = next(node for node in timeline.nodes if timeline.info(node).op.grad_fn == "CopySlices")
+    _, source = shares(timeline, timeline.at(len(timeline)), write)
+    assert source.missing == "what CopySlices gives"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from gviz.events import NOT_SEEN, DataSet, StorageWritten, Warned
 from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.dropped import dropped
+from gviz.explain.kept import kept_names
 from gviz.explain.names import MAX_NAME, frame_text, is_mask, op_title, why_untracked
 from gviz.explain.panel.fact import LIST, Fact, NodeView, Part, event, listed
 from gviz.explain.standing import as_at
@@ -170,11 +171,12 @@ def saved(view: NodeView, state: NodeState) -> Iterator[Fact]:
     elif state.saved == "held":
         computed = computation(view.timeline, view.node)
         by_name = {operand.parameter: operand for operand in computed.operands}
-        names = view.info.op.saved
+        names = kept_names(view.timeline, view.node)
         kept = ", ".join(_saved_name(by_name.get(name), name, view.node) for name in names)
         values = [by_name[name].value if name in by_name else computed.result for name in names]
         size = sum(value.nbytes for value in values if value is not None)
-        yield Fact("saved", (Part(kept or "yes"), Part(f"  ({bytes_text(size)})" if size else "", "muted")))
+        if kept:
+            yield Fact("saved", (Part(kept), Part(f"  ({bytes_text(size)})" if size else "", "muted")))
 
 
 def _saved_name(operand: Operand | None, name: str, node: int) -> str:

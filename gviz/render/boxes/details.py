@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len, set_cell_size
 
+from gviz.explain.kept import kept_names
 from gviz.explain.shares import Share, shares
 from gviz.explain.substitute import attribute_word
 from gviz.numbers import bytes_text, dtype_text, shape_text
@@ -48,8 +49,9 @@ def detail_rows(
         yield Row(_type(info), "muted", "type")
     yield from _attributes(info, options)
     if _keeps(info):
-        freed = " (freed)" if state is not None and state.saved == "freed" else ""
-        yield Row(_cut(", ".join(info.op.saved), DETAIL_WIDTH - 14) + freed, "saved", "saved")
+        names = ", ".join(kept_names(timeline, info.node))
+        freed = " (freed)" if names and state is not None and state.saved == "freed" else ""
+        yield Row(_cut(names or "nothing", DETAIL_WIDTH - 14) + freed, "saved", "saved")
     if _rule_count(info):
         for share in shares(timeline, moment, info.node)[:MAX_RULES]:
             yield _sent(share)

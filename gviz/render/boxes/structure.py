@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gviz.explain.kept import kept
 from gviz.explain.standing import as_in
 from gviz.render.boxes.calls import graph_of
 from gviz.render.boxes.clusters import within
@@ -41,7 +41,6 @@ def form(timeline: Timeline, iteration: Iteration) -> Form:
     return shown, len(phases_in(timeline, iteration, "backward")), named if named >= iteration.start else 0, newest
 
 
-WORD = re.compile(r"\w+")
 CLUSTERED = 300
 """Up to so many boxes, those of one module call are drawn together."""
 
@@ -70,11 +69,11 @@ def structure(
     if backward and (small or any(info.op.grad_fn == "CopySlices" for info in own)):
         lines += other_ways(timeline, iteration, infos, boxes, lines)
     lines = merged(lines, boxes) if folded.groups else lines
-    kept = [(infos[node], slot) for node in folded.shown if options.saved for slot in _saved(infos[node], infos)]
-    places += [saved_place(info, slot) for info, slot in kept]
+    saved = [(infos[node], slot) for node in folded.shown if options.saved for slot in _kept(infos[node], infos)]
+    places += [saved_place(info, slot) for info, slot in saved]
     lines += [
         Link(saved_key(info.node, slot), box_key(info.node), "saved", 0, -1, info.node, ((info.node, -1),))
-        for info, slot in kept
+        for info, slot in saved
     ]
     if options.clusters and len(places) <= CLUSTERED:
         places = [replace(place, within=around) for place, around in zip(places, within(places, graph), strict=True)]
@@ -127,21 +126,8 @@ def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo])
     return replace(boxes, chips=chips, shared=shared)
 
 
-def _saved(info: NodeInfo, infos: Mapping[int, NodeInfo]) -> Iterator[int]:
-    """The numbers of the tensors an operation keeps for backward: what gradients that are needed are made of.
-
-    Where no rule names a tensor, it is kept in any case.
-    """
-    if info.created.kind != "op" or info.created.untracked:
-        return
-    rules = [set(WORD.findall(rule)) for rule in info.op.rules]
-    needed: set[str] = set()
-    for (node, _), rule in zip(info.created.inputs, rules, strict=False):
-        if node and (node not in infos or infos[node].created.requires_grad):
-            needed |= rule
-    for number, name in enumerate(info.op.saved):
-        if name in needed or not any(name in rule for rule in rules):
-            yield number
+def _kept(info: NodeInfo, infos: Mapping[int, NodeInfo]) -> Iterator[int]:
+    return kept(info, lambda source: source not in infos or infos[source].created.requires_grad)
 
 
 def _levels(infos: Mapping[int, NodeInfo], own: Iterable[NodeInfo], boxes: Boxes) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gviz.events import DataSet, StorageWritten
 from gviz.explain.computation import Operand, computation
+from gviz.explain.kept import kept_names
 from gviz.explain.names import label
 from gviz.explain.writes import writer_of
 from gviz.numbers import bytes_text
@@ -28,10 +29,12 @@ def saved_lines(timeline: Timeline, moment: Moment, node: int, width: int) -> It
         yield from wrapped(line(("not made yet" if node else "no node is selected", "muted")), width)
         return
     info = timeline.info(node)
-    yield from wrapped(line((label(timeline, node), "title"), " ", *_standing(state.saved, state.saved_freed)), width)
-    if state.saved != "nothing":
+    names = kept_names(timeline, node) if state.saved != "nothing" else ()
+    standing = _standing(state.saved if names else "nothing", state.saved_freed)
+    yield from wrapped(line((label(timeline, node), "title"), " ", *standing), width)
+    if names:
         operands = {operand.parameter: operand for operand in computation(timeline, node).operands}
-        for name in info.op.saved:
+        for name in names:
             operand = operands.get(name)
             spans = (
                 _operand(timeline, moment, info, operand) if operand else _result(state.outputs[0].value, node, name)
