@@ -55,9 +55,11 @@ class Timeline(Played):
         self._states = NodeStates(log, self._index, self._events)
         self.troubles = Troubles(log, self._index, self._events)
         self._callers = Callers(log)
+        self._spans = Spans()
         self._answers: dict[tuple[Callable[..., object], int], Any] = {}
         self._moments = lru_cache(_KEPT_MOMENTS)(weakly(self._at))
         self._growing = False
+        self._spans.grow(self._index, log.dropped.again + 1)
         self.refresh(seconds)
 
     def __len__(self) -> int:
@@ -86,6 +88,7 @@ class Timeline(Played):
             return False
         self._index.extend(self._log, until=monotonic() + seconds)
         self._states.grow()
+        self._spans.grow(self._index, self._log.dropped.again + 1)
         self._answers.clear()
         self._moments.cache_clear()
         for name in [name for name in self.__dict__ if isinstance(getattr(type(self), name, None), cached_property)]:
@@ -265,11 +268,7 @@ class Timeline(Played):
 
     def phase_at(self, n: int) -> Phase | None:
         """The phase of its thread in which moment `n` lies."""
-        return self._spans.phase_at(n)
-
-    @cached_property
-    def _spans(self) -> Spans:
-        return Spans(self._index, self.dropped.again + 1, self.contexts.thread_at)
+        return self._spans.phase_at(n, self.contexts.thread_at(n))
 
     @cached_property
     def marks(self) -> tuple[tuple[int, str], ...]:

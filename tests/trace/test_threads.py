@@ -29,7 +29,11 @@ STARTED, FINISHED, STEP, MADE = (
 
 
 def in_turns(*works):
-    """The log of threads that work at once, each given a function that lets the others come up to it."""
+    """What threads do that work at once, each given a function that lets the others come up to it."""
+    return Timeline(log_of(*works))
+
+
+def log_of(*works):
     log, together = MemoryLog(), threading.Barrier(len(works))
     with emit.listening(emit.Channel(log.append)):
         threads = [threading.Thread(target=work, args=(together.wait,)) for work in works]
@@ -37,7 +41,23 @@ def in_turns(*works):
             thread.start()
         for thread in threads:
             thread.join()
-    return Timeline(log)
+    return log
+
+
+class Beginning:
+    """The first events of a log, as of a program that has come so far."""
+
+    def __init__(self, log, count=0):
+        self._log, self.count = log, count
+
+    def __len__(self):
+        return self.count
+
+    def refresh(self):
+        return self.count
+
+    def __getattr__(self, name):
+        return getattr(self._log, name)
 
 
 def goes_back(wait):
@@ -124,3 +144,28 @@ def test_the_list_of_passes_says_whose_each_is_where_several_threads_work():
     passes = [row for row in rows if "backward pass" in row]
     assert sorted(row.split(",")[0].strip() for row in passes) == ["thread 1", "thread 2"]
     assert any(" 6 (thread " in row for row in rows)
+
+
+def trains_twice(wait):
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    wait()
+    for _ in range(2):
+        (w * w).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    wait()
+
+
+def test_a_log_that_grows_divides_in_time_as_one_that_is_read_there():
+    log = log_of(trains_twice, steps)
+    beginning = Beginning(log)
+    growing = Timeline(beginning)
+    for n in range(1, len(log) + 1):
+        beginning.count = n
+        growing.refresh()
+        there = Timeline(Beginning(log, n))
+        assert (growing.iterations, growing.phases) == (there.iterations, there.phases)
+        assert [growing.phase_at(m) for m in range(n + 1)] == [there.phase_at(m) for m in range(n + 1)]
+    assert len(growing.iterations) > 1
+    assert len({growing.contexts.thread_at(phase.start) for phase in growing.phases}) == 2

@@ -17,9 +17,9 @@ from gviz.trace.index.context import CONTEXT
 from gviz.trace.index.tables import (
     ContextTable,
     EdgeTable,
+    Growing,
     IterationTable,
     OriginTable,
-    PhaseTable,
     SeqTable,
     SeveralTable,
     StepTable,
@@ -93,6 +93,7 @@ class Index:
         self.lists = {name: ChangeList() for name in LISTS}
         self.tables = Tables()
         self._threads = Threads(turns)
+        self._steps = Growing(StepTable)
         self._add_chapters()
         self._carriers = Carriers()
 
@@ -125,9 +126,9 @@ class Index:
 
     def _add_chapters(self) -> None:
         chapters = self._threads.chapters
-        self.tables.phases = table_of(PhaseTable, self._threads.phases)
-        self.tables.iterations = table_of(IterationTable, [(start,) for start in chapters.iterations])
-        self.tables.steps = table_of(StepTable, chapters.steps.rows)
+        self.tables.phases = self._threads.phases()
+        self.tables.iterations = IterationTable(np.array(chapters.iterations, np.int64))
+        self.tables.steps = self._steps.of(chapters.steps.rows)
 
 
 class _Batch:

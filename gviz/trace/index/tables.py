@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple, TypeVar
+from operator import is_
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -106,6 +107,8 @@ def table_of(kind: type[T], entries: Iterable[tuple[int, ...]]) -> T:
 
 def joined(table: T, more: T) -> T:
     """A table, and the entries of another behind it."""
+    if not len(more[0]):
+        return table  # as it mostly is where a program goes on event by event
     return table._make(np.concatenate(pair) for pair in zip(table, more, strict=True))
 
 
@@ -117,6 +120,23 @@ def picked(table: T, which: Array) -> T:
 def entries(table: NamedTuple) -> Iterator[tuple[int, ...]]:
     """The entries of a table, one after the other."""
     return zip(*(column.tolist() for column in table), strict=True)
+
+
+class Growing(Generic[T]):
+    """A table of entries of which only few are others each time that it is asked for."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._table = empty(kind)
+        self._entries: list[tuple[int, ...]] = []
+
+    def of(self, entries: Sequence[tuple[int, ...]]) -> T:
+        """The table of these entries."""
+        same = list(map(is_, self._entries, entries))
+        known = same.index(False) if False in same else len(same)
+        self._entries[known:] = new = entries[known:]
+        kept = self._table._make(column[:known] for column in self._table)
+        self._table = joined(kept, table_of(type(self._table), new))
+        return self._table
 
 
 @dataclass(slots=True)

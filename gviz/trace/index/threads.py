@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
+from typing import NamedTuple
 
 import numpy as np
 
 from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.context import Context
+from gviz.trace.index.tables import Growing, PhaseTable, empty, picked
 from gviz.trace.log import Columns
 from gviz.trace.phases import Chapters
 from gviz.trace.phases import Row as PhaseRow
@@ -17,6 +19,15 @@ from gviz.trace.rounds import Turn
 from gviz.values import Array
 
 _STARTED, _FINISHED = KIND_NUMBERS[e.BackwardStarted], KIND_NUMBERS[e.BackwardFinished]
+
+
+class _OwnTable(NamedTuple):
+    """The phases of one thread."""
+
+    kind: Array
+    start: Array
+    end: Array
+    pass_nr: Array
 
 
 class Speakers:
@@ -65,6 +76,7 @@ class Threads:
         self._own: dict[int, Chapters] = {}
         self._contexts: dict[int, Context] = {}
         self._passes: list[int] = []
+        self._told: dict[int, Growing[_OwnTable]] = {}
 
     def happen(self, seq: int, event: e.Event, thread: int) -> None:
         """Take notice of the next event that may decide on phases."""
@@ -88,8 +100,14 @@ class Threads:
             context = self._contexts[thread] = Context()
         return *context.happen(kind, node, pass_nr, scope), thread, self._passes[-1] if self._passes else 0
 
-    @property
-    def phases(self) -> list[tuple[int, ...]]:
-        """The phases of all threads by their starts, each with its thread."""
-        rows: list[tuple[PhaseRow, int]] = [(row, thread) for thread, own in self._own.items() for row in own.rows]
-        return [(*row, thread) for row, thread in sorted(rows, key=lambda it: it[0][1])]
+    def phases(self) -> PhaseTable:
+        """The phases of all threads by their starts."""
+        told = [self._told_of(thread, own.rows) for thread, own in self._own.items()]
+        if len(told) < 2:
+            return told[0] if told else empty(PhaseTable)
+        together = PhaseTable._make(map(np.concatenate, zip(*told, strict=True)))
+        return picked(together, together.start.argsort(kind="stable"))
+
+    def _told_of(self, thread: int, rows: Sequence[PhaseRow]) -> PhaseTable:
+        kind, start, end, pass_nr = self._told.setdefault(thread, Growing(_OwnTable)).of(rows)
+        return PhaseTable(kind, start, end, pass_nr, np.full(len(kind), thread))
