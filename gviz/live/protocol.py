@@ -17,7 +17,8 @@ import msgspec
 
 from gviz.site import Frame
 
-LARGEST_MESSAGE = 1 << 20
+LARGEST_MESSAGE = 1 << 24
+"""Far more than all breakpoints come to that anybody sets: a length beyond it was never meant."""
 _LENGTH_BYTES = 4
 
 Mode = Literal["step", "next", "finish", "phase", "to", "backward", "continue", "run"]

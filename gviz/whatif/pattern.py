@@ -40,7 +40,7 @@ def factor(one: Checked) -> float | None:
     if len(sent) < 2 or not expected.all():
         return None
     factors = sent / expected
-    found = round(float(factors.mean()), 3)
+    found = float(f"{factors.mean():.3g}")
     return found if np.allclose(factors, factors[0], rtol=1e-2, atol=0) else None
 
 

@@ -167,6 +167,7 @@ WRONG = [
     (attention, of_attention(1), ATTENTION, "what is sent is 2 times what differences say"),
     (lambda x: 1 / (1 + x.exp()), lambda g, x: g * x.sigmoid() * (1 - x.sigmoid()), [(64, 16)], "the other sign"),
     (lambda x: x * x, lambda g, x: x * 0, [(64, 16)], "nothing but 0 is sent"),
+    (lambda x: x * x, lambda g, x: g * x / 2048, [(64, 16)], "what is sent is 0.000244 times what differences say"),
     (lambda x: x.clamp(max=2) ** 2, lambda g, x: g * 2 * x, [(64, 16)], " on differ, those up to "),
     (lambda x: (x - x.mean()).clamp(-2, 2), lambda g, x: g * 3, [(64, 16)], "elements tried differ"),
 ]
