@@ -7,6 +7,7 @@ from gviz import emit
 from gviz.events import Event, StackSeen
 from gviz.site import Frame
 from gviz.trace.log import MemoryLog
+from gviz.trace.phases import Chapters
 from gviz.trace.timeline import Timeline
 from gviz.values import Keep
 
@@ -24,6 +25,16 @@ def events_of(program: Callable[[], object], *, limit: int = 1024, keep: Keep = 
 
 def timeline_of(program: Callable[[], object], *, limit: int = 1024, keep: Keep = "whole") -> Timeline:
     return Timeline(MemoryLog(events_of(program, limit=limit, keep=keep)))
+
+
+def iterations_known(program: Callable[[], object]) -> list[int]:
+    """How many iterations were known after each event, as often as there were others."""
+    chapters, known = Chapters(), [1]
+    for seq, event in enumerate(events_of(program), 1):
+        chapters.happen(seq, event)
+        if known[-1] != len(chapters.iterations):
+            known.append(len(chapters.iterations))
+    return known
 
 
 def without_runner(event: Event) -> Event:

@@ -1,7 +1,7 @@
 """Programs in which nothing goes back: what is one turn of their loop."""
 
 import pytest
-from recording import events_of, timeline_of
+from recording import events_of, iterations_known, timeline_of
 
 import gviz
 import gviz.engine as torch
@@ -211,19 +211,9 @@ def test_what_is_evaluated_beside_a_training_is_no_iteration(evaluate):
     assert [len(timeline.pass_ends(one)) for one in timeline.iterations] == [1, 1, 1, 1]
 
 
-def told(program):
-    """The iterations known after each event, as often as there were others."""
-    chapters, told = Chapters(), []
-    for seq, event in enumerate(events_of(program), 1):
-        chapters.happen(seq, event)
-        if told[-1:] != [len(chapters.iterations)]:
-            told.append(len(chapters.iterations))
-    return told
-
-
 def test_turns_are_known_while_they_go_on_until_autograd_follows_something():
-    assert told(evaluates) == [1, 2, 3]
-    assert told(lambda: trains_with(checks_first)) == [1, 2, 3, 1, 2, 3, 4]
+    assert iterations_known(evaluates) == [1, 2, 3]
+    assert iterations_known(lambda: trains_with(checks_first)) == [1, 2, 3, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("program", [evaluates, makes_its_batches, has_an_ensemble, generates])

@@ -1,12 +1,11 @@
 """Which graphs are one turn of a program's loop."""
 
 import pytest
-from recording import events_of, timeline_of
+from recording import iterations_known, timeline_of
 
 import gviz
 import gviz.engine as torch
 from gviz.explain.names import iteration_called
-from gviz.trace.phases import Chapters
 from gviz.trace.rounds import Rounds
 from gviz.tui.drawing.passes import pass_rows
 from gviz.words.moments import event_at
@@ -59,18 +58,8 @@ def test_a_graph_that_has_no_pass_yet_is_taken_for_what_the_last_turn_had():
     assert rounds.starts == [1, 21, 31]
 
 
-def told_live(program):
-    """The iterations that were known after each event, as often as there were others."""
-    chapters, told = Chapters(), []
-    for seq, event in enumerate(events_of(program), 1):
-        chapters.happen(seq, event)
-        if told[-1:] != [len(chapters.iterations)]:
-            told.append(len(chapters.iterations))
-    return told
-
-
 def test_the_second_turn_is_one_as_soon_as_it_begins_with_the_first_ones_forward():
-    assert told_live(two_optimizers) == [1, 2, 3]
+    assert iterations_known(two_optimizers) == [1, 2, 3]
 
 
 def in_turns():
@@ -268,7 +257,7 @@ def test_what_no_pass_goes_through_is_beside_the_graph_that_comes_after_it(extra
 
 
 def test_what_was_beside_a_graph_once_begins_none_any_more():
-    known = told_live(lambda: trained(after=measured_each_other_turn, turns=6))
+    known = iterations_known(lambda: trained(after=measured_each_other_turn, turns=6))
     assert known == [1, 2, 3, 4, 5, 6]
     timeline = timeline_of(lambda: trained(after=measured_each_other_turn, turns=6))
     assert timeline.phases[-1].kind == "forward"
