@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
@@ -100,13 +99,28 @@ def wrapped(spans: Line, width: int, indent: int = 0) -> Iterator[Line]:
 
 
 def paragraphs(text: str, width: int) -> Iterator[Line]:
-    """A text of somebody else, its paragraphs broken anew; indented lines stay as they are."""
+    """A text of somebody else, its paragraphs broken anew; indented lines and items of lists stay rows of their own."""
     for at, paragraph in enumerate(re.split(r"\n\s*\n", text.strip())):
         if at:
             yield ()
-        for indented, rows in groupby(paragraph.splitlines(), lambda row: row.startswith((" ", "\t"))):
-            for row in rows if indented else [" ".join(rows)]:
-                yield from wrapped(line(shown(row)), width)
+        for row in _joined(paragraph.splitlines()):
+            yield from wrapped(line(shown(row)), width, 3 if _ITEM.match(row) else 0)
+
+
+_ITEM = re.compile(r"\s*(?:[-*]|\d+[.)])\s")
+
+
+def _joined(rows: Iterable[str]) -> list[str]:
+    """The rows of a paragraph, each with those that go on with it."""
+    joined: list[str] = []
+    for row in rows:
+        within = bool(joined) and _ITEM.match(joined[-1]) is not None
+        goes_on = bool(joined) and (within or not any(it.startswith((" ", "\t")) for it in (row, joined[-1])))
+        if goes_on and not _ITEM.match(row):
+            joined[-1] = f"{joined[-1]} {row.strip()}"
+        else:
+            joined.append(row)
+    return joined
 
 
 TIED = "\xa0"

@@ -24,7 +24,7 @@ from gviz.tui.drawing.source import SourceMark, code_lines, first_column, first_
 from gviz.tui.drawing.status import Standing, status
 from gviz.tui.glyphs import ASCII, UNICODE, wants_ascii
 from gviz.tui.keymaps import KEYMAPS, first, keys_of
-from gviz.tui.lines import STYLES, TIED, cells, cut, line, plain, style_and_event, wrapped
+from gviz.tui.lines import STYLES, TIED, cells, cut, line, paragraphs, plain, style_and_event, wrapped
 from gviz.tui.places import source_place
 from gviz.tui.title import Title
 
@@ -498,3 +498,29 @@ def test_a_note_of_what_is_added_is_never_cut(width):
 def test_how_many_have_arrived_stays_on_one_row(width):
     rows = panel(demo(), 23, 1, width)
     assert any("(2 of 2)" in row for row in rows)
+
+
+LESSON = """Watch these,
+in this order:
+1. `n` to the end of the forward pass, which
+   is where the loss is
+2) `s` on
+- and back
+and on
+
+Then
+    w.grad  as it is
+and go."""
+
+
+def test_items_of_a_list_stay_apart_and_what_goes_on_with_them_joins_them():
+    assert [plain(row) for row in paragraphs(LESSON, 70)] == [
+        "Watch these, in this order:",
+        "1. `n` to the end of the forward pass, which is where the loss is",
+        "2) `s` on",
+        "- and back and on",
+        "",
+        "Then",
+        "    w.grad  as it is",
+        "and go.",
+    ]
