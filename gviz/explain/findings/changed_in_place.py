@@ -46,15 +46,16 @@ def explain(trouble: Trouble) -> Finding | None:
     )
 
 
+_ASSIGNING = ("copy", "setitem")  # as which ``s[1] = v`` is recorded
 _FIX = "use the operation that makes a new tensor, or clone() before the change"
 
 
 def _fix(writer: NodeInfo | None) -> str:
+    plain = writer.op.base_name if writer is not None else ""
+    if plain in _ASSIGNING:
+        return "assign before it is used, write to a clone(), or make the whole of its parts with stack or cat"
     if writer is None or not writer.op.name.endswith("_"):
         return _FIX
-    plain = writer.op.base_name
-    if plain == "copy":
-        return "assign before it is used, write to a clone(), or make the whole of its parts with stack or cat"
     instead = "an activation with inplace=True" if plain in ACTIVATIONS else "an operator like +="
     return f"use {plain}, which makes a new tensor, instead of {plain}_ (or of {instead}); or clone() before"
 

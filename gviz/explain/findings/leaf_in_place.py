@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from gviz.events import NodeCreated
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import label, label_at
 from gviz.explain.trouble import Trouble
 from gviz.plain_text import file_line
+from gviz.site import source_lines
 
-_RULE = "of a leaf that requires a gradient autograd allows that only under no_grad"
+_RULE = "autograd allows that only under no_grad"
+_OF_A_LEAF = "of a leaf that requires a gradient"
+_ALSO = re.compile(r"\s*(\w+)\s*=\s*(\w+)\s*;?\s*(?:#.*)?")
 PATTERN = r"leaf [Vv]ariable that requires grad .*in-place"
 
 
@@ -17,17 +22,29 @@ def explain(trouble: Trouble) -> Finding | None:
     """Which leaf, as far as the line tells."""
     if not trouble.says(PATTERN):
         return None
-    timeline, names = trouble.timeline, trouble.names_on_its_line()
+    timeline, names = trouble.timeline, _names(trouble)
     created = timeline.select([NodeCreated])
     leaves = [event.node for _, event in created if event.kind != "op" and event.requires_grad]
     leaf = next((info for node in reversed(leaves) if (info := timeline.info(node)).name in names), None)
     view = "a view of " if trouble.says("a view of") else ""
     at = f" at {file_line(trouble.at.path, trouble.at.line)}" if trouble.at else ""
     what = label(timeline, leaf.node) if leaf else "a leaf that requires a gradient"
-    text = f"{view}{what} was to be changed in place{at}; {_RULE}"
+    text = f"{view}{what} was to be changed in place{at}; {f'{_OF_A_LEAF} ' if leaf else ''}{_RULE}"
     made = (Finding("leaf", f"the leaf is {label_at(timeline, leaf.node)}", leaf.born, leaf.node),) if leaf else ()
     fix = "update it inside with torch.no_grad():, let an optimizer do it, or change a clone()"
     return Finding("leaf-in-place", text, trouble.seq, leaf.node if leaf else 0, made, fix, trouble.at)
+
+
+def _names(trouble: Trouble) -> set[str]:
+    """The names on the line that raised it, and those of which they are other names: after ``y = x`` that of x."""
+    names = set(trouble.names_on_its_line())
+    text = trouble.timeline.source(trouble.at.path) if trouble.at else None
+    above = source_lines(text or "")[: trouble.at.line] if trouble.at else []
+    for row in reversed(above):
+        also = _ALSO.fullmatch(row)
+        if also is not None and also[1] in names:
+            names.add(also[2])
+    return names
 
 
 LEAF_IN_PLACE = Kind(
