@@ -69,7 +69,7 @@ def _begin(told: dict[str, Any], program: str) -> None:
     atexit.register(ending.close)
     ending.push(last_error.told_to(recording))
     ending.callback(_say_what_had_no_effect, pytorch_only.limits(what))
-    sudden_end.close_before_exit(recording)
+    sudden_end.keep_the_last(recording)
     if not means_engine:
         kept = what.keeping
         frameworks.follow(recording, phase=kept.phase, module=kept.module, compiled=kept.compiled)

@@ -31,7 +31,7 @@ def begin(told: dict[str, Any], rank: int) -> None:
     except GvizError as trouble:
         notice.say(f"gviz: warning: rank {rank} is not recorded: {trouble}")
         return
-    sudden_end.close_before_exit(recording)
+    sudden_end.keep_the_last(recording)
     kept = what.keeping
     frameworks.follow(recording, phase=kept.phase, module=kept.module, compiled=kept.compiled)
     own_frames.show_stacks()

@@ -7,20 +7,32 @@ stuck in C would not end, and Python forgets the signal that a child gets while 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import wraps
-from typing import NoReturn
+from typing import Any
 
 from gviz.trace.recording.record import Recording
 
 
-def close_before_exit(recording: Recording) -> None:
-    """``os._exit`` runs nothing that was registered for the end: close before it, in this process alone."""
-    leave, process = os._exit, os.getpid()
+def keep_the_last(recording: Recording) -> None:
+    """Before ``os._exit``, ``os.abort`` and ``os.exec…``, which run nothing that was registered for the end.
+
+    Only the first closes the recording: ``exec`` may fail, and the program goes on; after one that does not, and after
+    ``abort``, the recording has broken off.
+    """
+    _let("_exit", recording.close)
+    for name in ("abort", "execv", "execve"):  # every other ``exec`` calls one of these two
+        _let(name, recording.flush)
+
+
+def _let(name: str, come_first: Callable[[], None]) -> None:
+    """Do this before the function of ``os`` with this name, in this process and in no child of it."""
+    leave, process = getattr(os, name), os.getpid()
 
     @wraps(leave)
-    def close_and_leave(status: int) -> NoReturn:
+    def keep_and_leave(*given: Any, **named: Any) -> Any:
         if os.getpid() == process:
-            recording.close()
-        leave(status)
+            come_first()
+        return leave(*given, **named)
 
-    os._exit = close_and_leave
+    setattr(os, name, keep_and_leave)

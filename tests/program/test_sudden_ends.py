@@ -22,6 +22,11 @@ def record(folder, text):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
+def marks(path):
+    with open_trace(path) as log:
+        return [event.name for seq in range(1, len(log) + 1) if isinstance(event := log.event(seq), Marked)]
+
+
 def test_exit_without_cleanup_keeps_what_was_recorded(tmp_path):
     assert record(tmp_path, "os._exit(3)").returncode == 3
     with open_trace(tmp_path / "t.gviz") as log:
@@ -36,6 +41,27 @@ def test_a_forked_child_that_exits_leaves_the_recording_open(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "end",
+    [
+        "os.execv(sys.executable, [sys.executable, '-c', ''])",
+        "os.execlp('true', 'true')",
+        "os.execve(sys.executable, [sys.executable, '-c', ''], env=os.environ)",
+        "os.abort()",
+    ],
+)
+def test_a_program_that_becomes_another_or_aborts_leaves_what_was_recorded(tmp_path, end):
+    done = record(tmp_path, f"import sys\n{end}")
+    assert marks(tmp_path / "t.gviz") == ["here"]
+    assert "warning: the recording broke off" in done.stderr
+
+
+def test_a_program_that_could_not_become_another_is_recorded_on(tmp_path):
+    text = "try:\n    os.execv('/no/such', ['x'])\nexcept FileNotFoundError:\n    gviz.mark('after')"
+    assert "broke off" not in record(tmp_path, text).stderr
+    assert marks(tmp_path / "t.gviz") == ["here", "after"]
+
+
+@pytest.mark.parametrize(
     ("signal", "says"),
     [
         ("SIGTERM", "the program was ended by SIGTERM; its last moments may be missing\n"),
@@ -46,11 +72,6 @@ def test_a_kill_is_said(tmp_path, signal, says):
     done = record(tmp_path, f"os.kill(os.getpid(), signal.{signal})")
     assert says in done.stderr
     assert done.returncode > 128
-
-
-def marks(path):
-    with open_trace(path) as log:
-        return [event.name for seq in range(1, len(log) + 1) if isinstance(event := log.event(seq), Marked)]
 
 
 @pytest.mark.parametrize("end", ["signal.SIGTERM", "signal.SIGKILL"])
