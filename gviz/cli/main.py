@@ -27,6 +27,7 @@ COMMANDS = (
     "explain",
     "why",
     "check",
+    "gradcheck",
     "diff",
     "whatif",
     "graphify",

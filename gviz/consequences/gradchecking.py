@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-
-import numpy as np
+from dataclasses import dataclass
 
 from gviz.errors import GvizError
 from gviz.explain.names import label
@@ -31,25 +30,38 @@ def checkable(timeline: Timeline, node: int) -> list[int]:
     return list(dict.fromkeys(user for user in users if timeline.info(user).created.requires_grad)) or [users[0]]
 
 
-def as_far_as_it_goes(timeline: Timeline, node: int, n: int) -> Iterator[str]:
-    """The same as `told` of one of several: where one cannot be checked that is said, and the next comes."""
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A node, and what was found of each input that its rule sent a gradient to, or why that cannot be tried."""
+
+    node: int
+    found: Sequence[Checked] = ()
+    refusal: GvizError | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether something else was sent than differences say."""
+        return any(one.differs.any() for one in self.found)
+
+
+def tried(timeline: Timeline, node: int, n: int) -> Tried:
+    """The rule of a node as it ran in the last pass up to moment `n`, else in the first later one."""
     try:
-        yield from list(told(timeline, node, n))
-    except GvizError as error:
-        yield f"{label(timeline, node)}: {error.what}" + (f" ({error.hint})" if error.hint else "")
+        return Tried(node, checked(timeline, node, n))
+    except GvizError as refusal:
+        return Tried(node, refusal=refusal)
 
 
-def told(timeline: Timeline, node: int, n: int) -> Iterator[str]:
-    """The rule of a node in rows, as it ran in the last pass up to moment `n`; GvizError where it cannot be checked."""
-    yield from rows(timeline, node, checked(timeline, node, n))
-
-
-def rows(timeline: Timeline, node: int, found: Sequence[Checked]) -> Iterator[str]:
+def rows(timeline: Timeline, tried: Tried) -> Iterator[str]:
     """What was found, in rows that are indented by what they belong to."""
-    yield f"{label(timeline, node)}: what it sent to each input, and by central differences in float64"
-    if not found:
+    name = label(timeline, tried.node)
+    if (refusal := tried.refusal) is not None:
+        yield f"{name}: {refusal.what}" + (f" ({refusal.hint})" if refusal.hint else "")
+        return
+    yield f"{name}: what it sent to each input, and by central differences in float64"
+    if not tried.found:
         yield "  it sent no gradient to any input"
-    for one in found:
+    for one in tried.found:
         yield f"  {one.slot} = {label(timeline, one.node)}{_how_many(one)}: {_verdict(one)}"
         if not one.agrees.all():
             yield from (f"    {row}" for row in _elements(one))
@@ -85,5 +97,5 @@ def _elements(one: Checked) -> Iterator[str]:
 
 def element(one: Checked, at: int) -> str:
     """An element that was tried, by its index, and what it holds: ``[3, 9] = 2.31``."""
-    index = ", ".join(map(str, np.unravel_index(one.places[at], one.shape)))
+    index = ", ".join(map(str, one.indices[at]))
     return f"[{index}] = {number(one.numbers[at])}" if one.shape else f"at {number(one.numbers[at])}"

@@ -63,6 +63,11 @@ class Checked:
         return prod(self.shape)
 
     @property
+    def indices(self) -> list[tuple[int, ...]]:
+        """Where the elements that were tried are."""
+        return [tuple(map(int, np.unravel_index(place, self.shape))) for place in self.places]
+
+    @property
     def differs(self) -> Array:
         """Of which elements what was sent is wrong, or is meant to be something else."""
         differs: Array = ~(self.agrees | self.at_kink)

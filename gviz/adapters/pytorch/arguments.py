@@ -20,7 +20,8 @@ def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in
     attrs: list[tuple[str, Any]] = []
     if len(args) > 2 and called in _NUMBER_BY_NUMBER and all(type(number) is int for number in args[1:]):
         args = (args[0], tuple(args[1:]))
-    names = operations.argument_names(function, tuple(map(type, args))) if len(args) > 1 or kwargs else ()
+    is_own = isinstance(function, type)
+    names = operations.argument_names(function, tuple(map(type, args))) if is_own or len(args) > 1 or kwargs else ()
     is_reflected = operations.is_reflected(function)
     for place, value in enumerate(args):
         name = names[place] if place < len(names) else ""
@@ -36,7 +37,14 @@ def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in
     if is_reflected:
         given.reverse()
     no_gradient = [Untracked(name, operand) for name, operand in given if not _leads_on(operand)]
-    return Call(called, [operand for _, operand in given], tuple(attrs), in_place, no_gradient)
+    tensors = _named_tensors(names, args, kwargs) if is_own else ()
+    return Call(called, [operand for _, operand in given], tuple(attrs), in_place, no_gradient, tensors)
+
+
+def _named_tensors(names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the arguments that are tensors: those a function of the program has gradients for."""
+    given = [*zip(names, args, strict=False), *kwargs.items()]
+    return tuple(name for name, value in given if isinstance(value, torch.Tensor))
 
 
 _NUMBER_BY_NUMBER = {

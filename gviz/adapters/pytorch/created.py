@@ -37,8 +37,8 @@ class Untracked:
 class Call:
     """A call that made nodes: what it is called, its tensors and numbers in order, its other arguments by name.
 
-    `given` are the numbers of its tensors, and which version of each that was, where it is one of the first calls of a
-    function of the program; None of any other call.
+    Of a function of the program `tensors` are the names of the arguments that are tensors, and `given` their numbers,
+    and which version of each that was, where it is one of the first calls; empty and None of any other call.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Call:
     attrs: Attrs = ()
     in_place: bool = False
     untracked: Sequence[Untracked] = ()
+    tensors: tuple[str, ...] = ()
     given: Given | None = None
 
 

@@ -86,10 +86,19 @@ def _declared() -> tuple[dict[str, list[Operation]], dict[str, list[Operation]]]
 
 
 @cache
-def of_node(grad_fn: str, called: str, edges: int, saved: tuple[str, ...], in_place: bool, scaled: bool) -> Operation:
+def of_node(
+    grad_fn: str,
+    called: str,
+    edges: int,
+    saved: tuple[str, ...],
+    tensors: tuple[str, ...],
+    in_place: bool,
+    scaled: bool,
+) -> Operation:
     """The operation behind a backward node, which was made by calling the function `called` (empty: not known).
 
-    It keeps the tensors `saved`; `scaled` says that it was given a factor other than one, `alpha` or `beta`.
+    It keeps the tensors `saved`; `tensors` are the names of those that a function of the program was given; `scaled`
+    says that it was given a factor other than one, `alpha` or `beta`.
     """
 
     own = _words(grad_fn)
@@ -101,7 +110,8 @@ def of_node(grad_fn: str, called: str, edges: int, saved: tuple[str, ...], in_pl
         if ours.places is None or len(ours.places) == edges:
             name = ours.name.rstrip("_") + "_" if in_place else ours.name
             return replace(ours, name=name, saved=ours.saved or saved)
-    return Operation(called or own, grad_fn, _tensor_arguments(own, edges), ("",) * edges, saved)
+    slots = tensors if len(tensors) == edges else _tensor_arguments(own, edges)
+    return Operation(called or own, grad_fn, slots, ("",) * edges, saved)
 
 
 def _tensor_arguments(name: str, edges: int) -> tuple[str, ...]:
@@ -249,7 +259,7 @@ def argument_names(function: Callable[..., Any], given: tuple[type, ...]) -> Seq
     """The names of a function's positional arguments, which are given values of these types; none where not known."""
     name = called(function)
     if isinstance(function, type) and issubclass(function, torch.autograd.Function):
-        return _names_of_forward(function)
+        return _names_of_forward(function, len(given))
     schema = getattr(function, "_schema", None)
     if schema is not None:
         return tuple(argument.name for argument in schema.arguments)
@@ -266,10 +276,17 @@ def argument_names(function: Callable[..., Any], given: tuple[type, ...]) -> Seq
     return ()
 
 
-def _names_of_forward(function: type[torch.autograd.Function]) -> Sequence[str]:
-    """The names of what ``apply`` is given: those of ``forward``, which may be given `ctx` before."""
-    names = tuple(inspect.signature(function.forward).parameters)
-    return names[1:] if function.setup_context is torch.autograd.Function.setup_context else names
+def _names_of_forward(function: type[torch.autograd.Function], given: int) -> Sequence[str]:
+    """The names of the arguments that ``apply`` is given: those of ``forward``, which may be given `ctx` before.
+
+    The last ones may be more than it has names for: ``tensors0``, ``tensors1`` of ``*tensors``.
+    """
+    taken = list(inspect.signature(function.forward).parameters.values())
+    if function.setup_context is torch.autograd.Function.setup_context:
+        taken = taken[1:]
+    names = [it.name for it in taken if it.kind is not it.VAR_POSITIONAL]
+    further = next((it.name for it in taken if it.kind is it.VAR_POSITIONAL), "")
+    return [*names, *(f"{further}{place}" for place in range(given - len(names) if further else 0))]
 
 
 def _takes(argument: Any, kind: type) -> bool:

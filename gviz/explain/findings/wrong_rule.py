@@ -63,11 +63,19 @@ def on_the_way(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
 
 def untried(timeline: Timeline) -> dict[str, str]:
     """The functions of the program of whose first calls none could be tried, and why not the first."""
-    calls: defaultdict[int, list[str]] = defaultdict(list)
+    reasons = {
+        op: [_why_untried(timeline, event, seq) for seq, event in calls] for op, calls in first_calls(timeline).items()
+    }
+    return {timeline.op(op).name: why[0] for op, why in reasons.items() if all(why)}
+
+
+def first_calls(timeline: Timeline) -> dict[int, list[tuple[int, e.NodeCreated]]]:
+    """The calls of each function of the program that are tried, by operation, with the events that tell of them."""
+    calls: defaultdict[int, list[tuple[int, e.NodeCreated]]] = defaultdict(list)
     for seq, event in timeline.select((e.NodeCreated,)):
         if _is_of_program(timeline, event) and len(calls[event.op]) < _CALLS:
-            calls[event.op].append(_why_untried(timeline, event, seq))
-    return {timeline.op(op).name: reasons[0] for op, reasons in calls.items() if all(reasons)}
+            calls[event.op].append((seq, event))
+    return calls
 
 
 def _why_untried(timeline: Timeline, created: e.NodeCreated, seq: int) -> str:
@@ -171,7 +179,7 @@ def _told(survey: Survey, made: Made, one: Checked) -> Finding:
     )
     rows = (f"{wrong.sum()} of the {len(wrong)} elements tried differ", *patterns(one))
     parts = tuple(Finding("tried", row) for row in rows)
-    fix = f"mend {name}.backward, if it is not meant so; in the debugger gradcheck #{made.node} shows more elements"
+    fix = f"mend {name}.backward, if it is not meant so; gradcheck #{made.node} in the debugger shows more"
     step = _last_step(survey, made)
     return Finding("wrong-rule", text, step, made.node, parts, fix, _line(survey, made, step), suspected=True)
 

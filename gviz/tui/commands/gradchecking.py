@@ -18,14 +18,17 @@ def gradcheck(session: Session, place: str) -> Driven[Look]:
     node = cursor.asker.last(place, cursor.position) if place else cursor.selected
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-    from gviz.consequences.gradchecking import as_far_as_it_goes, checkable, told  # they need the engine
+    from gviz.consequences.gradchecking import checkable, rows, tried  # they need the engine
 
     nodes = checkable(timeline, node)
-    rows: list[str] = []
+    said: list[str] = []
     for done, one in enumerate(nodes):
         yield Far("running again: node", done, len(nodes))
-        rows += (told if len(nodes) == 1 else as_far_as_it_goes)(timeline, one, cursor.position)
-    return Look("Gradients by differences", partial(_lines, rows))
+        found = tried(timeline, one, cursor.position)
+        if found.refusal is not None and len(nodes) == 1:
+            raise found.refusal
+        said += rows(timeline, found)
+    return Look("Gradients by differences", partial(_lines, said))
 
 
 def _lines(rows: list[str], width: int) -> Iterator[Line]:
