@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import eq
 from typing import overload
 
@@ -66,19 +66,24 @@ class Arrivals(Sequence[Contribution]):
 class Progress:
     """What one pass, begun by event `start`, has done at one node so far, but for the contributions that flowed there.
 
-    `given` is what a seed or a hook has last put at an output, and by which event.
+    `given` is what a seed or a hook has last put at an output, and by which event; `reach_of` finds what a pass covers,
+    which takes long and is not asked of a pass that has done with the node.
     """
 
-    __slots__ = ("complete", "given", "pass_nr", "reach", "seeds", "start", "step")
+    __slots__ = ("_reach_of", "complete", "given", "pass_nr", "seeds", "start", "step")
 
-    def __init__(self, pass_nr: int, reach: Reach, start: int) -> None:
+    def __init__(self, pass_nr: int, reach_of: Callable[[int], Reach], start: int) -> None:
         self.pass_nr = pass_nr
-        self.reach = reach
+        self._reach_of = reach_of
         self.start = start
         self.seeds: dict[int, list[Contribution]] = {}
         self.given: dict[int, tuple[int, Value | None]] = {}
         self.step: Step = "pending"
         self.complete = False
+
+    def expected(self, output: e.Edge) -> int:
+        """How many contributions will have arrived at an output of the node when it can run; 0 once it has run."""
+        return 0 if self.complete else self._reach_of(self.pass_nr).expected.get(output, 0)
 
     def happen(self, seq: int, node: int, event: e.Event, log: EventLog) -> None:
         """Take in one event at the node; those of other passes change nothing."""

@@ -142,7 +142,7 @@ class NodeStates:
             written_by=written_by,
             incoming=incoming,
             parts=parts,
-            expected=max(len(parts), 0 if progress.complete else progress.reach.expected.get((node, nr), 0)),
+            expected=max(len(parts), progress.expected((node, nr))),
             grad=e.grad_left(self._log.event(grad_seq)) if grad_seq else None,
             grad_seq=grad_seq,
         )
@@ -168,7 +168,7 @@ class NodeStates:
             latest = max(self._index.lists["progress"].last(node, n), *arrivals, self._abandoned.before(node, n))
             covering = pass_of(self._log.event(latest)) if latest else 0
         start = self._index.lists["pass_started"].last(covering, n) if covering else 0
-        progress = Progress(covering, self.reach(covering), start)
+        progress = Progress(covering, self.reach, start)
         if covering:
             for seq in self._index.lists["progress"].between(node, start, n + 1):
                 progress.happen(seq, node, self._log.event(seq), self._log)
