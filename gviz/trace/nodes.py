@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -63,20 +64,23 @@ class Nodes(Sequence[int]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[int]: ...
     def __getitem__(self, place: int | slice) -> int | Sequence[int]:
-        return self._numbers[place]
+        numbers: int | list[int] = self._numbers[place].tolist()
+        return numbers
 
     def __len__(self) -> int:
         return len(self._births)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._numbers)
+        return iter(self._numbers.tolist())
 
     def __contains__(self, node: object) -> bool:
         return isinstance(node, int) and self.born(node) > 0
 
     def place_of(self, node: int) -> int:
         """Where a node stands among all, from 0; -1 if there is no such node. Threads do not number in this order."""
-        return self._places.get(node, -1)
+        created = self._index.lists["created"].whole()
+        low, high = created.places(node)
+        return bisect_left(self._births.data, created.seqs.item(low)) if low < high else -1
 
     def born(self, node: int) -> int:
         """The event that made a node, 0 if there is none."""
@@ -104,14 +108,16 @@ class Nodes(Sequence[int]):
     def origins(self) -> Origins:
         """How all were made, as far as the index says it: much cheaper than the events that made them."""
         table = self._index.tables.origins
-        _, *made = picked(table, table.seq.searchsorted(np.sort(self._births)))
+        if not np.array_equal(table.seq, self._births):  # of a damaged log: a node was made twice
+            table = picked(table, table.seq.searchsorted(self._births))
+        _, *made = table
         return Origins(*made)
 
     @cached_property
     def with_several_outputs(self) -> tuple[Array, Array]:
         """The places of the nodes that have more than one output, in their order, and how many each has."""
         seqs, outputs = self._index.tables.several
-        births = np.sort(self._births)
+        births = self._births
         places = births.searchsorted(seqs)
         known = births[np.minimum(places, len(births) - 1)] == seqs if len(births) else places < 0
         return places[known], outputs[known]
@@ -163,7 +169,7 @@ class Nodes(Sequence[int]):
         What is computed while no gradients are is still among the first.
         """
         saving = [number for number, op in self._log.ops.items() if op.saved]
-        made = np.asarray(self[: int(np.sort(self._births).searchsorted(n, "right"))], np.int64)
+        made = np.asarray(self[: int(self._births.searchsorted(n, "right"))], np.int64)
         nodes = made[np.isin(self.origins.op[: len(made)], saving)]
         freed = np.isin(nodes, self._index.lists["saved_freed"].keys_between(1, n + 1))
         return nodes[~freed].tolist(), int(np.count_nonzero(freed))
@@ -238,19 +244,20 @@ class Nodes(Sequence[int]):
         return int(made.seq[others[-1] + 1 if len(others) else 0])
 
     @cached_property
-    def _numbers(self) -> list[int]:
-        numbers: list[int] = self._index.lists["created"].whole().keys[np.argsort(self._births, kind="stable")].tolist()
-        return numbers
+    def _order(self) -> Array:
+        """The places that the nodes have among the keys of the index, which come by number."""
+        run = self._index.lists["created"].whole()
+        return np.argsort(run.seqs[run.starts[:-1]], kind="stable")
+
+    @cached_property
+    def _numbers(self) -> Array:
+        return self._index.lists["created"].whole().keys[self._order]
 
     @cached_property
     def _births(self) -> Array:
-        """The events that made the nodes, in the order of the nodes' numbers."""
+        """The events that made the nodes."""
         run = self._index.lists["created"].whole()
-        return run.seqs[run.starts[:-1]]
-
-    @cached_property
-    def _places(self) -> dict[int, int]:
-        return {node: place for place, node in enumerate(self._numbers)}
+        return run.seqs[run.starts[:-1][self._order]]
 
     @cached_property
     def _names(self) -> Names:
@@ -269,7 +276,7 @@ class Nodes(Sequence[int]):
     def _makers(self) -> Array:
         """The thread that made each node, in the order of their origins."""
         times, threads = self._index.tables.threads
-        made = np.sort(self._births)
+        made = self._births
         return threads[times.searchsorted(made, "right") - 1] if len(times) else np.zeros(len(made), np.int64)
 
     @cached_property
