@@ -28,6 +28,7 @@ import numpy as np
 from gviz import site
 from gviz.errors import GvizError
 from gviz.events import Event, NodeFreed, OpSeen, SourceSeen, StackSeen
+from gviz.events.options import Earlier
 from gviz.values import FEW_BYTES, INLINE_BYTES, Array, Keep, Value, Whole, capturing, shape_of
 
 Listener = Callable[[Event], None]
@@ -73,6 +74,7 @@ class Channel:
         """The numbers of the stacks by the trails that led to them, again by thread."""
         self._ops: dict[object, int] = {}
         self._sources: set[str] = set()
+        self.earlier_options = Earlier()
         self._stack_numbers = count(1).__next__
         self._op_numbers = count(1).__next__
         self.next_node = count(1).__next__

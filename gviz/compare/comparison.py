@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from gviz.compare.alignment import Pair, aligned
 from gviz.compare.closeness import Distance, Tolerance, distance
 from gviz.compare.programs import Changed, changed
 from gviz.compare.side import Side
+from gviz.compare.steps import OtherStep, other_step
 from gviz.events.event import Attr
 from gviz.trace.state import NodeState
 from gviz.values import Value
@@ -41,7 +43,7 @@ class Difference:
     distance: Distance | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comparison:
     """Two sides, every node of both in one order, and their differences: forward ones, then gradients."""
 
@@ -58,6 +60,11 @@ class Comparison:
         """The same without what is said of the gradients of these nodes of the first side."""
         kept = [each for each in self.differences if each.kind != "gradient" or each.pair[0] not in nodes]
         return replace(self, differences=tuple(kept))
+
+    @cached_property
+    def step(self) -> OtherStep | None:
+        """The first step of an optimizer that was made with other options, up to these iterations."""
+        return other_step(self.a, self.b)
 
     @property
     def programs(self) -> tuple[Changed, ...]:

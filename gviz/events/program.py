@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from gviz.events.event import Count, Event
+from gviz.events.options import Groups
 from gviz.site import Frame
 
 
@@ -27,11 +28,14 @@ class OptimizerStarted(Event, frozen=True):
     """A step of an optimizer of class `kind` begins, called at `stack`.
 
     What is made at the same `stack` before its `OptimizerStepped` is the optimizer's own arithmetic. What a closure
-    does in between is the program's, passes included.
+    does in between is the program's, passes included. `options` are what each of its groups of parameters is set to;
+    `before` are those that have changed since its last step, as they were then. Both are empty in older traces.
     """
 
     kind: str
     stack: Count
+    options: Groups = ()
+    before: Groups = ()
 
 
 class OptimizerStepped(Event, frozen=True):
@@ -39,7 +43,8 @@ class OptimizerStepped(Event, frozen=True):
 
     `skipped` are those it has as well that had no gradient, as far as they were announced. It ends the step that
     `OptimizerStarted` has said at the same `stack`. Where an exception ended it, `raised` is its class, and
-    `parameters` are those that it had changed by then; in older traces such a step has no end.
+    `parameters` are those that it had changed by then; in older traces such a step has no end. Where it has several
+    groups of parameters, `per_group` says how many of `parameters` each of them has: they come in that order.
     """
 
     kind: str
@@ -47,6 +52,7 @@ class OptimizerStepped(Event, frozen=True):
     stack: Count
     skipped: tuple[Count, ...] = ()
     raised: str = ""
+    per_group: tuple[Count, ...] = ()
 
 
 class Marked(Event, frozen=True):

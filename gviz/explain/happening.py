@@ -35,6 +35,7 @@ from gviz.events import (
 from gviz.explain.computation import computation
 from gviz.explain.names import MAX_NAME, label, made_at, output_called, output_label, phase_words, why_untracked
 from gviz.explain.neglected import why_nothing
+from gviz.explain.options import all_options
 from gviz.explain.shares import Share, shares
 from gviz.plain_text import abridged, clipped, shown
 from gviz.returned import as_taken
@@ -142,7 +143,8 @@ def _program(moment: Moment, event: Event) -> str:
         case ScopeLeft():
             return "the module's forward ends"
         case OptimizerStarted(kind=kind):
-            return f"{shown(kind)} starts a step"
+            told = all_options(event)
+            return f"{shown(kind)} starts a step{', ' * bool(told)}{told}"
         case OptimizerStepped():
             return _stepped(moment, event)
         case Marked(name=""):

@@ -11,7 +11,9 @@ from gviz.compare.comparison import Comparison, Difference, Kind, without_addres
 from gviz.compare.programs import Changed
 from gviz.compare.repeats import Run, runs
 from gviz.compare.side import Side
+from gviz.compare.steps import OtherStep
 from gviz.events.event import Attr
+from gviz.events.options import option_text
 from gviz.explain.names import label
 from gviz.explain.substitute import attribute_word
 from gviz.plain_text import clipped, file_line, shown
@@ -19,8 +21,8 @@ from gviz.trace.state import NodeInfo
 
 WIDTH = 92
 VALUE_WIDTH = 12
-MOST_PLACES, MOST_LINES = 4, 5
-"""So many places where programs differ are told, and so many lines of each."""
+MOST_PLACES, MOST_LINES, MOST_OPTIONS = 4, 5, 3
+"""So many places where programs differ are told, so many lines of each, and so many options of a step."""
 _WORDS_WIDTH = 23
 """Room for what differs, at the right."""
 _WIDEST = 36
@@ -48,10 +50,16 @@ Clip = Callable[[str, int], str]
 def summary(comparison: Comparison) -> Iterator[str]:
     """What a person wants to know first: where the programs differ, and one sentence for each kind of difference."""
     several = max(len(side.timeline.iterations) for side in (comparison.a, comparison.b)) > 1
+    step = comparison.step
     if not comparison.differences:
-        yield f"no difference{f' up to iteration {comparison.b.number}' * several}: {_counted(comparison)}."
+        same = "no other difference" if step is not None else "no difference"
+        yield from _step(comparison)
+        yield f"{same}{f' up to iteration {comparison.b.number}' * several}: {_counted(comparison)}."
         return
     yield from programs(comparison.programs)
+    if step is not None and _is_before(step, comparison.differences[0]):
+        yield from _step(comparison, ", before any number differs")
+        step = None
     if several and comparison.a.number == comparison.b.number > 1:
         yield f"iteration {comparison.a.number} is the first that differs."
     if comparison.same_structure:
@@ -65,6 +73,30 @@ def summary(comparison: Comparison) -> Iterator[str]:
         yield from _first(comparison, kind)
     if {difference.kind for difference in comparison.differences} == {"dtype"}:
         yield "no value and no gradient differs by more than the tolerance."
+    if step is not None:
+        yield from _step(comparison)
+
+
+def _is_before(step: OtherStep, difference: Difference) -> bool:
+    """Whether a step comes before what differs first in what happened on either side."""
+    return any(mine < other for mine, other in zip(step.events, difference.events, strict=True))
+
+
+def _step(comparison: Comparison, behind: str = "") -> Iterator[str]:
+    """With which options optimizers stepped, where they were others on one side; `behind` stands at the end."""
+    step = comparison.step
+    if step is None:
+        return
+    others = ", ".join(
+        f"{shown(one.name)} {' and '.join(map(option_text, one.values))}{f' in group {one.group}' * (one.group > 0)}"
+        for one in step.options[:MOST_OPTIONS]
+    )
+    more = f" and {len(step.options) - MOST_OPTIONS} more" * (len(step.options) > MOST_OPTIONS)
+    where = f" in iteration {step.iterations[1]}" if len(comparison.b.timeline.iterations) > 1 else ""
+    frames = comparison.b.timeline.stack(step.stack)
+    at = f" ({file_line(frames[0].path, frames[0].line)})" if frames else ""
+    place = f"{shown(step.kind)}{where}{at}, event {step.events[1]}"
+    yield f"first step with other options: {place}, {others}{more}{behind}."
 
 
 def programs(found: Sequence[Changed], width: int = WIDTH) -> Iterator[str]:
@@ -227,11 +259,9 @@ def _said(difference: Difference) -> str:
         gap, (x, y) = difference.distance, difference.values
         if difference.kind == "gradient" and all(value is not None and value.size == 1 for value in (x, y)):
             return f"gradient {value_text.short(x)} | {value_text.short(y)}"
-        return (
-            f"{difference.kind} by {numbers.number(gap.largest, 3)}"
-            if gap is not None and gap.largest
-            else difference.kind
-        )
+        if gap is None or not gap.largest:
+            return difference.kind
+        return f"{difference.kind} by {numbers.number(gap.largest, 3)}"
     return {"missing": "", "inputs": "inputs", "arguments": "arguments"}.get(difference.kind, difference.kind)
 
 

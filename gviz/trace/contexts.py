@@ -122,6 +122,15 @@ class Contexts:
         found: list[int] = said[(starts <= part.end) & ((ends == 0) | (ends >= part.start))].tolist()
         return found
 
+    def steps_around(self, n: int) -> Iterator[tuple[int, e.OptimizerStarted]]:
+        """The last step of an optimizer that has begun by moment `n`, and the next one."""
+        said = self._index.tables.steps.said
+        at = int(said.searchsorted(n, "right"))
+        for seq in said[max(at - 1, 0) : at + 1].tolist():
+            event = self._log.event(seq)
+            if isinstance(event, e.OptimizerStarted):
+                yield seq, event
+
     def step_of(self, info: NodeInfo) -> int:
         """The step of an optimizer that computed a node itself, by the event that first tells of it; 0 if none did."""
         return step_that_made(self._steps, info.created, info.born)

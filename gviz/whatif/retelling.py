@@ -126,7 +126,8 @@ class Retelling:
                     tuple([self.numbers[node] for node in nodes if node in self.numbers])
                     for nodes in (parameters, skipped)
                 )
-                event = msgspec.structs.replace(event, parameters=known, skipped=without)
+                counts = event.per_group if len(known) == len(parameters) else ()
+                event = msgspec.structs.replace(event, parameters=known, skipped=without, per_group=counts)
         self.log.append(event)
 
     def _tell(self, stack: int) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from gviz.errors import GvizError
 from gviz.events import Edge
-from gviz.plain_text import clipped, told
+from gviz.events.options import option_text, options_in
+from gviz.plain_text import clipped, shown, told
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
@@ -81,6 +82,15 @@ def parsed(text: str) -> ast.Expression:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in FUNCTIONS:
             raise _no_function(node.func.id)
     return tree
+
+
+def _steps_with(timeline: Timeline, name: str, n: int) -> Iterator[str]:
+    """What the last step of an optimizer, and the next, have for an option of this name."""
+    for seq, step in timeline.contexts.steps_around(n):
+        groups = [options_in(step.options, group) for group in range(len(step.options))]
+        held = dict.fromkeys(option_text(options[name]) for options in groups if name in options)
+        if held:
+            yield f"{shown(step.kind)} has {' and '.join(held)} in its step at @{seq}"
 
 
 _LIBRARIES = ("torch", "math", "numpy", "F")
@@ -162,9 +172,11 @@ class _Resolver(ast.NodeTransformer):
         of_every = f"conditions ask for {word}, as break if value.max() > 3: here it is of x, x.grad or #4"
         function = name.rpartition(".")[2]
         listed = of_every if word in NAMES else "only tensors are recorded, the tape lists them"
+        if steps := ", ".join(_steps_with(self._timeline, name, n)):
+            listed = f"it is an option: {steps}"
         if word in _LIBRARIES and function in OF_NUMPY:
             listed = f"np.{function}"
-        hint = f"did you mean {near}?" if near else listed
+        hint = f"did you mean {near}?" if near and not steps else listed
         return GvizError(f"there is no {clipped(name, 40)} here", hint=hint, exit_code=2)
 
     def _read(self, tensor: Edge, rest: list[str]) -> ast.expr:

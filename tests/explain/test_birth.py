@@ -57,7 +57,7 @@ def _bad_at(timeline, n):
 @pytest.mark.torch
 def test_a_step_that_made_an_infinity_of_finite_numbers():
     timeline, found = asked("overflow_in_a_step", "torch", "w")
-    assert found.text == "2 -inf were born when #1 w was updated by SGD at overflow_in_a_step.py:9"
+    assert found.text == "2 -inf were born when #1 w was updated by SGD (lr=1e+38) at overflow_in_a_step.py:9"
     assert found.at.line == line_of(HERE / "updates" / "overflow_in_a_step.py")
     assert [part.text for part in found.parts[:2]] == ["its value was [2 1] before", "its .grad was [100 100] before"]
     assert "learning rate" in found.fix
@@ -77,7 +77,7 @@ def test_a_value_that_a_step_has_changed_names_the_optimizer():
     timeline = recorded("updates", "a_plain_step", "torch")
     found = why(timeline, timeline.at(len(timeline)), timeline.nodes[0], "value")
     written = found.parts[0]
-    assert written.text.startswith("then a step of SGD at a_plain_step.py:6 wrote to its memory: [0.8 1.6]")
+    assert written.text.startswith("then a step of SGD (lr=0.1) at a_plain_step.py:6 wrote to its memory: [0.8 1.6]")
     assert written.at.line == line_of(HERE / "updates" / "a_plain_step.py")
 
 

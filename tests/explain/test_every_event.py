@@ -109,7 +109,7 @@ SENTENCES = [
     ("training", e.ScopeEntered, "the forward of module Linear begins"),
     ("training", e.ScopeLeft, "the module's forward ends"),
     ("training", e.HookRan, "a tensor hook double ran and gave 2"),
-    ("training", e.OptimizerStarted, "SGD starts a step"),
+    ("training", e.OptimizerStarted, "SGD starts a step, lr=0.5"),
     ("training", e.OptimizerStepped, "SGD has updated 2 parameters"),
     ("raising", e.OptimizerStepped, "the step of SGD ends with ValueError: it has updated 0 parameters"),
     ("training", e.Named, "it is called weight"),

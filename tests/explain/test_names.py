@@ -56,7 +56,7 @@ def test_a_step_is_the_optimizers(engine):
     timeline = recorded("updates", "a_plain_step", engine)
     kinds = OptimizerStarted, OptimizerStepped
     (_, begun), (_, done) = [(event, sentence(timeline, n)) for n, event in timeline.select(kinds)]
-    assert begun.endswith(", optimizer: SGD starts a step.")
+    assert begun.endswith(", optimizer: SGD starts a step, lr=0.1.")
     assert done.endswith(", optimizer: SGD has updated 1 parameter.")
 
 

@@ -239,7 +239,9 @@ def test_steps_that_two_threads_call_at_one_line_are_each_their_own():
     ends = {end: timeline.event(end) for _, _, end, _ in steps}
     assert len(steps) == len(ends) == 4
     for said, _, end, stack in steps:
-        assert timeline.event(said) == OptimizerStarted("SGD", stack)
+        begun = timeline.event(said)
+        assert isinstance(begun, OptimizerStarted)
+        assert (begun.kind, begun.stack) == ("SGD", stack)
         assert ends[end].stack == stack
     assert len({end.parameters for end in ends.values()}) == len({stack for *_, stack in steps}) == 2
 

@@ -13,9 +13,10 @@ import torch
 from gviz.adapters.pytorch.graph import mark_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session, Update
-from gviz.adapters.pytorch.tensor_facts import version_of
+from gviz.adapters.pytorch.tensor_facts import number_in, version_of
 from gviz.adapters.pytorch.writes import grad_changed, has_other_ranks, say_averaged, say_written
 from gviz.events import OptimizerStarted, OptimizerStepped
+from gviz.events.options import options_of, per_group
 
 STEP_NAMES = "Optimizer.step#"
 """How the names begin by which PyTorch records steps."""
@@ -35,7 +36,9 @@ def starts(session: Session, optimizer: Any) -> None:
             say_averaged(session, parameters)
         if updates:
             updates[-1] = Update(optimizer, {id(p): version_of(p) for p in parameters})
-        session.channel.say(OptimizerStarted(type(optimizer).__name__, session.channel.stack()))
+        options = options_of(optimizer.param_groups, number_in)
+        before = session.channel.earlier_options.replaced(optimizer, options)
+        session.channel.say(OptimizerStarted(type(optimizer).__name__, session.channel.stack(), options, before))
 
 
 def with_closure(session: Session, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -64,7 +67,9 @@ def _say_changed(session: Session, optimizer: Any) -> None:
     with without_overrides():
         parameters = _parameters(optimizer)
         versions = {id(p): version_of(p) for p in parameters}
-        _say_values(session, [p for p in parameters if versions[id(p)] != update.versions.get(id(p))])
+        _say_values(
+            session, _recorded(session, [p for p in parameters if versions[id(p)] != update.versions.get(id(p))])
+        )
         update.versions.update(versions)
 
 
@@ -83,8 +88,7 @@ def stepped(session: Session, optimizer: Any) -> None:
             for parameter in parameters:
                 if parameter.grad is not None:
                     grad_changed(session, parameter.grad)
-        updated = _say_values(session, [p for p in parameters if p.grad is not None])
-        session.channel.say(OptimizerStepped(type(optimizer).__name__, updated, session.channel.stack(), skipped))
+        _say_end(session, optimizer, [p for p in parameters if p.grad is not None], skipped)
 
 
 def left(session: Session, raised: type[BaseException] | None) -> None:
@@ -94,10 +98,9 @@ def left(session: Session, raised: type[BaseException] | None) -> None:
     if update is None or raised is None or not session.is_heard:
         return
     with without_overrides():
-        before, kind = update.versions, type(update.optimizer).__name__
-        parameters = _parameters(update.optimizer)
-        updated = _say_values(session, [p for p in parameters if before.get(id(p), version_of(p)) != version_of(p)])
-        session.channel.say(OptimizerStepped(kind, updated, session.channel.stack(), raised=raised.__name__))
+        before, parameters = update.versions, _parameters(update.optimizer)
+        changed = [p for p in parameters if before.get(id(p), version_of(p)) != version_of(p)]
+        _say_end(session, update.optimizer, changed, (), raised.__name__)
 
 
 def _is_within(updates: list[Update | None], optimizer: Any) -> bool:
@@ -108,10 +111,23 @@ def _parameters(optimizer: Any) -> list[torch.Tensor]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
+def _say_end(
+    session: Session, optimizer: Any, updated: list[torch.Tensor], skipped: tuple[int, ...], raised: str = ""
+) -> None:
+    """Say the new values of parameters, and that the step is over."""
+    updated = _recorded(session, updated)
+    nodes, counts = _say_values(session, updated), per_group(optimizer.param_groups, updated)
+    kind, stack = type(optimizer).__name__, session.channel.stack(2)
+    session.channel.say(OptimizerStepped(kind, nodes, stack, skipped, raised, counts))
+
+
+def _recorded(session: Session, parameters: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Those that are known, where only a part of the program is recorded."""
+    return [p for p in parameters if session.marks.of_tensor(p) is not None] if session.is_partial else parameters
+
+
 def _say_values(session: Session, updated: list[torch.Tensor]) -> tuple[int, ...]:
-    """Say the new values of parameters, and give their nodes: where a part is recorded, of those that are known."""
-    if session.is_partial:
-        updated = [parameter for parameter in updated if session.marks.of_tensor(parameter) is not None]
+    """Say the new values of parameters, and give their nodes."""
     marks = [mark_of(session, parameter) for parameter in updated]
     for parameter, mark in zip(updated, marks, strict=True):
         say_written(session, parameter, mark.node)

@@ -75,3 +75,9 @@ def lies_in(tensor: torch.Tensor, memory: object) -> bool:
         return tensor.untyped_storage() is memory
     except (NotImplementedError, RuntimeError):
         return False
+
+
+def number_in(thing: object) -> object:
+    """The number in a tensor of one in the memory of the CPU, else what was given: no device is waited for."""
+    plain = type(thing) is torch.Tensor and thing.device.type == "cpu" and thing.layout is torch.strided
+    return thing.item() if plain and thing.numel() == 1 else thing  # type: ignore[attr-defined]  # it is a tensor

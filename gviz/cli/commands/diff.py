@@ -79,12 +79,13 @@ def command(
         ends = "" if iterations or b is None else _ends(first, second)
         if kind == "json":
             numbers = [comparison.a.number, comparison.b.number]
-            found = {"pairs": comparison.pairs, "differences": comparison.differences, "programs": comparison.programs}
-            click.echo(json_form.text(iterations=numbers, **found))
+            found = {"pairs": comparison.pairs, "differences": comparison.differences, "step": comparison.step}
+            click.echo(json_form.text(iterations=numbers, **found, programs=comparison.programs))
         else:
             _print(comparison, a.name, (b or a).name, everything=everything)
             click.echo(ends, nl=bool(ends))
-    return _DIFFERENT if comparison.differences or ends else _SAME
+        differs = bool(comparison.differences or comparison.step or ends)
+    return _DIFFERENT if differs else _SAME
 
 
 def _ranks(folder: Path, kind: str) -> int:

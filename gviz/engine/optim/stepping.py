@@ -11,6 +11,7 @@ from gviz.engine import announce
 from gviz.engine.hooks import HookHandle
 from gviz.engine.tensor import Tensor
 from gviz.events import OptimizerStarted, OptimizerStepped
+from gviz.events.options import options_of, per_group
 
 if TYPE_CHECKING:
     from gviz.engine.optim.optimizer import Optimizer
@@ -33,7 +34,7 @@ def heard(step: Callable[..., Any]) -> Callable[..., Any]:
         channel, versions = emit.channel, {}
         if channel is not None:
             versions = {id(p): p._version for p in _parameters(self)}
-            channel.say(OptimizerStarted(type(self).__name__, channel.stack()))
+            _say_start(channel, self, channel.stack())
         try:
             args, kwargs = _hooked(self, step, args, kwargs)
             self._opt_called = True
@@ -69,13 +70,27 @@ def _hooked(
     return args, kwargs
 
 
+def _say_start(channel: emit.Channel, optimizer: Optimizer, stack: int) -> None:
+    """A step begins, with what the optimizer is set to now."""
+    options = options_of(optimizer.param_groups, _number_in)
+    before = channel.earlier_options.replaced(optimizer, options)
+    channel.say(OptimizerStarted(type(optimizer).__name__, stack, options, before))
+
+
+def _number_in(thing: object) -> object:
+    """The number in a tensor of one."""
+    return thing._array.item() if isinstance(thing, Tensor) and thing._array.size == 1 else thing
+
+
 def _say(channel: emit.Channel, optimizer: Optimizer) -> None:
     """A step is over: the parameters with a gradient were updated."""
     parameters = _parameters(optimizer)
-    nodes = tuple([announce.seen(channel, p).node for p in parameters if p.grad is not None])
+    updated = [p for p in parameters if p.grad is not None]
+    nodes = tuple([announce.seen(channel, p).node for p in updated])
     known = [p._seen for p in parameters if p.grad is None]
     skipped = tuple([mark.node for mark in known if mark is not None and mark.channel is channel])
-    channel.say(OptimizerStepped(type(optimizer).__name__, nodes, channel.stack(2), skipped))
+    counts, kind = per_group(optimizer.param_groups, updated), type(optimizer).__name__
+    channel.say(OptimizerStepped(kind, nodes, channel.stack(2), skipped, per_group=counts))
 
 
 def _say_raised(channel: emit.Channel, optimizer: Optimizer, before: dict[int, int], error: BaseException) -> None:
@@ -83,7 +98,8 @@ def _say_raised(channel: emit.Channel, optimizer: Optimizer, before: dict[int, i
     changed = [p for p in _parameters(optimizer) if before.get(id(p), p._version) != p._version]
     nodes = tuple([announce.seen(channel, p).node for p in changed])
     kind, stack = type(optimizer).__name__, channel.stack(2)
-    channel.say(OptimizerStepped(kind, nodes, stack, raised=type(error).__name__))
+    counts = per_group(optimizer.param_groups, changed)
+    channel.say(OptimizerStepped(kind, nodes, stack, raised=type(error).__name__, per_group=counts))
 
 
 def _parameters(optimizer: Optimizer) -> list[Tensor]:

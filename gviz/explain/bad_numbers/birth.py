@@ -18,8 +18,8 @@ from gviz.explain.grad_writes import GradWrite, write_at
 from gviz.explain.names import innermost, iteration_called, label, made_at
 from gviz.explain.root_values import grown_until, in_a_row
 from gviz.explain.trouble import line_text
-from gviz.explain.writes import is_unseen, step_of
-from gviz.plain_text import clipped, shown
+from gviz.explain.writes import by_step, is_unseen, step_of
+from gviz.plain_text import clipped
 from gviz.trace.state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text, short
@@ -104,7 +104,7 @@ def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Fi
     """An update that has made a bad value of good ones."""
     step, output = step_of(timeline, node, seq), output_at(timeline.at(seq - 1), node, "value")
     frames = timeline.stack(step.stack) if step is not None else ()
-    by = f"by {shown(step.kind)}{made_at(frames)}" if step is not None else "in place"
+    by = f"by {by_step(timeline, node, seq)}{made_at(frames)}" if step is not None else "in place"
     text = f"{_what(value)} born when {label(timeline, node)} was updated {by}"
     parts = _before(node, output) if output is not None else ()
     smaller = "a smaller learning rate, or clip_grad_norm_ before the step" if step is not None else ""

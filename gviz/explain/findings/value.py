@@ -12,8 +12,7 @@ from gviz.explain.dropped import dropped
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at, made_at, why_untracked
-from gviz.explain.writes import is_unseen, step_of
-from gviz.plain_text import shown
+from gviz.explain.writes import by_step, is_unseen, step_of
 from gviz.value_text import grad, short
 
 
@@ -59,12 +58,16 @@ def _written(asked: Question, writer: int) -> Finding:
     how = "changed its data" if isinstance(change, DataSet) else "wrote to its memory"
     now = f"{how}: {short(output.value)}"
     if not is_unseen(timeline, asked.node, writer):
-        at = innermost(timeline.info(writer))
-        return Finding("write", f"then {label_at(timeline, writer)} {now}", output.value_seq, writer, at=at)
+        wrote, own = timeline.info(writer), ""
+        if timeline.contexts.step_of(wrote):
+            own = f", in a step of {by_step(timeline, asked.node, output.value_seq)},"
+        text = f"then {label_at(timeline, writer)}{own} {now}"
+        return Finding("write", text, output.value_seq, writer, at=innermost(wrote))
     step = step_of(timeline, writer, output.value_seq)
     place = step if step is not None else change if isinstance(change, DataSet) else None
     frames = timeline.stack(place.stack) if place is not None else ()
-    by = f"{f'a step of {shown(step.kind)}' if step is not None else 'the program'}{made_at(frames)}"
+    stepped = by_step(timeline, writer, output.value_seq)
+    by = f"{f'a step of {stepped}' if stepped else 'the program'}{made_at(frames)}"
     at = frames[0] if frames else None
     return Finding("write", f"then {by} {now}", output.value_seq, asked.node, at=at)
 

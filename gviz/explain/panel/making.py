@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 
 from gviz.events import NOT_SEEN, DataSet, StorageWritten, Warned
+from gviz.events.options import option_text
 from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.dropped import dropped
 from gviz.explain.kept import kept_names
 from gviz.explain.names import MAX_NAME, frame_text, is_mask, op_title, why_untracked
 from gviz.explain.panel.fact import LIST, Fact, NodeView, Part, event, listed
 from gviz.explain.standing import as_at
+from gviz.explain.writes import options_of, step_of
 from gviz.numbers import bytes_text, dtype_text, shape_text
 from gviz.plain_text import abridged, clipped, shown
 from gviz.site import source_lines
@@ -65,11 +67,18 @@ def values(view: NodeView, state: NodeState) -> Iterator[Fact]:
         if not nr and _is_within(view, output.value):
             yield Fact("", (Part(WITHIN, "muted"),), 0, 1)
         if output.version > view.info.created.outputs[nr].version:
-            by = f" by #{output.written_by}" if output.written_by not in (0, view.node) else ""
+            by = f" by #{output.written_by}" if output.written_by not in (0, view.node) else _by_optimizer(view, since)
             text = f"written in place{by}, version {output.version}, "
             yield Fact("", (Part(text, "sum"), event(output.value_seq)), nr, 1)
         elif output.written_by and isinstance(view.timeline.event(output.value_seq), DataSet):
             yield Fact("", (Part("was given other data, ", "sum"), event(output.value_seq)), nr, 1)
+
+
+def _by_optimizer(view: NodeView, since: int) -> str:
+    """The optimizer whose step wrote to it, with its learning rate."""
+    step = step_of(view.timeline, view.node, since)
+    lr = options_of(view.timeline, view.node, since).get("lr")
+    return f" by {shown(step.kind)}{f', lr={option_text(lr)}' * (lr is not None)}" if step is not None else ""
 
 
 def _is_within(view: NodeView, value: Value | None) -> bool:

@@ -1,0 +1,57 @@
+"""The options of PyTorch's optimizers, which a step tells as the engine's does."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from recording import events_of as events_of_engine
+
+import gviz.engine
+
+sys.path.insert(0, str(Path(__file__).parent))
+from recorded import events_of, of_kind  # beside this file
+
+from gviz.events import OptimizerStarted, OptimizerStepped
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+OPTIMIZERS = ["Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "NAdam", "RAdam", "RMSprop", "SGD"]
+
+
+def steps_of(framework, name):
+    def program():
+        v, w, idle = [framework.tensor([number], requires_grad=True) for number in (2.0, 3.0, 4.0)]
+        groups = [{"params": [idle, v]}, {"params": [w], "lr": 0.25}]
+        optimizer = getattr(framework.optim, name)([v, w] if name == "LBFGS" else groups, lr=framework.tensor(0.5))
+        for _ in range(2):
+            (v * w).sum().backward()
+            optimizer.step(*[lambda: v * w] * (name == "LBFGS"))
+            optimizer.param_groups[-1]["lr"] = 0.125
+        return v, w
+
+    log = events_of(program) if framework is torch else events_of_engine(program)
+    return [(one.options, one.before) for one in of_kind(log, OptimizerStarted)], [
+        one.per_group for one in of_kind(log, OptimizerStepped)
+    ]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_both_frameworks_tell_the_same(name):
+    ours, theirs = steps_of(gviz.engine, name), steps_of(torch, name)
+    assert ours == theirs
+    if name != "LBFGS":
+        (_, second), counts = theirs
+        assert second[1] == ((), (("lr", 0.25),))
+        assert counts == [(1, 1), (1, 1)]
+
+
+def test_a_tensor_in_other_memory_is_not_waited_for():
+    def program():
+        w = torch.zeros(1, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.5)
+        optimizer.param_groups[0].update(afar=torch.zeros(1, device="meta"), many=torch.zeros(2))
+        optimizer.step()
+
+    (step,) = of_kind(events_of(program), OptimizerStarted)
+    assert dict(step.options[0]).keys().isdisjoint(("afar", "many"))
