@@ -57,13 +57,14 @@ class Distance:
     `largest` is the largest absolute difference, at element `where`; `relative` that difference in parts of the second
     value's element (inf for one beside 0). `elements` is how many differ by more than the tolerance; if only their bits
     do, `largest` is 0. Values of which only statistics were kept have no elements to count: `elements` is then 0, and
-    `largest` the difference of the statistics (0 if they differ in their counts alone).
+    `largest` the difference of that `statistic` (0 if they differ in their counts alone).
     """
 
     largest: float
     relative: float
     where: tuple[int, ...]
     elements: int
+    statistic: str = ""
 
 
 def distance(a: Timeline, x: Value, b: Timeline, y: Value, tolerance: Tolerance) -> Distance | None:
@@ -118,8 +119,9 @@ def _other_bits(a: Array, b: Array) -> Array:
 
 def _of_statistics(a: Stats, b: Stats, rtol: float, atol: float) -> Distance | None:
     counts = (a.nan, a.inf, a.zero) == (b.nan, b.inf, b.zero)
-    numbers = np.array([(a.min, b.min), (a.max, b.max), (a.mean, b.mean), (a.rms, b.rms)])
+    names = ("min", "max", "mean", "rms")
+    numbers = np.array([(getattr(a, name), getattr(b, name)) for name in names])
     found = _elementwise(numbers[:, 0], numbers[:, 1], rtol, atol)
     if found is None:
         return None if counts else Distance(0.0, 0.0, (), 0)
-    return Distance(found.largest, found.relative, (), 0)
+    return Distance(found.largest, found.relative, (), 0, names[found.where[0]])

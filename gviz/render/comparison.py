@@ -247,6 +247,8 @@ def apart(difference: Difference) -> str:
     if not gap.largest:
         return "the same numbers in other bits" if gap.elements else "other counts of nan, infinity and zero"
     at = f" at [{', '.join(map(str, gap.where))}]" if gap.where else ""
+    if gap.statistic:
+        return f"their {gap.statistic} {numbers.number(gap.largest)} apart: the elements were not kept"
     count = f", {gap.elements} elements" if gap.elements > 1 else ""
     return f"{numbers.number(gap.largest)} apart{at}{count}"
 
@@ -261,7 +263,8 @@ def _said(difference: Difference) -> str:
             return f"gradient {value_text.short(x)} | {value_text.short(y)}"
         if gap is None or not gap.largest:
             return difference.kind
-        return f"{difference.kind} by {numbers.number(gap.largest, 3)}"
+        statistic = f"'s {gap.statistic}" if gap.statistic else ""
+        return f"{difference.kind}{statistic} by {numbers.number(gap.largest, 3)}"
     return {"missing": "", "inputs": "inputs", "arguments": "arguments"}.get(difference.kind, difference.kind)
 
 

@@ -12,7 +12,7 @@ from gviz.compare.comparison import compared
 from gviz.compare.repeats import runs
 from gviz.compare.side import Side
 from gviz.errors import GvizError
-from gviz.render.comparison import summary
+from gviz.render.comparison import rows, summary
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values import capture
@@ -180,7 +180,18 @@ def test_values_of_which_only_statistics_were_kept():
     assert capture(b).data is None
     assert distance(timeline, capture(a), timeline, capture(a), EXACT) is None
     found = distance(timeline, capture(a), timeline, capture(b), Tolerance())
-    assert (found.largest, found.elements) == (5.0, 0)
+    assert (found.largest, found.elements, found.statistic) == (5.0, 0, "max")
+
+
+def test_a_difference_of_statistics_is_told_as_one():
+    def program(last):
+        x = torch.tensor([1.0] * 999 + [last])
+        return x, x * 1.0
+
+    a, b = [Side(timeline_of(lambda last=last: program(last)), 1) for last in (1000.0, 7000.0)]
+    comparison = compared(a, b)
+    assert "their max 6000 apart: the elements were not kept" in "\n".join(summary(comparison))
+    assert any(row.endswith("value's max by 6000") for row in rows(comparison))
 
 
 def apart(a, b, tolerance=None):
