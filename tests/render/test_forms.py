@@ -247,6 +247,16 @@ def test_only_what_a_node_was_made_of_is_drawn():
         export(svg, script, part=Part(closed=("enc*",)))
 
 
+def test_a_model_may_be_called_by_its_variable_where_capital_letters_are_the_difference(capfd):
+    script = nested(4)
+    parts = [Part(only=("Net.first",)), Part(only=("net.FIRST",)), Part()]
+    right, other, whole = [groups(export(svg, script, part=part), "node").keys() for part in parts]
+    assert right == other
+    assert len(right) < len(whole)
+    export(svg, script, part=Part(only=("net.FIRST",)))
+    assert capfd.readouterr().err.count("no module is called net.FIRST: Net.first is drawn for it") == 1
+
+
 def nested(calls=600):
     """A model of two blocks, each of so many operations."""
     script = Script()

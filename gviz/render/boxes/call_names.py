@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cache
 
+from gviz import notice
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.render.boxes.fold import CallGraph, ModuleCall, calls_of, modules
@@ -22,12 +25,34 @@ def fitting_calls(graph: CallGraph, patterns: Sequence[str], *, within: bool = F
 
 
 def named_calls(graph: CallGraph, patterns: Sequence[str], *, within: bool = False) -> frozenset[int]:
-    """The same, but `GvizError` where there are patterns, and none fits."""
+    """The same; where none fits, capital letters do not count; `GvizError` where there are patterns, and none fits.
+
+    A model goes by its class, and many a variable is called so but for these: ``head = Head(8)``.
+    """
     found = fitting_calls(graph, patterns, within=within)
+    if patterns and not found:
+        found = _in_other_letters(graph, patterns, within=within)
     if patterns and not found:
         what = f"no module fits {shown(' '.join(patterns))}"
         raise GvizError(what, hint=_hint(graph, calls_of(graph), patterns), exit_code=2)
     return found
+
+
+def _in_other_letters(graph: CallGraph, patterns: Sequence[str], *, within: bool) -> frozenset[int]:
+    """The calls that fit a pattern but for capital letters; what is drawn for it is said."""
+    small = [pattern.lower() for pattern in patterns]
+    calls = [replace(call, path=call.path.lower(), kind=call.kind.lower()) for call in calls_of(graph)]
+    found = frozenset(call.scope for call in calls if any(_fits(call, one, within=within) for one in small))
+    meant = dict.fromkeys(call.path for call in calls_of(graph) if call.scope in found)
+    if found:
+        _note(f"gviz: note: no module is called {' '.join(patterns)}: {_some(meant)} is drawn for it")
+    return found
+
+
+@cache
+def _note(text: str) -> None:
+    """Say it once, however often a picture is made until it fits."""
+    notice.say(text)
 
 
 def _fits(call: ModuleCall, pattern: str, *, within: bool) -> bool:
