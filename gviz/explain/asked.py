@@ -46,12 +46,13 @@ def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     if len(names.timeline.info(node).created.outputs) > 1 and not place.startswith("#"):
         found = replace(found, text=f"{shown(place)} of {found.text}") if place else found
     same = names.called(place, n) if place else []
-    return replace(found, text=f"{found.text} ({_which(same, node, place)})") if len(same) > 1 else found
+    return replace(found, parts=(_which(same, node, place), *found.parts)) if len(same) > 1 else found
 
 
-def _which(same: list[int], node: int, name: str) -> str:
+def _which(same: list[int], node: int, name: str) -> Finding:
     """Which of several nodes of one name was asked about, and how to ask for the one before."""
-    return f"of #{node}, the last of {len(same)} called {shown(name)}; #{same[-2]} is the one before"
+    text = f"this is #{node}, the last of {len(same)} called {shown(name)}; #{same[-2]} is the one before"
+    return Finding("which", text, node=node)
 
 
 def _question(text: str) -> str:

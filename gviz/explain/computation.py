@@ -63,8 +63,12 @@ class Computation:
     @property
     def text(self) -> str:
         """The formula, what it gave, and the shapes: ``x @ W = [1 2 3], with W (8,3)``; empty for a leaf."""
-        shapes = f", with {self.shapes}" if self.shapes else ""
-        return f"{self.formula}{_gave(self.results)}{shapes}" if self.formula else ""
+        return f"{self.without_shapes}, with {self.shapes}" if self.formula and self.shapes else self.without_shapes
+
+    @property
+    def without_shapes(self) -> str:
+        """The formula and what it gave; empty for a leaf."""
+        return f"{self.formula}{_gave(self.results)}" if self.formula else ""
 
     @property
     def brief(self) -> str:

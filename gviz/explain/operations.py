@@ -49,6 +49,13 @@ LOSSES_OF_PAIRS = frozenset(
 ELEMENT_BY_ELEMENT = LOSSES_OF_PAIRS | ARITHMETIC.keys()
 """Operations in which each element of the one input meets one of the other."""
 
+BY_ELEMENT = ARITHMETIC.keys() | {
+    "log", "log2", "log10", "log1p", "exp", "exp2", "expm1", "sqrt", "rsqrt", "reciprocal", "square", "true_divide",
+    "acos", "asin", "acosh", "atanh", "sinh", "cosh", "tan", "logit", "xlogy", "erfinv", "lgamma", "digamma",
+    "float_power", "remainder", "fmod", "atan2", "hypot", "logaddexp", "addcmul", "addcdiv",
+}  # fmt: skip
+"""Operations whose every element is made of those that stand in its place, and that can make a nan or inf of others."""
+
 OF_LOSSES = LOSSES_OF_PAIRS | {
     "mean", "sum", "neg", "pow", "square", "abs", "log_softmax", "nll_loss", "nll_loss2d", "cross_entropy", "l1_loss",
     "kl_div",

@@ -117,8 +117,8 @@ def test_a_loss_that_was_nan_before_is_explained_by_its_first(engine):
     assert found.event == checked.finding.event
     assert found.text.startswith(checked.finding.text)
     *_, before, last = [node for node in timeline.nodes if timeline.info(node).name == "loss"]
-    assert found.text.endswith(f"(of #{last}, the last of 4 called loss; #{before} is the one before)")
-    first, became = found.parts[:2]
+    which, first, became = found.parts[:3]
+    assert which.text == f"this is #{last}, the last of 4 called loss; #{before} is the one before"
     assert "is nan each time since iteration 2; the first is #" in first.text
     assert timeline.info(first.node).name == "loss"
     assert became.text.endswith(": 0 * -inf in 2 of 3 elements")
@@ -205,3 +205,67 @@ def test_one_that_fell_is_not_said_to_have_grown():
     (found,) = (one.finding for one in check(timeline) if one.level == "error")
     assert not [part for part in found.parts if part.kind == "grew"]
     assert found.fix.startswith("keep its result small enough")
+
+
+def _logarithm_of_zero():
+    x = torch.tensor([1.0, 2.0, 0.0, 4.0] * 5, requires_grad=True)
+    y = x.log()
+    return x, y
+
+
+def _root_of_zero():
+    x = torch.tensor([[4.0, 1.0, 2.0], [9.0, 0.0, 1.0]], requires_grad=True)
+    d = x.sqrt()
+    d.sum().backward()
+    return x, d
+
+
+def _by_zero_in_a_row():
+    x, y = torch.ones(4, 3, requires_grad=True), torch.tensor([1.0, 0.0, 2.0])
+    z = x / y
+    return x, y, z
+
+
+@pytest.mark.parametrize(
+    ("program", "place", "where"),
+    [
+        (_logarithm_of_zero, "y", ", the first at [2], where x is 0: log(x) = (20,) "),
+        (_root_of_zero, "x.grad", ", at [1, 1], where g is 1 and d is 0: g / (2 * d) = "),
+        (_by_zero_in_a_row, "z", ", the first at [0, 1], where x is 1 and y is 0: x / "),
+    ],
+)
+def test_the_element_at_which_it_came_up_is_named_with_what_met_there(program, place, where):
+    timeline = timeline_of(program)
+    assert where in answers(timeline, place)[0].text
+
+
+def test_what_is_written_out_needs_no_element():
+    def program():
+        x = torch.tensor([1.0, 0.0])
+        y = x.log()
+        return x, y
+
+    assert answers(timeline_of(program), "y")[0].text.endswith(": log([1 0] (x)) = [0 -inf]")
+
+
+def test_of_values_that_are_not_kept_their_range_is_told_in_place_of_a_shape():
+    timeline = timeline_of(_logarithm_of_zero, limit=16)
+    assert answers(timeline, "y")[0].text.endswith("! 5 inf, with x (20,) [0 .. 4] μ 1.75 rms 2.29")
+
+
+def test_what_is_made_of_all_elements_names_none():
+    def program():
+        x = torch.full((20,), 3e38, requires_grad=True)
+        y = x.cumsum(0)
+        return x, y
+
+    assert "where" not in answers(timeline_of(program), "y")[0].text
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("number", "said"), [("87506.4", "it is a number beyond float16"), ("inf", "constant data")])
+def test_a_number_of_the_program_may_be_beyond_half_precision(tmp_path, number, said):
+    program = f"import torch\ninf = float('inf')\nx = torch.ones(2, dtype=torch.float16)\ny = x * {number}\n"
+    (tmp_path / "half.py").write_text(program)
+    found = answers(recorded(tmp_path, "half", "torch"), "y")[0]
+    assert said in found.text

@@ -8,7 +8,8 @@ from typing import Literal
 
 from gviz.events import GradAccumulated, GradSet, grad_left
 from gviz.explain.bad_numbers.carried import bad_beside, went_in
-from gviz.explain.bad_numbers.fixes import DIVERGING, fix
+from gviz.explain.bad_numbers.element import made_at_element, made_of, sent_at_element
+from gviz.explain.bad_numbers.fixes import DIVERGING, fix, is_beyond
 from gviz.explain.bad_numbers.places import Place, bad_part, output_at, worst
 from gviz.explain.bad_numbers.way import told
 from gviz.explain.computation import Operand, computation
@@ -203,11 +204,21 @@ def _made_bad(timeline: Timeline, node: int) -> bool:
 def _born(timeline: Timeline, node: int) -> Finding:
     info = timeline.info(node)
     made = info.created.first_value
-    how = computation(timeline, node).text or f"it is {info.created.kind} data"
-    text = f"{_what(made)} born in {label(timeline, node)}{made_at(info.frames)}: {how}"
+    where = made_at_element(timeline, info)
+    how = (computation(timeline, node).without_shapes if where else made_of(timeline, node)) or _given(
+        timeline, info, made
+    )
+    text = f"{_what(made)} born in {label(timeline, node)}{made_at(info.frames)}{', ' * bool(where)}{where}: {how}"
     remedy = _fix(timeline, info, made)
     grown = tuple(_grown(timeline, node, info.born)) if remedy == DIVERGING else ()
     return Finding("nan-born", text, info.born, node, grown, remedy, innermost(info))
+
+
+def _given(timeline: Timeline, info: NodeInfo, made: Value | None) -> str:
+    """What a bad value is that no operation made."""
+    if is_beyond(info, made, line_text(timeline, innermost(info))):
+        return "it is a number beyond float16, which has none above 65504"
+    return f"it is {info.created.kind} data"
 
 
 def _grown(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
@@ -221,10 +232,10 @@ def _grown(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
 
 def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
     """The rule that made a bad contribution of good numbers."""
-    info = timeline.info(part.source)
+    info, where = timeline.info(part.source), sent_at_element(timeline, part)
     text = (
         f"{_what(part.value)} born in the backward rule of {label(timeline, part.source)}{made_at(info.frames)}, "
-        f"on the way to {label(timeline, node)}{ran(timeline, part)}"
+        f"on the way to {label(timeline, node)}{', ' * bool(where)}{where}{ran(timeline, part)}"
     )
     return Finding(
         "nan-born-backward",
@@ -239,13 +250,14 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
 
 def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
     """The numbers that went into the node."""
-    how = computation(timeline, node)
-    return (Finding("computed", f"forward it was {how.text}", how.event, node),) if how.text else ()
+    how, text = computation(timeline, node), made_of(timeline, node)
+    return (Finding("computed", f"forward it was {text}", how.event, node),) if text else ()
 
 
 def _fix(timeline: Timeline, info: NodeInfo, made: Value | None) -> str:
     operands = (operand.value for operand in computation(timeline, info.node).operands)
-    return fix(info, made, operands, diverging=bool(grown_until(timeline, info.born)))
+    line = line_text(timeline, innermost(info))
+    return fix(info, made, operands, diverging=bool(grown_until(timeline, info.born)), line=line)
 
 
 def _what(value: Value | None) -> str:

@@ -34,6 +34,7 @@ _MASKED = (
 )
 _DATA = "it came with the data: look there for what is missing, with torch.isfinite(x).all(), before it is used"
 _NARROW = f"float16 has no number above 65504, a greater one becomes inf (bfloat16, float32 have them); else {_DATA}"
+_SMALLER = "take a smaller number, or compute in float32 or bfloat16, which have greater ones"
 DIVERGING = "a smaller learning rate; else smaller numbers going in, by normalization, or smaller weights at the start"
 """Where a loss grew until something became too large."""
 
@@ -45,10 +46,17 @@ _LARGEST = {"float16": 65504.0, "bfloat16": 3.39e38, "float32": 3.4e38, "float64
 """The largest number of a dtype."""
 
 
-def fix(info: NodeInfo, made: Value | None, operands: Iterable[Value | None], *, diverging: bool = False) -> str:
-    """What to write instead of an operation that has made a bad value of these operands; `diverging`: the loss grew."""
+def fix(
+    info: NodeInfo, made: Value | None, operands: Iterable[Value | None], *, diverging: bool = False, line: str = ""
+) -> str:
+    """What to write instead of an operation that has made a bad value of these operands.
+
+    `diverging`: the loss grew; `line` is that of the program.
+    """
     op, operands = info.op.base_name, list(operands)
     if info.created.kind != "op":
+        if is_beyond(info, made, line):
+            return _SMALLER
         narrow = made is not None and made.dtype == "float16" and "inf" in bad_text(made)
         return _NARROW if narrow else _DATA
     if op in MASKING:
@@ -64,6 +72,18 @@ def fix(info: NodeInfo, made: Value | None, operands: Iterable[Value | None], *,
         return DIVERGING
     smaller = "smaller numbers going in, by normalization, smaller weights at the start, or a smaller learning rate"
     return f"keep its result small enough for {made.dtype}: {smaller}"
+
+
+def is_beyond(info: NodeInfo, made: Value | None, line: str) -> bool:
+    """Whether a bad value is one number that float16 has no room for, and the line does not write as infinite."""
+    one = (
+        "inf" not in line.lower()
+        and info.created.kind == "constant"
+        and made is not None
+        and made.dtype == "float16"
+        and made.shape == ()
+    )
+    return one and "inf" in bad_text(made)
 
 
 def _is_huge(value: Value | None) -> bool:
