@@ -71,6 +71,11 @@ class Numbers(np.ndarray[Any, Any]):
         return float(np.linalg.norm(_widened(np.asarray(self))))
 
 
+def _where(condition: Any, *branches: Any) -> Any:
+    """The indices at which a condition holds, a row for each; with two branches what is taken from these, as numpy."""
+    return measured.called(np.where if branches else np.argwhere, condition, *branches)
+
+
 def _zeros(numbers: Any) -> float:
     """The share of elements that are zero."""
     size = np.size(numbers)
@@ -80,7 +85,8 @@ def _zeros(numbers: Any) -> float:
 FUNCTIONS: dict[str, Any] = {
     "np": np, "isnan": np.isnan, "isinf": np.isinf, "norm": _over(np.linalg.norm, _widened), "any": _over(np.any),
     "all": _over(np.all), "min": _over(np.min), "max": _over(np.max), "mean": _over(np.mean), "sum": _over(np.sum),
-    "abs": np.abs, "len": len, "zeros": _zeros, "round": _rounded, "float": float, "int": int, "bool": bool, "str": str,
+    "argmin": np.argmin, "argmax": np.argmax, "where": _where, "abs": np.abs, "len": len, "zeros": _zeros,
+    "round": _rounded, "float": float, "int": int, "bool": bool, "str": str,
 }  # fmt: skip
 """What an expression may use besides tensors, in the place of Python's builtins."""
 TYPES = frozenset(("float", "int", "bool", "str"))
@@ -90,7 +96,7 @@ for _name, _function in FUNCTIONS.items():
         _function.__qualname__ = _name  # as Python calls it where it is called wrongly
 
 _OF_NUMPY = """
-abs absolute all allclose any arccos arcsin arctan arctan2 argmax argmin argsort around array array_equal
+abs absolute all allclose any arccos arcsin arctan arctan2 argmax argmin argsort argwhere around array array_equal
 asarray average ceil clip cos cosh count_nonzero cumprod cumsum deg2rad diagonal diff dot e exp exp2
 expm1 fabs float16 float32 float64 floor fmax fmin hypot inf int32 int64 isclose isfinite isinf isnan linalg
 log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor matmul max maximum mean median

@@ -188,6 +188,15 @@ def test_functions_take_an_axis_and_are_called_what_they_are_called_here():
         told("zeros(x, axis=1)", x=array)
 
 
+def test_where_gives_the_indices_or_chooses_between_two():
+    array = np.array([[0.5, 0.0], [0.0, 2.0]])
+    assert told("where(x == 0)", x=array).tolist() == [[0, 1], [1, 0]]
+    assert told("where(x > 0, x, -1).sum()", x=array) == 0.5
+    assert told("[argmin(x), argmax(x), argmax(x, axis=1)[1]]", x=array) == [1, 3, 1]
+    with pytest.raises(measured.TooMuch):
+        told("where(x > 0, x, y)", x=np.zeros((9000, 1)), y=np.zeros((1, 9000)))
+
+
 def test_the_largest_number_can_be_rounded():
     tensor = np.array([2.345, 1.5], np.float32).view(guarded.Numbers)
     assert told("round(max(t), 1)", t=tensor) == pytest.approx(2.3)
