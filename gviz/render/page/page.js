@@ -126,15 +126,16 @@ function outside(low, high, from, to) {
   return low >= from && high <= to ? 0 : (low + high - from - to) / 2;
 }
 
-const READABLE = 0.45;
+const READABLE = 0.7;
+const AT_EASE = 0.9;
 const LARGEST = 1.4;
 
-/** Size the drawing: times `zoom`, or without one (0) to fit its pane, or at least its width, if it can be read then. */
+/** Size the drawing: times `zoom`; without one (0) to fit its pane, or its width, if it can be read then, else at ease. */
 function resize() {
   const pane = find("graph");
   const across = Math.min(LARGEST, (pane.clientWidth - 8) / shown.width);
   const whole = Math.min(across, (pane.clientHeight - 8) / shown.height);
-  const scale = zoom || (whole >= READABLE ? whole : Math.max(across, READABLE));
+  const scale = zoom || (whole >= READABLE ? whole : across >= READABLE ? across : AT_EASE);
   shown.svg.setAttribute("width", shown.width * scale);
   shown.svg.setAttribute("height", shown.height * scale);
 }
