@@ -76,8 +76,9 @@ def test_a_question_about_a_node_is_not_answered_with_the_failure(engine):
 def test_after_the_pass_the_value_of_a_result_is_told_first(engine):
     timeline = recorded("loops", "lost_leaf_fails", engine)
     (found,) = answers(timeline, "h")
-    first, *rest = rows(found)
+    first, which, *rest = rows(found)
     assert first.startswith(f"#{found.node} h = Mul at lost_leaf_fails.py:8: ")
+    assert which.startswith(f"this is #{found.node}, the last of 2 called h; #")
     assert rest[0] == "its gradient was [1 1]; .grad keeps it only after retain_grad()"
     assert rest[1].startswith("+= [1 1]")
 
