@@ -126,7 +126,7 @@ function outside(low, high, from, to) {
   return low >= from && high <= to ? 0 : (low + high - from - to) / 2;
 }
 
-const READABLE = 0.7;
+const READABLE = 0.55;
 const AT_EASE = 0.9;
 const LARGEST = 1.4;
 
