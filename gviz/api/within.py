@@ -21,7 +21,8 @@ from gviz.display import DRAWN_BY, in_notebook
 from gviz.errors import GvizError
 from gviz.live.protocol import Why
 from gviz.trace.recording import record as recording
-from gviz.trace.recording.record import Recording, Within
+from gviz.trace.recording.record import Recording
+from gviz.trace.recording.within import Within
 from gviz.tui import terminal
 from gviz.tui.leaving import Leaving
 

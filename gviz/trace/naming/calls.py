@@ -134,10 +134,8 @@ class Calls:
         if caller not in self._runs:
             below = self._callers.below(caller)
             bounds = zip(self._sorted.searchsorted(below), self._sorted.searchsorted(below, "right"), strict=True)
-            made = [
-                self._by_stack[low:high] for low, high in bounds
-            ]  # each is in order: for these a stable sort is fast
-            places = np.sort(np.concatenate(made), kind="stable")
+            made = [self._by_stack[low:high] for low, high in bounds]
+            places = np.sort(np.concatenate(made), kind="stable")  # which is fast where each part is in order
             cuts = np.flatnonzero((np.diff(places) != 1) | (np.diff(self._threads[places]) != 0))
             starts, ends = places[[0, *(cuts + 1)]], places[[*cuts, -1]] + 1
             self._runs[caller] = _Below(starts.tolist(), ends.tolist(), {})
