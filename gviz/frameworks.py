@@ -23,8 +23,8 @@ from gviz.trace.file.ending import Until
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.kept import Kept
 from gviz.trace.recording.record import OWN, Recording
-from gviz.trace.recording.within import Within
 from gviz.trace.recording.window import ALL, Window
+from gviz.trace.recording.within import Within
 from gviz.values import Keep
 
 if TYPE_CHECKING:
