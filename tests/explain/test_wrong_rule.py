@@ -160,6 +160,7 @@ RIGHT = [
     (normed, of_normed, [(64, 16)]),
     (lambda x: x.view_as(x), lambda g, x: -g, [(64, 16)]),
     (lambda x: x.sign(), lambda g, x: g * (x.abs() <= 1), [(64, 16)]),
+    (lambda x: x.clamp(-1, 1), lambda g, x: g, [(64, 16)]),
     (lambda x: (x * x + 1e-12).sqrt(), lambda g, x: g * x / (x * x + 1e-12).sqrt(), [(64, 16)]),
 ]
 WRONG = [
@@ -169,6 +170,7 @@ WRONG = [
     (lambda x: x * x, lambda g, x: x * 0, [(64, 16)], "nothing but 0 is sent"),
     (lambda x: x * x, lambda g, x: g * x / 2048, [(64, 16)], "what is sent is 0.000244 times what differences say"),
     (lambda x: x.clamp(max=2) ** 2, lambda g, x: g * 2 * x, [(64, 16)], " on differ, those up to "),
+    (lambda x: x.clamp(-1, 1) * 2, lambda g, x: g, [(64, 16)], "elements tried differ"),
     (lambda x: (x - x.mean()).clamp(-2, 2), lambda g, x: g * 3, [(64, 16)], "elements tried differ"),
 ]
 
@@ -193,6 +195,16 @@ def test_functions_that_are_right_or_meant_so_are_left_alone(torch, tmp_path, fo
 @pytest.mark.parametrize(("forward", "backward", "shapes", "says"), WRONG)
 def test_mistakes_are_told_with_what_they_have_in_common(torch, tmp_path, forward, backward, shapes, says):
     assert says in told(recorded(tmp_path, of_a_batch(torch, forward, backward, shapes)))
+
+
+@pytest.mark.parametrize(("least", "most", "suspected"), [(-1, 1, False), (0.1, None, False), (0, None, True)])
+def test_a_clamp_that_sends_on_all_is_meant_so_and_a_relu_is_not(torch, tmp_path, least, most, suspected):
+    def program():
+        x = torch.linspace(-3, 3, 20).requires_grad_()
+        function(torch, lambda x: x.clamp(least, most), lambda g, x: g).apply(x * 1).sum().backward()
+        return x
+
+    assert ("elements tried differ" in told(recorded(tmp_path, program))) == suspected
 
 
 def test_why_a_function_could_not_be_tried_is_said(torch, tmp_path):

@@ -146,14 +146,32 @@ def _is_hooked(survey: Survey, made: Made) -> bool:
 def _is_wrong(survey: Survey, made: Made, one: Checked) -> bool:
     """Whether what an input was sent is most likely a mistake.
 
-    A function that changes nothing is there for its backward: to reverse a gradient, to scale or to clip it.
+    A function that changes nothing is there for its backward: to reverse a gradient, to scale or to clip it. One that
+    sends on just what arrives, also where its forward clips, is a straight-through estimator.
     """
-    return one.is_decisive and bool(np.isfinite(one.recorded).all()) and not _changes_nothing(survey, made)
+    if not (one.is_decisive and np.isfinite(one.recorded).all()):
+        return False
+    return not (_changes_nothing(survey, made) or _is_straight_through(survey, made, one))
 
 
 def _is_flat(one: Checked) -> bool:
     """Whether what is sent stands for a derivative that is of no use: of a forward that rounds, or has only signs."""
     return bool(one.differs.any()) and not one.differences.any()
+
+
+def _is_straight_through(survey: Survey, made: Made, one: Checked) -> bool:
+    """Whether all that arrived was sent on as it was, and is wrong only where small changes change nothing.
+
+    Not of a ReLU, of which a forgotten mask is the usual mistake: it clips at 0, and clips nothing else.
+    """
+    step = survey.timeline.event(_last_step(survey, made))
+    arrived = step.grads[0] if isinstance(step, e.StepStarted) and step.grads else None
+    array = None if arrived is None or arrived.shape != one.shape else survey.timeline.array(arrived)
+    gave = None if made.value is None else survey.timeline.array(made.value)
+    if array is None or gave is None or gave.size != one.size or one.differences[one.differs].any():
+        return False
+    is_relu = np.array_equal(gave.reshape(-1)[one.places], np.maximum(one.numbers, 0))
+    return not is_relu and np.array_equal(one.recorded, array.reshape(-1)[one.places])
 
 
 def _changes_nothing(survey: Survey, made: Made) -> bool:
