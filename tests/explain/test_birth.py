@@ -124,6 +124,33 @@ def test_a_loss_that_was_nan_before_is_explained_by_its_first(engine):
     assert became.text.endswith(": 0 * -inf in 2 of 3 elements")
 
 
+@pytest.mark.parametrize(("lr", "leaps"), [(1e20, True), (0.1, False)])
+def test_a_step_that_made_a_parameter_too_large_is_named(lr, leaps, tmp_path):
+    with record(tmp_path / "run.gviz"):
+        w = torch.tensor([2.0], requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=lr)
+        for size in (1.0, 1e30):
+            optimizer.zero_grad()
+            loss = (w * size) * (w * size)
+            loss.backward()
+            optimizer.step()
+    (found,) = answers(load(tmp_path / "run.gviz"), None)
+    told = [part.text for part in found.parts if part.kind == "leapt"]
+    assert [text.partition(" took ")[2] for text in told] == ["#1 w from rms 2 to 4e+20"] * leaps
+    assert found.fix.startswith("a smaller learning rate, or clip_grad_norm_") is leaps
+
+
+def test_turns_of_one_line_that_are_bad_are_told_of_as_such(tmp_path):
+    with record(tmp_path / "run.gviz"):
+        h = torch.tensor([1e30], requires_grad=True)
+        for _ in range(4):
+            h = h * 1e5
+    (found,) = answers(load(tmp_path / "run.gviz"), "h")
+    assert "h = Mul is inf, and what its line makes is nan or inf each time since #" in "".join(
+        part.text for part in found.parts
+    )
+
+
 def test_the_first_nan_is_asked_about_by_that_word(tmp_path):
     with record(tmp_path / "run.gviz"):
         x = torch.tensor([1e30], requires_grad=True)

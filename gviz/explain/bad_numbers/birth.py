@@ -9,7 +9,8 @@ from typing import Literal
 from gviz.events import GradAccumulated, GradSet, grad_left
 from gviz.explain.bad_numbers.carried import bad_beside, went_in
 from gviz.explain.bad_numbers.element import made_at_element, made_of, sent_at_element
-from gviz.explain.bad_numbers.fixes import DIVERGING, fix, is_beyond
+from gviz.explain.bad_numbers.fixes import DIVERGING, LEAPT, fix, is_beyond, is_of_size
+from gviz.explain.bad_numbers.leapt import leapt
 from gviz.explain.bad_numbers.places import Place, bad_part, output_at, worst
 from gviz.explain.bad_numbers.way import told
 from gviz.explain.computation import Operand, computation
@@ -108,7 +109,7 @@ def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Fi
     by = f"by {by_step(timeline, node, seq)}{made_at(frames)}" if step is not None else "in place"
     text = f"{_what(value)} born when {label(timeline, node)} was updated {by}"
     parts = _before(node, output) if output is not None else ()
-    smaller = "a smaller learning rate, or clip_grad_norm_ before the step" if step is not None else ""
+    smaller = LEAPT if step is not None else ""
     return Finding("nan-born", text, seq, node, parts, smaller, frames[0] if frames else None)
 
 
@@ -211,6 +212,9 @@ def _born(timeline: Timeline, node: int) -> Finding:
     text = f"{_what(made)} born in {label(timeline, node)}{made_at(info.frames)}{', ' * bool(where)}{where}: {how}"
     remedy = _fix(timeline, info, made)
     grown = tuple(_grown(timeline, node, info.born)) if remedy == DIVERGING else ()
+    leap = leapt(timeline, node, info.born) if is_of_size(remedy) else None
+    if leap is not None:
+        return Finding("nan-born", text, info.born, node, (*grown, leap), LEAPT, innermost(info))
     return Finding("nan-born", text, info.born, node, grown, remedy, innermost(info))
 
 

@@ -38,6 +38,10 @@ _SMALLER = "take a smaller number, or compute in float32 or bfloat16, which have
 DIVERGING = "a smaller learning rate; else smaller numbers going in, by normalization, or smaller weights at the start"
 """Where a loss grew until something became too large."""
 
+_OF_SIZE = "smaller numbers going in, by normalization, smaller weights at the start, or a smaller learning rate"
+LEAPT = "a smaller learning rate, or clip_grad_norm_ before the step"
+"""Where a step has made a parameter many times as large."""
+
 _OF_ONE = "one number has no spread: take it over a dim with more elements, or with unbiased=False"
 _OTHER = "look at the numbers that go in, and keep them away from where it is not defined"
 
@@ -70,8 +74,12 @@ def fix(
         return _FIXES.get(op, _OTHER)
     if diverging:
         return DIVERGING
-    smaller = "smaller numbers going in, by normalization, smaller weights at the start, or a smaller learning rate"
-    return f"keep its result small enough for {made.dtype}: {smaller}"
+    return f"keep its result small enough for {made.dtype}: {_OF_SIZE}"
+
+
+def is_of_size(remedy: str) -> bool:
+    """Whether what is to be written instead is to keep numbers small."""
+    return remedy == DIVERGING or remedy.endswith(_OF_SIZE)
 
 
 def is_beyond(info: NodeInfo, made: Value | None, line: str) -> bool:

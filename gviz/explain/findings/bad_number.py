@@ -56,8 +56,11 @@ def _since(asked: Question, first: int) -> Finding:
     timeline, born = asked.timeline, asked.timeline.nodes.born(first)
     nth = bisect_right(timeline.iterations, born, key=attrgetter("start"))
     bad = "nan" if "nan" in bad_text(asked.output.value) else "inf"
-    when = f"{iteration_called(timeline)} {nth}" if len(timeline.iterations) > 1 else label(timeline, first)
-    text = f"{label(timeline, asked.node)} is {bad} each time since {when}; the first is #{first}"
+    if timeline.info(first).iteration == asked.info.iteration:
+        text = f"{label(timeline, asked.node)} is {bad}, and what its line makes is nan or inf each time since #{first}"
+    else:
+        since = f"{iteration_called(timeline)} {nth}"
+        text = f"{label(timeline, asked.node)} is {bad} each time since {since}; the first is #{first}"
     return Finding("since", text, born, first, at=innermost(timeline.info(first)))
 
 
