@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
 
 from gviz.adapters.pytorch import operations
 from gviz.adapters.pytorch.created import Call, Operand, Untracked
+from gviz.adapters.pytorch.private import schemas_of
 from gviz.adapters.pytorch.tensor_facts import is_cut_off
 from gviz.adapters.pytorch.values import name_of
 
@@ -21,7 +24,7 @@ def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in
     if len(args) > 2 and called in _NUMBER_BY_NUMBER and all(type(number) is int for number in args[1:]):
         args = (args[0], tuple(args[1:]))
     is_own = isinstance(function, type)
-    names = operations.argument_names(function, tuple(map(type, args))) if is_own or len(args) > 1 or kwargs else ()
+    names = _argument_names(function, tuple(map(type, args))) if is_own or len(args) > 1 or kwargs else ()
     is_reflected = operations.is_reflected(function)
     for place, value in enumerate(args):
         name = names[place] if place < len(names) else ""
@@ -107,3 +110,55 @@ def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield value
         elif isinstance(value, (tuple, list)):
             yield from tensors_in(value)
+
+
+@lru_cache(operations.FUNCTIONS)
+def _argument_names(function: Callable[..., Any], given: tuple[type, ...]) -> Sequence[str]:
+    """The names of a function's positional arguments, which are given values of these types; none where not known."""
+    name = operations.called(function)
+    if isinstance(function, type) and issubclass(function, torch.autograd.Function):
+        return _names_of_forward(function, len(given))
+    schema = getattr(function, "_schema", None)
+    if schema is not None:
+        return tuple(argument.name for argument in schema.arguments)
+    try:
+        names = tuple(inspect.signature(function).parameters)
+        if names[:1] != ("args",):
+            return names
+    except (TypeError, ValueError):
+        pass
+    for schema in schemas_of(f"aten::{name}") if name.isidentifier() else ():
+        taken = [argument for argument in schema.arguments if not argument.kwarg_only]
+        if len(taken) >= len(given) and all(map(_takes, taken, given)):
+            return tuple(argument.name for argument in taken)
+    return ()
+
+
+def _names_of_forward(function: type[torch.autograd.Function], given: int) -> Sequence[str]:
+    """The names of the arguments that ``apply`` is given: those of ``forward``, which may be given `ctx` before.
+
+    The last ones may be more than it has names for: ``tensors0``, ``tensors1`` of ``*tensors``.
+    """
+    taken = list(inspect.signature(function.forward).parameters.values())
+    if function.setup_context is torch.autograd.Function.setup_context:
+        taken = taken[1:]
+    names = [it.name for it in taken if it.kind is not it.VAR_POSITIONAL]
+    further = next((it.name for it in taken if it.kind is it.VAR_POSITIONAL), "")
+    return [*names, *(f"{further}{place}" for place in range(given - len(names) if further else 0))]
+
+
+def _takes(argument: Any, kind: type) -> bool:
+    """Whether an argument of a schema may have a value of that type, as far as schemas tell."""
+    text = str(argument.type)
+    if kind is torch.dtype:
+        return bool(argument.name == "dtype")
+    if issubclass(kind, torch.Tensor):
+        return text in ("Tensor", "Optional[Tensor]")
+    return next((any(word in text for word in words) for known, *words in _WRITTEN if issubclass(kind, known)), True)
+
+
+_WRITTEN: tuple[tuple[Any, ...], ...] = (
+    (bool, "bool", "number"), (int, "int", "number", "float"), (float, "float", "number"), (str, "str"),
+    (tuple, "List"), (list, "List"), (torch.device, "Device"),
+)  # fmt: skip
+"""How schemas write the types of arguments that take values of a Python type."""

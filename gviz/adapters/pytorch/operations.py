@@ -6,7 +6,6 @@ arguments can have a gradient and what that is; for any other node PyTorch's sch
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -252,55 +251,3 @@ def _signed(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return tuple(_signed(item) for item in value)
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
-
-
-@lru_cache(FUNCTIONS)
-def argument_names(function: Callable[..., Any], given: tuple[type, ...]) -> Sequence[str]:
-    """The names of a function's positional arguments, which are given values of these types; none where not known."""
-    name = called(function)
-    if isinstance(function, type) and issubclass(function, torch.autograd.Function):
-        return _names_of_forward(function, len(given))
-    schema = getattr(function, "_schema", None)
-    if schema is not None:
-        return tuple(argument.name for argument in schema.arguments)
-    try:
-        names = tuple(inspect.signature(function).parameters)
-        if names[:1] != ("args",):
-            return names
-    except (TypeError, ValueError):
-        pass
-    for schema in schemas_of(f"aten::{name}") if name.isidentifier() else ():
-        taken = [argument for argument in schema.arguments if not argument.kwarg_only]
-        if len(taken) >= len(given) and all(map(_takes, taken, given)):
-            return tuple(argument.name for argument in taken)
-    return ()
-
-
-def _names_of_forward(function: type[torch.autograd.Function], given: int) -> Sequence[str]:
-    """The names of the arguments that ``apply`` is given: those of ``forward``, which may be given `ctx` before.
-
-    The last ones may be more than it has names for: ``tensors0``, ``tensors1`` of ``*tensors``.
-    """
-    taken = list(inspect.signature(function.forward).parameters.values())
-    if function.setup_context is torch.autograd.Function.setup_context:
-        taken = taken[1:]
-    names = [it.name for it in taken if it.kind is not it.VAR_POSITIONAL]
-    further = next((it.name for it in taken if it.kind is it.VAR_POSITIONAL), "")
-    return [*names, *(f"{further}{place}" for place in range(given - len(names) if further else 0))]
-
-
-def _takes(argument: Any, kind: type) -> bool:
-    """Whether an argument of a schema may have a value of that type, as far as schemas tell."""
-    text = str(argument.type)
-    if kind is torch.dtype:
-        return bool(argument.name == "dtype")
-    if issubclass(kind, torch.Tensor):
-        return text in ("Tensor", "Optional[Tensor]")
-    return next((any(word in text for word in words) for known, *words in _WRITTEN if issubclass(kind, known)), True)
-
-
-_WRITTEN: tuple[tuple[Any, ...], ...] = (
-    (bool, "bool", "number"), (int, "int", "number", "float"), (float, "float", "number"), (str, "str"),
-    (tuple, "List"), (list, "List"), (torch.device, "Device"),
-)  # fmt: skip
-"""How schemas write the types of arguments that take values of a Python type."""
