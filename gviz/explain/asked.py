@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from gviz.errors import GvizError
+from gviz.events import DataSet, Event, StorageWritten
 from gviz.explain.check import check
 from gviz.explain.finding import Finding
 from gviz.explain.findings.lifetimes import alive
@@ -41,12 +42,19 @@ def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     node = node_at(names, place, n, selected, aspect)
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
+    if not text.strip() and _is_written(names.timeline.at(n).event, node):
+        aspect = "value"
     output_nr = names.output_nr(node, place, n)
     found = why(names.timeline, moment, node, aspect, output_nr)
     if len(names.timeline.info(node).created.outputs) > 1 and not place.startswith("#"):
         found = replace(found, text=f"{shown(place)} of {found.text}") if place else found
     same = names.called(place, n) if place else []
     return replace(found, parts=(_which(same, node, place), *found.parts)) if len(same) > 1 else found
+
+
+def _is_written(event: Event | None, node: int) -> bool:
+    """Whether an event is that a node got other numbers: then these are what there is to ask about."""
+    return isinstance(event, StorageWritten | DataSet) and event.node == node
 
 
 def _which(same: list[int], node: int, name: str) -> Finding:

@@ -37,6 +37,7 @@ from gviz.explain.names import MAX_NAME, label, made_at, output_called, output_l
 from gviz.explain.neglected import why_nothing
 from gviz.explain.options import all_options
 from gviz.explain.shares import Share, shares
+from gviz.explain.writes import is_unseen, step_of
 from gviz.plain_text import abridged, clipped, shown
 from gviz.returned import as_taken
 from gviz.trace.moment import Moment
@@ -189,19 +190,24 @@ def _written(timeline: Timeline, moment: Moment, event: StorageWritten) -> str:
         if not first or timeline.info(first).created.outputs[output_nr].storage != event.storage:
             break
         owner = first
+    now = _held(timeline, moment, owner, event) or event.value
+    step = step_of(timeline, owner, moment.n) if owner and is_unseen(timeline, owner, event.node) else None
+    if step is not None:
+        was = _held(timeline, timeline.at(moment.n - 1), owner, event)
+        before = f" from {short(was)}" if was is not None else ""
+        return f"{shown(step.kind)} takes it{before} to {short(now)}, in place, version {event.version}"
     whose = f"the memory of {label(timeline, owner)}" if owner and owner != event.node else "its memory"
     writer = f" by {label(timeline, event.node)}" if event.node and event.node != owner else ""
-    now = short(_held(timeline, moment, owner, event))
-    return f"{whose} was written in place{writer}, version {event.version}, now {now}"
+    return f"{whose} was written in place{writer}, version {event.version}, now {short(now)}"
 
 
-def _held(timeline: Timeline, moment: Moment, owner: int, event: StorageWritten) -> Value:
-    """What a tensor's memory holds, in the tensor's own shape where it is known; else the elements in a row."""
+def _held(timeline: Timeline, moment: Moment, owner: int, event: StorageWritten) -> Value | None:
+    """What a tensor's memory holds at a moment, in the tensor's own shape; None where that is not known."""
     state = moment.state(owner) if owner else None
     if state is None:
-        return event.value
+        return None
     held = zip(timeline.info(owner).created.outputs, state.outputs, strict=True)
-    return next((now.value for made, now in held if made.storage == event.storage and now.value), event.value)
+    return next((now.value for made, now in held if made.storage == event.storage), None)
 
 
 def _flowed(timeline: Timeline, moment: Moment, event: GradFlowed) -> str:

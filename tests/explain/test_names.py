@@ -6,12 +6,14 @@ from recording import timeline_of
 from stories import demo, failed
 
 import gviz.engine as torch
-from gviz.events import OptimizerStarted, OptimizerStepped
+from gviz.events import OptimizerStarted, OptimizerStepped, StorageWritten
+from gviz.explain.asked import asked
 from gviz.explain.happening import sentence
 from gviz.explain.names import called, constant_value, frame_text, iteration_called, label, phase_words, symbol, title
 from gviz.render.scene import caption
 from gviz.site import Frame
 from gviz.tui.drawing.status import phase_name
+from gviz.words.names import NamedNodes
 
 
 @pytest.mark.parametrize(
@@ -58,6 +60,14 @@ def test_a_step_is_the_optimizers(engine):
     (_, begun), (_, done) = [(event, sentence(timeline, n)) for n, event in timeline.select(kinds)]
     assert begun.endswith(", optimizer: SGD starts a step, lr=0.1.")
     assert done.endswith(", optimizer: SGD has updated 1 parameter.")
+
+
+def test_a_write_of_a_step_is_told_with_what_was_there_and_asked_about_without_a_word():
+    timeline = recorded("updates", "a_plain_step", "torch")
+    ((seq, write),) = timeline.select((StorageWritten,))
+    assert sentence(timeline, seq).endswith(": SGD takes it from [1 2] to [0.8 1.6], in place, version 1.")
+    found = asked(NamedNodes(timeline), "", seq, selected=write.node)
+    assert found.parts[0].text.startswith("then a step of SGD (lr=0.1)")
 
 
 def trained_in_a_loop():

@@ -95,8 +95,8 @@ class Listening(TorchFunctionMode):
             version_of(first) != before or _writes_uncounted(function, kwargs, first)
         ):
             silent = _is_silent(caller)
-            if silent == "optimizer" and isinstance(first, torch.nn.Parameter):
-                return  # it says itself what it changed, when its step is over
+            if silent == "optimizer" and session.thread.is_updating(first):
+                return
             writes.wrote(session, first, call_of(function, args, kwargs, in_place=True), silent=silent)
 
 

@@ -88,6 +88,10 @@ class ThreadState(threading.local):
         self.updates: list[Update | None] = []
         self.adding: tuple[Callable[[Value], None], Value, int] | None = None
 
+    def is_updating(self, tensor: torch.Tensor) -> bool:
+        """Whether a step is in progress that changes a tensor as a parameter, and says so when it is over."""
+        return any(update is not None and id(tensor) in update.versions for update in self.updates)
+
 
 class Session:
     """One recording: the channel, what was announced on it, and the threads that speak."""
