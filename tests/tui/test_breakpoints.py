@@ -364,7 +364,7 @@ def test_an_expression_may_have_a_condition_and_last_and_first_find_its_changes(
         ("3 + 4", "names no tensor"),
         ("x.max().tofile()", "no expression"),
         ("[x][0](1)", "no expression"),
-        ("where(x > 2, 1, 0)", "no function where"),
+        ("choose(x > 2, 1, 0)", "no function choose"),
     ],
 )
 def test_what_is_no_expression_over_tensors_is_refused_and_takes_no_number(text, why):
