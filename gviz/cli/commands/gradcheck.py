@@ -108,9 +108,9 @@ def _by_function(timeline: Timeline, found: Iterable[Tried]) -> Iterator[str]:
     for op, its in calls.items():
         wrong = [one for one in its if one.differs]
         untried = [one for one in its if one.refusal is not None]
-        told = (wrong or untried or its)[0]
-        yield f"{shown(timeline.op(op).name)}{made_at(timeline.info(told.node).frames)}: {_count(its)}"
-        yield from (f"  {row}" for row in _text(timeline, [told]))
+        telling = (wrong or untried or its)[0]
+        yield f"{shown(timeline.op(op).name)}{made_at(timeline.info(telling.node).frames)}: {_count(its)}"
+        yield from (f"  {row}" for row in _text(timeline, [telling]))
 
 
 def _count(calls: Sequence[Tried]) -> str:
