@@ -68,16 +68,21 @@ class Earlier:
 
     def replaced(self, optimizer: object, now: Groups) -> Groups:
         """What the options that have changed since were before, by group; empty where none has. `now` is kept."""
-        known, before = self._said.get(id(optimizer), (None, ()))
-        if known is not None and known() is optimizer:
-            if before == now:
-                return ()
-        else:
-            before = ()
-        self._said[id(optimizer)] = (weakref.ref(optimizer), now)
+        key = id(optimizer)
+        known, before = self._said.get(key, (None, ()))
+        if known is None or known() is not optimizer:
+            known, before = weakref.ref(optimizer, lambda gone: self._forget(key, gone)), ()
+        elif before == now:
+            return ()
+        self._said[key] = known, now
         pairs = [(options_in(before, at), options_in(now, at)) for at in range(min(len(before), len(now)))]
         changed = [tuple([one for one in old.items() if _differs(one, new)]) for old, new in pairs]
         return tuple(changed) if any(changed) else ()
+
+    def _forget(self, key: int, gone: object) -> None:
+        """An optimizer is no more: another one may have its place already."""
+        if self._said.get(key, (None,))[0] is gone:
+            del self._said[key]
 
 
 def _differs(old: tuple[str, Option], new: Mapping[str, Option]) -> bool:

@@ -181,3 +181,15 @@ def test_a_tensor_of_one_number_is_told_as_that():
             optimizer.step()
 
     assert told(timeline_of(program)) == ["SGD starts a step, lr=0.5"]
+
+
+def test_an_optimizer_that_is_no_more_is_forgotten():
+    class Optimizer:
+        pass
+
+    earlier, kept = Earlier(), Optimizer()
+    for rate in range(3):
+        earlier.replaced(Optimizer(), ((("lr", rate),),))
+        earlier.replaced(kept, ((("lr", rate),),))
+    assert list(earlier._said) == [id(kept)]
+    assert earlier.replaced(kept, ((("lr", 5),),)) == ((("lr", 2),),)
