@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share `recording.py`
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # a pool of threads in each worker takes the cores from the others
+
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:  # a job in the background, and so would be what tests start
         signal.signal(number, usual)

@@ -121,6 +121,18 @@ def shows_phases_at_once(events):
     return shown == {row[1] for row in chapters.rows}
 
 
+def steps_through_freed(events):
+    """Whether a pass goes through a node that was freed: no program's does; none that runs knows what it held."""
+    freed = set()
+    for event in events:
+        match event:
+            case e.NodeFreed(node=node):
+                freed.add(node)
+            case e.StepStarted(node=node) if node in freed:
+                return True
+    return False
+
+
 def before_the_end(stops, events):
     return [n for n in stops if n < len(MemoryLog(events))]
 
@@ -146,6 +158,7 @@ def test_a_count_is_as_many_wishes(events, mode, count):
 @example(closed(tell([("leaf", 0, 0, 0), ("scope", 0, 0, 0), ("leaf", 0, 0, 0)])), ["net.*"])  # a call that makes data
 @laws
 def test_running_on_stops_at_the_breakpoints_of_the_recording(events, texts):
+    assume(not steps_through_freed(events))
     wishes = [Wish("continue", stops=tuple(texts))] * 40
     expected = replayed(events, wishes)
     assert before_the_end(held(events, *wishes), events)[: len(expected)] == expected

@@ -269,7 +269,7 @@ def test_a_signal_to_gviz_ends_the_program(tmp_path):
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate()  # the program itself ends after a minute, with another code
     assert process.returncode == 128 + signal.SIGTERM
     assert "wrote" in err
 

@@ -13,6 +13,12 @@ from gviz.trace.file.reader import open_trace
 
 ROOT = Path(__file__).parents[2]
 BEGIN = "import gviz, os, signal\ngviz.mark('here')\n"
+IS_WRITTEN = """
+import sqlite3
+file = sqlite3.connect("file:t.gviz?mode=ro", uri=True)
+while not file.execute("SELECT count(*) FROM event").fetchone()[0]:
+    pass
+"""
 
 
 def record(folder, text):
@@ -76,7 +82,8 @@ def test_a_kill_is_said(tmp_path, signal, says):
 
 @pytest.mark.parametrize("end", ["signal.SIGTERM", "signal.SIGKILL"])
 def test_what_a_kill_leaves_is_one_file(tmp_path, end):
-    done = record(tmp_path, f"import time\ntime.sleep(0.3)\nos.kill(os.getpid(), {end})")
+    wait = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {IS_WRITTEN!r}], check=True)\n"
+    done = record(tmp_path, f"{wait}os.kill(os.getpid(), {end})")
     assert "wrote t.gviz (1 event," in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py", "t.gviz"]
     assert marks(tmp_path / "t.gviz") == ["here"]
