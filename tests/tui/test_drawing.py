@@ -14,7 +14,7 @@ from gviz.tui.arrangement import Wishes, arranged, label_density, opening_view, 
 from gviz.tui.arrival import Arrival, by_command, saying
 from gviz.tui.commands.exporting import usual_name
 from gviz.tui.drawing import tape
-from gviz.tui.drawing.bar import bar, bar_width, column, landmarks, position_at
+from gviz.tui.drawing.bar import CROWDED, bar, bar_width, column, landmarks, position_at
 from gviz.tui.drawing.explanation import explanation_lines
 from gviz.tui.drawing.keys import KEYS, fitting_keys, help_page, key_at, keys_row
 from gviz.tui.drawing.node import Subject, node_lines
@@ -216,6 +216,21 @@ def test_the_bar_shows_past_phases_and_errors():
     assert row.rstrip().endswith("! 20/40")
     assert len(row) == 60
     assert plain(bar(known, 20, 60, ASCII)).isascii()
+
+
+def test_the_bar_shows_no_phases_where_they_are_crowded():
+    known = landmarks(failed())
+    crowded = len(known.boundaries[0]) * CROWDED
+    narrowest = next(width for width in range(60) if bar_width(known, width) == crowded)
+    assert plain(bar(known, 20, narrowest, UNICODE)).count("┃") == 2
+    assert plain(bar(known, 20, narrowest - 1, UNICODE)).count("┃") == 0
+
+
+def test_phases_that_no_bar_has_room_for_are_not_kept(monkeypatch):
+    timeline = failed()
+    phases, iterations = landmarks(timeline).boundaries
+    monkeypatch.setattr("gviz.tui.drawing.bar.WIDEST", len(phases) * CROWDED - 1)
+    assert landmarks(timeline).boundaries == (iterations,)
 
 
 @pytest.mark.parametrize("width", [12, 40, 80, 200])

@@ -12,6 +12,9 @@ from gviz.tui.lines import Line, line
 CROWDED = 6
 """Boundaries closer than this many cells on average say nothing and are left out."""
 
+WIDEST = 4096
+"""No bar has more cells, so none shows more than these can."""
+
 SEARCHED = 200_000
 """In a longer recording the first nan is looked for only when somebody asks: that goes through every value."""
 
@@ -21,8 +24,8 @@ class Landmarks:
     """What stands on the bar whatever the position is, as event numbers."""
 
     length: int
-    phases: tuple[int, ...]
-    iterations: tuple[int, ...]
+    boundaries: tuple[tuple[int, ...], ...]
+    """Those of phases, and those of iterations, for where the former are too many; none that no bar has room for."""
     marks: tuple[int, ...]
     bad: tuple[int, ...]
 
@@ -32,8 +35,11 @@ def landmarks(timeline: Timeline) -> Landmarks:
     first_bad = timeline.troubles.first_bad() if len(timeline) <= SEARCHED else 0
     return Landmarks(
         len(timeline),
-        tuple(phase.start for phase in timeline.phases[1:]),
-        tuple(iteration.start for iteration in timeline.iterations[1:]),
+        tuple(
+            tuple(span.start for span in spans[1:])
+            for spans in (timeline.phases, timeline.iterations)
+            if _is_uncrowded(len(spans) - 1, WIDEST)  # a long recording has thousands, and this is asked at each step
+        ),
         tuple(seq for seq, _ in timeline.marks),
         (*timeline.errors, *([first_bad] if first_bad else [])),
     )
@@ -77,10 +83,11 @@ def _label_width(known: Landmarks) -> int:
 
 
 def _boundaries(known: Landmarks, room: int) -> tuple[int, ...]:
-    for numbers in (known.phases, known.iterations):
-        if len(numbers) * CROWDED <= room:
-            return numbers
-    return ()
+    return next((starts for starts in known.boundaries if _is_uncrowded(len(starts), room)), ())
+
+
+def _is_uncrowded(number: int, room: int) -> bool:
+    return number * CROWDED <= room
 
 
 def _set(row: list[str], known: Landmarks, positions: Iterable[int], glyph: str) -> set[int]:
