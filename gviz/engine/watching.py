@@ -5,6 +5,7 @@ Operations test `watchers` once; with nobody there that is all it costs. Which r
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,15 @@ def add(number: int) -> None:
     global watchers
     with _lock:
         watchers += number
+
+
+def _unlock() -> None:
+    """Of the threads of a process its forked child has only the one that forked: nobody there is counting."""
+    global _lock
+    _lock = Lock()
+
+
+os.register_at_fork(after_in_child=_unlock)
 
 
 class Recorder(Protocol):
