@@ -526,3 +526,25 @@ def test_an_error_in_a_listener_reaches_the_program():
     with emit.listening(emit.Channel(listen)), pytest.raises(OSError, match="no"):
         torch.ones(1)
     assert emit.channel is None
+
+
+def test_what_cannot_be_differentiated_twice_is_a_node_and_raises_as_it_does_unheard():
+    class Once(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, g):
+            return 2 * g * ctx.saved_tensors[0]
+
+    def program():
+        x = leaf(1.0, 2.0)
+        (sent,) = torch.autograd.grad((Once.apply(x) * x).sum(), x, create_graph=True)
+        with pytest.raises(RuntimeError, match="differentiate twice"):
+            sent.sum().backward()
+
+    heard = Heard(program)
+    assert heard.grad_fn(heard.created("error").node) == "torch::autograd::Error"

@@ -20,6 +20,7 @@ from gviz.engine.ops.memory import detach
 from gviz.engine.ops.shape import alias
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import rebase
+from gviz.events import OpSeen
 from gviz.values import Value
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
@@ -248,6 +249,14 @@ class Error(Node):
 
     def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
         raise RuntimeError(self.text)
+
+    def describe(self, number: int) -> OpSeen:
+        """The node as an operation of what cannot be differentiated."""
+        return OpSeen(number, "error", self.name(), ("tensors...",), (f"error: {self.text}",), ())
+
+    @property
+    def saved_outputs(self) -> dict[int, int]:
+        return {}
 
 
 def once_differentiable(backward: F) -> F:
