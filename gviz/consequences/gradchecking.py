@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from gviz.consequences.second_order import OF_WRONG, SecondOrder, second_order
 from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.numbers import number
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
+from gviz.whatif.deliberate import KINDS, deliberate
 from gviz.whatif.differences import Checked, checked
 from gviz.whatif.pattern import patterns
+
+Verdict = Literal["wrong", "deliberate", "not tried", "agrees"]
+"""What was found of a rule. A deliberate one differs as those do that are meant to (`deliberate.KINDS`)."""
 
 _SHOWN = 6
 """Elements that are written out of an input whose gradient is another."""
@@ -32,42 +38,108 @@ def checkable(timeline: Timeline, node: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A node, and what was found of each input that its rule sent a gradient to, or why that cannot be tried."""
+    """A node, and what was found of each input that its rule sent a gradient to, or why that cannot be tried.
+
+    `kind` is the key in `deliberate.KINDS` of what it most likely does on purpose, if it differs, else empty. What is
+    known of its second derivatives is asked of functions of the program only.
+    """
 
     node: int
     found: Sequence[Checked] = ()
+    kind: str = ""
+    second: SecondOrder | None = None
     refusal: GvizError | None = None
 
     @property
     def differs(self) -> bool:
-        """Whether something else was sent than differences say."""
-        return any(one.differs.any() for one in self.found)
+        """Whether something else was sent than differences say, or its second derivatives are wrong."""
+        return any(one.differs.any() for one in self.found) or self.is_wrong_in_second
+
+    @property
+    def is_wrong_in_second(self) -> bool:
+        """Whether its second derivatives are wrong."""
+        return self.second is not None and self.second.verdict == "wrong"
+
+    @property
+    def why_not(self) -> str:
+        """Why it could not be tried, or nothing of it; empty if it could."""
+        if self.refusal is not None:
+            return ": ".join(filter(None, [self.refusal.what, self.refusal.why]))
+        if not self.found:
+            return "it sent no gradient to any input"
+        some = any(len(one.places) or not one.size for one in self.found)
+        return "" if some else "small changes of its inputs give no numbers"
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether it was not tried because somebody had waited long enough."""
+        return self.refusal is _INTERRUPTED
+
+    @property
+    def verdict(self) -> Verdict:
+        """What was found, in a word."""
+        if self.why_not:
+            return "not tried"
+        if not self.differs:
+            return "agrees"
+        return "deliberate" if self.kind and not self.is_wrong_in_second else "wrong"
 
 
 def tried(timeline: Timeline, node: int, n: int) -> Tried:
     """The rule of a node as it ran in the last pass up to moment `n`, else in the first later one."""
     try:
-        return Tried(node, checked(timeline, node, n))
+        found = checked(timeline, node, n)
+        return Tried(node, found, deliberate(timeline, node, n, found), _second(timeline, node, found))
     except GvizError as refusal:
         return Tried(node, refusal=refusal)
+
+
+def _second(timeline: Timeline, node: int, found: Sequence[Checked]) -> SecondOrder | None:
+    if not timeline.info(node).op.is_of_program:
+        return None
+    return OF_WRONG if any(one.differs.any() for one in found) else second_order(timeline, node)
+
+
+_INTERRUPTED = GvizError("not tried: interrupted")
+
+
+def interrupted(node: int) -> Tried:
+    """A node that nobody waited for."""
+    return Tried(node, refusal=_INTERRUPTED)
 
 
 def rows(timeline: Timeline, tried: Tried) -> Iterator[str]:
     """What was found, in rows that are indented by what they belong to."""
     name = label(timeline, tried.node)
-    if (refusal := tried.refusal) is not None:
-        yield f"{name}: {refusal.what}" + (f" ({refusal.hint})" if refusal.hint else "")
+    if tried.why_not and not tried.found:
+        hint = tried.refusal.hint if tried.refusal is not None and not tried.refusal.why else ""
+        yield f"{name}: {tried.why_not}" + (f" ({hint})" if hint else "")
         return
     yield f"{name}: what it sent to each input, and by central differences in float64"
-    if not tried.found:
-        yield "  it sent no gradient to any input"
     for one in tried.found:
         yield f"  {one.slot} = {label(timeline, one.node)}{_how_many(one)}: {_verdict(one)}"
         if not one.agrees.all():
             yield from (f"    {row}" for row in _elements(one))
         if one.differs.any():
             yield from (f"    {sentence}" for sentence in patterns(one))
-            yield "    the rule is wrong, or is meant to send something else, or a hook changed it"
+    for one in tried.found:
+        if one.together:
+            yield f"  {one.slot} are one tensor: {_apart(tried.found, one)}"
+    if any(one.differs.any() for one in tried.found):
+        yield f"  {tried.kind}: {KINDS[tried.kind]}" if tried.kind else f"  {_WRONG}"
+    if tried.second is not None:
+        verdict = "are wrong" if tried.is_wrong_in_second else "were not tried"
+        yield f"  second derivatives {verdict}: {tried.second.why}"
+
+
+_WRONG = "the rule is wrong, or is meant to send something else in a way that is not known"
+
+
+def _apart(found: Sequence[Checked], both: Checked) -> str:
+    """How the inputs of `both` were told apart."""
+    if any(one.node == both.node and not one.together for one in found):
+        return "which of them an operation used is not recorded, and taken as it fits best"
+    return "each alone is not tried, as which of them an operation used is not recorded"
 
 
 def _how_many(one: Checked) -> str:

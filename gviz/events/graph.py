@@ -166,6 +166,11 @@ class OpSeen(Event, frozen=True):
         """The name whether it writes in place or not: ``add`` of ``add_``, too."""
         return self.name.rstrip("_")
 
+    @property
+    def is_of_program(self) -> bool:
+        """Whether it is a function of the program (`torch.autograd.Function`): the name says so."""
+        return self.grad_fn == f"{self.name}Backward"  # PyTorch's own end in a number: MulBackward0
+
 
 class Named(Event, frozen=True):
     """A node got a name of its own: a parameter's path in its model, where a tied weight has `also` others."""

@@ -13,7 +13,7 @@ from gviz.engine.identify import recorded_operation
 from gviz.engine.op import REQUIRED, Op
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.errors import GvizError
-from gviz.events import NodeCreated
+from gviz.events import NodeCreated, Output
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value
@@ -46,15 +46,17 @@ def _attributes(op: Op, created: NodeCreated) -> dict[str, Any]:
     return given
 
 
-def require_the_recorded(timeline: Timeline, info: NodeInfo, run: Callable[[list[Tensor]], Sequence[Tensor]]) -> None:
-    """Raise GvizError if what runs a node in the engine gives another result than was recorded."""
+def require_the_recorded(
+    timeline: Timeline, info: NodeInfo, run: Callable[[list[Tensor]], Sequence[Tensor]], outputs: Sequence[Output]
+) -> None:
+    """Raise GvizError if what runs a node in the engine gives others than its recorded `outputs`."""
     tensors = [new_tensor(np.array(array)) for array in inputs_of(timeline, info)]
     try:
         with emit.silence():
             again = [tensor._array for tensor in run(tensors)]
     except operations.FAILURES as error:
         raise _refusal(info, f"the engine refuses it: {error}") from None
-    values = [output.value for output in info.created.outputs if output.value is not None]
+    values = [output.value for output in outputs if output.value is not None]
     recorded = [stored(timeline, info.node, "result", value) for value in values]
     three = list(zip(values, recorded, again, strict=False))
     if not three or not all(one.shape == other.shape and _close(value, one, other) for value, one, other in three):

@@ -28,7 +28,7 @@ class Moved:
     @cached_property
     def here(self) -> list[Array]:
         """Its outputs where nothing is moved."""
-        return self._outputs()
+        return self._outputs(self.arrays)
 
     @cached_property
     def largest_output(self) -> float:
@@ -41,29 +41,42 @@ class Moved:
         """The largest gradient that arrived."""
         return max((float(np.abs(seed).max(initial=0.0)) for seed in self.seeds if seed is not None), default=0.0)
 
-    def slopes(self, slot: int, places: Sequence[int], step: float) -> Array:
+    def gives_on(self, slot: int) -> bool:
+        """Whether all that it does is to give an input on as it is, whatever that and the others hold."""
+        others = [0.3 - 1.7 * array if array.dtype.kind == "f" else array for array in self.arrays]
+        try:
+            gave = self._outputs(others)
+        except GvizError:  # it takes only numbers such as it was given
+            return False
+        return len(gave) == 1 and np.array_equal(gave[0], others[slot])
+
+    def slopes(self, slots: Sequence[int], places: Sequence[int], step: float) -> Array:
         """What its weighted outputs change by for each unit that an element of an input is moved: down, and up.
+
+        Of several inputs that hold the same, that element of all of them is moved at once.
 
         Of shape ``(elements, 2)``; elements far from zero are moved by as many steps.
         """
-        return np.array([self._slopes_at(slot, place, step) for place in places]).reshape(-1, 2)
+        return np.array([self._slopes_at(slots, place, step) for place in places]).reshape(-1, 2)
 
-    def _slopes_at(self, slot: int, place: int, step: float) -> tuple[float, float]:
-        by = step * max(1.0, abs(float(self.arrays[slot].reshape(-1)[place])))
-        return -self._change(slot, place, -by) / by, self._change(slot, place, by) / by
+    def _slopes_at(self, slots: Sequence[int], place: int, step: float) -> tuple[float, float]:
+        by = step * max(1.0, abs(float(self.arrays[slots[0]].reshape(-1)[place])))
+        return -self._change(slots, place, -by) / by, self._change(slots, place, by) / by
 
-    def _change(self, slot: int, place: int, by: float) -> float:
+    def _change(self, slots: Sequence[int], place: int, by: float) -> float:
         """What moving one element changes its outputs by, weighted by the gradients that arrived at them."""
-        changes = zip(self._outputs(slot, place, by), self.here, self.seeds, strict=False)
+        arrays = list(self.arrays)
+        for slot in slots:
+            arrays[slot] = np.array(arrays[slot], order="C")
+            arrays[slot].reshape(-1)[place] += by
+        changes = zip(self._outputs(arrays), self.here, self.seeds, strict=False)
         with np.errstate(invalid="ignore"):
             return sum(_dot(after - before, seed) for after, before, seed in changes if seed is not None)
 
-    def _outputs(self, slot: int = 0, place: int = 0, by: float = 0.0) -> list[Array]:
-        arrays = [np.array(array, order="C") for array in self.arrays]  # an operation may write to what it is given
-        if by:
-            arrays[slot].reshape(-1)[place] += by
+    def _outputs(self, arrays: Sequence[Array]) -> list[Array]:
+        given = [new_tensor(np.array(array)) for array in arrays]  # an operation may write to what it is given
         try:
-            outputs = self.forward([new_tensor(array) for array in arrays])
+            outputs = self.forward(given)
         except operations.FAILURES as error:
             raise GvizError(f"{self.info.op.name} cannot be run on its own", why=str(error), exit_code=2) from None
         return [output._array.astype(np.float64) for output in outputs]

@@ -17,6 +17,7 @@ from gviz.values import Array
 from gviz.whatif import operations
 from gviz.whatif.functions import forward_of
 from gviz.whatif.inputs import inputs_of
+from gviz.whatif.own_forward import given_twice, refusal
 
 
 def pulled(timeline: Timeline, info: NodeInfo, arriving: Sequence[Mapping[int, Array]]) -> list[dict[int, Array]]:
@@ -25,10 +26,13 @@ def pulled(timeline: Timeline, info: NodeInfo, arriving: Sequence[Mapping[int, A
     GvizError for an operation that cannot be run on its own, or whose numbers were not stored.
     """
     forward, arrays = forward_of(timeline, info), inputs_of(timeline, info)
+    if given_twice(info):
+        raise refusal(info, "it was given one tensor twice, and which of them its forward used is not recorded")
     with emit.silence(), enable_grad():
         leaves = [_leaf(array) for array in arrays]
         try:
-            outputs = forward([leaf.clone() for leaf in leaves])
+            gave = forward([leaf.clone() for leaf in leaves])
+            outputs = dict(zip(range(len(gave)) if forward.outputs is None else forward.outputs, gave, strict=True))
             return [_back(outputs, leaves, grads) for grads in arriving]
         except operations.FAILURES as error:
             raise GvizError(f"{info.op.name} cannot be run on its own", why=str(error), exit_code=2) from None
@@ -39,9 +43,9 @@ def _leaf(array: Array) -> Tensor:
     return tensor.requires_grad_() if array.dtype.kind == "f" else tensor
 
 
-def _back(outputs: Sequence[Tensor], leaves: Sequence[Tensor], grads: Mapping[int, Array]) -> dict[int, Array]:
+def _back(outputs: Mapping[int, Tensor], leaves: Sequence[Tensor], grads: Mapping[int, Array]) -> dict[int, Array]:
     """What the rule sends to every input that a gradient can reach."""
-    arrived = {nr: array for nr, array in grads.items() if outputs[nr].requires_grad}
+    arrived = {nr: array for nr, array in grads.items() if nr in outputs and outputs[nr].requires_grad}
     wanted = [slot for slot, leaf in enumerate(leaves) if leaf.requires_grad]
     if not arrived or not wanted:
         return {}

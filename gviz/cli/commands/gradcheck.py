@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,59 +15,89 @@ from gviz.cli.progress import told
 from gviz.cli.quietly import recorded
 from gviz.driven import Driven, Far
 from gviz.errors import GvizError
+from gviz.plain_text import shown
 
 if TYPE_CHECKING:
-    from gviz.consequences.gradchecking import Tried
+    from gviz.consequences.gradchecking import Tried, Verdict
     from gviz.trace.timeline import Timeline
     from gviz.whatif.differences import Checked
 
-_DIFFERS = 1
+_DIFFERS, _INTERRUPTED = 1, 130
+
+_DID: dict[Verdict, str] = {
+    "not tried": "could not be tried", "wrong": "differed", "deliberate": "differed on purpose", "agrees": "agreed",
+}  # fmt: skip
+_ORDER: tuple[Verdict, ...] = ("wrong", "deliberate", "not tried", "agrees")
+"""Of several calls of a function the first of these is shown."""
 
 
 @click.command("gradcheck", context_settings=SCRIPT_CONTEXT)
 @click.option("--node", "places", metavar="PLACE", multiple=True,
               help="Try this node's rule instead, of a leaf those of all that use it. May be repeated.")  # fmt: skip
+@click.option("--allow", metavar="FUNCTION", multiple=True,
+              help="Let this function differ, which is meant to: it is no failure then. May be repeated.")  # fmt: skip
 @at_option("The pass that counts is the last one up to")
 @click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
 @takes_program
-def command(program: Program, places: tuple[str, ...], at: str | None, kind: str) -> int:
+def command(program: Program, places: tuple[str, ...], allow: tuple[str, ...], at: str | None, kind: str) -> int:
     """Compare gradients that were sent with small changes of what was computed: gviz gradcheck train.py.
 
     The rules of the program's own functions (torch.autograd.Function) are tried, the first three calls of each, on the
     numbers they had: each element is moved, and the forward run again in float64. Exit code 1 if something else was
-    sent than that says, 0 if not. What the program prints goes to standard error. Options of gviz stand before SCRIPT.
+    sent than that says, 0 if not. What differs as a straight-through estimator, a gradient reversal and the like do is
+    told as deliberate; --allow says that it is. Second derivatives are not tried; a backward that is sure to have wrong
+    ones, in a pass with create_graph, counts as wrong. What the program prints goes to standard error. Options of gviz
+    stand before SCRIPT.
     """
-    wrong: list[bool] = []
+    found: list[tuple[str, Tried]] = []
 
     def tried(timeline: Timeline) -> list[Tried]:
-        found = told(_trying(timeline, places, at))
-        wrong.extend(one.differs for one in found)
-        return found
+        of_this = told(_trying(timeline, places, at))
+        found.extend((timeline.info(one.node).op.name, one) for one in of_this)
+        return of_this
 
     with recorded(program) as given:
         recordings.say(
             given,
             kind,
-            lambda timeline: (_text if places else _by_function)(timeline, tried(timeline)),
-            lambda timeline: {"rules": [_as_data(timeline, one) for one in tried(timeline)]},
+            lambda timeline: _rows(timeline, tried(timeline), None if places else allow),
+            lambda timeline: {"rules": [_as_data(timeline, one, allow) for one in tried(timeline)]},
         )
-    return _DIFFERS if any(wrong) else 0
+    _require_tried(allow, dict(found))
+    return _code(found, allow)
+
+
+def _code(found: Sequence[tuple[str, Tried]], allow: Sequence[str]) -> int:
+    """The exit code; GvizError where nothing could be tried."""
+    if any(one.is_interrupted for _, one in found):
+        return _INTERRUPTED
+    if all(one.verdict == "not tried" for _, one in found):
+        raise GvizError("none of them could be tried", hint="the rows say why", exit_code=2)
+    return _DIFFERS if any(one.differs for name, one in found if name not in allow) else 0
+
+
+def _require_tried(allow: Iterable[str], names: Iterable[str]) -> None:
+    """GvizError for a function that is allowed to differ and was not there to be tried."""
+    for name in allow:
+        if name not in names:
+            hint = f"these were: {', '.join(map(shown, names))}"
+            raise GvizError(f"--allow {shown(name)}: no function of this name was tried", hint=hint, exit_code=2)
 
 
 def _trying(timeline: Timeline, places: Iterable[str], at: str | None) -> Driven[list[Tried]]:
-    """Each rule that is asked about. GvizError where there is none, or none of them can be tried."""
+    """Each rule that is asked about, those as not tried that Ctrl-C left. GvizError where there is none."""
     from gviz.api.moments import moment_of
-    from gviz.consequences.gradchecking import tried
+    from gviz.consequences.gradchecking import interrupted, tried
 
     n = moment_of(timeline, at) if at else len(timeline)
     nodes = _asked(timeline, places, n) if places else _own(timeline)
-    found = []
-    for done, node in enumerate(nodes):
-        yield Far("running again: node", done, len(nodes))
-        found.append(tried(timeline, node, n))
-    refusals = [one.refusal for one in found if one.refusal is not None]
-    if refusals and len(refusals) == len(found):
-        raise refusals[0]
+    found: list[Tried] = []
+    try:
+        for done, node in enumerate(nodes):
+            yield Far("running again: node", done, len(nodes))
+            found.append(tried(timeline, node, n))
+    except KeyboardInterrupt:
+        found += map(interrupted, nodes[len(found) :])
     return found
 
 
@@ -85,9 +115,14 @@ def _own(timeline: Timeline) -> list[int]:
 
     nodes = [event.node for calls in first_calls(timeline).values() for _, event in calls]
     if not nodes:
-        hint = "--node PLACE tries the rule of any operation"
-        raise GvizError("the program has no function of its own (torch.autograd.Function)", hint=hint, exit_code=2)
+        what = "no function of the program's own (torch.autograd.Function) was called where a gradient is required"
+        raise GvizError(what, hint="--node PLACE tries the rule of any operation", exit_code=2)
     return nodes
+
+
+def _rows(timeline: Timeline, found: Iterable[Tried], allow: Sequence[str] | None) -> Iterator[str]:
+    """Rows by function, of which some are allowed to differ; by node where nodes were asked about."""
+    return _text(timeline, found) if allow is None else _by_function(timeline, found, allow)
 
 
 def _text(timeline: Timeline, found: Iterable[Tried]) -> Iterator[str]:
@@ -97,41 +132,44 @@ def _text(timeline: Timeline, found: Iterable[Tried]) -> Iterator[str]:
         yield from rows(timeline, one)
 
 
-def _by_function(timeline: Timeline, found: Iterable[Tried]) -> Iterator[str]:
+def _by_function(timeline: Timeline, found: Iterable[Tried], allow: Sequence[str]) -> Iterator[str]:
     """Of each function how its calls did, and the first call that says most."""
     from gviz.explain.names import made_at
-    from gviz.plain_text import shown
 
     calls: defaultdict[int, list[Tried]] = defaultdict(list)
     for one in found:
         calls[timeline.info(one.node).created.op].append(one)
     for op, its in calls.items():
-        wrong = [one for one in its if one.differs]
-        untried = [one for one in its if one.refusal is not None]
-        telling = (wrong or untried or its)[0]
-        yield f"{shown(timeline.op(op).name)}{made_at(timeline.info(telling.node).frames)}: {_count(its)}"
+        name = timeline.op(op).name
+        telling = min(its, key=lambda one: _ORDER.index(one.verdict))
+        yield f"{shown(name)}{made_at(timeline.info(telling.node).frames)}: {_count(its)}"
         yield from (f"  {row}" for row in _text(timeline, [telling]))
+        if telling.differs and name in allow:
+            yield f"  it is allowed to differ (--allow {shown(name)})"
+        elif telling.verdict == "deliberate":
+            yield f"  --allow {shown(name)} lets it pass, if that is meant so"
 
 
 def _count(calls: Sequence[Tried]) -> str:
     """How many of the calls of one function agree, differ, or could not be tried."""
-    untried, wrong = (
-        sum(kept) for kept in zip(*((one.refusal is not None, one.differs) for one in calls), strict=True)
-    )
-    counts = ((len(calls) - untried - wrong, "agreed"), (wrong, "differed"), (untried, "could not be tried"))
-    said = ", ".join(f"{count} {did}" for count, did in counts if count)
+    counts = Counter(_DID[one.verdict] for one in calls)
+    said = ", ".join(f"{counts[did]} {did}" for did in reversed(_DID.values()) if counts[did])
     return f"{len(calls)} call{'s' if len(calls) > 1 else ''} tried: {said}"
 
 
-def _as_data(timeline: Timeline, one: Tried) -> dict[str, Any]:
+def _as_data(timeline: Timeline, one: Tried, allow: Sequence[str]) -> dict[str, Any]:
     info = timeline.info(one.node)
     return {
         "node": one.node,
         "name": info.name,
         "op": info.op.name,
         "line": info.frames[0] if info.frames else None,
+        "verdict": one.verdict,
+        "kind": one.kind or None,
+        "allowed": info.op.name in allow,
+        "second_derivatives": None if one.second is None else {"verdict": one.second.verdict, "why": one.second.why},
         "inputs": [_input(each) for each in one.found],
-        "not_tried": None if one.refusal is None else one.refusal.what,
+        "not_tried": one.why_not or None,
     }
 
 
@@ -142,6 +180,7 @@ def _input(one: Checked) -> dict[str, Any]:
     return {
         "input": one.slot,
         "node": one.node,
+        "together": one.together,
         "shape": one.shape,
         "tried": len(one.places),
         "differ": int(one.differs.sum()),

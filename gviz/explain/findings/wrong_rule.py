@@ -54,7 +54,7 @@ def found(survey: Survey) -> Iterator[Finding | None]:
 def on_the_way(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
     """The functions by moment `n` that most likely sent something wrong towards a node."""
     names = itertools.takewhile(lambda op: op is not UNKNOWN_OP, map(timeline.op, itertools.count(1)))
-    if not any(map(_is_named_so, names)):
+    if not any(op.is_of_program for op in names):
         return  # to look for them would be to read the whole recording
     for one in filter(None, found(Survey(timeline))):
         if one.event <= n and node in ancestors(timeline, one.node):
@@ -63,9 +63,7 @@ def on_the_way(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
 
 def untried(timeline: Timeline) -> dict[str, str]:
     """The functions of the program of whose first calls none could be tried, and why not the first."""
-    reasons = {
-        op: [_why_untried(timeline, event, seq) for seq, event in calls] for op, calls in first_calls(timeline).items()
-    }
+    reasons = {op: [_why_untried(timeline, event) for _, event in calls] for op, calls in first_calls(timeline).items()}
     return {timeline.op(op).name: why[0] for op, why in reasons.items() if all(why)}
 
 
@@ -78,12 +76,12 @@ def first_calls(timeline: Timeline) -> dict[int, list[tuple[int, e.NodeCreated]]
     return calls
 
 
-def _why_untried(timeline: Timeline, created: e.NodeCreated, seq: int) -> str:
+def _why_untried(timeline: Timeline, created: e.NodeCreated) -> str:
     """Why nobody can tell from the recording whether the rule of a call is right; empty if one can."""
     from gviz.whatif.differences import work_of
     from gviz.whatif.functions import forward_of
 
-    if not all(map(_is_stored, _needed(timeline, created, seq))):
+    if not all(map(_is_stored, _needed(timeline, created))):
         return "what it was given was not stored (--values all)"
     info = timeline.info(created.node)
     try:
@@ -95,18 +93,15 @@ def _why_untried(timeline: Timeline, created: e.NodeCreated, seq: int) -> str:
 
 def _is_of_program(timeline: Timeline, created: e.NodeCreated) -> bool:
     op = timeline.op(created.op) if created.kind == "op" and created.requires_grad else None
-    return op is not None and _is_named_so(op)
+    return op is not None and op.is_of_program
 
 
-def _is_named_so(op: e.OpSeen) -> bool:
-    return op.grad_fn == f"{op.name}Backward"  # PyTorch's own end in a number: MulBackward0
-
-
-def _needed(timeline: Timeline, created: e.NodeCreated, seq: int) -> Iterator[Value | None]:
+def _needed(timeline: Timeline, created: e.NodeCreated) -> Iterator[Value | None]:
     """What a call was given, and the gradients that arrived at it."""
     from gviz.whatif.inputs import given
 
-    yield from (given(timeline, created, seq, slot) for slot in range(len(created.inputs)))
+    info = timeline.info(created.node)
+    yield from (given(timeline, info, slot) for slot in range(len(created.inputs)))
     for event in map(timeline.event, timeline.events_of(created.node)):
         if isinstance(event, e.StepStarted):
             yield from event.grads
@@ -118,7 +113,7 @@ def _is_stored(value: Value | None) -> bool:
 
 def _of_call(survey: Survey, made: Made) -> Finding | None:
     """What is wrong with a call; None if nothing is, or if nobody can tell from the recording."""
-    if _is_hooked(survey, made) or _wrong_of(survey, made, _ELEMENTS) is None:
+    if _wrong_of(survey, made, _ELEMENTS) is None:
         return None
     found = _wrong_of(survey, made, _MORE_ELEMENTS)
     return None if found is None else _told(survey, made, found)
@@ -126,63 +121,19 @@ def _of_call(survey: Survey, made: Made) -> Finding | None:
 
 def _wrong_of(survey: Survey, made: Made, elements: int) -> Checked | None:
     """The first input that was most likely sent something wrong, by so many of its elements."""
+    from gviz.whatif.deliberate import deliberate
     from gviz.whatif.differences import checked  # the engine, which few answers need
 
     try:
         compared = checked(survey.timeline, made.node, survey.end, elements, _MOST_WORK)
     except GvizError:  # it was not stored, cannot be run on its own, or no pass went through it
         return None
-    if any(_is_flat(one) for one in compared):  # what it rounds by may be learned, too, as a step size is
-        return None
-    return next((one for one in compared if _is_wrong(survey, made, one)), None)
+    wrong = next((one for one in compared if _is_wrong(one)), None)
+    return None if wrong is None or deliberate(survey.timeline, made.node, survey.end, compared) else wrong
 
 
-def _is_hooked(survey: Survey, made: Made) -> bool:
-    """Whether a hook gave another gradient there, before its rule or after it."""
-    events = map(survey.timeline.event, survey.timeline.events_of(made.node))
-    return any(isinstance(event, e.HookRan) and event.value is not None for event in events)
-
-
-def _is_wrong(survey: Survey, made: Made, one: Checked) -> bool:
-    """Whether what an input was sent is most likely a mistake.
-
-    A function that changes nothing is there for its backward: to reverse a gradient, to scale or to clip it. One that
-    sends on just what arrives, also where its forward clips, is a straight-through estimator.
-    """
-    if not (one.is_decisive and np.isfinite(one.recorded).all()):
-        return False
-    return not (_changes_nothing(survey, made) or _is_straight_through(survey, made, one))
-
-
-def _is_flat(one: Checked) -> bool:
-    """Whether what is sent stands for a derivative that is of no use: of a forward that rounds, or has only signs."""
-    return bool(one.differs.any()) and not one.differences.any()
-
-
-def _is_straight_through(survey: Survey, made: Made, one: Checked) -> bool:
-    """Whether all that arrived was sent on as it was, and is wrong only where small changes change nothing.
-
-    Not of a ReLU, of which a forgotten mask is the usual mistake: it clips at 0, and clips nothing else.
-    """
-    step = survey.timeline.event(_last_step(survey, made))
-    arrived = step.grads[0] if isinstance(step, e.StepStarted) and step.grads else None
-    array = None if arrived is None or arrived.shape != one.shape else survey.timeline.array(arrived)
-    gave = None if made.value is None else survey.timeline.array(made.value)
-    if array is None or gave is None or gave.size != one.size or one.differences[one.differs].any():
-        return False
-    is_relu = np.array_equal(gave.reshape(-1)[one.places], np.maximum(one.numbers, 0))
-    return not is_relu and np.array_equal(one.recorded, array.reshape(-1)[one.places])
-
-
-def _changes_nothing(survey: Survey, made: Made) -> bool:
-    """Whether a call gave an input on as it was."""
-    from gviz.whatif.inputs import given
-
-    timeline = survey.timeline
-    gave = None if made.value is None else timeline.array(made.value)
-    values = (given(timeline, made.created, made.seq, slot) for slot in range(len(made.created.inputs)))
-    arrays = (timeline.array(value) for value in values if value is not None)
-    return gave is not None and any(array is not None and np.array_equal(gave, array) for array in arrays)
+def _is_wrong(one: Checked) -> bool:
+    return one.is_decisive and bool(np.isfinite(one.recorded).all())
 
 
 def _told(survey: Survey, made: Made, one: Checked) -> Finding:
