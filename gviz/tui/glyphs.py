@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -55,9 +56,22 @@ def glyphs(*, ascii: bool) -> Glyphs:
     return ASCII if ascii else UNICODE
 
 
-def wants_ascii(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the environment asks for ASCII: ``GVIZ_ASCII``, the Linux console, or a locale that is not UTF-8."""
+def wants_ascii(environ: Mapping[str, str] = os.environ, *, encoding: str = "") -> bool:
+    """Whether only ASCII is sure to be shown as it is.
+
+    So it is where ``GVIZ_ASCII`` asks for it, on the Linux console, and where the locale, or the `encoding` of what is
+    written to, that of standard output if none is given, is not UTF-8.
+    """
     if environ.get("GVIZ_ASCII", "0") not in ("", "0") or environ.get("TERM") == "linux":
         return True
     locale = next((environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(name)), "")
-    return bool(locale) and "utf" not in locale.lower()
+    return not all(_is_unicode(named) for named in (locale, encoding or encoding_of(sys.stdout)) if named)
+
+
+def encoding_of(out: object) -> str:
+    """The encoding of what is written to, empty if it is not known."""
+    return getattr(out, "encoding", None) or ""
+
+
+def _is_unicode(name: str) -> bool:
+    return "utf" in name.lower()

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gviz.tui.glyphs import wants_ascii
+from gviz.tui.glyphs import encoding_of, wants_ascii
 
 
 def asks_for_lines() -> bool:
@@ -62,8 +62,8 @@ def keyboard() -> Iterator[int | None]:
 
 
 def needs_ascii(*, asked: bool) -> bool:
-    """Whether only ASCII characters can be drawn."""
-    return asked or wants_ascii()
+    """Whether only ASCII characters can be drawn, on standard error as Textual does."""
+    return asked or wants_ascii(encoding=encoding_of(sys.__stderr__))
 
 
 def is_there() -> bool:

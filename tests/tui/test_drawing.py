@@ -367,7 +367,10 @@ def test_ascii_is_chosen_where_the_terminal_asks_for_it():
     assert wants_ascii({"GVIZ_ASCII": "1"})
     assert wants_ascii({"TERM": "linux"})
     assert wants_ascii({"LC_ALL": "C"})
-    assert not wants_ascii({"LANG": "en_US.UTF-8", "TERM": "xterm"})
+    assert wants_ascii({"LANG": "en_US.UTF-8"}, encoding="ascii")
+    assert wants_ascii({}, encoding="iso8859-1")
+    assert not wants_ascii({"LANG": "en_US.UTF-8", "TERM": "xterm"}, encoding="utf-8")
+    assert not wants_ascii({}, encoding="UTF-8")
     assert all(row.isascii() for row in tape_rows(demo(), 1, glyphs=ASCII))
 
 

@@ -16,7 +16,7 @@ from gviz.cli.progress import told
 from gviz.cli.settings import GlobalOptions
 from gviz.errors import GvizError
 from gviz.plain_text import shown
-from gviz.tui import terminal
+from gviz.tui.glyphs import wants_ascii
 
 if TYPE_CHECKING:
     from gviz.consequences.curves import Curve
@@ -77,7 +77,7 @@ def command(
         if output is not None:
             _keep_curves(over, drawn, output, force=force)
         else:
-            _print(over, drawn, ascii=terminal.needs_ascii(asked=settings.ascii))
+            _print(over, drawn, ascii=settings.ascii or wants_ascii())
 
 
 def _branch(timeline: Timeline, iteration: Iteration, changes: Sequence[str], shows: Sequence[str]) -> Branch:
