@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,9 +14,9 @@ from gviz.engine.node import Edge, Grad, GradientEdge, Metadata
 from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor, new_tensor
 
-Place = Tensor | GradientEdge
+Place: TypeAlias = Tensor | GradientEdge
 """Where a pass starts, or what it is limited to: a tensor, or the place in the graph where its gradient arrives."""
-Places = Place | Sequence[Place]
+Places: TypeAlias = Place | Sequence[Place]
 
 
 def backward(
