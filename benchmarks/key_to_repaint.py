@@ -21,6 +21,7 @@ from benchmarks.terminal import opened
 QUIET = 0.06
 REPEATS = 60
 NODES_A_BLOCK = 6
+BLOCKS = 2_000 // NODES_A_BLOCK
 KEYS = {"step": b"s", "step back": b"S", "pan": b"\x1b[1;2B", "pan back": b"\x1b[1;2A"}
 
 
@@ -44,6 +45,7 @@ def viewer(blocks: int) -> None:
     from gviz.events import Event
     from gviz.trace.log import MemoryLog
     from gviz.trace.timeline import Timeline
+    from gviz.tui.app import ScreenApp
     from gviz.tui.glyphs import glyphs
     from gviz.tui.themes import THEMES, semantic_colours
     from gviz.tui.widgets.graph import GraphCanvas
@@ -54,6 +56,7 @@ def viewer(blocks: int) -> None:
     timeline = Timeline(MemoryLog(events))
 
     class Viewer(App[None]):
+        COMPONENT_CLASSES = ScreenApp.COMPONENT_CLASSES
         BINDINGS: ClassVar = [("s", "step(1)", "Step"), ("S", "step(-1)", "Step back"), ("q", "quit", "Quit")]
 
         def __init__(self) -> None:
@@ -85,11 +88,11 @@ def rows() -> Iterator[Row]:
         yield Row(f"key to repaint on 2,000 nodes, {name}, wall", f"{times(presses, 0.5):.1f} ms", goal="16 ms")
 
 
-def measured() -> dict[str, list[tuple[float, int]]]:
+def measured(blocks: int = BLOCKS, repeats: int = REPEATS) -> dict[str, list[tuple[float, int]]]:
     """Seconds and bytes of the repaint after each press, by kind of key."""
-    child, terminal = opened([sys.executable, "-m", "benchmarks.key_to_repaint", "--viewer"])
+    child, terminal = opened([sys.executable, "-m", "benchmarks.key_to_repaint", "--viewer", str(blocks)])
     until_quiet(terminal, patience=20.0, quiet=1.0)
-    presses = {name: [press(terminal, key) for _ in range(REPEATS)] for name, key in KEYS.items()}
+    presses = {name: [press(terminal, key) for _ in range(repeats)] for name, key in KEYS.items()}
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     os.close(terminal)
@@ -129,6 +132,6 @@ def until_quiet(terminal: int, *, patience: float, quiet: float) -> tuple[float,
 
 if __name__ == "__main__":
     if "--viewer" in sys.argv:
-        viewer(2_000 // NODES_A_BLOCK)
+        viewer(int(sys.argv[-1]))
     else:
         main()
