@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gviz import variables
 from gviz.emit import Channel
@@ -68,6 +68,26 @@ def path(channel: Channel, module: object, kind: str, named: Callable[[], Iterab
         for within, inner in named():
             known.setdefault(inner, f"{own}.{within}" if within else own)
     return known[module]
+
+
+def places(modules: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """The parameters of a model's `modules`, each of which stands there once, by every path that they have.
+
+    A tied weight has one in each module that has it, and ``[layer] * 3`` is one module at three places. What is within
+    a further place of a module is told by that place alone: a module may contain itself.
+    """
+    first = [*modules]
+    own = {id(module): path for path, module in first}
+    for path, module in first:
+        yield from ((_joined(path, name), one) for name, one in module._parameters.items() if one is not None)
+        for name, child in module._modules.items():
+            place = _joined(path, name)
+            if child is not None and own.get(id(child), place) != place:
+                yield from child.named_parameters(prefix=place)
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
 
 
 def _numbered(kind: str) -> Iterator[str]:

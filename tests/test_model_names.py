@@ -293,6 +293,33 @@ def test_a_tied_weight_has_both_its_names(framework, tmp_path):
     assert place("decoder.weight").names(timeline.info(node))
 
 
+REPEATED = """
+class Model(nn.Module):
+    def __init__(self, times):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Sequential(nn.Linear(2, 2, bias=False))] * times)
+        self.layers[0].around = self.layers  # a circle is followed once
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer[0](x)
+        return x
+model = Model(8)
+model(x).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("framework", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_repeated_layer_has_a_name_at_each_place_of_which_few_are_told(framework, tmp_path):
+    names(REPEATED, framework, tmp_path / "t.gviz")
+    timeline = gviz.load(tmp_path / "t.gviz")
+    (node,) = (node for node in timeline.nodes if "layers.0.0.weight" in timeline.info(node).names)
+    paths = (*(f"layers.{number}.0.weight" for number in range(8)), "layers.0.around.0.0.weight")
+    assert sorted(timeline.info(node).names) == sorted(paths)
+    told = " = ".join(f"layers.{number}.0.weight" for number in range(4))
+    text = why(timeline, timeline.at(len(timeline)), node, "grad").text
+    assert text.startswith(f"#{node} {told} = 5 more: ")
+
+
 @pytest.mark.parametrize("framework", ["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
 def test_tied_weights_of_two_models_are_told_apart_by_each_of_their_names(framework, tmp_path):
     names(TIED + "other(x)", framework, tmp_path / "t.gviz")

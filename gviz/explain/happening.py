@@ -33,7 +33,7 @@ from gviz.events import (
     Warned,
 )
 from gviz.explain.computation import computation
-from gviz.explain.names import MAX_NAME, label, made_at, output_called, output_label, phase_words, why_untracked
+from gviz.explain.names import MAX_NAME, further_names, label, made_at, output_called, output_label, phase_words, why_untracked
 from gviz.explain.neglected import why_nothing
 from gviz.explain.options import all_options
 from gviz.explain.shares import Share, shares
@@ -96,7 +96,7 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
         case NodeFreed():
             return "nothing refers to it any more"
         case Named(name=name, also=others):
-            return f"it is called {' and '.join(abridged(one, MAX_NAME) for one in (name, *others))}"
+            return f"it is called {' and '.join((abridged(name, MAX_NAME), *further_names(others)))}"
         case Returned(node=node, output_nr=nr, path=path):
             which = output_called(timeline.info(node), nr) or "it"
             return f"{which} is {clipped(as_taken(path), 80)} of what the call gave"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
@@ -16,6 +17,9 @@ from gviz.value_text import CUT, short
 MAX_TITLE = 28
 MAX_NAME = 80
 """Characters of a name in a sentence: of a longer one both ends are told."""
+
+_FURTHER = 3
+"""So many further names of one tensor are told: a layer that a list repeats has as many as there are places."""
 
 _COMPARED = 4
 _LOOKED_AT = 100
@@ -54,6 +58,13 @@ def called(info: NodeInfo) -> str:
 def label(timeline: Timeline, node: int) -> str:
     """A node inside a sentence: ``#4 b = Mul``, ``#1 x``, ``#5 Add``."""
     return f"#{node} {called(timeline.info(node))}"
+
+
+def further_names(also: Sequence[str]) -> list[str]:
+    """What else a tensor is called elsewhere in its model; of many names the number."""
+    left = len(also) - _FURTHER
+    told = [abridged(name, MAX_NAME) for name in also[:_FURTHER]]
+    return [*told, f"{left} more"] if left > 0 else told
 
 
 def output_called(info: NodeInfo, nr: int) -> str:

@@ -9,10 +9,10 @@ from dataclasses import replace
 from gviz.errors import GvizError
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Question, question
-from gviz.explain.names import MAX_NAME, label
+from gviz.explain.names import further_names, label
 from gviz.explain.table import KINDS
 from gviz.explain.trouble import Trouble, trouble_at
-from gviz.plain_text import abridged, shown
+from gviz.plain_text import shown
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.where.place import Aspect
@@ -39,7 +39,7 @@ def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = N
 
 def _with_all_names(timeline: Timeline, node: int) -> str:
     """A node in the sentence that answers; a tied weight by all its names: ``#2 encoder.weight = decoder.weight``."""
-    return " = ".join((label(timeline, node), *(abridged(name, MAX_NAME) for name in timeline.info(node).also)))
+    return " = ".join((label(timeline, node), *further_names(timeline.info(node).also)))
 
 
 def _with_what_it_was(asked: Question, found: Finding) -> Finding:

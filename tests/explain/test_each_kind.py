@@ -119,6 +119,19 @@ def shared_layer():
     return model
 
 
+def one_layer_thrice():
+    model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(3, 3))] * 3)
+    model(torch.ones(2, 3)).sum().backward()
+    return model
+
+
+def one_layer_at_two_attributes():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3))
+    model.first = model[0]
+    model[0](torch.ones(2, 3)).sum().backward()
+    return model
+
+
 def a_part_alone_and_in_its_model():
     inner = torch.nn.Sequential(torch.nn.Linear(3, 3))
     model = torch.nn.Sequential(torch.nn.Tanh(), inner)
@@ -229,6 +242,7 @@ def bad_seed():
         (attached_target, "attached-target", "suspicion", "sends a gradient into its target"),
         (dropout_in_evaluation, "dropout-in-evaluation", "suspicion", "model.eval()"),
         (shared_layer, "shared", "suspicion", "one parameter in 2 modules"),
+        (one_layer_thrice, "shared", "suspicion", "of one module that stands 3 times in a list (0, 1, 2)"),
         (never_stepped, "never-stepped", "suspicion", "no optimizer has updated it"),
         (trained(summed), "summed-loss", "suspicion", "adds up 32 rows: every gradient is 32 times"),
         (trained(squares), "summed-loss", "suspicion", "a learning rate 32 times smaller"),
@@ -325,7 +339,10 @@ def test_a_dead_layer_is_found_behind_what_it_multiplies():
     assert timeline.info(one.finding.node).op.name == "relu"
 
 
-@pytest.mark.parametrize("program", [trained(F.mse_loss), trained(summed, rows=8), a_part_alone_and_in_its_model])
+@pytest.mark.parametrize(
+    "program",
+    [trained(F.mse_loss), trained(summed, rows=8), a_part_alone_and_in_its_model, one_layer_at_two_attributes],
+)
 def test_what_is_no_mistake(program):
     assert found(program) == {}
 

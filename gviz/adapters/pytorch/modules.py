@@ -140,14 +140,12 @@ def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> 
 def _further_paths(
     session: Session, root: torch.nn.Module, path: str, named: Mapping[str, int]
 ) -> Iterator[tuple[str, int]]:
-    """The other paths of those of a model's parameters that several modules have, as a decoder its encoder's weight."""
+    """The other paths of a model's parameters: of a decoder's weight that is its encoder's, of ``[layer] * 3``."""
     nodes = {*named.values()}
-    for within, module in root.named_modules(prefix=path):
-        for name, parameter in module._parameters.items():
-            mark = None if parameter is None else session.marks.of_tensor(parameter)
-            full_name = _as_written(f"{within}.{name}" if within else name)
-            if mark is not None and mark.node in nodes and full_name not in named:
-                yield full_name, mark.node
+    for full_name, parameter in model_names.places(root.named_modules(prefix=path)):
+        mark, name = session.marks.of_tensor(parameter), _as_written(full_name)
+        if mark is not None and mark.node in nodes and name not in named:
+            yield name, mark.node
 
 
 def name_unnamed(session: Session, module: torch.nn.Module) -> None:

@@ -57,14 +57,12 @@ def name_parameters(channel: Channel, root: Module) -> None:
 
 
 def _further_paths(root: Module, named: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """The other paths of those of a model's parameters that several modules have, as a decoder its encoder's weight."""
+    """The other paths of a model's parameters: of a decoder's weight that is its encoder's, of ``[layer] * 3``."""
     nodes = {*named.values()}
-    for path, module in root.named_modules():
-        for name, parameter in module._parameters.items():
-            mark = None if parameter is None else parameter._named
-            full_name = f"{path}.{name}" if path else name
-            if mark is not None and mark.node in nodes and full_name not in named:
-                yield full_name, mark.node
+    for name, parameter in model_names.places(root.named_modules()):
+        mark = parameter._named
+        if mark is not None and mark.node in nodes and name not in named:
+            yield name, mark.node
 
 
 def _name_buffers(channel: Channel, module: Module, path: str) -> None:

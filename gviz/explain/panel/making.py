@@ -10,7 +10,7 @@ from gviz.events.options import option_text
 from gviz.explain.computation import Computation, Operand, computation
 from gviz.explain.dropped import dropped
 from gviz.explain.kept import kept_names
-from gviz.explain.names import MAX_NAME, frame_text, is_mask, op_title, why_untracked
+from gviz.explain.names import MAX_NAME, frame_text, further_names, is_mask, op_title, why_untracked
 from gviz.explain.panel.fact import LIST, Fact, NodeView, Part, event, listed
 from gviz.explain.standing import as_at
 from gviz.explain.writes import options_of, step_of
@@ -169,7 +169,7 @@ def kind(view: NodeView, state: NodeState) -> Iterator[Fact]:
     if text:
         yield Fact("kind", (Part(text),))
     if view.info.also:
-        others = ", ".join(abridged(name, MAX_NAME) for name in view.info.also)
+        others = ", ".join(further_names(view.info.also))
         yield Fact("also", (Part(others, "key"), Part("  one tensor with several names", "muted")))
 
 
