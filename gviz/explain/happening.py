@@ -33,7 +33,16 @@ from gviz.events import (
     Warned,
 )
 from gviz.explain.computation import computation
-from gviz.explain.names import MAX_NAME, further_names, label, made_at, output_called, output_label, phase_words, why_untracked
+from gviz.explain.names import (
+    MAX_NAME,
+    further_names,
+    label,
+    made_at,
+    output_called,
+    output_label,
+    phase_words,
+    why_untracked,
+)
 from gviz.explain.neglected import why_nothing
 from gviz.explain.options import all_options
 from gviz.explain.shares import Share, shares
