@@ -38,8 +38,13 @@ def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = N
 
 
 def _with_all_names(timeline: Timeline, node: int) -> str:
-    """A node in the sentence that answers; a tied weight by all its names: ``#2 encoder.weight = decoder.weight``."""
-    return " = ".join((label(timeline, node), *further_names(timeline.info(node).also)))
+    """A node in the sentence that answers, by all its names.
+
+    ``#2 encoder.weight = decoder.weight`` is a tied weight, ``#9 x = out = Mul`` of a function that returned its `x`.
+    """
+    info, head = timeline.info(node), label(timeline, node)
+    own, is_made_by, op = head.partition(" = ") if info.created.kind == "op" else (head, "", "")
+    return " = ".join((own, *further_names(info.also))) + is_made_by + op
 
 
 def _with_what_it_was(asked: Question, found: Finding) -> Finding:

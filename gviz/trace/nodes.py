@@ -193,9 +193,9 @@ class Nodes(Sequence[int]):
         return expect(self._log, named, e.Named).name if named else ""
 
     def further_names(self, node: int) -> tuple[str, ...]:
-        """What else a node is called that has its name from the program."""
+        """What else a node is called: a parameter by its other paths, a result by variables of what called for it."""
         named = self._index.lists["named"].last(node, self._index.count)
-        return expect(self._log, named, e.Named).also if named else ()
+        return expect(self._log, named, e.Named).also if named else self._names.of_callers(node)
 
     def returned(self, node: int) -> Mapping[int, e.KeyPath]:
         """Of the outputs that are parts of what a call gave: the ways to them."""
@@ -236,12 +236,17 @@ class Nodes(Sequence[int]):
         if not (self._growing or self._log.cut_off) or not len(births):
             return 0
         last, end, kinds = int(births.max()), self._index.count, self._index.lists["kind"]
-        left_its_module = expect(self._events, last, e.NodeCreated).scope and not self._contexts.at(end)[2]
-        if left_its_module or any(kinds.last(KIND_NUMBERS[kind], end) > last for kind in OF_NO_STATEMENT):
+        if self._has_left_its_module or any(kinds.last(KIND_NUMBERS[kind], end) > last for kind in OF_NO_STATEMENT):
             return 0
         made = self._index.tables.origins
         others = np.flatnonzero(made.stack != made.stack[-1])
         return int(made.seq[others[-1] + 1 if len(others) else 0])
+
+    @property
+    def _has_left_its_module(self) -> bool:
+        """Whether the last node was made in a module whose call is over, with all that it had called."""
+        last = int(self._births.max())
+        return bool(expect(self._events, last, e.NodeCreated).scope) and not self._contexts.at(self._index.count)[2]
 
     @cached_property
     def _order(self) -> Array:
@@ -270,7 +275,9 @@ class Nodes(Sequence[int]):
             module_call=cache(self._contexts.call),
             goes_on=bool(self.open_from),
         )
-        return Names(of_these, self._claims, calls, goes_on=bool(self.open_from))
+        goes_on, may_grow = bool(self.open_from), self._growing or self._log.cut_off
+        in_calls = may_grow and len(self) > 0 and not self._has_left_its_module
+        return Names(of_these, self._claims, calls, goes_on=goes_on, in_calls=in_calls)
 
     @property
     def _makers(self) -> Array:

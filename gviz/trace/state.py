@@ -83,7 +83,8 @@ class NodeInfo:
     """What never changes about a node: how it was made. `name` is the variable or parameter that holds it, or empty.
 
     `variables` are the names of its outputs, where these have names of their own; there may be fewer than outputs.
-    `also` are the other paths of a parameter that several modules have.
+    `also` are the other paths of a parameter that several modules have, and of a result the variables of callers: where
+    ``forward`` ends in ``x = f(x)`` and ``return x``, and ``out = net(x)`` called it, `x` is `out` also.
     `born` is its event number, `frames` the user's call stack with the innermost first, `scope` the module path, and
     `iteration` the index of the iteration that made it.
     """

@@ -1,5 +1,6 @@
 """Names come from the source: each program here makes tensors, and says what its nodes should be called."""
 
+import contextlib
 import textwrap
 
 import pytest
@@ -14,17 +15,29 @@ from gviz.trace.timeline import Timeline
 
 
 @pytest.fixture
-def names_in(tmp_path):
-    """The names of the nodes a program makes, in order, or the op in brackets; constants only if they have a name."""
+def timeline_in(tmp_path):
+    """What a program did, whose variables live on."""
+    alive = []
 
-    def run(source):
+    def run(source, raises=()):
         path = tmp_path / "program.py"
         path.write_text(textwrap.dedent(source))
         code = compile(path.read_text(), str(path), "exec")
         log = MemoryLog()
-        with emit.listening(emit.Channel(log.append, read_source=read_source)):
-            exec(code, {"torch": torch})
-        timeline = Timeline(log)
+        with emit.listening(emit.Channel(log.append, read_source=read_source)), contextlib.suppress(raises):
+            alive.append(names := {"torch": torch})
+            exec(code, names)
+        return Timeline(log)
+
+    return run
+
+
+@pytest.fixture
+def names_in(timeline_in):
+    """The names of the nodes a program makes, in order, or the op in brackets; constants only if they have a name."""
+
+    def run(source):
+        timeline = timeline_in(source)
         infos = [timeline.info(node) for node in timeline.nodes]
         return [info.name or f"({info.op.name})" for info in infos if info.name or info.created.kind != "constant"]
 
@@ -295,3 +308,96 @@ def test_what_an_item_of_a_data_set_is_made_of_is_no_batch(names_in):
     data = "class Data:\n    def __getitem__(self, i):\n        [][i // 2:]\n        return x[i].exp(), x[i].cos()\n"
     taken = "data = Data()\ntry:\n    for batch in data:\n        pass\nexcept IndexError:\n    pass\na, b = data[0]"
     assert {"batch", "a", "b"} & {*names_in(LEAF + data + taken)} == {"a", "b"}
+
+
+RETURNING = """
+    class Part(torch.nn.Module):
+        def forward(self, x):
+            h = x.exp()
+            z = h.sin()
+            return z, h
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = Part()
+
+        def forward(self, x):
+            for _ in range(2):
+                x, h = self.part(x)
+            low = x.mean()
+            if low > 5:
+                return {'low': low, 'h': x}
+            return {'low': low, 'h': h}
+
+    def loss_of(x):
+        out = Net()(x)
+        total = out['low'] * 2
+        return total
+
+    def started():
+        loss = loss_of(torch.tensor([1., 2.], requires_grad=True))
+        return loss if loss.requires_grad else None
+
+    final = started()
+"""
+
+
+def test_what_a_variable_returns_is_also_called_as_its_callers_call_it(timeline_in):
+    timeline = timeline_in(RETURNING)
+    infos = [timeline.info(node) for node in timeline.nodes]
+    assert [(info.op.name, info.name, info.also) for info in infos if info.name and info.created.kind == "op"] == [
+        ("exp", "h", ()), ("sin", "z", ("x",)), ("exp", "h", ()), ("sin", "z", ("x",)),
+        ("mean", "low", ("out['low']",)), ("mul", "total", ("loss", "final")),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "name", "also"),
+    [
+        ("y = x.exp(); return y", "y", ("r",)),
+        ("y = x.exp(); print(1); return y", "y", ("r",)),
+        ("y = x.exp(); y = y.sin(); return y", "y", ("r",)),
+        ("y = x.exp(); z = y.sin(); return y", "z", ()),
+        ("y = x.exp()\n    if not torch: return\n    return y", "y", ("r",)),
+        ("y = x.exp()\n    if not torch: return x\n    return y", "y", ()),
+        ("y = x.exp()\n    return y if torch else x", "y", ("r",)),
+        ("y = x.exp(); return y, y", "y", ()),
+        ("y = x.exp(); (lambda: y); return x.sin()", "r", ()),
+        ("r = x.exp(); return r", "r", ()),
+        ("y = x.exp(); return [y, {'k': y}]", "y", ()),
+        ("y = x.exp()\n    for y in [y]: pass\n    return y", "y", ("r",)),
+        ("def inner(y): return y\n    y = x.exp()\n    inner(1)", "y", ()),
+    ],
+)
+def test_only_what_is_returned_and_comes_last_is_called_so(timeline_in, body, name, also):
+    timeline = timeline_in(f"def f(x):\n    {body}\n{LEAF}r = f(x)\n")
+    last = timeline.info(timeline.nodes[-1])
+    assert (last.name, last.also) == (name, also)
+
+
+def test_a_variable_that_is_returned_has_been_other_things_before(timeline_in):
+    timeline = timeline_in(f"def f(x):\n    x = x.exp()\n    x = x.sin()\n    return x\n{LEAF}r = f(x); r = f(x)\n")
+    assert [timeline.info(node).also for node in timeline.nodes] == [(), (), ("r",), (), ("r",)]
+
+
+@pytest.mark.parametrize("after", ["", "gviz.mark('m')"])
+def test_a_call_that_may_go_on_has_given_nothing_yet(timeline_in, after):
+    timeline = timeline_in(f"import gviz\ndef f(x):\n    y = x.exp()\n    {after}\n    return y\n{LEAF}r = f(x)\n")
+    timeline.growing = True
+    assert timeline.info(timeline.nodes[-1]).also == ()
+    timeline.growing = False
+    assert timeline.info(timeline.nodes[-1]).also == ("r",)
+
+
+def test_a_model_that_was_called_has_given_what_it_returned(timeline_in):
+    timeline = timeline_in(f"""
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                x = x.exp()
+                return x
+        {LEAF.strip()}
+        r = Net()(x)
+    """)
+    timeline.growing = True
+    assert timeline.info(timeline.nodes[-1]).also == ("r",)

@@ -21,9 +21,10 @@ _DEEPEST = 100
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Places in the order of threads that one call made, and whether it may yet make more."""
+    """Places in the order of threads that one call made, if they are the last of all, and if it may yet make more."""
 
     places: range
+    is_last: bool
     is_open: bool
 
 
@@ -87,9 +88,9 @@ class Calls:
             alone = folds or end == start + 1
             parted = below.parted[row, folds] = [start] if alone else self._parted(range(start, end), caller)
         part = bisect_right(parted, place) - 1
-        last = part == len(parted) - 1
-        is_open = last and self._goes_on and self._is_at_the_end(end)
-        return Call(range(parted[part], end if last else parted[part + 1]), is_open)
+        ends_run = part == len(parted) - 1
+        is_last = ends_run and self._is_at_the_end(end)
+        return Call(range(parted[part], end if ends_run else parted[part + 1]), is_last, is_last and self._goes_on)
 
     def around(self, place: int, is_within: Callable[[int], bool]) -> Call:
         """The places before and after one, of its thread, that follow each other and whose stacks are all within."""
@@ -106,7 +107,8 @@ class Calls:
             start -= 1
         while end < len(self.stacks) and is_beside(end):
             end += 1
-        return Call(range(start, end), self._goes_on and self._is_at_the_end(end))
+        is_last = self._is_at_the_end(end)
+        return Call(range(start, end), is_last, is_last and self._goes_on)
 
     def goes_on_elsewhere(self, place: int, call: Call) -> bool:
         """Whether a call goes on, after it made this node, in another module of those that it calls."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +12,7 @@ from gviz.trace.naming.bindings import Binding, Key, Range, bindings, range_of
 from gviz.trace.naming.called import plain
 from gviz.trace.naming.constructions import constructions
 from gviz.trace.naming.parts import TURN
+from gviz.trace.naming.returning import returned_as
 from gviz.trace.naming.targets import Each, Target, name_at, names_in, turns_at
 
 Goal = tuple[Target, KeyPath | None]
@@ -93,6 +94,7 @@ class Claims:
         self._sources = sources
         self._bindings: dict[str, dict[Range, Binding]] = {}
         self._known: dict[int, Claim | None] = {}
+        self._chains: dict[int, tuple[Claim, ...]] = {}
 
     def of(self, stack: int) -> Claim | None:
         """The claim to what is made at a stack, None if it is not assigned."""
@@ -100,16 +102,38 @@ class Claims:
             self._known[stack] = self._found(self.stacks.get(stack, ()))
         return self._known[stack]
 
+    def of_caller(self, stack: int, claim: Claim, name: str) -> Claim | None:
+        """The claim of a caller's statement to what a claim assigns to a variable that its function returns."""
+        frames = self.stacks.get(stack, ())
+        frame = frames[claim.depth]
+        text = self._sources.get(frame.path)
+        part = returned_as(text, frame, name) if text else None
+        return None if part is None else self._found(frames, claim.depth + 1, part)
+
+    def chain(self, stack: int) -> tuple[Claim, ...]:
+        """All claims to what is made at a stack, or to parts of it: of the statement that made it, and of callers."""
+        if stack not in self._chains:
+            claim = self.of(stack)
+            self._chains[stack] = tuple(self._and_of_callers(stack, claim)) if claim is not None else ()
+        return self._chains[stack]
+
+    def _and_of_callers(self, stack: int, claim: Claim) -> Iterator[Claim]:
+        yield claim
+        for name in claim.names:
+            outer = self.of_caller(stack, claim, name)
+            if outer is not None:
+                yield from self._and_of_callers(stack, outer)
+
     def possible(self, stack: int) -> tuple[str, ...]:
         """The names that outputs of a node made at a stack get, if it is no step on the way to what is assigned."""
-        claim = self.of(stack)
-        return claim.names if claim is not None else ()
+        return tuple(dict.fromkeys(name for claim in self.chain(stack) for name in claim.names))
 
-    def _found(self, frames: tuple[Frame, ...]) -> Claim | None:
+    def _found(self, frames: tuple[Frame, ...], since: int = 0, part: KeyPath = ()) -> Claim | None:
+        """The first claim of a frame from a depth on, which gets as a `part` what is made, or a variable was given."""
         exact, calls = True, []
-        ways: list[tuple[tuple[Key | None, ...], KeyPath]] = []
+        ways: list[tuple[tuple[Key | None, ...], KeyPath]] = [((), part)] if since else []
         gives: tuple[str, ...] = ()
-        for depth, frame in enumerate(frames):
+        for depth, frame in enumerate(frames[since:], since):
             below = _function(frames[depth - 1]) if depth else ""
             if below == _GATHERING:
                 continue  # the comprehension that it runs for has said already what it makes
@@ -121,7 +145,7 @@ class Claims:
             is_turn = bool(ways and ways[-1][1][:1] == (TURN,))
             ways.append((binding.taken, (TURN, *binding.element) if _function(frame) == _NEXT else binding.element))
             is_called = plain(below) in binding.called
-            if not depth or not (is_called or is_turn):
+            if depth == since or not (is_called or is_turn):
                 calls.append((depth, binding.folds))
             if isinstance(binding.target, Each) and depth and not (is_called or is_turn or below in _OF_OBJECTS):
                 return None  # such as an item of a data set, of which a batch is made

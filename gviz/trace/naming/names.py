@@ -35,15 +35,17 @@ class Told(Protocol):
 class Names:
     """The names of a recording's nodes.
 
-    Where the program `goes_on` after them, the last nodes are steps on the way until their statement is over.
+    Where the program `goes_on` after them, the last nodes are steps on the way until their statement is over;
+    `in_calls` says that it may yet be in the calls that made them.
     """
 
-    def __init__(self, nodes: Told, claims: Claims, calls: Calls, *, goes_on: bool) -> None:
+    def __init__(self, nodes: Told, claims: Claims, calls: Calls, *, goes_on: bool, in_calls: bool) -> None:
         self._nodes = nodes
         self._origins = nodes.origins
         self._claims = claims
         self._calls = calls
         self._goes_on = goes_on
+        self._in_calls = in_calls
         self._giving_several = {nodes.created(node).stack for node in nodes.parts if nodes.returned(node)}
         self._lasts: dict[tuple[int, int, Frames], dict[tuple[Goal, bool], int]] = {}
         self._turns = Turns(claims, calls)
@@ -63,6 +65,18 @@ class Names:
         claim = self._claim_to_parts(node)
         names = {nr: claim.name(path) for nr, path in parts.items()} if claim is not None else {}
         return tuple(names.get(nr, "") for nr in range(max(parts) + 1))
+
+    def of_callers(self, node: int) -> tuple[str, ...]:
+        """What callers call a node that has another name in the function which made it, and returned that variable."""
+        name = "" if self._nodes.given_name(node) or self._nodes.returned(node) else self._variable(node)
+        place = self._nodes.place_of(node)
+        stack, names = self._origins.stack.item(place), [name]
+        claim = self._claims.of(stack)
+        while name and claim is not None:
+            claim = self._claims.of_caller(stack, claim, name)
+            name = claim.name() if claim is not None and self._is_given(self._calls.place(place), claim) else ""
+            names.append(name)
+        return tuple(dict.fromkeys(one for one in names[1:] if one not in ("", names[0])))
 
     def _own(self, node: int) -> str:
         if given := self._nodes.given_name(node):
@@ -146,6 +160,16 @@ class Names:
                 return False
         return True
 
+    def _is_given(self, at: int, claim: Claim) -> bool:
+        """Whether a node is what the calls gave that handed it on to the statement of a claim, and they are over."""
+        statement = self._claims.stacks[self._calls.stacks.item(at)][claim.depth :]
+        calls = (self._calls.of(at, depth, folds=folds) for depth, folds in claim.calls)
+        return all(not self._may_go_on(call) and self._last(call, claim, statement) == at for call in calls)
+
+    def _may_go_on(self, call: Call) -> bool:
+        """Whether a call may yet make more: that a statement of it is over tells nothing of that."""
+        return call.is_last and self._in_calls
+
     def _last(self, call: Call, claim: Claim, statement: Frames) -> int:
         """The last place in a call of what the statement of a claim assigns to the same variable."""
         key = call.places.start, call.places.stop, statement
@@ -158,13 +182,12 @@ class Names:
         found: dict[tuple[Goal, bool], int] = {}
         for at in reversed(call.places):
             stack = self._calls.stacks.item(at)
-            other, op = self._claims.of(stack), plain(self._nodes.op_name(self._calls.op(at)))
-            if other is None or (other.gives and op not in other.gives):
-                continue
-            if op in MOVING and op not in other.called:
-                continue
-            if self._claims.stacks[stack][other.depth :] == statement:
-                found.setdefault((other.goal, other.exact), at)
+            op = plain(self._nodes.op_name(self._calls.op(at)))
+            for other in self._claims.chain(stack):
+                if (other.gives and op not in other.gives) or (op in MOVING and op not in other.called):
+                    continue
+                if self._claims.stacks[stack][other.depth :] == statement:
+                    found.setdefault((other.goal, other.exact), at)
         return found
 
     def _is_claimed_later(self, place: int, claim: Claim) -> bool:
