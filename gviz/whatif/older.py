@@ -39,7 +39,7 @@ class Older:
         self._began[node] = n, next((tensor.grad for tensor in self._rerun.tensors[node] if tensor is not None), None)
         if info.created.kind == "op" and info.created.requires_grad:
             self._rerun.stop(node, "an earlier iteration made it, which is not run again", of_gradient=True)
-        if any(output.view_of for output in info.created.outputs) and self._is_written(node, n):
+        if any(output.view_of for output in info.created.outputs) and self._is_written(node, n) and self._shares(info):
             self._rerun.stop(node, "an earlier iteration made it as a view of memory that is written to here")
             self._rerun.forget(info.created.outputs[0].storage)
 
@@ -57,6 +57,14 @@ class Older:
     def _is_written(self, node: int, n: int) -> bool:
         later = [seq for seq in self._rerun.timeline.events_of(node) if seq >= n]
         return any(isinstance(self._rerun.timeline.event(seq), e.StorageWritten | e.DataSet) for seq in later)
+
+    def _shares(self, info: NodeInfo) -> bool:
+        """Whether the iteration uses anything older besides that lies in the same memory: else a view is as good."""
+        timeline, iteration = self._rerun.timeline, self._rerun.iteration
+        own = {output.storage for output in info.created.outputs}
+        used = (timeline.info(node) for node in timeline.nodes.of(iteration) if node != info.node)
+        older = (other.created.outputs for other in used if other.born < iteration.start)
+        return any(output.storage in own for outputs in older for output in outputs)
 
     def _begin_with(self, info: NodeInfo, state: NodeState | None) -> None:
         self._rerun.tensors[info.node] = outputs = list[Tensor | None]()

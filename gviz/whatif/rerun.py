@@ -38,7 +38,7 @@ NOT_STORED = f"its value was not stored: {KEEP_ALL}"
 
 def branched(timeline: Timeline, iteration: Iteration, changes: Sequence[Change]) -> Branch:
     """Run `iteration` of a recording of gviz's engine again with `changes`. GvizError for one that does not fit."""
-    rerun = Rerun(timeline, changes)
+    rerun = Rerun(timeline, iteration, changes)
     with emit.aside(rerun.told.channel):
         for n in range(iteration.start, iteration.end + 1):
             rerun.happen(n, timeline.event(n))
@@ -50,8 +50,9 @@ def branched(timeline: Timeline, iteration: Iteration, changes: Sequence[Change]
 class Rerun:
     """A run in progress: the tensors so far, by the recording's nodes, and the nodes that have `changed` with them."""
 
-    def __init__(self, timeline: Timeline, changes: Sequence[Change]) -> None:
+    def __init__(self, timeline: Timeline, iteration: Iteration, changes: Sequence[Change]) -> None:
         self.timeline = timeline
+        self.iteration = iteration
         self.told = Retelling(timeline)
         self.stopped: list[Stopped] = []
         self.asked = Asked(changes)

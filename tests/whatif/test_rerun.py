@@ -525,3 +525,44 @@ def test_a_view_of_an_earlier_iteration_is_used_where_its_memory_is_written_to_n
     timeline, branch, other = after(program, "a = [1, 2]")
     assert branch.stopped == ()
     assert value(branch, other, node_named(timeline, "y")) == 21
+
+
+def trained_with_momentum(last):
+    """Three steps, the last of them on `last`; the weights, and the gradient that they end with."""
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    x = torch.tensor([3.0, 4.0])
+    optimizer = torch.optim.SGD([w], lr=0.1, momentum=0.9)
+    for number in range(3):
+        if number == 2:
+            x = torch.tensor(last)
+        loss = ((w * x).sum() - 1) ** 2
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return w, loss
+
+
+def test_momentum_of_earlier_iterations_goes_on_with_another_gradient():
+    timeline, branch, other = after(lambda: trained_with_momentum([3.0, 4.0]), "x = [1, 1]")
+    w, _ = trained_with_momentum([1.0, 1.0])
+    node = node_named(timeline, "w")
+    state = other.at(len(other)).state(branch.numbers[node]).outputs[0]
+    assert branch.stopped == ()
+    np.testing.assert_array_equal(other.array(state.value), w.detach().numpy())
+    np.testing.assert_array_equal(other.array(state.grad), w.grad.numpy())
+
+
+def test_a_view_of_an_earlier_iteration_is_not_told_where_its_memory_is_also_used_by_another():
+    def program():
+        a = torch.ones(2, requires_grad=True)
+        c = torch.tensor([3.0, 4.0])
+        v = c.detach()
+        a.sum().backward()
+        b = c * a
+        v += 1
+        y = (c * b).sum()
+        return a, c, v, y
+
+    timeline, branch, _ = after(program, "a = [1, 2]")
+    assert ["as a view of memory that is written to here" in stopped.why for stopped in branch.stopped] == [True]
+    assert branch.forgotten == {timeline.info(node_named(timeline, "c")).created.outputs[0].storage}
