@@ -65,6 +65,9 @@ LEAF = "x = torch.tensor([1., 2.], requires_grad=True)\n"
         ("repr(x.exp())", "(exp)"),
         ("y = [x.exp()]", "y[0]"),
         ("y = {'k': [1, x.exp()]}", "y['k'][1]"),
+        ("class Case: __init__ = lambda self, **fields: None\ny = Case(a=1, b=x.exp())", "y.b"),
+        ("class Case: __new__ = lambda cls, a: a.exp()\ny = Case(a=x)", "y"),
+        ("class Tensor: __new__ = lambda cls, data: 1\ny = Tensor(data=x.exp())", "(exp)"),
         ("y = dict(k=x.exp())", "y['k']"),
         ("y = [*[], x.exp()]", "(exp)"),
         ("y = {**{}, 'k': x.exp(), 3: 4}", "y['k']"),
@@ -359,6 +362,7 @@ def test_what_a_variable_returns_is_also_called_as_its_callers_call_it(timeline_
         ("y = x.exp(); print(1); return y", "y", ("r",)),
         ("y = x.exp(); y = y.sin(); return y", "y", ("r",)),
         ("y = x.exp(); z = y.sin(); return y", "z", ()),
+        ("y = x.exp(); return Out(a=y)", "y", ("r.a",)),
         ("y = x.exp()\n    if not torch: return\n    return y", "y", ("r",)),
         ("y = x.exp()\n    if not torch: return x\n    return y", "y", ()),
         ("y = x.exp()\n    return y if torch else x", "y", ("r",)),
@@ -371,7 +375,8 @@ def test_what_a_variable_returns_is_also_called_as_its_callers_call_it(timeline_
     ],
 )
 def test_only_what_is_returned_and_comes_last_is_called_so(timeline_in, body, name, also):
-    timeline = timeline_in(f"def f(x):\n    {body}\n{LEAF}r = f(x)\n")
+    out = "class Out: __init__ = lambda self, a: None\n"
+    timeline = timeline_in(f"{out}def f(x):\n    {body}\n{LEAF}r = f(x)\n")
     last = timeline.info(timeline.nodes[-1])
     assert (last.name, last.also) == (name, also)
 

@@ -11,7 +11,7 @@ from gviz import syntax
 from gviz.events import KeyEntry, KeyPath
 from gviz.site import Frame
 from gviz.trace.naming.called import STORING, folds, gives, operation_of
-from gviz.trace.naming.parts import COMPREHENSIONS, TURN, called_in_turns, parts_of, put
+from gviz.trace.naming.parts import COMPREHENSIONS, TURN, called_in_turns, fields_of, parts_of, put
 from gviz.trace.naming.targets import Each, Target, name_of, target_of
 
 Key = int | str | KeyEntry
@@ -185,6 +185,8 @@ def _held(
     elif functions := called_in_turns(value):
         yield where_stands(value), Binding(target, (*element, TURN), (), True, _lines(statement), functions)
     else:
+        for step, part in fields_of(value):
+            yield from _held(part, target, (*element, step), statement, stored)
         yield from _valued(value, target, element, statement, stored)
 
 

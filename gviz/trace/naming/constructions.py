@@ -8,9 +8,7 @@ from functools import lru_cache
 
 from gviz import syntax
 from gviz.trace.naming.bindings import LARGEST_SOURCE, Range, where_stands
-
-_OF_TENSORS = ("Tensor", "Parameter", "Buffer", "Variable")
-"""How the names of classes end whose objects are tensors."""
+from gviz.trace.naming.parts import is_of_class
 
 
 @lru_cache(maxsize=64)
@@ -37,8 +35,7 @@ def _is_class(function: ast.expr, imported: frozenset[str]) -> bool:
     """Whether it is written as classes are, ``OneHotCategorical``, and comes from an import."""
     match function:
         case ast.Name(id=name) | ast.Attribute(attr=name):
-            as_class = name[:1].isupper() and not name.isupper() and not name.endswith(_OF_TENSORS)
-            return as_class and _root(function) in imported
+            return is_of_class(name) and _root(function) in imported
     return False
 
 

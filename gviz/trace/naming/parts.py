@@ -14,6 +14,9 @@ TURN: KeyEntry = (-1, 0, "")
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 """What shows up as a whole in a stack where it only begins to take its items."""
 
+_OF_TENSORS = ("Tensor", "Parameter", "Buffer", "Variable")
+"""How the names of classes end whose objects are tensors."""
+
 _GATHERING = frozenset(("list", "tuple", "iter"))
 """Functions of Python that give the very items of what they are given."""
 
@@ -38,6 +41,19 @@ def parts_of(value: ast.expr) -> Sequence[tuple[KeyEntry, ast.expr]]:
         ):
             return parts_of(inner)
     return ()
+
+
+def fields_of(value: ast.expr) -> Sequence[tuple[KeyEntry, ast.expr]]:
+    """The expressions that make fields of an object: ``Batch(x=..., y=...)``, which is read by the same names."""
+    match value:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), keywords=items) if is_of_class(name):
+            return [((place, len(items), item.arg), item.value) for place, item in enumerate(items) if item.arg]
+    return ()
+
+
+def is_of_class(name: str) -> bool:
+    """Whether a function is called as classes are, ``OneHotCategorical``, but for those whose objects are tensors."""
+    return name[:1].isupper() and not name.isupper() and not name.endswith(_OF_TENSORS)
 
 
 def called_in_turns(value: ast.expr) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Which variables the functions of a source text give back, and as which part: ``return x``, ``return x, {"h": h}``."""
+"""Which variables the functions of a source text return, as which part: ``return x, {"h": h}``, ``Out(loss=loss)``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 from gviz import syntax
 from gviz.events import KeyPath
 from gviz.site import Frame
-from gviz.trace.naming.parts import COMPREHENSIONS, parts_of
+from gviz.trace.naming.parts import COMPREHENSIONS, fields_of, parts_of
 from gviz.trace.naming.targets import name_of
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -81,5 +81,5 @@ def _variables(value: ast.expr, path: KeyPath) -> Iterator[tuple[str, KeyPath]]:
             yield from _variables(body, path)
             yield from _variables(other, path)
         case _ if not isinstance(value, COMPREHENSIONS):
-            for step, part in parts_of(value):
+            for step, part in (*parts_of(value), *fields_of(value)):
                 yield from _variables(part, (*path, step))
