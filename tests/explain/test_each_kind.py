@@ -662,6 +662,21 @@ def test_a_loss_that_has_become_a_leaf_is_none_that_the_optimizer_lacks(cut):
     assert kinds.keys() & {"cut", "not-reached"}
 
 
+def test_points_at_which_an_equation_is_to_hold_are_nothing_to_train():
+    def program():
+        model = torch.nn.Sequential(torch.nn.Linear(1, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        x = torch.tensor([[0.5], [1.0]], requires_grad=True)
+        for _ in range(3):
+            optimizer.zero_grad()
+            u = model(x)
+            (slope,) = torch.autograd.grad(u.sum(), x, create_graph=True)
+            ((slope - u) ** 2).mean().backward()
+            optimizer.step()
+
+    assert found(program) == {}
+
+
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4, 4)])
 @pytest.mark.parametrize("along", ["log_softmax", "log of softmax", "cross_entropy", "logsigmoid", "rows"])
 def test_an_nll_loss_of_the_logarithms_of_probabilities_over_its_classes_is_right(shape, along):
