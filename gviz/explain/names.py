@@ -121,6 +121,18 @@ def why_untracked(created: NodeCreated, *, brief: bool = False) -> str:
     return known[brief] if known else clipped(created.untracked, MAX_TITLE)
 
 
+def why_cut(info: NodeInfo) -> str:
+    """Why no gradient goes back through an op that autograd does not track."""
+    return "it takes no more than a shape and a dtype" if takes_shape(info) else why_untracked(info.created)
+
+
+def takes_shape(info: NodeInfo) -> bool:
+    """Whether an op that is not tracked would send nothing but 0 anyway: ``ones_like(x)``, ``x.new_zeros(3)``."""
+    name = info.op.base_name
+    is_new = name.startswith("new_") and name != "new_tensor"
+    return info.created.untracked == "numbers" and (is_new or name.endswith("_like"))
+
+
 def untracked_word(reason: str) -> str:
     """The same in one word."""
     return "no grad" if reason == "inputs" else clipped(reason, 8)

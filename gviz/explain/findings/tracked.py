@@ -5,7 +5,7 @@ from __future__ import annotations
 from gviz.events import RequiresGradSet
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
-from gviz.explain.names import innermost, label_at, made_at, why_untracked
+from gviz.explain.names import innermost, label_at, made_at, takes_shape, why_cut
 from gviz.explain.trouble import line_text
 from gviz.plain_text import clipped
 from gviz.site import Frame
@@ -28,6 +28,8 @@ _FIXES = {
 def cut_fix(timeline: Timeline, info: NodeInfo) -> str:
     """What to write instead of an operation that is not tracked; empty if nothing is known."""
     why = info.created.untracked
+    if takes_shape(info):
+        return ""
     if why == "numbers" and info.op.name == "grad":
         return CREATE_GRAPH
     if why == "no_grad" and any(
@@ -44,7 +46,7 @@ def untracked(asked: Question) -> Finding | None:
     info, name, made = asked.info, label_at(asked.timeline, asked.node), asked.info.created
     if made.untracked and made.untracked != "inputs":
         text, kind, fix = (
-            f"{name} is not part of the graph: {why_untracked(made)}",
+            f"{name} is not part of the graph: {why_cut(info)}",
             "cut",
             cut_fix(asked.timeline, info),
         )

@@ -8,7 +8,7 @@ from gviz.events import GradCaptured
 from gviz.explain.finding import Finding
 from gviz.explain.findings.tracked import CREATE_GRAPH, STACK, cut_fix
 from gviz.explain.kind import Kind
-from gviz.explain.names import innermost, label, label_at, why_untracked
+from gviz.explain.names import innermost, label, label_at, takes_shape, why_untracked
 from gviz.explain.trouble import Trouble, line_text
 from gviz.explain.ways import ancestors
 from gviz.plain_text import clipped
@@ -77,9 +77,10 @@ def _lost_at(timeline: Timeline, root: int) -> int:
 
 
 def _loses(timeline: Timeline, node: int) -> bool:
-    created = timeline.info(node).created
-    inputs = timeline.nodes.made_from.get(node, ())
-    return created.untracked in _LOSING and any(timeline.info(source).created.requires_grad for source in inputs)
+    info, inputs = timeline.info(node), timeline.nodes.made_from.get(node, ())
+    if info.created.untracked not in _LOSING or takes_shape(info):
+        return False
+    return any(timeline.info(source).created.requires_grad for source in inputs)
 
 
 UNTRACKED_LOSS = Kind(

@@ -11,7 +11,7 @@ from gviz.explain.contributions import contributions
 from gviz.explain.dropped import dropped
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
-from gviz.explain.names import innermost, label, label_at, made_at, why_untracked
+from gviz.explain.names import innermost, label, label_at, made_at, why_cut
 from gviz.explain.writes import by_step, is_unseen, step_of
 from gviz.value_text import grad, short
 
@@ -45,9 +45,7 @@ def _cut(asked: Question) -> Iterator[Finding]:
     """That no gradient comes through an operation that could have been tracked."""
     made = asked.info.created
     if made.untracked and made.untracked != "inputs":
-        takes_shape = made.untracked == "numbers" and asked.info.op.base_name.endswith("_like")
-        why = "it takes no more than a shape and a dtype" if takes_shape else why_untracked(made)
-        text = f"no gradient goes back through it: {why}"
+        text = f"no gradient goes back through it: {why_cut(asked.info)}"
         yield Finding("cut", text, asked.info.born, asked.node)
 
 
