@@ -17,6 +17,7 @@ ANSWERS = {
     "clipped_too_early": ("warning", "clipped-early", ["has nothing to clip", "between backward() and the update"]),
     "critic_not_detached": ("error", "second-backward", ["fake = Tanh, which both use", "fake.detach()", "py:14, if"]),
     "carried_state": ("error", "carried-state", ["the edge that crosses", "h = h.detach()", ":14"]),
+    "averaged_with_its_graph": ("error", "second-backward", ["with torch.no_grad(): around", ":12, if that is"]),
     "not_a_leaf": ("warning", "not-a-leaf", ["only leaves keep", "its gradient was [1 1]", "retain_grad()"]),
     "lost_leaf": ("warning", "rebound", ["the name w meant the leaf #1 w at lost_leaf.py:5"]),
     "cut_by_numpy": ("warning", "cut", ["got no gradient: every way back to it", "without its history", "numpy"]),

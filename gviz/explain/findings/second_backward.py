@@ -15,6 +15,8 @@ from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
 PATTERN = r"backward through the graph a second time"
+_UPDATING = frozenset(("add", "sub", "mul", "div", "lerp", "copy", "addcmul", "addcdiv"))
+"""Operations by which programs update in place what is no part of a loss, such as a running average."""
 
 
 def explain(trouble: Trouble) -> Finding | None:
@@ -80,6 +82,8 @@ def _made_once(trouble: Trouble, released: Finding, used: NodeInfo, made: NodeIn
 
 
 def _where_to_detach(name: str, made: NodeInfo, used: NodeInfo, first: NodeInfo | None) -> str:
+    if used.op.name.endswith("_") and used.op.base_name in _UPDATING:
+        return f"with torch.no_grad(): around what is written in place{made_at(used.frames)}, if that is only an update"
     known = name.isidentifier()
     if first is None:
         what = f"{name} = {name}.detach()" if known else "detach() what is carried over"
