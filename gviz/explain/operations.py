@@ -68,7 +68,7 @@ LISTS = frozenset({"stack", "cat"})
 RESHAPING = frozenset({"view", "reshape", "squeeze", "unsqueeze", "expand", "_reshape_alias", "_unsafe_view"})
 
 SAME_NUMBERS = RESHAPING | {
-    "transpose", "t", "permute", "alias", "clone", "contiguous", "slice", "select", "getitem",
+    "transpose", "t", "permute", "alias", "clone", "contiguous", "slice", "select", "getitem", "index",
     "to", "type", "float", "double", "half", "bfloat16",
 }  # fmt: skip
 """Operations after which the numbers are still the same: views, copies and conversions."""

@@ -31,7 +31,7 @@ def recorded(folder, name, engine="builtin"):
         warnings.simplefilter("ignore")
         trace = Path(temporary) / "program.gviz"
         with (
-            suppress(RuntimeError, TypeError, AttributeError),
+            suppress(RuntimeError, TypeError, AttributeError, ValueError),
             record(trace, Kept(limit=1 << 16), framework=FRAMEWORKS[engine]) as recording,
             ENGINES[engine](recording),
         ):

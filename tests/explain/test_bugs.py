@@ -11,6 +11,8 @@ from gviz.explain.survey import Survey
 from gviz.explain.why import why
 
 ANSWERS = {
+    "optimizer_of_a_result": ("error", "failed", ["#2 image = Clone", "is no leaf", "image = (...).detach()"]),
+    "late_leaf_in_place": ("error", "leaf-in-place", ["image", "was to be changed in place", "torch.no_grad()"]),
     "in_place_saved": ("error", "changed-in-place", ["saved by SigmoidBackward0", ":6 at version 0", "to version 1"]),
     "given_gradient": ("error", "given-gradient", ["of shape (2,) for a tensor of shape (3,)"]),
     "second_backward": ("error", "second-backward", ["released by the first backward() at second_backward.py:7"]),

@@ -3,6 +3,7 @@
 import pytest
 from recording import events_of, timeline_of
 
+import gviz
 import gviz.engine as torch
 from gviz.events import Failed
 from gviz.explain.check import check
@@ -740,3 +741,17 @@ def test_a_forgotten_mask_is_no_forward_that_is_flat():
     one = found(program)["wrong-rule"]
     assert "sends x 4 where small changes of it say 0" in told(one)
     assert "1 of the 3 elements tried differ" in told(one)
+
+
+@pytest.mark.torch
+def test_a_loss_of_sequences_takes_logarithms_too(tmp_path):
+    torch = pytest.importorskip("torch")
+    with gviz.record(tmp_path / "t.gviz"):
+        scores = torch.linspace(-1, 1, 5 * 2 * 4).view(5, 2, 4).requires_grad_()
+        targets, lengths = torch.tensor([[1, 2], [3, 1]]), torch.tensor([5, 5])
+        for function in (torch.softmax, torch.log_softmax):
+            loss = torch.nn.functional.ctc_loss(function(scores, 2), targets, lengths, torch.tensor([2, 2]))
+            loss.backward()
+    (one,) = check(gviz.load(tmp_path / "t.gviz"))
+    assert (one.finding.kind, one.more) == ("no-log-probabilities", 0)
+    assert "the probabilities themselves" in one.finding.text

@@ -12,6 +12,7 @@ from gviz.explain.trouble import Trouble
 from gviz.plain_text import clipped, shown
 from gviz.trace.state import NodeInfo
 
+_NO_LEAF = r"can't optimize a non-leaf Tensor"
 _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         r"returned nan values",
@@ -36,6 +37,8 @@ def explain(trouble: Trouble) -> Finding:
     cause, fix = next(((cause, fix) for words, cause, fix in _KNOWN if trouble.says(words)), ("", _for_labels(trouble)))
     if name := number_called(trouble):
         return _on_a_number(trouble, name)
+    if trouble.says(_NO_LEAF) and (result := _result_on_its_line(trouble)) is not None:
+        return _for_an_optimizer(trouble, result)
     first = clipped(shown(trouble.message), 120)
     text = cause or f"{trouble.ended} with {shown(trouble.error)}: {first}"
     node = trouble.node
@@ -52,6 +55,21 @@ def _on_a_number(trouble: Trouble, name: str) -> Finding:
     parts = (Finding("made-number", f"it was made one at {made}", trouble.seq),) if made else ()
     fix = f"call backward() on the tensor, and give the number another name: {name}.backward(); value = {name}.item()"
     return Finding("failed", text, trouble.seq, 0, parts, fix, trouble.at)
+
+
+def _result_on_its_line(trouble: Trouble) -> NodeInfo | None:
+    """The last result of an operation that is tracked and has a name on the line that raised the error."""
+    names = trouble.names_on_its_line()
+    tracked = (info for info in trouble.made_before() if info.created.kind == "op" and info.created.requires_grad)
+    return next((info for info in tracked if info.name in names), None)
+
+
+def _for_an_optimizer(trouble: Trouble, result: NodeInfo) -> Finding:
+    """An optimizer that was given no leaf."""
+    what, name = label_at(trouble.timeline, result.node), shown(result.name)
+    text = f"{what} is no leaf: an optimizer cannot change what an operation made"
+    fix = f"make the leaf last: {name} = (...).detach().requires_grad_(), and device and dtype before that"
+    return Finding("failed", text, trouble.seq, result.node, (), fix, trouble.at)
 
 
 def _for_labels(trouble: Trouble) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from gviz.events import NodeCreated
+from gviz.events import NodeCreated, RequiresGradSet
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind
 from gviz.explain.names import label, label_at
 from gviz.explain.trouble import Trouble
 from gviz.plain_text import file_line
 from gviz.site import source_lines
+from gviz.trace.timeline import Timeline
 
 _RULE = "autograd allows that only under no_grad"
 _OF_A_LEAF = "of a leaf that requires a gradient"
@@ -23,16 +25,23 @@ def explain(trouble: Trouble) -> Finding | None:
     if not trouble.says(PATTERN):
         return None
     timeline, names = trouble.timeline, _names(trouble)
-    created = timeline.select([NodeCreated])
-    leaves = [event.node for _, event in created if event.kind != "op" and event.requires_grad]
-    leaf = next((info for node in reversed(leaves) if (info := timeline.info(node)).name in names), None)
+    leaves = map(timeline.info, _leaves(timeline))
+    leaf = next((info for info in leaves if info.name in names), None)
     view = "a view of " if trouble.says("a view of") else ""
     at = f" at {file_line(trouble.at.path, trouble.at.line)}" if trouble.at else ""
     what = label(timeline, leaf.node) if leaf else "a leaf that requires a gradient"
     text = f"{view}{what} was to be changed in place{at}; {f'{_OF_A_LEAF} ' if leaf else ''}{_RULE}"
-    made = (Finding("leaf", f"the leaf is {label_at(timeline, leaf.node)}", leaf.born, leaf.node),) if leaf else ()
+    parts = (Finding("leaf", f"the leaf is {label_at(timeline, leaf.node)}", leaf.born, leaf.node),) if leaf else ()
     fix = "update it inside with torch.no_grad():, let an optimizer do it, or change a clone()"
-    return Finding("leaf-in-place", text, trouble.seq, leaf.node if leaf else 0, made, fix, trouble.at)
+    return Finding("leaf-in-place", text, trouble.seq, leaf.node if leaf else 0, parts, fix, trouble.at)
+
+
+def _leaves(timeline: Timeline) -> Iterator[int]:
+    """The latest first; whatever made it, a tensor that requires a gradient only later is one."""
+    created, later = timeline.select([NodeCreated]), timeline.select([RequiresGradSet])
+    made = [(n, event.node) for n, event in created if event.kind != "op" and event.requires_grad]
+    told = [(n, event.node) for n, event in later if event.requires_grad]
+    return (node for _, node in sorted([*made, *told], reverse=True))
 
 
 def _names(trouble: Trouble) -> set[str]:

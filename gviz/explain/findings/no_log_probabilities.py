@@ -1,4 +1,4 @@
-"""An nll_loss of what are no logarithms of probabilities, or not of those of its classes."""
+"""An nll_loss, or ctc_loss, of what are no logarithms of probabilities, or not of those of its classes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gviz.explain.operations import SOFTMAXES
 from gviz.explain.survey import Made, Survey
 from gviz.numbers import number
 
-_LOSSES = ("nll_loss", "nll_loss2d")
+_LOSSES = ("nll_loss", "nll_loss2d", "ctc_loss")
 _PROBABILITIES = {"softmax", "sigmoid"}
 _SLACK = 0.01
 """How far above 0 the logarithm of a probability may come to lie: of ``log(p + 0.001)`` it does."""
@@ -34,20 +34,25 @@ def _too_great(survey: Survey, made: Made, first: Made) -> Finding | None:
     where = label_at(survey.timeline, before.node)
     if before.op in _PROBABILITIES:
         text = f"{loss} takes logarithms of probabilities, but its input is {where}, the probabilities themselves"
-        fix = f"log_softmax in the place of {before.op}, or cross_entropy of what went into it"
+        fix = f"log_softmax in the place of {before.op}{_instead(made, ', or cross_entropy of what went into it')}"
     else:
         text = f"{loss} takes logarithms of probabilities, but its input is {where}, which has numbers above 0"
-        fix = "cross_entropy, which takes scores as they are, or log_softmax before it"
+        fix = f"log_softmax before it{_instead(made, ', or cross_entropy, which takes scores as they are')}"
     part = Finding(
         "operand", f"it reaches {number(stats.max)}, and no such logarithm is above 0", first.seq, first.node
     )
     return _finding(survey, made, text, part, fix)
 
 
+def _instead(made: Made, loss: str) -> str:
+    """Another loss that takes what there is; of sequences there is none."""
+    return "" if made.op == "ctc_loss" else loss
+
+
 def _elsewhere(survey: Survey, made: Made, first: Made) -> Finding | None:
     before = next(survey.sources(first), first) if first.op == "log" else first
     rank, dim = len(before.shape), dict(before.created.attrs).get("dim")
-    if before.op not in SOFTMAXES or not rank or not isinstance(dim, int):
+    if made.op == "ctc_loss" or before.op not in SOFTMAXES or not rank or not isinstance(dim, int):
         return None
     classes, dim, timeline = min(1, rank - 1), dim % rank, survey.timeline
     if dim == classes:
@@ -68,6 +73,6 @@ def _finding(survey: Survey, made: Made, text: str, part: Finding, fix: str) -> 
 NO_LOG_PROBABILITIES = Kind(
     "no-log-probabilities",
     "warning",
-    "an nll_loss of scores, of probabilities, or along the wrong dimension",
+    "an nll_loss or ctc_loss of scores or probabilities, or along the wrong dimension",
     find=found,
 )
