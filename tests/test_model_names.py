@@ -399,3 +399,14 @@ def test_a_part_is_found_by_its_path_in_a_model_that_is_never_called(call, frame
         assert not Fitting(timeline, place(f"{'no' * 2}.{word}"))(node)
     assert named.of_a_module("model.net.0.weight", len(timeline)) == weight
     assert named.of_a_module(f"{'no' * 2}.net.0.weight", len(timeline)) == 0  # a word that stands in no file
+
+
+@pytest.mark.torch
+def test_layers_that_pytorch_copies_stand_where_the_program_asked_for_them(tmp_path):
+    layer = "nn.TransformerEncoderLayer(2, 1, 2)"
+    copying = f"net = nn.TransformerEncoder({layer}, 2, enable_nested_tensor=False)\nnet(x.unsqueeze(0))\n"
+    names(copying, "torch", tmp_path / "t.gviz")
+    timeline = gviz.load(tmp_path / "t.gviz")
+    copied = [info for info in map(timeline.info, timeline.nodes) if "layers.1" in (info.name or "")]
+    assert copied
+    assert not [frame.path for info in copied for frame in info.frames if frame.path.endswith("copy.py")]

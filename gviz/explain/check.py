@@ -118,7 +118,7 @@ def _of_leaves(survey: Survey) -> Iterator[Finding | None]:
     alive = survey.alive(survey.passes[-1][0])
     leaves = [made.node for made in alive if made.created.kind != "op" and made.created.requires_grad]
     failed = _before_failed_passes(survey)
-    taken = {event.node for _, event in survey.select(GradCaptured)}
+    taken = {event.node for _, event in survey.select(GradCaptured)} - survey.skipped
     roots = {node for _, event in survey.passes for node, _ in event.roots}
     silent = [node for node in leaves if node not in {*last, *failed, *taken, *roots}]
     silent = [node for node in silent if not _is_for_some_gradients(survey, node)]

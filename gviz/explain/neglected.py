@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gviz.events import DataSet, GradAccumulated, OptimizerStepped, StorageWritten
+from gviz.events import DataSet, GradAccumulated, GradCaptured, OptimizerStepped, StorageWritten
 from gviz.explain.finding import Finding
 from gviz.explain.names import innermost, label, label_at, made_at
 from gviz.explain.pass_starts import pass_started
 from gviz.explain.rewriting import update_in_place
 from gviz.explain.trouble import line_text
+from gviz.explain.ways import ancestors
 from gviz.plain_text import clipped, shown
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo
@@ -49,6 +50,12 @@ def _steps_by(timeline: Timeline, n: int) -> Steps:
     return Steps(len(steps), held, tuple(idle.values()))
 
 
+def next_step(timeline: Timeline, node: int, n: int) -> int:
+    """The first step after event `n` of an optimizer that has a parameter; 0 if there is none."""
+    steps = timeline.select((OptimizerStepped,), n + 1)
+    return next((seq for seq, step in steps if node in step.parameters or node in step.skipped), 0)
+
+
 def all_frozen(moment: Moment, step: OptimizerStepped) -> bool:
     """Whether a step that ends at a moment found parameters, and none of them requires a gradient."""
     return bool(step.skipped) and not any(state and state.requires_grad for state in moment.states(step.skipped))
@@ -75,12 +82,24 @@ def neglected(timeline: Timeline, node: int, n: int) -> Finding | None:
     steps, info = steps_by(timeline, n), timeline.info(node)
     if node in steps.held or _is_a_loss(timeline, node, added[0][1]):
         return None
+    if info.created.kind != "parameter" and (_is_asked_for(timeline, node, n) or _is_copy(timeline, node, steps)):
+        return None
     if steps.count:
         return _unheld(timeline, info, added, steps)
     if not _is_of_a_loop(timeline, [event for _, event in added]):
         return None
     recomputed = _recomputed(timeline, info, added[0][0])
     return _never_stepped(timeline, info, added) if recomputed is None else recomputed
+
+
+def _is_asked_for(timeline: Timeline, node: int, n: int) -> bool:
+    """Whether the program takes derivatives by a leaf itself: an input, whose ``.grad`` is of no use to it."""
+    return any(isinstance(timeline.event(seq), GradCaptured) for seq in timeline.events_of(node) if seq <= n)
+
+
+def _is_copy(timeline: Timeline, node: int, steps: Steps) -> bool:
+    """Whether a leaf was made of what an optimizer has: the way back to that is cut, which is another finding."""
+    return not steps.held.isdisjoint(ancestors(timeline, node))
 
 
 def _added(timeline: Timeline, node: int, n: int) -> list[tuple[int, GradAccumulated]]:

@@ -123,6 +123,12 @@ class Survey:
         return frozenset(node for _, step in steps for node in (*step.parameters, *step.skipped))
 
     @cached_property
+    def skipped(self) -> frozenset[int]:
+        """The parameters that an optimizer has and no step has ever found a gradient of."""
+        updated = {node for _, step in self.select(e.OptimizerStepped) for node in step.parameters}
+        return self.optimized - updated
+
+    @cached_property
     def scopes(self) -> dict[int, e.ScopeEntered]:
         """The module calls by number."""
         return {event.scope: event for _, event in self.select(e.ScopeEntered)}

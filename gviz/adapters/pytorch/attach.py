@@ -5,6 +5,7 @@ Every private name is looked for first. What is missing disables only what needs
 
 from __future__ import annotations
 
+import copy
 import warnings
 from contextlib import ExitStack
 from functools import partial
@@ -22,6 +23,7 @@ from gviz.emit import Channel
 from gviz.events import Warned
 
 site.hide(torch.__path__[0] + "/")
+site.hide(copy.__file__)  # by which PyTorch copies layers: the line is that of who asked for the copies
 
 
 class Attached:

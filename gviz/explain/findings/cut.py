@@ -13,6 +13,7 @@ from gviz.explain.findings.passes import passes_before
 from gviz.explain.findings.tracked import cut_fix
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at, made_at, why_untracked
+from gviz.explain.neglected import next_step
 from gviz.explain.silent_uses import cuts_after
 from gviz.explain.ways import ancestors
 from gviz.trace.state import NodeInfo
@@ -82,10 +83,17 @@ def _fresh(asked: Question, last: NodeInfo) -> NodeInfo | None:
 
 
 def _pass_of(asked: Question) -> tuple[int, BackwardStarted]:
-    """The pass that could have reached a node: of a result the first after it, of a leaf that after its last use."""
-    passes, seqs = passes_before(asked), [asked.timeline.nodes.born(use) for use in _uses(asked)]
+    """The pass that could have reached a node: of a result the first after it, of a leaf that after its last use.
+
+    Of several before the step that was to use the gradient it is the last: those before it may be another model's.
+    """
+    timeline, passes, seqs = asked.timeline, passes_before(asked), map(asked.timeline.nodes.born, _uses(asked))
+    passes = [one for one in passes if not one[1].inputs] or passes
     since = asked.info.born if asked.info.created.kind == "op" else max(seqs, default=asked.moment.n)
-    return next((one for one in passes if one[0] > since), passes[-1])
+    step = next_step(timeline, asked.node, since)
+    later = [one for one in passes if one[0] > since]
+    before = [one for one in later if one[0] < step]
+    return before[-1] if before else (later or passes[-1:])[0]
 
 
 def _uses(asked: Question) -> Sequence[int]:
