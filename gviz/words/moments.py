@@ -156,6 +156,9 @@ def _of_node(timeline: Timeline, text: str, n: int, node: int) -> int:
         if text.startswith(("#", "@")) or ":" in text:
             raise
         near = (error.hint or "").startswith("did you mean")
+        if timeline.growing and not near and split_aspect(text)[0].isidentifier():
+            hint = f"until {clipped(text, 30)} lets the program run there"
+            raise GvizError(f"there is no {clipped(text, 30)} so far", hint=hint, exit_code=2) from None
         hint = error.hint if near else f"a moment is {SUCH_MOMENTS}"
         raise GvizError(f"there is no moment {clipped(text, 30)}", hint=hint, exit_code=2) from None
     aspect = split_aspect(text)[1] if text not in (info.name, info.scope) else None

@@ -48,6 +48,7 @@ def test_a_line_becomes_a_command(text, command):
         ("l[0]", "print l[0] shows a value"),
         ("loss", "print loss shows a value"),
         ("n five", "takes a count"),
+        ("continue loss", "takes a count"),
         ("goto", "needs PLACE"),
         ("quit now", "takes !, or nothing"),
         ("tape now", "takes nothing"),

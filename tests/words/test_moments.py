@@ -48,6 +48,16 @@ def test_where_there_is_no_such_pass_it_is_the_last_of_all():
     assert timeline.iteration_at(len(timeline)).start > ends(timeline, "backward")[-1]
 
 
+def test_of_a_program_that_runs_a_name_may_come_and_until_lets_it_run_there():
+    timeline = demo()
+    timeline.growing = True
+    with pytest.raises(GvizError, match="there is no blah so far") as caught:
+        event_at(timeline, "blah")
+    assert caught.value.hint == "until blah lets the program run there"
+    with pytest.raises(GvizError, match="there is no moment bl ah"):
+        event_at(timeline, "bl ah")
+
+
 @pytest.mark.parametrize("word", MOMENT_WORDS)
 def test_every_word_is_known(word):
     timeline = failed()

@@ -113,7 +113,8 @@ def _counted(spec: Spec, rest: str) -> Command:
     if not rest:
         return Command(spec.name)
     if not _NUMBER.match(rest):
-        raise GvizError(f"{spec.name} takes a count, not {clipped(repr(rest), 40)}", exit_code=2)
+        hint = f"until {clipped(rest, 40)} goes on to a node" if spec.name == "continue" else ""
+        raise GvizError(f"{spec.name} takes a count, not {clipped(repr(rest), 40)}", hint=hint, exit_code=2)
     count = max(-LARGEST_COUNT, min(int(rest), LARGEST_COUNT))
     return Command(_reversed(spec).name if count < 0 else spec.name, abs(count))
 
