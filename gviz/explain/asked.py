@@ -13,6 +13,7 @@ from gviz.explain.findings.lifetimes import alive
 from gviz.explain.trouble import Trouble, trouble_at, troubles
 from gviz.explain.why import why, why_failed
 from gviz.plain_text import shown
+from gviz.trace.moment import Moment
 from gviz.trace.state import BAD
 from gviz.trace.timeline import Timeline
 from gviz.where.place import split_aspect, unreadable
@@ -44,11 +45,12 @@ def asked(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
     if not text.strip() and _is_written(names.timeline.at(n).event, node):
         aspect = "value"
+    same = names.called(place, n) if place else []
+    node = _before_the_last_pass(names.timeline, moment, node, same) if aspect == "grad" else node
     output_nr = names.output_nr(node, place, n)
     found = why(names.timeline, moment, node, aspect, output_nr)
     if len(names.timeline.info(node).created.outputs) > 1 and not place.startswith("#"):
         found = replace(found, text=f"{shown(place)} of {found.text}") if place else found
-    same = names.called(place, n) if place else []
     return replace(found, parts=(_which(same, node, place), *found.parts)) if len(same) > 1 else found
 
 
@@ -57,8 +59,21 @@ def _is_written(event: Event | None, node: int) -> bool:
     return isinstance(event, StorageWritten | DataSet) and event.node == node
 
 
+def _before_the_last_pass(timeline: Timeline, moment: Moment, node: int, same: list[int]) -> int:
+    """Of the nodes of one name that of an evaluation has no gradient to ask about: that of the training before it."""
+    state, ended = moment.state(node), moment.n == len(timeline) and not timeline.growing
+    if len(same) < 2 or node != same[-1] or (state is not None and state.requires_grad and not ended):
+        return node
+    starts = [phase.start for phase in timeline.phases if phase.kind == "backward" and phase.start <= moment.n]
+    before = [one for one in same if starts and timeline.nodes.born(one) < starts[-1]]
+    return before[-1] if before else node
+
+
 def _which(same: list[int], node: int, name: str) -> Finding:
-    """Which of several nodes of one name was asked about, and how to ask for the one before."""
+    """Which of several nodes of one name was asked about, and how to ask for another."""
+    if node != same[-1]:
+        text = f"this is #{node}, the last of {len(same)} called {shown(name)} with a backward pass after it"
+        return Finding("which", f"{text}; #{same[-1]} is the last of all", node=node)
     text = f"this is #{node}, the last of {len(same)} called {shown(name)}; #{same[-2]} is the one before"
     return Finding("which", text, node=node)
 

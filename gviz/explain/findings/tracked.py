@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from gviz.events import RequiresGradSet
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label_at, made_at, takes_shape, why_cut
 from gviz.explain.trouble import line_text
+from gviz.explain.ways import ancestors
 from gviz.plain_text import clipped
 from gviz.site import Frame
 from gviz.trace.state import NodeInfo
@@ -23,6 +26,8 @@ _FIXES = {
     "numbers": STACK,
 }
 """By the reason for which an operation is not tracked: what to write instead."""
+_DRAWS = re.compile(r"\.sample\(")
+_LOSING = {"no_grad", "detach", "data", "dtype", "numbers"}
 
 
 def cut_fix(timeline: Timeline, info: NodeInfo) -> str:
@@ -32,6 +37,8 @@ def cut_fix(timeline: Timeline, info: NodeInfo) -> str:
         return ""
     if why == "numbers" and info.op.name == "grad":
         return CREATE_GRAPH
+    if why == "no_grad" and _DRAWS.search(line_text(timeline, innermost(info))):
+        return "rsample() where the gradient should flow: sample() draws inside no_grad"
     if why == "no_grad" and any(
         _SWITCHED_OFF in (timeline.source(path) or "") for path in {f.path for f in info.frames}
     ):
@@ -51,11 +58,32 @@ def untracked(asked: Question) -> Finding | None:
             cut_fix(asked.timeline, info),
         )
     elif made.kind == "op":
-        text, kind = f"{name} needs no gradient: none of its inputs requires one", "no-input-requires"
-        fix = "requires_grad=True on what it is made from"
+        return _no_input_requires(asked, name)
     else:
         return _requires_none(asked, name)
     return Finding(kind, text, info.born, asked.node, fix=fix, at=innermost(info))
+
+
+def _no_input_requires(asked: Question, name: str) -> Finding:
+    """A result of what requires no gradient: by nature, or as tracking was lost on the way to it."""
+    timeline, info = asked.timeline, asked.info
+    text, kind = f"{name} needs no gradient: none of its inputs requires one", "no-input-requires"
+    lost = next((node for node in ancestors(timeline, asked.node) if loses(timeline, node)), 0)
+    if not lost:
+        fix = "requires_grad=True on what it is made from"
+        return Finding(kind, text, info.born, asked.node, fix=fix, at=innermost(info))
+    cut = timeline.info(lost)
+    reason = f"tracking was lost at {label_at(timeline, lost)}: {why_cut(cut)}"
+    part = Finding("cut", reason, cut.born, lost, fix=cut_fix(timeline, cut), at=innermost(cut))
+    return Finding(kind, text, info.born, asked.node, (part,), at=innermost(info))
+
+
+def loses(timeline: Timeline, node: int) -> bool:
+    """Whether an operation lost track of something that requires a gradient."""
+    info, inputs = timeline.info(node), timeline.nodes.made_from.get(node, ())
+    if info.created.untracked not in _LOSING or takes_shape(info):
+        return False
+    return any(timeline.info(source).created.requires_grad for source in inputs)
 
 
 def _requires_none(asked: Question, name: str) -> Finding:

@@ -6,9 +6,9 @@ import re
 
 from gviz.events import GradCaptured
 from gviz.explain.finding import Finding
-from gviz.explain.findings.tracked import CREATE_GRAPH, STACK, cut_fix
+from gviz.explain.findings.tracked import CREATE_GRAPH, STACK, cut_fix, loses
 from gviz.explain.kind import Kind
-from gviz.explain.names import innermost, label, label_at, takes_shape, why_untracked
+from gviz.explain.names import innermost, label, label_at, why_untracked
 from gviz.explain.trouble import Trouble, line_text
 from gviz.explain.ways import ancestors
 from gviz.plain_text import clipped
@@ -16,7 +16,6 @@ from gviz.trace.timeline import Timeline
 
 PATTERN = r"does not require grad and does not have a grad_fn"
 _FIX = "requires_grad=True on what it is made from; data that went through numpy or .item() has no history"
-_LOSING = {"no_grad", "detach", "data", "dtype", "numbers"}
 
 
 def explain(trouble: Trouble) -> Finding | None:
@@ -72,15 +71,8 @@ def _root(trouble: Trouble) -> int:
 
 def _lost_at(timeline: Timeline, root: int) -> int:
     """The earliest operation on the way to the root that lost track of something that requires a gradient."""
-    lost = [node for node in (root, *ancestors(timeline, root)) if _loses(timeline, node)]
+    lost = [node for node in (root, *ancestors(timeline, root)) if loses(timeline, node)]
     return min(lost, key=timeline.nodes.born, default=0)
-
-
-def _loses(timeline: Timeline, node: int) -> bool:
-    info, inputs = timeline.info(node), timeline.nodes.made_from.get(node, ())
-    if info.created.untracked not in _LOSING or takes_shape(info):
-        return False
-    return any(timeline.info(source).created.requires_grad for source in inputs)
 
 
 UNTRACKED_LOSS = Kind(
