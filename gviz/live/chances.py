@@ -10,15 +10,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from gviz import events as e
 from gviz.live.facts import Facts, Kind
-from gviz.trace.codec import HELD_VALUES, subject
+from gviz.trace.codec import subject
+from gviz.trace.nonfinite import may_be_nonfinite
 from gviz.trace.phases import Chapters
 from gviz.trace.situation import Absent, word_of
 from gviz.trace.stops import is_of
-from gviz.values import NUMPY_DTYPES, Value
+from gviz.values import Value
 from gviz.where.condition import Condition, OpWord
 from gviz.where.guarded import BUILTINS, Numbers
 from gviz.where.place import Place
@@ -238,28 +237,6 @@ def _numbers(value: Value | None) -> Any:
     if array is None:
         return summarized("the value", value)
     return array.view(Numbers) if array.ndim else array[()]
-
-
-def may_be_nonfinite(event: e.Event) -> bool:
-    """Whether an event holds a nan or an infinity."""
-    held = HELD_VALUES.get(event.__class__)
-    if held is not None:
-        for value in held(event):  # a loop: this runs for every event
-            if value is not None and _nonfinite(value):
-                return True
-    return False
-
-
-def _nonfinite(value: Value) -> bool:
-    data, dtype = value.data, value.dtype
-    if data is None:
-        return value.stats is not None and bool(value.stats.nan or value.stats.inf)
-    if dtype == "float32":
-        if len(data) == 4:  # a scalar: all bits of the exponent are set
-            return data[3] & 0x7F == 0x7F and data[2] >= 0x80
-    elif not dtype.startswith(("float", "complex")):
-        return dtype == "bfloat16" and not np.isfinite(value.array()).all()  # type: ignore[arg-type]  # it has data
-    return b"\0" in np.isfinite(np.frombuffer(data, NUMPY_DTYPES[dtype])).tobytes()
 
 
 def concerns(node: int, storages: frozenset[int]) -> Test:

@@ -16,13 +16,14 @@ from threading import get_ident
 
 from gviz import events as e
 from gviz.emit import Listener
-from gviz.live.chances import Chance, Test, concerns, may_be_nonfinite
+from gviz.live.chances import Chance, Test, concerns
 from gviz.live.facts import LEARNED_FROM, Facts
 from gviz.live.protocol import Why, Wish
 from gviz.trace.codec import HELD_VALUES, KIND_NUMBERS, subject
 from gviz.trace.contexts import WHOLE_NODE
 from gviz.trace.index.context import CONTEXT, Context
 from gviz.trace.nodes import OF_NO_STATEMENT
+from gviz.trace.nonfinite import FirstBad
 from gviz.trace.phases import DECIDING, Chapters
 from gviz.trace.state import OPTIMIZER
 
@@ -53,7 +54,7 @@ class Gate:
         self._chapters = Chapters()
         self._scope = self._depth = self._ran = 0
         self._chances: dict[str, Chance] = {}
-        self._bad_seen = False
+        self._bad, self._is_first_bad = FirstBad(), False
         self._inside = 0
         """The closed module call whose nodes are going through, while `next` takes them for one."""
         self._asked_of = 0
@@ -118,6 +119,7 @@ class Gate:
         before = self._depth
         if kind in _FOLLOWED:
             self._follow(event, kind)
+        self._is_first_bad = not self._bad.found and self._bad.meets(event)
         self._hand_on(event)
         self.count += 1
         if self._pausing:
@@ -267,8 +269,8 @@ class Gate:
 
     def _stops(self, texts: tuple[str, ...]) -> list[tuple[type[e.Event], Test]]:
         tests: list[tuple[type[e.Event], Test]] = [(e.Marked, _always), (e.BackwardFinished, _failed)]
-        if not self._bad_seen:
-            tests += [(kind, self._first_bad) for kind in HELD_VALUES]
+        if not self._bad.found:
+            tests += [(kind, lambda event: self._is_first_bad) for kind in HELD_VALUES]
         for text in texts:
             chance = self._chances.get(text)
             if chance is None:
@@ -276,12 +278,6 @@ class Gate:
                 self._facts.keep_values |= chance.asks_for_values
             tests += [(kind, chance.may_stop) for kind in chance.stop.at.kinds]
         return tests
-
-    def _first_bad(self, event: e.Event) -> bool:
-        if self._bad_seen or not may_be_nonfinite(event):
-            return False
-        self._bad_seen = True
-        return True
 
 
 def _always(event: e.Event) -> bool:

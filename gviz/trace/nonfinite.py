@@ -1,15 +1,16 @@
-"""Where the first nan or infinity of a log is."""
+"""Where the first nan or infinity of a log is, and which have been put there on purpose."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
+from math import isinf, prod
 
 import numpy as np
 
-from gviz.events import KINDS, Event
-from gviz.trace.codec import values, values_of
+from gviz.events import KINDS, Event, NodeCreated, NodeFreed, StorageWritten
+from gviz.trace.codec import HELD_VALUES, values, values_of
 from gviz.trace.log import EventLog
 from gviz.trace.state import Bad
 from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Value
@@ -19,13 +20,74 @@ _BATCH = 2000
 _CAN_BE_NONFINITE = tuple(name for name in ITEM_SIZES if name.startswith(("float", "bfloat", "complex")))
 
 
+class FirstBad:
+    """Finds the first nan or infinity that no one has put there, among the events of a recording as they come.
+
+    A program puts infinities into masks: a constant has them, or an operation that was given one, and so has what is
+    made of such tensors, as scores and a mask are added. That ends where something is infinite altogether, or in more
+    of its elements than any of those tensors is.
+    """
+
+    def __init__(self) -> None:
+        self.found = False
+        self._masks: dict[int, float] = {}
+        """The nodes with infinities that were put there, and in which share of their elements."""
+
+    def meets(self, event: Event) -> bool:
+        """Whether this event holds it; to be asked of every event in order until one does."""
+        if isinstance(event, NodeFreed):
+            self._masks.pop(event.node, None)
+        elif not self.found and may_be_nonfinite(event) and not self._is_masked(event):
+            self.found = True
+            return True
+        return False
+
+    def _is_masked(self, event: Event) -> bool:
+        found = [(stats, value) for value in values(event) if (stats := value.statistics()) is not None]
+        if any(stats.nan for stats, _ in found):
+            return False
+        share = max(stats.inf / max(prod(value.shape), 1) for stats, value in found)
+        match event:
+            case NodeCreated(node=node) if self._puts(event, share):
+                self._masks[node] = share
+                return True
+            case StorageWritten(node=node):
+                return node in self._masks
+        return False
+
+    def _puts(self, created: NodeCreated, share: float) -> bool:
+        """Whether a node has infinities in this share of its elements because it was given them."""
+        if created.kind != "op":
+            return created.kind == "constant"
+        if any(isinstance(given, float) and isinf(given) for _, given in created.attrs):
+            return True
+        most = max((self._masks.get(node, 0.0) for node, _ in created.inputs), default=0.0)
+        takes_part = len(created.inputs) == 1 and most > 0
+        return share < 1 and (share <= most or takes_part)
+
+
+def first_bad(log: EventLog, start: int, stop: int, looking: FirstBad) -> int:
+    """The first event in ``start <= seq < stop`` with what one is `looking` for, or 0; it has seen those before."""
+    for batch in _batches(log, start, stop):
+        held = any_nonfinite(values_of(event for _, event in batch))
+        found = next((seq for seq, event in batch if looking.meets(event)), 0) if held else 0
+        if found:
+            return found
+    return 0
+
+
 def first_nonfinite(log: EventLog, start: int, stop: int, word: Bad | None = None) -> int:
     """The first event in ``start <= seq < stop`` that holds a nan or an infinity (the `word`: only that), or 0."""
-    events = iter(log.select(start, stop, _ALL_KINDS))
-    while batch := list(islice(events, _BATCH)):
+    for batch in _batches(log, start, stop):
         if place := first_place((event for _, event in batch), word or ""):
             return batch[place - 1][0]
     return 0
+
+
+def _batches(log: EventLog, start: int, stop: int) -> Iterator[list[tuple[int, Event]]]:
+    events = iter(log.select(start, stop, _ALL_KINDS))
+    while batch := list(islice(events, _BATCH)):
+        yield batch
 
 
 def first_place(events: Iterable[Event], word: str = "") -> int:
@@ -60,3 +122,25 @@ def _finite(dtype: str, data: bytes) -> bool:
         wide = (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
         return bool(np.isfinite(wide).all())
     return bool(np.isfinite(np.frombuffer(data, NUMPY_DTYPES[dtype])).all())
+
+
+def may_be_nonfinite(event: Event) -> bool:
+    """Whether an event holds a nan or an infinity."""
+    held = HELD_VALUES.get(event.__class__)
+    if held is not None:
+        for value in held(event):  # a loop: this runs for every event
+            if value is not None and _nonfinite(value):
+                return True
+    return False
+
+
+def _nonfinite(value: Value) -> bool:
+    data, dtype = value.data, value.dtype
+    if data is None:
+        return value.stats is not None and bool(value.stats.nan or value.stats.inf)
+    if dtype == "float32":
+        if len(data) == 4:  # a scalar: all bits of the exponent are set
+            return data[3] & 0x7F == 0x7F and data[2] >= 0x80
+    elif not dtype.startswith(("float", "complex")):
+        return dtype == "bfloat16" and not np.isfinite(value.array()).all()  # type: ignore[arg-type]  # it has data
+    return b"\0" in np.isfinite(np.frombuffer(data, NUMPY_DTYPES[dtype])).tobytes()

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from gviz import events as e
 from gviz.driven import Far
+from gviz.trace import nonfinite
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.columns import Index
 from gviz.trace.index.references import References
 from gviz.trace.log import EventLog, expect
-from gviz.trace.nonfinite import first_nonfinite, first_place
+from gviz.trace.nonfinite import first_place
 from gviz.trace.state import Bad
 
 _PART = 8192
@@ -26,6 +27,7 @@ class Troubles:
         self._events = events
         self._searched = 0 if index.first_bad is None else index.count  # up to which event a nan was looked for
         self._first_bad = index.first_bad or 0
+        self._bad = nonfinite.FirstBad()
         self._firsts: dict[Bad, tuple[int, int]] = {}  # the first event with one, and up to which one was looked for
 
     def failures(self) -> tuple[int, ...]:
@@ -44,7 +46,7 @@ class Troubles:
         return tuple(sorted([*(seq for seq, _ in ended if seq not in uncaught), *failures]))
 
     def first_bad(self) -> int:
-        """The first event that holds a nan or an infinity, or 0. The first call looks at every value."""
+        """The first event with a nan or an infinity that nobody put there, or 0. The first call looks at all values."""
         for _ in self.looking_for_bad():
             pass
         return self._first_bad
@@ -54,7 +56,7 @@ class Troubles:
         while not self._first_bad and self._searched < self._index.count:
             yield Far("looking for nan and inf: event", self._searched, self._index.count)
             end = min(self._searched + _PART, self._index.count)
-            self._first_bad = first_nonfinite(self._log, self._searched + 1, end + 1)
+            self._first_bad = nonfinite.first_bad(self._log, self._searched + 1, end + 1, self._bad)
             self._searched = end
 
     def kind_of_first_bad(self) -> Bad:
@@ -62,9 +64,10 @@ class Troubles:
         return "nan" if first_place([self._events.event(self.first_bad())], "nan") else "inf"
 
     def first(self, bad: Bad) -> int:
-        """The first event that holds a nan (an infinity), or 0. The first call looks at what follows `first_bad`."""
-        found, searched = self._firsts.get(bad, (0, self.first_bad() - 1))
+        """The first event that holds a nan (an infinity), or 0: from `first_bad` on, else one that was put there."""
+        first_bad = self.first_bad()
+        found, searched = self._firsts.get(bad, (0, first_bad - 1 if first_bad or bad == "nan" else 0))
         if not found and 0 <= searched < self._index.count:
-            found = first_nonfinite(self._log, searched + 1, self._index.count + 1, bad)
+            found = nonfinite.first_nonfinite(self._log, searched + 1, self._index.count + 1, bad)
             self._firsts[bad] = found, self._index.count
         return found

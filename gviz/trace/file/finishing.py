@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from gviz.trace import nonfinite
 from gviz.trace.file.format import utc_now
 from gviz.trace.file.reader import open_trace
 from gviz.trace.file.wal import fold
 from gviz.trace.index.columns import Index
-from gviz.trace.nonfinite import first_nonfinite
 
 
 def finish(connection: sqlite3.Connection, path: Path, first_bad: int | None) -> None:
@@ -20,7 +20,8 @@ def finish(connection: sqlite3.Connection, path: Path, first_bad: int | None) ->
     with open_trace(path) as log:
         index = Index(log.dropped.turns)
         index.extend(log)
-        index.first_bad = first_nonfinite(log, 1, len(log) + 1) if first_bad is None else first_bad
+        found = nonfinite.first_bad(log, 1, len(log) + 1, nonfinite.FirstBad()) if first_bad is None else first_bad
+        index.first_bad = found
     columns = [(name, array.dtype.str, array.tobytes()) for name, array in index.arrays()]
     with connection:
         connection.execute("BEGIN")

@@ -1,0 +1,73 @@
+"""Infinities that a program puts where they are, as the mask of an attention, are no trouble; all others are."""
+
+import pytest
+from driving import transcript
+from recording import timeline_of
+
+import gviz
+import gviz.engine as torch
+from gviz.words.moments import event_at
+
+INF = float("inf")
+
+
+def added(x):
+    return torch.softmax(x + torch.full((3, 3), -INF).triu(1), 1)
+
+
+def filled(x):
+    return torch.softmax(x.masked_fill(torch.ones(3, 3).triu(1) == 1, -INF) * 0.5, 1)
+
+
+def written(x):
+    scores = x * 2
+    scores[0, 1] = -INF
+    return torch.softmax(scores, 1)[1:]
+
+
+@pytest.mark.parametrize("masked", [added, filled, written])
+def test_a_mask_is_no_trouble(masked):
+    timeline = timeline_of(lambda: masked(torch.ones(3, 3, requires_grad=True)).sum().backward())
+    assert timeline.troubles.first_bad() == 0
+    assert timeline.troubles.first("nan") == 0
+    assert "-inf" in str(timeline.event(event_at(timeline, "inf")).outputs[0].value.array())
+    assert "end of recording" in transcript(timeline, "continue")
+
+
+def of_all_rows(x):
+    return torch.softmax(x + torch.full((3, 3), -INF), 1)
+
+
+def of_a_sum(x):
+    return (x + torch.full((3, 3), -INF).triu(1)).sum(1)
+
+
+def of_data(x):
+    return torch.nn.functional.linear(torch.tensor([[1.0, INF, 2.0], [1.0, 2.0, 3.0]]), x)
+
+
+def of_an_operation(x):
+    return torch.log(x - 1)
+
+
+def of_a_gradient(x):
+    return torch.sqrt(x - 1)
+
+
+@pytest.mark.parametrize(
+    ("program", "spoiled"),
+    [(of_all_rows, "add"), (of_a_sum, "sum"), (of_data, "mm"), (of_an_operation, "log"), (of_a_gradient, "sub")],
+)
+def test_what_becomes_infinite_altogether_or_elsewhere_is(program, spoiled):
+    timeline = timeline_of(lambda: program(torch.ones(3, 3, requires_grad=True)).sum().backward())
+    event = timeline.event(timeline.troubles.first_bad())
+    assert timeline.info(event.node).op.name == spoiled
+
+
+def test_a_trace_on_disk_knows_it_too(tmp_path):
+    for name, program in (("masked", filled), ("spoiled", of_an_operation)):
+        with gviz.record(tmp_path / f"{name}.gviz"):
+            program(torch.ones(3, 3, requires_grad=True)).sum().backward()
+    masked, spoiled = (gviz.load(tmp_path / f"{name}.gviz") for name in ("masked", "spoiled"))
+    assert masked.troubles.first_bad() == 0
+    assert spoiled.info(spoiled.event(spoiled.troubles.first_bad()).node).op.name == "log"
