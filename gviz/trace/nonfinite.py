@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from math import isinf, prod
 
@@ -43,27 +43,39 @@ class FirstBad:
         return False
 
     def _is_masked(self, event: Event) -> bool:
-        found = [(stats, value) for value in values(event) if (stats := value.statistics()) is not None]
-        if any(stats.nan for stats, _ in found):
-            return False
-        share = max(stats.inf / max(prod(value.shape), 1) for stats, value in found)
         match event:
-            case NodeCreated(node=node) if self._puts(event, share):
-                self._masks[node] = share
-                return True
-            case StorageWritten(node=node):
-                return node in self._masks
+            case NodeCreated(node=node):
+                share = masked_share(event, lambda source: self._masks.get(source, 0.0))
+                if share:
+                    self._masks[node] = share
+                return share > 0
+            case StorageWritten(node=node, value=value):
+                return node in self._masks and not _counts(value)[0]
         return False
 
-    def _puts(self, created: NodeCreated, share: float) -> bool:
-        """Whether a node has infinities in this share of its elements because it was given them."""
-        if created.kind != "op":
-            return created.kind == "constant"
-        if any(isinstance(given, float) and isinf(given) for _, given in created.attrs):
-            return True
-        most = max((self._masks.get(node, 0.0) for node, _ in created.inputs), default=0.0)
-        takes_part = len(created.inputs) == 1 and most > 0
-        return share < 1 and (share <= most or takes_part)
+
+def masked_share(created: NodeCreated, of_input: Callable[[int], float]) -> float:
+    """In which share of its elements a node has infinities that were put there; 0 for no others, and beside any nan.
+
+    `of_input` gives that of a node that went in.
+    """
+    counts = [_counts(output.value) for output in created.outputs]
+    share = max((infinite / max(size, 1) for _, infinite, size in counts), default=0.0)
+    if not share or any(nans for nans, _, _ in counts):
+        return 0.0
+    if created.kind != "op":
+        return share if created.kind == "constant" else 0.0
+    if any(isinstance(given, float) and isinf(given) for _, given in created.attrs):
+        return share
+    most = max((of_input(source) for source, _ in created.inputs), default=0.0)
+    takes_part = len(created.inputs) == 1 and most > 0
+    return share if share < 1 and (share <= most or takes_part) else 0.0
+
+
+def _counts(value: Value | None) -> tuple[int, int, int]:
+    """How many elements of a value are nan, and infinite, and how many there are."""
+    stats = value.statistics() if value is not None else None
+    return (stats.nan, stats.inf, prod(value.shape)) if value is not None and stats is not None else (0, 0, 0)
 
 
 def first_bad(log: EventLog, start: int, stop: int, looking: FirstBad) -> int:

@@ -10,10 +10,12 @@ from gviz.trace import nonfinite
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.columns import Index
 from gviz.trace.index.references import References
-from gviz.trace.log import EventLog, expect
+from gviz.trace.log import EventLog, birth, expect
 from gviz.trace.nonfinite import first_place
 from gviz.trace.state import Bad
 
+_DEEPEST = 100
+"""So many operations one after another carry infinities from where they were put."""
 _PART = 8192
 """Events of which all values are looked at in one go."""
 
@@ -28,6 +30,7 @@ class Troubles:
         self._searched = 0 if index.first_bad is None else index.count  # up to which event a nan was looked for
         self._first_bad = index.first_bad or 0
         self._bad = nonfinite.FirstBad()
+        self._masked: dict[int, float] = {}
         self._firsts: dict[Bad, tuple[int, int]] = {}  # the first event with one, and up to which one was looked for
 
     def failures(self) -> tuple[int, ...]:
@@ -58,6 +61,19 @@ class Troubles:
             end = min(self._searched + _PART, self._index.count)
             self._first_bad = nonfinite.first_bad(self._log, self._searched + 1, end + 1, self._bad)
             self._searched = end
+
+    def is_masked(self, node: int) -> bool:
+        """Whether the infinities that a node was made with were put there, as into a mask."""
+        return self._masked_share(node, _DEEPEST) > 0
+
+    def _masked_share(self, node: int, left: int) -> float:
+        if node not in self._masked:
+            born = self._index.lists["created"].last(node, self._index.count)
+            if not born or not left:
+                return 0.0
+            created = birth(self._events, born, node)
+            self._masked[node] = nonfinite.masked_share(created, lambda source: self._masked_share(source, left - 1))
+        return self._masked[node]
 
     def kind_of_first_bad(self) -> Bad:
         """Whether `first_bad`, which there must be, holds a nan or infinities alone."""

@@ -6,6 +6,7 @@ from recording import timeline_of
 
 import gviz
 import gviz.engine as torch
+from gviz.render.scene import scene, structure
 from gviz.words.moments import event_at
 
 INF = float("inf")
@@ -32,6 +33,19 @@ def test_a_mask_is_no_trouble(masked):
     assert timeline.troubles.first("nan") == 0
     assert "-inf" in str(timeline.event(event_at(timeline, "inf")).outputs[0].value.array())
     assert "end of recording" in transcript(timeline, "continue")
+
+
+def boxes(timeline):
+    moment = timeline.at(len(timeline))
+    return scene(structure(timeline, timeline.iteration_at(moment.n)), timeline, moment).boxes
+
+
+@pytest.mark.parametrize("masked", [added, filled, written])
+def test_its_boxes_are_none_of_an_error(masked):
+    drawn = boxes(timeline_of(lambda: masked(torch.ones(3, 3, requires_grad=True)).sum().backward()))
+    assert not any({"inf", "error"} & {*box.states} for box in drawn)
+    spoiled = boxes(timeline_of(lambda: of_an_operation(torch.ones(3, 3, requires_grad=True)).sum()))
+    assert {"inf", "error"} <= {state for box in spoiled for state in box.states}
 
 
 def of_all_rows(x):

@@ -8,7 +8,7 @@ from gviz.events import GradFlowed
 from gviz.render.boxes.remarks import writes_in_place
 from gviz.render.boxes.rows import Now
 from gviz.trace.moment import Moment
-from gviz.trace.state import NodeInfo, NodeState
+from gviz.trace.state import NodeInfo, NodeState, OutputState
 from gviz.value_text import bad_text
 
 State = Literal[
@@ -72,7 +72,7 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
     """All states of a node."""
     if state is None:
         return ("pending",)
-    bad = "".join(bad_text(output.value) + bad_text(output.incoming) for output in state.outputs)
+    bad = "".join(_bad_value(info, output, now) + bad_text(output.incoming) for output in state.outputs)
     facts: dict[State, bool] = {
         "current": now.moment.actor == info.node,
         "receiving": now.receives(info.node),
@@ -92,6 +92,13 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
         "backward": bool(info.created.during[0]),
     }
     return tuple(name for name, holds in facts.items() if holds)
+
+
+def _bad_value(info: NodeInfo, output: OutputState, now: Now) -> str:
+    """What is not a number in a value, but for infinities that were put there."""
+    text = bad_text(output.value)
+    masked = text and "nan" not in text and now.timeline.troubles.is_masked(output.written_by or info.node)
+    return "" if masked else text
 
 
 def is_gone(info: NodeInfo, state: NodeState) -> bool:
