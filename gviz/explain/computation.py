@@ -133,7 +133,9 @@ def _formula(info: NodeInfo, operands: tuple[Operand, ...], attributes: tuple[tu
     """The formula in the words of one moment, and the shapes of what has only its name there."""
     names = {operand.parameter: _operand_word(operand) for operand in operands}
     values = {operand.parameter: (operand.name, operand.value) for operand in operands}
-    if formula := readings.formula(info):
+    formula = readings.formula(info)
+    untold = formula.isidentifier() and formula not in {*names, *dict(attributes)}  # what a call drew by itself
+    if formula and not untold:
         return with_numbers(formula, {**attribute_words(attributes), **names}), shapes_in(formula, values)
     extra = [f"{name}={value}" for name, value in attributes]
     text = f"{op_title(info)}({', '.join([*map(_operand_word, operands), *extra])})"

@@ -1,7 +1,8 @@
-"""Dropout, which PyTorch computes as a product with a mask that nobody sees."""
+"""Dropout, which PyTorch computes as a product with a mask that nobody sees, and other draws of a call itself."""
 
 import pytest
 
+from gviz.explain.computation import computation
 from gviz.explain.dropped import dropped
 from gviz.explain.names import called, title
 from gviz.explain.why import why
@@ -54,3 +55,12 @@ def test_nothing_is_said_of_a_product_or_of_a_dropout_that_does_nothing():
     timeline = recorded(program)
     assert not any(dropped(timeline, node) for node in timeline.nodes)
     assert all(timeline.info(node).op.name != "dropout" for node in timeline.nodes)
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_numbers_that_a_call_draws_itself_are_told_as_that_call(tracked):
+    mean, spread = torch.tensor([1.0, 2.0], requires_grad=tracked), torch.tensor([0.5, 0.25])
+    timeline = recorded(lambda: torch.normal(mean, spread))
+    formula = computation(timeline, of_op(timeline, "normal").node).formula
+    assert formula.startswith("Normal([1 2]")
+    assert "[0.5 0.25]" in formula

@@ -69,6 +69,13 @@ def test_a_view_that_moves_goes_where_most_boxes_are():
     assert all(Region(*to, 40, 12).contains_region(box) for box in (alone, *column))
 
 
+def test_what_a_box_was_made_of_is_seen_rather_than_more_boxes_that_are_yet_to_come():
+    box, before = Region(0, 40, 18, 4), [Region(0, 34, 18, 4)]
+    ahead = [Region(x, 46, 12, 4) for x in (0, 14)]
+    to = scrolled_to(Region(100, 0, 40, 11), CANVAS, box, [], [box, *before, *ahead], before, ahead)
+    assert Region(*to, 40, 11).contains_region(before[0])
+
+
 @given(box=BOXES)
 def test_a_box_in_view_moves_nothing(box):
     view = Region(box.x, box.y, box.width + 4, box.height + 4)

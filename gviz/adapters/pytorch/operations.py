@@ -135,7 +135,8 @@ def untracked(called: str, tensors: int, in_place: bool = False, given: tuple[st
         words = set(re.findall(r"\w+", ours.formula)) - set(ours.slots)
         return len(words & options), -len(words.intersection(given))
 
-    fitting = [it for it in _declared()[1].get(plain, ()) if len(it.slots) == tensors or it.places is None]
+    known = (it for it in _declared()[1].get(plain, ()) if "drawn" not in it.slots)  # what only gviz's engine records
+    fitting = [it for it in known if len(it.slots) == tensors or it.places is None]
     name = plain + "_" if in_place else called
     if fitting:
         return replace(min(fitting, key=unlike), name=name)

@@ -97,6 +97,10 @@ class Moments:
         """The boxes that stand for a node: its own and its chips."""
         return frozenset(self._boxes.get(node, ()))
 
+    def is_ahead(self, key: Key, n: int) -> bool:
+        """Whether all that a box stands for is made after event `n`."""
+        return all(self._timeline.nodes.born(node) > n for node in self._places[str(key)].nodes)
+
     def node_at(self, x: int, y: int) -> int:
         """The node whose box covers a cell, or 0."""
         key = self.canvas.key_at(x, y)

@@ -156,8 +156,10 @@ class GraphCanvas(Painted, can_focus=True):
         ends = [self._region(places[key]) for key in self.drawing.boxes(target)]
         linked = [self._region(places[key]) for key in self.drawing.canvas.layout.linked(place.key)]
         near = range(place.y - self.view.height, place.bottom + self.view.height)
-        around = [self._region(each) for each in self.drawing.canvas.visible(near)[0]]
-        to = scrolled_to(self.view, self.virtual_size, self._region(place), ends, around, linked)
+        boxes = self.drawing.canvas.visible(near)[0]
+        around = [self._region(each) for each in boxes]
+        ahead = [self._region(each) for each in boxes if self.drawing.is_ahead(each.key, self.moment.n)]
+        to = scrolled_to(self.view, self.virtual_size, self._region(place), ends, around, linked, ahead)
         if to is not None:
             self.scroll_to(x=to.x, y=to.y, animate=False, force=True, immediate=True)
 

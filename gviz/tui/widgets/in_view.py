@@ -22,12 +22,13 @@ def scrolled_to(
     others: Iterable[Region] = (),
     around: Sequence[Region] = (),
     linked: Collection[Region] = (),
+    ahead: Collection[Region] = (),
 ) -> Offset | None:
     """Where to scroll so that a box is wholly in view; None: it is.
 
     The nearest of the `others` (the other end of a line) is kept in view with it where there is room for both. A view
-    that moves shows as much as it can of the boxes `around`: whole ones, above all those that are `linked` to it, and
-    of one that is cut its name, which stands at the left of its first row.
+    that moves shows as much as it can of the boxes `around`: whole ones, above all those that are `linked` to it, least
+    those that are yet `ahead`, and of one that is cut its name, which stands at the left of its first row.
     """
     needed = _joined(box, others, view)
     if view.contains_region(needed):
@@ -42,7 +43,7 @@ def scrolled_to(
         for x in {max(min(x, most.x), 0): None for x in xs}
         for y in {max(min(y, most.y), 0): None for y in ys}
     ]
-    joined = [(each, 3 if each in linked else 2) for each in around]
+    joined = [(each, 1 if each in ahead else 3 if each in linked else 2) for each in around]
     return max(seen, key=lambda each: (_shown(each, joined), -_jump(view, each, needed))).offset
 
 
