@@ -12,6 +12,7 @@ from gviz.explain.finding import Finding, whole
 from gviz.explain.findings.zero import is_zero
 from gviz.explain.kind import Kind
 from gviz.explain.names import label
+from gviz.explain.neglected import never_found
 from gviz.explain.survey import Survey
 from gviz.explain.table import BY_NAME, KINDS
 from gviz.explain.trouble import troubles
@@ -122,13 +123,14 @@ def _of_leaves(survey: Survey) -> Iterator[Finding | None]:
     roots = {node for _, event in survey.passes for node, _ in event.roots}
     silent = [node for node in leaves if node not in {*last, *failed, *taken, *roots}]
     silent = [node for node in silent if not _is_for_some_gradients(survey, node)]
+    idle = never_found(timeline, survey.end)
     for node in silent[:MOST_ASKED]:
         yield None
         found = why(timeline, end, node, "grad")
         looked_at = _only_looked_at(found)
         elsewhere = bool(survey.optimized) and node not in survey.optimized
         if not (looked_at and elsewhere):  # else it follows another model, as the target of one that learns
-            yield replace(found, suspected=found.suspected or elsewhere or looked_at)
+            yield replace(found, suspected=found.suspected or elsewhere or (looked_at and node not in idle))
     if survey.passes[-1][1].pass_nr in _failed(survey):
         return  # of a program that got no further, one zero says little
     for node in [node for node in leaves if node in last and is_zero(last[node][1].part)][:MOST_ASKED]:

@@ -50,6 +50,12 @@ def _steps_by(timeline: Timeline, n: int) -> Steps:
     return Steps(len(steps), held, tuple(idle.values()))
 
 
+def never_found(timeline: Timeline, n: int) -> frozenset[int]:
+    """The parameters of steps that have found no gradient at all by event `n`, any of the times."""
+    steps = (timeline.event(seq) for seq in steps_by(timeline, n).idle)
+    return frozenset(node for step in steps if isinstance(step, OptimizerStepped) for node in step.skipped)
+
+
 def next_step(timeline: Timeline, node: int, n: int) -> int:
     """The first step after event `n` of an optimizer that has a parameter; 0 if there is none."""
     steps = timeline.select((OptimizerStepped,), n + 1)

@@ -94,6 +94,12 @@ def nll_along_the_batch():
     return w
 
 
+def nll_of_some_rows_along_the_batch():
+    w = torch.ones(4, 3, requires_grad=True)
+    F.nll_loss(torch.log_softmax(w, 0)[torch.tensor([0, 2])], torch.tensor([0, 1])).backward()
+    return w
+
+
 def nll_of_a_logarithm_along_the_batch():
     w = torch.ones(2, 3, 4, 4, requires_grad=True)
     F.nll_loss(torch.log(torch.softmax(w, -1)), torch.zeros(2, 4, 4, dtype=torch.int64)).backward()
@@ -239,6 +245,7 @@ def bad_seed():
             "warning",
             "makes probabilities that add up to 1 along dimension 0",
         ),
+        (nll_of_some_rows_along_the_batch, "no-log-probabilities", "warning", "log_softmax(..., dim=1)"),
         (nll_of_a_logarithm_along_the_batch, "no-log-probabilities", "warning", "softmax(..., dim=1)"),
         (attached_target, "attached-target", "suspicion", "sends a gradient into its target"),
         (dropout_in_evaluation, "dropout-in-evaluation", "suspicion", "model.eval()"),

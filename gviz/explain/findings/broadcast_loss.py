@@ -19,10 +19,16 @@ def found(survey: Survey) -> Iterator[Finding | None]:
         yield None
         if len(made.shape) == 2 and made.shape[0] != made.shape[1]:
             continue
-        pair = [survey.unwrapped(source) if source.op == "expand" else source for source in survey.sources(made)][:2]
+        pair = [_before_widening(survey, source) for source in survey.sources(made)][:2]
         shapes = [source.shape for source in pair]
         if len(pair) == 2 and _column_and_row(*shapes) and made.created.requires_grad:
             yield _finding(survey, made, pair)
+
+
+def _before_widening(survey: Survey, made: Made) -> Made:
+    """What a loss function was given: it widens what it was given itself before the two meet."""
+    source = next(survey.sources(made), None) if made.op == "expand" else None
+    return made if source is None else _before_widening(survey, source)
 
 
 def _column_and_row(one: tuple[int, ...], other: tuple[int, ...]) -> bool:

@@ -13,6 +13,7 @@ from gviz.numbers import number
 
 _LOSSES = ("nll_loss", "nll_loss2d", "ctc_loss")
 _PROBABILITIES = {"softmax", "sigmoid"}
+_ROWS = {"getitem", "index", "index_select", "slice", "clone", "contiguous"}
 _SLACK = 0.01
 """How far above 0 the logarithm of a probability may come to lie: of ``log(p + 0.001)`` it does."""
 
@@ -50,7 +51,8 @@ def _instead(made: Made, loss: str) -> str:
 
 
 def _elsewhere(survey: Survey, made: Made, first: Made) -> Finding | None:
-    before = next(survey.sources(first), first) if first.op == "log" else first
+    first = _of_rows(survey, first)
+    before = _of_rows(survey, next(survey.sources(first), first)) if first.op == "log" else first
     rank, dim = len(before.shape), dict(before.created.attrs).get("dim")
     if made.op == "ctc_loss" or before.op not in SOFTMAXES or not rank or not isinstance(dim, int):
         return None
@@ -63,6 +65,14 @@ def _elsewhere(survey: Survey, made: Made, first: Made) -> Finding | None:
     taken = f"{label_at(timeline, before.node)} makes probabilities that add up to 1 along dimension {dim}"
     part = Finding("operand", taken, before.seq, before.node)
     return _finding(survey, made, text, part, f"{before.op}(..., dim={classes})")
+
+
+def _of_rows(survey: Survey, made: Made) -> Made:
+    """What a node is rows of, or a copy: its dimensions mean what they meant."""
+    source = next(survey.sources(made), None) if made.op in _ROWS else None
+    if source is None or len(source.shape) != len(made.shape):
+        return made
+    return _of_rows(survey, source)
 
 
 def _finding(survey: Survey, made: Made, text: str, part: Finding, fix: str) -> Finding:

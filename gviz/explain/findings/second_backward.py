@@ -76,7 +76,7 @@ def _made_once(trouble: Trouble, released: Finding, used: NodeInfo, made: NodeIn
     edge = Finding("crossing", again, used.born, used.node, at=innermost(used))
     leaf = nameless_leaf(timeline, made)
     learned = f"to learn {name}, make it the leaf itself: requires_grad last, {name} = (...).requires_grad_()"
-    anew = f"make {what} anew in each step, inside the loop"
+    anew = f"make {what} anew in each step, inside the loop; or detach() it, if it is data or a target"
     fix = anew if leaf is None or not name.isidentifier() else learned
     return Finding("second-backward", text, trouble.seq, made.node, (edge, released), fix, innermost(made))
 
