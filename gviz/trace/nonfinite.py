@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from math import isinf, prod
 
@@ -25,11 +25,12 @@ class FirstBad:
 
     A program puts infinities into masks: a constant has them, or an operation that was given one, and so has what is
     made of such tensors, as scores and a mask are added. That ends where something is infinite altogether, or in more
-    of its elements than any of those tensors is.
+    of its elements than any of those tensors is. With a `word`, ``nan`` or ``inf``, only that counts.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, word: str = "") -> None:
         self.found = False
+        self._word = word
         self._masks: dict[int, float] = {}
         """The nodes with infinities that were put there, and in which share of their elements."""
 
@@ -38,8 +39,8 @@ class FirstBad:
         if isinstance(event, NodeFreed):
             self._masks.pop(event.node, None)
         elif not self.found and may_be_nonfinite(event) and not self._is_masked(event):
-            self.found = True
-            return True
+            self.found = _is_nonfinite(event, self._word)
+            return self.found
         return False
 
     def _is_masked(self, event: Event) -> bool:
@@ -81,11 +82,16 @@ def _counts(value: Value | None) -> tuple[int, int, int]:
 def first_bad(log: EventLog, start: int, stop: int, looking: FirstBad) -> int:
     """The first event in ``start <= seq < stop`` with what one is `looking` for, or 0; it has seen those before."""
     for batch in _batches(log, start, stop):
-        held = any_nonfinite(values_of(event for _, event in batch))
-        found = next((seq for seq, event in batch if looking.meets(event)), 0) if held else 0
-        if found:
-            return found
+        if place := first_bad_place([event for _, event in batch], looking):
+            return batch[place - 1][0]
     return 0
+
+
+def first_bad_place(events: Sequence[Event], looking: FirstBad) -> int:
+    """The place (from 1) of the first of these events with what one is `looking` for, or 0."""
+    if not any_nonfinite(values_of(events)):
+        return 0
+    return next((place for place, event in enumerate(events, 1) if looking.meets(event)), 0)
 
 
 def first_nonfinite(log: EventLog, start: int, stop: int, word: Bad | None = None) -> int:

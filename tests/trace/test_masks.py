@@ -7,6 +7,8 @@ from recording import timeline_of
 import gviz
 import gviz.engine as torch
 from gviz.render.scene import scene, structure
+from gviz.trace.recording.kept import Kept
+from gviz.trace.recording.record import record
 from gviz.words.moments import event_at
 
 INF = float("inf")
@@ -85,3 +87,13 @@ def test_a_trace_on_disk_knows_it_too(tmp_path):
     masked, spoiled = (gviz.load(tmp_path / f"{name}.gviz") for name in ("masked", "spoiled"))
     assert masked.troubles.first_bad() == 0
     assert spoiled.info(spoiled.event(spoiled.troubles.first_bad()).node).op.name == "log"
+
+
+def test_a_recording_that_is_to_end_with_an_infinity_goes_on_beyond_a_mask(tmp_path):
+    with record(tmp_path / "t.gviz", Kept(until="inf")):
+        x = torch.ones(3, 3, requires_grad=True)
+        filled(x)
+        of_an_operation(x)
+        x * 2
+    timeline = gviz.load(tmp_path / "t.gviz")
+    assert timeline.info(timeline.event(len(timeline)).node).op.name == "log"

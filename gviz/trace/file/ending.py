@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from gviz.trace.file.event_table import Said
-from gviz.trace.nonfinite import first_place
+from gviz.trace.nonfinite import FirstBad, first_bad_place
 
 Until = Literal["", "nan", "inf"]
 """What ends a recording, if anything."""
@@ -17,6 +17,7 @@ class Ending:
 
     def __init__(self, word: str, on_end: Callable[[], None]) -> None:
         self._word = word
+        self._looking = FirstBad(word)
         self._on_end = on_end
         self._has_come = False
 
@@ -24,7 +25,7 @@ class Ending:
         """What of this still belongs to the recording, of which is `told` then what has ended it."""
         if self._has_come:
             return ()
-        place = first_place([event for event, _, _ in taken], self._word)
+        place = first_bad_place([event for event, _, _ in taken], self._looking)
         if not place:
             return taken
         self._has_come = True

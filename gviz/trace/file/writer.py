@@ -28,7 +28,7 @@ from gviz.trace.file.request import Request
 from gviz.trace.file.ring import Ring
 from gviz.trace.file.shortening import shorten
 from gviz.trace.file.wal import fold
-from gviz.trace.nonfinite import FirstBad, any_nonfinite
+from gviz.trace.nonfinite import FirstBad, any_nonfinite, first_bad_place
 from gviz.values import Value
 
 FLUSH_SECONDS = 0.05
@@ -260,11 +260,8 @@ class TraceWriter:
 
     def _look_for_nonfinite(self, events: list[Event], held: list[Value]) -> None:
         """Find the first nan or infinity while the values are at hand: later it would take a look at the whole file."""
-        if not self._first_bad and any_nonfinite(held):
-            met = (place for place, event in enumerate(events) if self._bad.meets(event))
-            place = next(met, None)
-            if place is not None:
-                self._first_bad = self._count - len(events) + place + 1
+        if not self._first_bad and any_nonfinite(held) and (place := first_bad_place(events, self._bad)):
+            self._first_bad = self._count - len(events) + place
 
     def _finish(self) -> None:
         from gviz.trace.file.finishing import finish  # it reads the file, which a program that runs does not
