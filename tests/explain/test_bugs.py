@@ -75,6 +75,7 @@ ANSWERS = {
     "updated_a_copy": ("warning", "never-stepped", ["makes a new tensor", "with torch.no_grad(): p -= 0.1 * p.grad"]),
     "batch_broadcast": ("warning", "broadcast", ["(5,1) with (5,) becomes (5,5)", "squeeze(-1)"]),
     "actor_under_no_grad": ("warning", "cut", ["inside no_grad", "move this line out of the no_grad block"]),
+    "summand_cut": ("suspicion", "cut-summand", ["is a part of #", "but brings no gradient", "leave detach() out"]),
     "detached_twice": ("warning", "cut", ["every way back to it from", "detach cuts the graph here"]),
     "first_order_by_mistake": ("warning", "cut", ["from #", "meta = Add is cut", "leave detach() out"]),
     "loss_broadcast": ("warning", "broadcast", ["(5,1) with (5,) becomes (5,5)", "squeeze(-1)"]),
