@@ -60,14 +60,19 @@ def first_name(thing: object, *, lasting: bool = False) -> str:
     What the program calls it goes before what a library that it uses does, and a variable of its own before an item or
     attribute of one: ``x``, ``batch[0]``, ``batch['x']``, ``data.x``. Functions are called with it from the outermost
     frame inwards; an attribute is called as the innermost one takes it: ``self.policy``. Where the name is to be a
-    `lasting` one, a variable to which each turn of a loop, or call, gives another object comes after all others.
+    `lasting` one, a variable to which each turn of a loop, or call, gives another object comes after all others, and
+    before it an item of an attribute: ``self.layers[0]``.
     """
     by_library = groupby(_outside_in(_users_frames()), lambda frame: _is_of_library(frame.f_code.co_filename))
     for _, group in by_library:
         frames = [*group]
         names = [*map(variables, frames)]
         own = [*map(_staying, frames, names)] if lasting else names
-        ways = ((_name_of, own), (_item_of, names), (_attribute_of, names[::-1]), (_name_of, names if lasting else ()))
+        inside_out = names[::-1]
+        ways = (
+            (_name_of, own), (_item_of, names), (_attribute_of, inside_out),
+            (_item_of_attribute, inside_out if lasting else ()), (_name_of, names if lasting else ()),
+        )  # fmt: skip
         found = next(filter(None, (way(held, thing) for way, each in ways for held in each)), "")
         if found:
             return found
@@ -185,6 +190,16 @@ def _attribute_of(names: _Names, thing: object) -> str:
         key = next(filter(None, (_key_of(members, thing) for members in _members(held))), "")
         if key and isinstance(name, str) and not name.startswith("_"):
             return f"{name}.{key}"
+    return ""
+
+
+def _item_of_attribute(names: _Names, thing: object) -> str:
+    """``self.layers[0]``: an item of a list, tuple or dictionary that is an attribute of what a variable holds."""
+    for name, held in _copy(names):
+        for members in _members(held) if isinstance(name, str) and not name.startswith("_") else ():
+            own = {key: one for key, one in _copy(members) if isinstance(key, str) and not key.startswith("_")}
+            if item := _item_of(own, thing):
+                return f"{name}.{item}"
     return ""
 
 

@@ -72,6 +72,17 @@ def step(model, x):
     return model.net(x)
 step(Gan(), x)
 """
+IN_A_LIST_OF_A_MODEL = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False)]
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+Net()(x)
+"""
 ALONE = """
 model = nn.Linear(2, 2)
 model(x)
@@ -399,6 +410,11 @@ def test_a_part_is_found_by_its_path_in_a_model_that_is_never_called(call, frame
         assert not Fitting(timeline, place(f"{'no' * 2}.{word}"))(node)
     assert named.of_a_module("model.net.0.weight", len(timeline)) == weight
     assert named.of_a_module(f"{'no' * 2}.net.0.weight", len(timeline)) == 0  # a word that stands in no file
+
+
+@pytest.mark.torch
+def test_layers_that_a_model_has_in_a_list_are_called_by_their_places_in_it(tmp_path):
+    assert names(IN_A_LIST_OF_A_MODEL, "torch", tmp_path / "t.gviz") == ["layers[0].weight", "layers[1].weight"]
 
 
 @pytest.mark.torch
