@@ -62,6 +62,7 @@ def test_a_step_is_the_optimizers(engine):
     assert done.endswith(", optimizer: SGD has updated 1 parameter.")
 
 
+@pytest.mark.torch
 def test_a_write_of_a_step_is_told_with_what_was_there_and_asked_about_without_a_word():
     timeline = recorded("updates", "a_plain_step", "torch")
     ((seq, write),) = timeline.select((StorageWritten,))
