@@ -1,7 +1,8 @@
-"""What may be put in a tensor's ``.grad``, in PyTorch's words."""
+"""What may be put in a tensor's ``.grad``, and what is said where none is kept there, in PyTorch's words."""
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 from gviz.engine import messages
@@ -19,3 +20,10 @@ def refuse_unfit(of: Tensor, grad: Tensor) -> None:
         raise RuntimeError(messages.GRAD_DTYPE.format(grad=messages.CPP_TYPES.get(kind, kind.lower()), own=own))
     if grad._array.shape != of._array.shape:
         raise RuntimeError(messages.GRAD_SIZE.format(grad=list(grad.shape), own=list(of.shape)))
+
+
+def read(tensor: Tensor) -> Tensor | None:
+    """What stands in a tensor's ``.grad``; warns of a result, whose gradient no pass will put there."""
+    if tensor._grad is None and tensor._grad_fn is not None and not tensor.retains_grad:
+        warnings.warn(messages.GRAD_OF_NON_LEAF, UserWarning, stacklevel=3)
+    return tensor._grad

@@ -220,6 +220,12 @@ LEAF_OF_GRAD = (
     "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). This is "
     "currently not supported."
 )
+GRAD_OF_NON_LEAF = (
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+    "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
+    "use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the "
+    "leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information."
+)
 NO_MUTATION = (
     "gviz's built-in engine has no torch.autograd.graph.allow_mutation_on_saved_tensors; clone a tensor before writing "
     "to it if its old value is still needed"

@@ -150,7 +150,7 @@ class Tensor(Conversions, Displayed):
     @property
     def grad(self) -> Tensor | None:
         """The gradient accumulated here by backward passes, or None."""
-        return self._grad
+        return assigned_grad.read(self)
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:

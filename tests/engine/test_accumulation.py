@@ -97,6 +97,17 @@ x.grad = torch.ones(1).expand(2); attempt(lambda: (x * 3).sum().backward()); see
 x.grad = torch.ones(2); (x * 3).sum().backward(create_graph=True); see(x.grad)
 shared = torch.zeros(2); x.grad = shared; w.grad = shared; (x * 1 + w * 10).sum().backward(); see(x.grad, w.grad, shared)
 """,
+    "read from a result": """
+import warnings
+def said(t):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always"); t.grad
+    see([(w.category.__name__, str(w.message).split(" (Triggered")[0]) for w in caught])
+x = leaf(1., 2.); y = x * 2; said(x); said(y); said(y.detach()); said(y[0]); said(torch.ones(2)); y.retain_grad(); said(y)
+y = x * 2; y.grad = torch.ones(2); said(y); y.grad = None; said(y)
+with torch.no_grad(): v = y[0]
+first, _ = y.unbind(); y.mul_(2); said(v); said(first)
+""",
     "partly freed": """
 x = leaf(1., 2.); y = x.exp(); a = (y * 2).sum(); b = y.sum(); b.backward(); attempt(lambda: a.backward()); see(x)
 y = x.exp(); z = y * y; z.sum().backward(inputs=[y]); attempt(lambda: y.sum().backward()); see(x, y); attempt(lambda: z.sum().backward())
