@@ -204,7 +204,8 @@ def _lesson(session: Session) -> Iterator[str]:
 def _greeting(session: Session) -> Iterator[str]:
     timeline = session.timeline
     iterations = f", {len(timeline.iterations)} iterations" if len(timeline.iterations) > 1 else ""
-    yield f"recording of {len(timeline)} events, {len(timeline.nodes)} nodes{iterations}."
+    events, nodes = len(timeline), len(timeline.nodes)
+    yield f"recording of {events} event{'s' * (events != 1)}, {nodes} node{'s' * (nodes != 1)}{iterations}."
     if timeline.dropped.events:
         yield f"{timeline.dropped.words}."
     yield "n goes on by a node, s by an event, n- and s- go back; an empty line repeats; help lists all, quit leaves."

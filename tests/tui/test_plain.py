@@ -8,7 +8,7 @@ import pytest
 from driving import transcript
 from stories import Story, chain, demo, failed, hostile, iterations
 
-from gviz.events import Marked
+from gviz.events import Marked, Printed
 from gviz.tui.plain import debug
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -34,6 +34,9 @@ def test_it_starts_by_saying_where_it_is_and_how_to_get_help():
     assert "help lists all" in said
     assert "event 1, forward, node #1 x: leaf 3" in said
     assert "event 40, failed" in transcript(failed())
+    story = Story()
+    story.say(Printed("stdout", "hello\n"))
+    assert "recording of 1 event, 0 nodes." in transcript(story.timeline())
 
 
 def test_an_empty_line_repeats_and_the_end_of_input_leaves():
