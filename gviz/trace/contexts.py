@@ -99,6 +99,15 @@ class Contexts:
         return call.name if call is not None else ""
 
     @cached_property
+    def flat(self) -> bool:
+        """Whether no node was made in a module call, in a backward pass or where optimizers step."""
+        if len(self._index.lists["scope"].whole().keys) or len(self._index.tables.steps.said):
+            return False
+        table, made = self._index.tables.context, self._index.lists["kind"].of_key(KIND_NUMBERS[e.NodeCreated])
+        rows = table.seq.searchsorted(made, "right") - 1
+        return not table.innermost[rows[rows >= 0]].any()
+
+    @cached_property
     def node_ends(self) -> Sequence[int]:
         """The moments at which one whole node is through: it was made, its backward step is over, or a leaf has its
         gradient; or at which an optimizer has stepped. What happens inside a backward step belongs to the step."""

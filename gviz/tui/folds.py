@@ -61,7 +61,8 @@ class Folds:
     def wanted(self, iteration: Iteration) -> Filter:
         """What is asked for in an iteration."""
         unseen = len(self.timeline.nodes) >= LARGE and iteration.index not in self._seen
-        if unseen and boxes(self.graph(iteration), self._wanted.closed) >= LARGE:
+        closable = unseen and not self.timeline.contexts.flat  # known without the graph, which takes a while to build
+        if closable and boxes(self.graph(iteration), self._wanted.closed) >= LARGE:
             self._close(closed_to_fit(self.graph(iteration), FEW_BOXES, self._wanted.closed))
         self._seen.add(iteration.index)
         return self._wanted

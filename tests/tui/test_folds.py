@@ -104,6 +104,28 @@ def test_a_large_graph_opens_with_modules_closed(monkeypatch):
     assert not folds.wanted(TRAINED.iterations[0]).closed  # what somebody opened stays open
 
 
+def test_a_large_graph_without_calls_is_not_built_to_see_what_to_close(monkeypatch):
+    monkeypatch.setattr(folds_module, "LARGE", 15)
+    monkeypatch.setattr(Folds, "graph", None)
+    timeline = timeline_of(lambda: sum(torch.ones(2, requires_grad=True) for _ in range(20)).sum().backward())
+    assert Folds(timeline).closed == (OPTIMIZER,)
+    assert not Folds(timeline).hides(timeline.iterations[0])
+
+
+@pytest.mark.parametrize(
+    ("flat", "made"),
+    [
+        (True, lambda x: (x * x).sum().backward()),
+        (False, lambda x: torch.autograd.grad((x * x).sum(), x, create_graph=True)),
+        (False, lambda x: torch.nn.Tanh()(x)),
+        (False, lambda x: torch.optim.SGD([x]).step((x * x).sum().backward)),
+    ],
+)
+def test_calls_passes_and_steps_that_make_nodes_are_known_without_the_graph(flat, made):
+    timeline = timeline_of(lambda: made(torch.ones(2, requires_grad=True)))
+    assert timeline.contexts.flat == flat
+
+
 def test_commands_say_what_is_left():
     said = transcript(TRAINED, "select op:addmm", "close", "close all", "open all", "close nothing", "open")
     assert "Sequential.0 is closed: 15 boxes, 2 of them closed" in said  # the other is the optimizer
