@@ -25,8 +25,11 @@ def torch(request):
     return pytest.importorskip(request.param)
 
 
-def kind_of(torch, tmp_path, forward, backward, inputs=1, hook=None, ones=False):
-    """What the backward of a function of so many vectors is taken for, and whether it differs at all."""
+def kind_of(torch, tmp_path, forward, backward, inputs=1, hook=None, ones=False, twice=False, seed=None):
+    """What the backward of a function of so many vectors is taken for, and whether it differs at all.
+
+    The last may be `ones`, or the first given `twice`; `seed` is what arrives, else random numbers.
+    """
 
     def kept(ctx, *given):
         ctx.save_for_backward(*given)
@@ -41,10 +44,11 @@ def kind_of(torch, tmp_path, forward, backward, inputs=1, hook=None, ones=False)
         torch.manual_seed(1)
         leaves = [torch.randn(40, requires_grad=True) for _ in range(inputs)]
         given = [leaf * 1.5 for leaf in leaves]
-        made = mine.apply(*(given[:1] if ones else given), *([torch.ones(40, requires_grad=True)] if ones else []))
+        last = torch.ones(40, requires_grad=True) if ones else given[0]
+        made = mine.apply(*([*given[:1], last] if ones or twice else given))
         if hook is not None:
             made.grad_fn.register_hook(hook)
-        (made * torch.randn(40)).sum().backward()
+        (made * (torch.randn(40) if seed is None else torch.tensor(seed))).sum().backward()
     timeline = gviz.load(tmp_path / "t.gviz")
     node = next(node for node in timeline.nodes if timeline.info(node).op.name == "Mine")
     found = checked(timeline, node, len(timeline))
@@ -69,6 +73,8 @@ ON_PURPOSE = [
     (SCALING, lambda x: x * 1, lambda g, x: 0.1 * g),
     (CLIPPING, lambda x: x.view_as(x), lambda g, x: g.clamp(-0.1, 0.1)),
     (STOPPED, lambda x: x.view_as(x), lambda g, x: g * 0),
+    (REPLACED, lambda x: x.view_as(x), lambda g, x: -g.clamp(-0.1, 0.1)),
+    (REPLACED, lambda x: x.view_as(x), lambda g, x: g * (1 + g * g)),
     (BOUNDED, lambda x: x.exp(), lambda g, x: g * x.clamp(-2, 1).exp()),
     (GUIDED, lambda x: x.clamp(min=0), lambda g, x: where((x > 0) & (g > 0), g)),
 ]
@@ -83,6 +89,44 @@ def test_of_several_inputs(torch, tmp_path):
     assert kind_of(torch, tmp_path, lambda a, b: a.view_as(a), lambda g, a, b: (None, g), 2) == (True, REPLACED)
     forward, backward = (lambda x, s: x.sign() * s), (lambda g, x, s: (g, g * x.sign()))
     assert kind_of(torch, tmp_path, forward, backward, 2) == (True, STRAIGHT_THROUGH)
+
+
+def test_a_gradient_that_no_factor_made_is_replaced(torch, tmp_path):
+    """Also where nothing arrived, at some elements or at all."""
+    for seed in ([0.0, 2.0] * 20, [0.0] * 40):
+        found = kind_of(torch, tmp_path, lambda x: x.view_as(x), lambda g, x: 2 * g + where(g == 0, g + 1), seed=seed)
+        assert found == (True, REPLACED)
+
+
+def test_the_input_that_is_given_on_is_what_counts(torch, tmp_path):
+    forward, backward = (lambda a, b: b.view_as(b)), (lambda g, a, b: (g * 0, -g))
+    assert kind_of(torch, tmp_path, forward, backward, 2) == (True, REVERSAL)
+
+
+def test_steps_of_which_one_is_passed_on_and_one_is_not(torch, tmp_path):
+    forward, backward = (lambda a, b: a.sign() + b.sign()), (lambda g, a, b: (g, g / (1 + b.abs()) ** 2))
+    assert kind_of(torch, tmp_path, forward, backward, 2) == (True, SURROGATE)
+
+
+def test_steps_that_end_where_a_table_does(tmp_path):
+    torch = gviz.engine
+    table = torch.tensor([1.0, 2.0, 3.0])
+    forward = lambda x: table[((x + 10) / 8).long()]  # noqa: E731
+    assert kind_of(torch, tmp_path, forward, lambda g, x: g) == (True, STRAIGHT_THROUGH)
+
+
+def test_a_hook_that_only_looks_excuses_nothing(torch, tmp_path):
+    looks = lambda *_: None  # noqa: E731
+    assert kind_of(torch, tmp_path, lambda x: x * x, lambda g, x: x * g, hook=looks) == (True, "")
+
+
+def test_of_a_tensor_that_was_given_twice_nothing_is_excused(torch, tmp_path):
+    forward, backward = (lambda a, b: a.view_as(a)), (lambda g, a, b: (-g, g * 0))
+    assert kind_of(torch, tmp_path, forward, backward, twice=True) == (True, "")
+
+
+def test_an_infinity_is_never_on_purpose(torch, tmp_path):
+    assert kind_of(torch, tmp_path, lambda x: x.view_as(x), lambda g, x: g / 0) == (True, "")
 
 
 def test_what_a_hook_gave_is_no_rule(tmp_path):
@@ -105,6 +149,7 @@ WRONG = [
     ("order", lambda x: x.flip(0), lambda g, x: g, 1),
     ("swapped", lambda x, y: x - y, lambda g, x, y: (-g, g), 2),
     ("swapped, where one is not used", lambda x, y: x * 2, lambda g, x, y: (g * 0, g * 2), 2),
+    ("sent to what is not used", lambda x, y: y * 2, lambda g, x, y: (g, g * 2), 2),
     ("swapped product", lambda x, y: x * y, lambda g, x, y: (g * x, g * y), 2),
     ("factor of a learned scale", lambda x, s: x.sign() * s, lambda g, x, s: (g, 2 * g * x.sign()), 2),
 ]  # fmt: skip
