@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gviz import engine
 from gviz.engine import einsum, float64, full
 from gviz.engine.nn import functional
 from gviz.engine.tensor import Tensor
@@ -15,7 +16,9 @@ from gviz.events import NodeCreated
 
 Run = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 
-_CASTS = {"float", "double", "half", "bfloat16", "to", "type", "type_as"}
+_CASTS = {
+    "float", "double", "half", "bfloat16", "to", "type", "type_as", "long", "int", "short", "char", "byte", "bool",
+}  # fmt: skip
 _METHODS = {
     "matmul": "matmul", "view_as": "view_as", "expand_as": "expand_as", "reshape_as": "reshape_as", "norm": "norm",
     "reshape": "reshape", "flatten": "flatten", "and": "__and__", "or": "__or__", "xor": "__xor__", "std": "std",
@@ -32,8 +35,8 @@ _FUNCTIONS = {
 def run_by_name(name: str, created: NodeCreated) -> Run | None:
     """What runs the call that made a node, of the tensors that it was given; None for one that is not known."""
     attrs = {key: value for key, value in created.attrs if value is not None}
-    if name in _CASTS and _gives_fractions(created):
-        return lambda tensors: [tensors[0] if tensors[0].is_floating_point() else tensors[0].double()]
+    if name in _CASTS:
+        return _cast(created)
     if name in _MAKERS and _gives_fractions(created):
         return lambda tensors: [full(tensors[0].shape, _MAKERS[name], dtype=float64)]
     if name == "getitem" and not attrs and len(created.inputs) > 1:
@@ -55,10 +58,23 @@ def _listed(result: Any) -> list[Tensor]:
     return [result] if isinstance(result, Tensor) else list(result)
 
 
+def _cast(created: NodeCreated) -> Run | None:
+    """What brings a tensor to the dtype that a call gave; None where that is not known, or the engine has none such."""
+    if _gives_fractions(created):
+        return lambda tensors: [tensors[0] if tensors[0].is_floating_point() else tensors[0].double()]
+    dtype = getattr(engine, _dtype(created), None)
+    return None if dtype is None else lambda tensors: [tensors[0].to(dtype)]
+
+
 def _gives_fractions(created: NodeCreated) -> bool:
     """Whether a call gave fractions: these are computed in float64, in whatever dtype the program did that."""
-    value: Any = created.outputs[0].value if created.outputs else None
-    return value is not None and "float" in value.dtype
+    return "float" in _dtype(created)
+
+
+def _dtype(created: NodeCreated) -> str:
+    """The dtype that a call gave; empty where that is not known."""
+    value = created.outputs[0].value if created.outputs else None
+    return "" if value is None else value.dtype
 
 
 def _index(key: Any) -> Any:

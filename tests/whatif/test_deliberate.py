@@ -80,6 +80,14 @@ ON_PURPOSE = [
 ]
 
 
+@pytest.mark.parametrize("cast", ["long", "int", "short", "char", "byte", "bool"])
+def test_steps_made_by_a_cast_are_run_again(torch, tmp_path, cast):
+    dtype = {"long": torch.int64, "int": torch.int32, "short": torch.int16}.get(cast)
+    casts = [lambda x: getattr(x.abs(), cast)().float(), lambda x: x.abs().to(dtype).float()]
+    for forward in casts if dtype is not None else casts[:1]:
+        assert kind_of(torch, tmp_path, forward, lambda g, x: where(x > 0, g))[0]
+
+
 @pytest.mark.parametrize(("kind", "forward", "backward"), ON_PURPOSE)
 def test_each_kind_is_told_by_its_form(torch, tmp_path, kind, forward, backward):
     assert kind_of(torch, tmp_path, forward, backward) == (True, kind)
@@ -108,8 +116,7 @@ def test_steps_of_which_one_is_passed_on_and_one_is_not(torch, tmp_path):
     assert kind_of(torch, tmp_path, forward, backward, 2) == (True, SURROGATE)
 
 
-def test_steps_that_end_where_a_table_does(tmp_path):
-    torch = gviz.engine
+def test_steps_that_end_where_a_table_does(torch, tmp_path):
     table = torch.tensor([1.0, 2.0, 3.0])
     forward = lambda x: table[((x + 10) / 8).long()]  # noqa: E731
     assert kind_of(torch, tmp_path, forward, lambda g, x: g) == (True, STRAIGHT_THROUGH)
