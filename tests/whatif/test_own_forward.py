@@ -190,3 +190,31 @@ def test_random_numbers_that_were_not_stored_are_named(torch, tmp_path):
     with pytest.raises(GvizError) as refused:
         found_of(torch, tmp_path, dropped, lambda ctx, g: g * ctx.mask, plain, (64, 64))
     assert "which it uses, was not stored: record with --values all" in refused.value.why
+
+
+def test_a_constant_is_used_as_it_was_before_the_forward_changed_it(torch, tmp_path):
+    count = torch.ones(3)
+
+    def forward(ctx, x):
+        y = x * count
+        count.add_(1)
+        return y
+
+    (one,) = found_of(torch, tmp_path, forward, lambda ctx, g: g * 1, plain)
+    assert one.agrees.all()
+
+
+def test_parts_of_one_memory_are_told_by_where_they_begin(torch, tmp_path):
+    def forward(ctx, x):
+        y = x * torch.tensor([[1.0], [1.0], [5.0], [5.0]])
+        return y[:2], y[2:]
+
+    def backward(ctx, upper, lower):
+        return torch.cat([upper, lower * 5])
+
+    def use(mine, x):
+        upper, lower = mine.apply(x * 1)
+        return upper * 2 + lower * 3
+
+    (one,) = found_of(torch, tmp_path, forward, backward, use)
+    assert one.agrees.all()
