@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 
-@contextmanager
-def when_imported(package: str, then: Callable[[], None]) -> Iterator[None]:
-    """Call `then` once, as soon as a package has been imported within the block; at once, if it is already."""
-    if package in sys.modules:
-        then()
-        yield
-        return
-    waiting = _Waiting(package, then)
-    sys.meta_path.insert(0, waiting)
-    try:
-        yield
-    finally:
-        if waiting in sys.meta_path:
-            sys.meta_path.remove(waiting)
+def when_imported(package: str, then: Callable[[], None]) -> AbstractContextManager[None]:
+    """Call `then` once, as soon as a package has been imported within the block; at once, if it is already.
+
+    The block may be one that nobody leaves: then the end of the process meets nothing that is still to be done.
+    """
+    return _Waiting(package, then)
 
 
-class _Waiting(MetaPathFinder):
+class _Waiting(MetaPathFinder, AbstractContextManager[None]):
     """Finds nothing itself, but wraps what loads the package it waits for, as often as anybody asks where it is."""
 
     def __init__(self, package: str, then: Callable[[], None]) -> None:
         self._package = package
         self._then = then
+
+    def __enter__(self) -> None:
+        if self._package in sys.modules:
+            self._then()
+        else:
+            sys.meta_path.insert(0, self)
+
+    def __exit__(self, *failed: object) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -81,7 +81,7 @@ def _picture(of: Drawn) -> str:
     if options is None:
         return ""
     try:
-        return svg.render(of.timeline, of.n, options)
+        return svg.beside_text(svg.render(of.timeline, of.n, options))
     except GvizError:  # without Graphviz there is still the text
         return ""
 

@@ -44,6 +44,9 @@ __all__ = [
     "structure",
 ]
 
+UNTITLED = "computation graph"
+"""How a graph is called whose program is not known."""
+
 States = Callable[[Sequence[int]], Sequence[NodeState | None]]
 
 
@@ -246,4 +249,4 @@ def _code(timeline: Timeline, moment: Moment) -> str:
 def program_title(timeline: Timeline, nodes: Iterable[int]) -> str:
     """The program's name, from the outermost frame of the first node that has one."""
     frames = next(filter(None, (timeline.info(node).frames for node in nodes)), ())
-    return file_name(frames[-1].path) if frames else "computation graph"
+    return file_name(frames[-1].path) if frames else UNTITLED

@@ -129,7 +129,8 @@ def test_mistakes_at_the_prompt_are_answered(folder):
     code, out, err = gviz("open", "--plain", "t.gviz", cwd=folder, stdin=typed)
     assert (code, err) == (2, "")  # some lines were refused
     assert "cannot write ~nosuchuser/x.svg; there is no such user." in out
-    assert "cannot write a\\x00b.svg; embedded null byte." in out
+    assert "cannot write a\\x00b.svg; " in out
+    assert "embedded null " in out  # each Python says it in words of its own
     assert "was made at event" in out
 
 

@@ -49,6 +49,12 @@ def test_a_recording_shows_its_end_and_says_what_is_in_it(timeline):
     assert ".grad" in shown[SVG]
 
 
+def test_a_picture_is_as_wide_as_its_cell_at_most_and_can_be_read_there(timeline):
+    root = ElementTree.fromstring(timeline._repr_mimebundle_()[SVG])
+    width = float(root.get("width").removesuffix("pt"))
+    assert root.get("style") == f"max-width:max(100%,{round(width * 0.4)}pt);height:auto"
+
+
 def test_an_explanation_shows_its_facts_as_a_list(timeline):
     found = timeline.explain("#1.grad")
     shown = found._repr_mimebundle_()

@@ -83,10 +83,14 @@ def test_a_small_graph_is_drawn_in_the_text_and_a_large_one_only_listed():
 
 
 def places(svg):
-    return {
-        name.partition("-n")[2]: re.search(r' (?:points|d)="([^"]+)"', picture_of(group)).group(1)
-        for name, group in groups(svg, "node").items()
-    }
+    """Where each box stands in the picture, from its upper left corner: the first point of what it is drawn with."""
+    right, down = map(float, re.search(r"translate\(([\d.]+) ([\d.]+)\)", svg).groups())
+    return {name.partition("-n")[2]: _first(group, right, down) for name, group in groups(svg, "node").items()}
+
+
+def _first(group, right, down):
+    x, y = re.search(r' (?:points="|d="M)(-?[\d.]+)[ ,]?(-?[\d.]+)', picture_of(group)).groups()
+    return round(float(x) + right), round(float(y) + down)
 
 
 def picture_of(group):
@@ -107,7 +111,7 @@ def test_the_same_moment_is_the_same_file():
 def test_an_svg_says_in_words_what_it_shows():
     svg = export("svg", two_shares())
     assert 'role="img"' in svg
-    assert "computation graph at event 29/29" in svg
+    assert "computation graph of demo.py, event 29/29" in svg
     assert "x leaf #1, done, value 3, incoming -14 (2 of 2), .grad -14" in svg
 
 

@@ -9,7 +9,7 @@ from html import escape
 from gviz.render.forms.slim import slim
 from gviz.render.graphviz.picture import drawn
 from gviz.render.request import ExportOptions, asked_scene
-from gviz.render.scene import Box, Scene
+from gviz.render.scene import UNTITLED, Box, Scene
 from gviz.render.theme import stylesheet
 from gviz.trace.timeline import Timeline
 
@@ -63,6 +63,12 @@ def _fitting(text: str) -> str:
     return f"<style>svg:root{{max-width:max(100%,{width:g}pt);max-height:max(100vh,{height:g}pt)}}</style>"
 
 
+def beside_text(text: str) -> str:
+    """The SVG for a column of text: as wide as that at most, but never so small that its text cannot be read."""
+    least, _ = _times(size, SMALLEST) if (size := SIZE.search(text)) else (0, 0)
+    return text.replace("<svg ", f'<svg style="max-width:max(100%,{least:g}pt);height:auto" ', 1)
+
+
 def _times(size: re.Match[str], factor: float) -> tuple[float, float]:
     return round(float(size[1]) * factor), round(float(size[2]) * factor)
 
@@ -77,7 +83,8 @@ def headed(text: str, head: str, prefix: str) -> str:
 
 def words(scene: Scene, prefix: str) -> str:
     """What the picture shows, for those who cannot see it."""
-    title = f"{scene.title}: computation graph at {scene.caption}"
+    what = UNTITLED if scene.title == UNTITLED else f"{UNTITLED} of {scene.title}"
+    title = f"{what}, {scene.caption}"
     told = "; ".join(description(box) for box in scene.boxes[:DESCRIBED])
     more = len(scene.boxes) - DESCRIBED
     rest = f"; and {more} more boxes" if more > 0 else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from html import escape
 
 from gviz.plain_text import shown
@@ -20,8 +20,8 @@ from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import Theme
 from gviz.trace.timeline import Timeline
 
-LEGEND_WIDTH, LEGEND_LINES = 110, 6
-"""Characters of one line of the legend, and the lines it has at least."""
+LEGEND_WIDTH = 110
+"""Characters of one line of the legend."""
 
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
@@ -122,12 +122,13 @@ def _graph_attributes(scene: Scene, manner: Manner) -> dict[str, str]:
 
 
 def _label(scene: Scene, manner: Manner) -> dict[str, str]:
-    """What stands below the picture: what it is, where the program is, and how to read it."""
+    """What stands below the boxes, which do not move by it: what it is, where the program is, what signs mean."""
     theme, placing = manner.theme, manner.placing
     title, muted = f"<b>{coloured(scene.title, theme.texts['title'])}</b>", theme.texts["muted"]
     lines = [f"{title}{'&#160;' * 4}{coloured(scene.caption, muted)}"]
-    lines.append(coloured(scene.code, theme.texts["text"]))  # empty or not: its line stays, and so do the boxes
-    signs = _signs(scene, theme, placing) if theme.form.legend else []
+    if scene.code or placing is not None:  # those that follow one another are equally high
+        lines.append(coloured(scene.code, theme.texts["text"]))
+    signs = [*_signs(scene, theme, placing)] if theme.form.legend else []
     lines += [coloured(part, muted) for part in signs]
     if any(HEAT in part for part in signs):
         lines.append(
@@ -137,16 +138,10 @@ def _label(scene: Scene, manner: Manner) -> dict[str, str]:
     return {"label": table(f'<td align="left"{width}>{line}</td>' for line in lines)}
 
 
-def _signs(scene: Scene, theme: Theme, placing: Placing | None) -> list[str]:
-    """The legend, in so many lines at least that pictures of other moments are as high."""
-    signs = [*_folded(placing.legend if placing and placing.legend else legend(scene, theme.form.card))]
-    return signs + [""] * (LEGEND_LINES - len(signs))
-
-
-def _folded(signs: Iterable[str]) -> Iterator[str]:
+def _signs(scene: Scene, theme: Theme, placing: Placing | None) -> Iterator[str]:
     """The legend in lines that are not wider than a small picture."""
     line = ""
-    for sign in signs:
+    for sign in placing.legend if placing and placing.legend else legend(scene, theme.form.card):
         if line and len(line) + len(sign) > LEGEND_WIDTH:
             yield line + ","
             line = ""
