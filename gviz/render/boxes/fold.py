@@ -108,8 +108,9 @@ def fold(graph: CallGraph, wanted: Filter) -> Folded:
             owned.setdefault(scope, []).append(node)
     closed = {call.scope: call for call in homes.values()}
     worth = {scope for scope in closed if len(inner[scope]) + len(owned.get(scope, ())) > 1}
+    inside = {node for node, scopes in owners.items() if scopes <= worth}
     groups = [
-        Group(closed[scope], tuple(inner[scope]), tuple(node for node in owned.get(scope, ()) if owners[node] <= worth))
+        Group(closed[scope], tuple(inner[scope]), tuple(node for node in owned.get(scope, ()) if node in inside))
         for scope in closed
         if scope in worth
     ]
