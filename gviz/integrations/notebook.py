@@ -183,7 +183,7 @@ def _hide_magic() -> None:
 
 
 class CellFailed(Exception):
-    """Tells the notebook that a cell failed, whose own traceback it has shown already."""
+    """Ends a cell with a message alone: a traceback has been shown already, or would only tell of gviz itself."""
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
@@ -193,7 +193,10 @@ def register(shell: Any) -> None:
     """Add ``%%gviz`` to a notebook's shell, and let PyTorch's tensors show the graph behind them."""
 
     def magic(line: str, cell: str) -> None:
-        play_cell(shell, line, cell)
+        try:
+            play_cell(shell, line, cell)
+        except GvizError as refused:
+            raise CellFailed("\n".join(refused.lines())) from None
 
     magic.__doc__ = play_cell.__doc__
     shell.register_magic_function(magic, "cell", "gviz")

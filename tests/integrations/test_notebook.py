@@ -203,13 +203,18 @@ def test_a_cell_that_awaits_is_refused_with_what_records_it(tmp_path):
             "with gviz.record('cell.gviz'):\n"
             "    x = torch.tensor(3.0, requires_grad=True)\n    await asyncio.sleep(0)\n    (x * x).backward()",
             "gviz.load('cell.gviz').player()",
+            "%%gviz --nope\n1/0",
         ],
         tmp_path,
     )
-    _, refused, recorded, player = book.cells
+    _, refused, recorded, player, unknown = book.cells
     assert [output.output_type for output in refused.outputs] == ["error"]
-    assert refused.outputs[0].evalue == "%%gviz cannot run a cell with await"
-    assert 'with gviz.record("cell.gviz")' in "".join(refused.outputs[0].traceback)
+    what, _, hint = "".join(refused.outputs[0].traceback).split("\n")
+    assert what == "gviz: error: %%gviz cannot run a cell with await"
+    assert 'with gviz.record("cell.gviz")' in hint
+    assert unknown.outputs[0].traceback == [
+        f"gviz: error: %%gviz: unrecognized arguments: --nope\nhint: {notebook.USAGE}"
+    ]
     assert recorded.outputs == []
     assert "1 backward pass" in player.outputs[0].data["text/plain"]
 
