@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 BOXES = 200
 """A picture in a notebook has no more boxes; modules are closed until it has not."""
 
+CELL = 620
+"""Points that a cell is wide, beside a list of files; what is wider has a scroll bar."""
+
 LARGEST_PAGE = 2_000_000
 """A page with more characters is not put into a notebook, which is loaded as a whole."""
 
@@ -81,7 +84,7 @@ def _picture(of: Drawn) -> str:
     if options is None:
         return ""
     try:
-        return svg.beside_text(svg.render(of.timeline, of.n, options))
+        return svg.no_wider(svg.render(of.timeline, of.n, options), CELL)
     except GvizError:  # without Graphviz there is still the text
         return ""
 

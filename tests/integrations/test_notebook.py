@@ -49,10 +49,15 @@ def test_a_recording_shows_its_end_and_says_what_is_in_it(timeline):
     assert ".grad" in shown[SVG]
 
 
-def test_a_picture_is_as_wide_as_its_cell_at_most_and_can_be_read_there(timeline):
-    root = ElementTree.fromstring(timeline._repr_mimebundle_()[SVG])
-    width = float(root.get("width").removesuffix("pt"))
-    assert root.get("style") == f"max-width:max(100%,{round(width * 0.4)}pt);height:auto"
+def width(tensor):
+    return float(ElementTree.fromstring(tensor._repr_mimebundle_()[SVG]).get("width").removesuffix("pt"))
+
+
+def test_a_picture_is_as_wide_as_a_cell_at_most_if_it_can_be_read_then():
+    x, y = product()
+    assert width(x * 2) < notebook.CELL - 100  # as large as it is
+    assert width(y.exp()) == notebook.CELL
+    assert width(y.exp().log().tanh().exp()) > notebook.CELL + 100  # a scroll bar, and text that can be read
 
 
 def test_an_explanation_shows_its_facts_as_a_list(timeline):

@@ -47,6 +47,8 @@ def style_element(options: ExportOptions, prefix: str, text: str) -> str:
 SIZE = re.compile(r'<svg width="([\d.]+)pt" height="([\d.]+)pt"')
 SMALLEST = 0.4
 """A picture larger than its window is drawn smaller, but not below this: its text were too small to read."""
+READABLE = 0.7
+"""Where nobody can enlarge a picture, as in a column of text, it is not drawn smaller."""
 
 
 def scaled(text: str, factor: float) -> str:
@@ -63,10 +65,10 @@ def _fitting(text: str) -> str:
     return f"<style>svg:root{{max-width:max(100%,{width:g}pt);max-height:max(100vh,{height:g}pt)}}</style>"
 
 
-def beside_text(text: str) -> str:
-    """The SVG for a column of text: as wide as that at most, but never so small that its text cannot be read."""
-    least, _ = _times(size, SMALLEST) if (size := SIZE.search(text)) else (0, 0)
-    return text.replace("<svg ", f'<svg style="max-width:max(100%,{least:g}pt);height:auto" ', 1)
+def no_wider(text: str, points: float) -> str:
+    """The SVG drawn so wide at most, if its text can be read beside other text then."""
+    size = SIZE.search(text)
+    return text if size is None else scaled(text, min(1.0, max(READABLE, points / float(size[1]))))
 
 
 def _times(size: re.Match[str], factor: float) -> tuple[float, float]:
