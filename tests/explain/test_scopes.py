@@ -129,6 +129,7 @@ Look().forward()
 """
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 @pytest.mark.parametrize(
     ("text", "expected"), [(INNER, ["not-a-leaf"]), (SET_BY_A_FUNCTION, ["not-a-leaf"]), (TWO_CLASSES, [])]
 )
