@@ -4,6 +4,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from cli.programs import gviz_here
@@ -67,12 +68,12 @@ def test_lessons_are_listed_in_order():
 
 
 def test_the_queries_answer(tmp_path):
-    connection = sqlite3.connect(":memory:")
-    connection.executescript((ROOT / "gviz/trace/file/schema.sql").read_text())
     queries = re.findall(r'^\$ sqlite3 train.gviz "(.*)"', PAGES["recording.md"], re.MULTILINE)
     assert len(queries) == 3
-    for query in queries:
-        assert connection.execute(query).description
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript((ROOT / "gviz/trace/file/schema.sql").read_text())
+        for query in queries:
+            assert connection.execute(query).description
 
 
 def test_the_python_example_runs(tmp_path):

@@ -5,6 +5,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def test_the_same_bits_with_and_without(tmp_path):
     code, out, err = record(TRAINING, tmp_path)
     assert (code, out) == run("train.py", cwd=tmp_path)[:2], err
     assert re.search(r"wrote t\.gviz \([\d,]+ events, .*; recording took [\d.]+ \w+ of [\d.]+ s\)", err)
-    with sqlite3.connect(tmp_path / "t.gviz") as connection:
+    with closing(sqlite3.connect(tmp_path / "t.gviz")) as connection:
         assert dict(connection.execute("SELECT key, value FROM meta"))["framework"] == "torch"
 
 

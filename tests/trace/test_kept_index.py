@@ -1,6 +1,7 @@
 """The index in a file is believed only if its digest is right and it names what there is."""
 
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_a_column_that_names_what_there_is_not_is_refused_with_any_digest(column
 )
 def test_an_index_that_says_of_one_node_how_another_was_made_is_damage(path, columns, ask):
     forged = columns | {"created.seqs": columns["created.seqs"][::-1].copy()}
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         for name in ("created.seqs", "digest"):
             data = (forged | {"digest": digest(forged)})[name].tobytes()
             database.execute("UPDATE index_column SET bytes = ? WHERE name = ?", (data, name))
