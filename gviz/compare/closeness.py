@@ -55,9 +55,9 @@ class Distance:
     """How far two values of one shape are apart.
 
     `largest` is the largest absolute difference, at element `where`; `relative` that difference in parts of the second
-    value's element (inf for one beside 0). `elements` is how many differ by more than the tolerance; if only their bits
-    do, `largest` is 0. Values of which only statistics were kept have no elements to count: `elements` is then 0, and
-    `largest` the difference of that `statistic` (0 if they differ in their counts alone).
+    value's element (inf for one beside 0, and for a difference that is infinite). `elements` is how many differ by more
+    than the tolerance; if only their bits do, `largest` is 0. Values of which only statistics were kept have no element
+    to count: `elements` is then 0, and `largest` the difference of that `statistic` (0 if only their counts differ).
     """
 
     largest: float
@@ -85,7 +85,8 @@ def _elementwise(a: Array, b: Array, rtol: float, atol: float, *, bitwise: bool 
             return None
         where = np.unravel_index(int(np.argmax(np.where(apart, gaps, -1.0))), gaps.shape)
         largest = float(gaps[where])
-        relative = largest / abs(complex(b[where])) if b[where] else np.inf
+        beside = abs(complex(b[where]))
+        relative = largest / beside if beside and largest < np.inf else np.inf
     place = tuple(int(i) for i in where)
     return Distance(largest, float(relative) if largest else 0.0, place, int(np.count_nonzero(apart)))
 

@@ -122,15 +122,13 @@ def _made(a: Side, b: Side, pair: Pair, events: tuple[int, int], partners: dict[
         yield Difference("inputs", pair, 0, events)
     if left.attrs != right.attrs and without_addresses(left.attrs) != without_addresses(right.attrs):
         yield Difference("arguments", pair, 0, events)
-    if (left.requires_grad, left.untracked) != (right.requires_grad, right.untracked):
+    if (left.requires_grad, bool(left.untracked)) != (right.requires_grad, bool(right.untracked)):
         yield Difference("tracking", pair, 0, events)
 
 
 def without_addresses(attrs: tuple[tuple[str, Attr], ...]) -> list[tuple[str, Attr]]:
     """Arguments as two processes can have them in common: Python writes an object with where it lies in memory."""
-    return [
-        (name, re.sub(r"\b0x[0-9a-fA-F]+", "", value) if isinstance(value, str) else value) for name, value in attrs
-    ]
+    return [(name, _ADDRESS.sub("", value) if isinstance(value, str) else value) for name, value in attrs]
 
 
 def _values(

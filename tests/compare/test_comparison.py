@@ -118,6 +118,18 @@ def test_differences_in_how_a_node_was_made(left, right, kind):
     assert kind in kinds(compared(side_of(program(left)), side_of(program(right))))
 
 
+def test_what_neither_side_tracks_is_not_tracked_on_one_side_only():
+    def program(tracked):
+        def run():
+            x = torch.ones(2, requires_grad=tracked)
+            with torch.no_grad():
+                return x.exp()
+
+        return run
+
+    assert compared(side_of(program(True)), side_of(program(False))).differences == ()
+
+
 def test_shapes_and_dtypes():
     def program(*size, dtype):
         return lambda: torch.ones(*size, dtype=dtype).exp()
@@ -228,6 +240,8 @@ def test_a_difference_is_told_in_parts_of_the_second_value():
     assert apart([1.0, 3.0], [1.0, 4.0]).relative == 0.25
     assert apart([1.0], [0.0]).relative == np.inf
     assert apart([2], [4]).relative == 0.5
+    for mine, other in [(1.0, np.inf), (np.inf, 1.0), (1.0, np.nan)]:
+        assert apart([mine], [other]).relative == np.inf
 
 
 def test_statistics_with_other_counts_differ():
