@@ -32,6 +32,9 @@ PATIENCE = SECONDS_TO_END + 1.0
 KEPT_OUTPUT = 2000
 """So many pieces of the program's last output are kept, for the terminal that the debugger leaves."""
 
+_LONGEST_FOLDER = 80
+"""A socket's address has room for 104 bytes, on macOS, of which what stands behind the folder takes 23."""
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -85,7 +88,7 @@ class ControlledProgram:
 
     def _start(self, start: Callable[[str], Start], size: tuple[int, int]) -> None:
         with ExitStack() as undo:
-            self._folder = tempfile.mkdtemp(prefix="gviz-")  # for its owner only
+            self._folder = tempfile.mkdtemp(prefix="gviz-", dir=_temporary_folder())  # for its owner only
             undo.callback(self._forget_address)
             address = os.path.join(self._folder, "program")
             self._listener = undo.enter_context(_listening(address))
@@ -227,6 +230,12 @@ class ControlledProgram:
 def exit_code(ended: Ended) -> int:
     """The exit code as a shell gives it."""
     return 128 - ended.code if ended.code < 0 else ended.code
+
+
+def _temporary_folder() -> str:
+    """Where a socket can have an address: the folder of a job's own may have a longer path than fits into one."""
+    usual = tempfile.gettempdir()
+    return usual if len(os.fsencode(usual)) <= _LONGEST_FOLDER else "/tmp"
 
 
 def _listening(address: str) -> socket.socket:

@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+import tempfile
 import time
 from pathlib import Path
 
@@ -65,6 +66,13 @@ def test_the_terminal_of_a_program_that_has_ended_is_closed(start):
     while open_terminals() > before:
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_a_temporary_folder_whose_path_is_too_long_for_a_socket_is_no_obstacle(start, tmp_path, monkeypatch):
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    assert start("print('done')").run("run") == Ended(0)
 
 
 def test_the_program_is_held_node_by_node_and_keeps_its_exit_code(start):

@@ -5,6 +5,7 @@ import signal
 import socket
 import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -147,8 +148,9 @@ def test_a_session_that_was_let_go_can_only_end(session):
 
 @pytest.mark.parametrize("broken", ["command", "terminal", "address"])
 def test_what_cannot_be_started_leaves_nothing_open(tmp_path, monkeypatch, broken):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("long" * 30 if broken == "address" else "")))
-    (tmp_path / ("long" * 30)).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    if broken == "address":
+        monkeypatch.setattr(Path, "chmod", failing)
     if broken == "terminal":
         monkeypatch.setattr("pty.openpty", failing)
     before = set(os.listdir("/proc/self/fd")), threading.active_count()
@@ -158,5 +160,5 @@ def test_what_cannot_be_started_leaves_nothing_open(tmp_path, monkeypatch, broke
     assert [*tmp_path.rglob("gviz-*")] == []
 
 
-def failing():
-    raise OSError("no more terminals")
+def failing(*arguments):
+    raise OSError("no more of them")
