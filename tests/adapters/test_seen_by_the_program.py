@@ -43,6 +43,24 @@ with torch.no_grad():
     mine.add_(1)
 print(seen, mine.grad)
 """,
+    "a subclass that wraps": """
+from torch.utils._pytree import tree_map
+seen = []
+class Wrapper(torch.Tensor):
+    @staticmethod
+    def __new__(cls, held):
+        return torch.Tensor._make_wrapper_subclass(cls, held.shape, dtype=held.dtype)
+    def __init__(self, held):
+        self.held = held
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        seen.append(str(function))
+        args, kwargs = tree_map(lambda it: getattr(it, "held", it), (args, kwargs or {}))
+        return tree_map(lambda it: cls(it) if isinstance(it, torch.Tensor) else it, function(*args, **kwargs))
+wrapper, plain = Wrapper(torch.ones(3)).requires_grad_(), torch.ones(3, requires_grad=True)
+(wrapper * wrapper + plain * 2 + plain * wrapper).sum().backward()
+print(seen, wrapper.grad.held, plain.grad.held)
+""",
     "functions in the place of PyTorch's": """
 import weakref
 from unittest import mock

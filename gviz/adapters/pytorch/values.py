@@ -199,6 +199,11 @@ def is_transformed(tensor: torch.Tensor) -> bool:
     return bool(is_wrapped(tensor) or is_batch(tensor))
 
 
+def computes_unseen(tensor: torch.Tensor) -> bool:
+    """Whether no code of the program runs where something is computed with a tensor: none of its class."""
+    return _is_plain(tensor.__class__)
+
+
 def _is_plain(kind: Any) -> bool:
     """Whether a subclass of `torch.Tensor` computes as its base does, so that its memory holds its elements."""
     dispatch = getattr(kind, "__torch_dispatch__", None)

@@ -16,7 +16,7 @@ from gviz.adapters.pytorch.marks import Grads, Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.private import is_batch, without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, Step, clock
-from gviz.adapters.pytorch.values import has_numbers, is_dense, sizes, unseen
+from gviz.adapters.pytorch.values import computes_unseen, has_numbers, is_dense, sizes, unseen
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, HookRan, SavedFreed, StepFinished, StepStarted
 from gviz.values import Unordered, Value
 
@@ -235,7 +235,9 @@ def _sum(
 ) -> Value | None:
     """The sum so far, None for the first contribution; kept where more are to come, as the engine keeps its own."""
     before = current.sums.get(place)
-    if before is not None:
+    if not computes_unseen(grad):
+        current.sums.pop(place, None)
+    elif before is not None:
         with unseen(before, grad):
             if before.layout is grad.layout and before.dtype is grad.dtype and not before.is_inference():
                 before.add_(grad.detach() if grad.requires_grad else grad)
@@ -244,7 +246,7 @@ def _sum(
         return look(before)
     if place in current.arrived:  # no number of the part is known: it has none, none is kept, nobody said who gave it
         return Value(str(grad.dtype).removeprefix("torch."), sizes(grad))
-    if session.value.keeps_numbers and not is_batch(grad):
+    if session.value.keeps_numbers and computes_unseen(grad) and not is_batch(grad):
         with unseen(grad):
             current.sums[place] = grad.detach().clone()
     return None
