@@ -45,6 +45,8 @@ FEW_NODES = 60
 
 NAMED = 1500
 """Above so many boxes only names are drawn."""
+PICTURE_BOXES = 30_000
+"""Beyond this nobody can read a picture, and most viewers cannot open it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,20 @@ class ExportOptions:
         return replace(theme, form=replace(theme.form, legend=self.legend))
 
 
-def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
-    """What is drawn of moment `n`: in the words of the style, with modules closed as asked for, or by themselves."""
+def require_readable(boxes: int) -> None:
+    """GvizError if nobody could read a picture of so many boxes."""
+    if boxes > PICTURE_BOXES:
+        raise GvizError(
+            f"a picture of {boxes:,} boxes cannot be read",
+            hint="export to .txt or .dot, or a moment with a smaller graph; the option node draws what is near one",
+        )
+
+
+def drawing(timeline: Timeline, n: int, options: ExportOptions, *, as_picture: bool = False) -> Options:
+    """What is drawn of moment `n`: in the words of the style, with modules closed as asked for, or by themselves.
+
+    What `as_picture` could not be read is refused before minutes go into it.
+    """
     words = options.look.options(options.drawing)
     part, iteration = options.part, timeline.iteration_at(n)
     if words.wanted != ALL or (part == Part() and len(timeline.nodes) <= FEW_NODES):
@@ -109,8 +123,11 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions) -> Options:
     asked = replace(graph, nodes=tuple(asked_for(graph, wanted)))
     words = replace(words, wanted=replace(wanted, closed=_closed(asked, options)))
     folded = fold(graph, words.wanted)
-    if len(folded.shown) + len(folded.groups) > NAMED and words.density != "min":
-        options.note(f"{len(folded.shown) + len(folded.groups):,} boxes: drawn with names alone")
+    count = len(folded.shown) + len(folded.groups)
+    if as_picture:
+        require_readable(count)
+    if count > NAMED and words.density != "min":
+        options.note(f"{count:,} boxes: drawn with names alone")
         words = replace(words, density="min", tensors="line", saved=False, clusters=False)
     return words
 
@@ -150,10 +167,10 @@ def _closed(graph: CallGraph, options: ExportOptions) -> Closed:
     return closed
 
 
-def asked_scene(timeline: Timeline, n: int, options: ExportOptions) -> Scene:
-    """The scene of moment `n` as it is asked for."""
+def asked_scene(timeline: Timeline, n: int, options: ExportOptions, *, as_picture: bool = False) -> Scene:
+    """The scene of moment `n` as it is asked for; GvizError where it could not be read `as_picture`."""
     check_moment(timeline, n)
-    return moment_scene(timeline, n, drawing(timeline, n, options))
+    return moment_scene(timeline, n, drawing(timeline, n, options, as_picture=as_picture))
 
 
 def moment_scene(timeline: Timeline, n: int, options: Options) -> Scene:

@@ -178,9 +178,14 @@ class Nodes(Sequence[int]):
         """What the program calls a node, or nothing."""
         return self._names.of(node)
 
-    def output_names(self, node: int) -> tuple[str, ...]:
-        """What the program calls the outputs of a node, as far as it calls them anything."""
-        return self._names.of_outputs(node)
+    def all_names(self, node: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+        """The name of a node, those of its outputs as far as they have any, and what else it is called.
+
+        A parameter is also called by its other paths, a result by variables of what called for it.
+        """
+        name, outputs, also = self._names.all_of(node)
+        named = self._index.lists["named"].last(node, self._index.count)
+        return name, outputs, expect(self._log, named, e.Named).also if named else also
 
     @cached_property
     def parts(self) -> frozenset[int]:
@@ -191,11 +196,6 @@ class Nodes(Sequence[int]):
         """The name that the program itself gave."""
         named = self._index.lists["named"].last(node, self._index.count)
         return expect(self._log, named, e.Named).name if named else ""
-
-    def further_names(self, node: int) -> tuple[str, ...]:
-        """What else a node is called: a parameter by its other paths, a result by variables of what called for it."""
-        named = self._index.lists["named"].last(node, self._index.count)
-        return expect(self._log, named, e.Named).also if named else self._names.of_callers(node)
 
     def returned(self, node: int) -> Mapping[int, e.KeyPath]:
         """Of the outputs that are parts of what a call gave: the ways to them."""

@@ -219,17 +219,18 @@ class Timeline(Played):
     def _info(self, node: int) -> NodeInfo:
         created = self.nodes.created(node)
         born = self.nodes.born(node)
+        name, outputs, also = self.nodes.all_names(node)
         return NodeInfo(
             node=node,
             born=born,
             created=created,
             op=self.op(created.op),
-            name=self.nodes.name(node),
+            name=name,
             frames=self.stack(created.stack),
             scope=self.contexts.module(created.scope),
             iteration=self.iteration_at(born).index,
-            variables=self.nodes.output_names(node),
-            also=self.nodes.further_names(node),
+            variables=outputs,
+            also=also,
         )
 
     def events_of(self, node: int) -> Sequence[int]:

@@ -16,7 +16,7 @@ import gviz.engine as torch
 from gviz import events as e
 from gviz.cli.commands.export import command as export_command
 from gviz.errors import GvizError
-from gviz.render import exporters
+from gviz.render import exporters, request
 from gviz.render.exporters import EXPORTERS, Exporter, exporter_for
 from gviz.render.forms import series
 from gviz.render.forms.text import text
@@ -168,10 +168,21 @@ def test_notes_go_to_standard_error(monkeypatch, capsys):
 
 
 def test_what_nobody_could_read_is_refused(monkeypatch):
-    monkeypatch.setattr(picture, "PICTURE_BOXES", 3)
+    monkeypatch.setattr(request, "PICTURE_BOXES", 3)
     with pytest.raises(GvizError, match="5 boxes cannot be read"):
         export("svg", two_shares())
     assert export("txt", two_shares())
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "gif"])
+def test_what_nobody_could_read_is_refused_before_its_boxes_are_made(kind, monkeypatch):
+    monkeypatch.setattr(request, "PICTURE_BOXES", 100)
+    monkeypatch.setattr(request, "moment_scene", None)  # which is not come to, nor is the structure
+    monkeypatch.setattr(request, "structure", None)
+    notes = []
+    with pytest.raises(GvizError, match=r"1\d\d boxes cannot be read") as refused:
+        export(kind, recurrent(60), moments=(1,) if kind == "gif" else (), note=notes.append)
+    assert "the option node draws what is near one" in refused.value.hint
 
 
 def test_a_machine_without_fonts_is_told(monkeypatch, tmp_path):

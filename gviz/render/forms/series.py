@@ -54,7 +54,8 @@ def pass_moments(timeline: Timeline, n: int) -> tuple[int, ...]:
 def scenes(timeline: Timeline, moments: Sequence[int], options: ExportOptions) -> list[Scene]:
     """The same graph at every moment: that of the iteration of the last one."""
     check_moment(timeline, moments[-1])
-    shape = moment_structure(timeline, moments[-1], drawing(timeline, moments[-1], options))
+    words = drawing(timeline, moments[-1], options, as_picture=True)
+    shape = moment_structure(timeline, moments[-1], words)
     seen = []
     for number, n in enumerate(moments):
         options.progress(number / (2 * len(moments)))  # the other half is to draw them

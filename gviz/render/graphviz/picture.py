@@ -7,13 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from gviz.errors import GvizError
 from gviz.render.graphviz.dot import digraph
 from gviz.render.graphviz.drawing import Picture, TooSlowError, draw, draw_all
 from gviz.render.graphviz.graph import Digraph
 from gviz.render.graphviz.manner import Manner
 from gviz.render.graphviz.placing import Placing, placing
-from gviz.render.request import ExportOptions
+from gviz.render.request import ExportOptions, require_readable
 from gviz.render.scene import Scene
 
 Laid = TypeVar("Laid")
@@ -24,8 +23,6 @@ LAYOUT_BOXES = 1500
 """Up to here Graphviz is asked to lay out."""
 FEW_FRAMES, STRETCHED = 4, 1.75
 """From so many frames on, a picture that is so many times as large with them as without has only outer ones."""
-PICTURE_BOXES = 30_000
-"""Beyond this nobody can read a picture, and most viewers cannot open it."""
 
 
 def sized(graph: Digraph, picture: Picture, scale: float | None) -> Digraph:
@@ -73,11 +70,7 @@ def _area(laid_out: bytes) -> float:
 def drawn(scene: Scene, options: ExportOptions, picture: Picture, *, prefix: str = "gviz") -> bytes:
     """The scene as a picture; past the budget of Graphviz with a simpler layout, and a note that says so."""
     count = len(scene.boxes)
-    if count > PICTURE_BOXES:
-        raise GvizError(
-            f"a picture of {count:,} boxes cannot be read",
-            hint="export to .txt or .dot, or a moment with a smaller graph",
-        )
+    require_readable(count)
 
     def laid_out() -> bytes:
         fitting = settled(scene, options, prefix)

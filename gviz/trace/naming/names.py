@@ -57,7 +57,15 @@ class Names:
         """
         return self._own(node) or self._of_gradient(node)
 
-    def of_outputs(self, node: int) -> tuple[str, ...]:
+    def all_of(self, node: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+        """The name of a node, what its outputs are called as far as they are, and what callers call it."""
+        if self._nodes.given_name(node) or self._nodes.returned(node):
+            return self.of(node), self._of_outputs(node), ()
+        own = self._variable(node)
+        name = own or self._of_gradient(node)
+        return name, (name,), self._of_callers(node, own)
+
+    def _of_outputs(self, node: int) -> tuple[str, ...]:
         """What each of a node's outputs is called, as far as it is called anything; of a node with one what it is."""
         parts = self._nodes.returned(node)
         if not parts or self._nodes.given_name(node):
@@ -66,9 +74,8 @@ class Names:
         names = {nr: claim.name(path) for nr, path in parts.items()} if claim is not None else {}
         return tuple(names.get(nr, "") for nr in range(max(parts) + 1))
 
-    def of_callers(self, node: int) -> tuple[str, ...]:
+    def _of_callers(self, node: int, name: str) -> tuple[str, ...]:
         """What callers call a node that has another name in the function which made it, and returned that variable."""
-        name = "" if self._nodes.given_name(node) or self._nodes.returned(node) else self._variable(node)
         place = self._nodes.place_of(node)
         stack, names = self._origins.stack.item(place), [name]
         claim = self._claims.of(stack)
@@ -92,7 +99,7 @@ class Names:
         counts = {path[-1][1] for path in parts.values()}
         if counts == {len(parts)} and len(parts) > 1 and len(holders) == 1 and "" not in holders:
             return holders.pop()
-        return ", ".join(dict.fromkeys(filter(None, self.of_outputs(node))))
+        return ", ".join(dict.fromkeys(filter(None, self._of_outputs(node))))
 
     def _claim_to_parts(self, node: int) -> Claim | None:
         """The claim to the parts of what a call gave; None where another call goes on with them."""
