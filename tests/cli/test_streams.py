@@ -125,10 +125,13 @@ def test_a_place_of_many_digits_is_a_wrong_place(folder, place, at, node):
 
 def test_mistakes_at_the_prompt_are_answered(folder):
     typed = "\n".join((f"find a:{LONG}", f"goto {LONG}", f"print a:{LONG}", LONG, f"n {LONG}",
-                       "export ~nosuchuser/x.svg", "export a\0b.svg", "where"))  # fmt: skip
+                       "export ~nosuchuser/x.svg", "export a\0b.svg", "compare ~nosuchuser/a.gviz",
+                       "ranks ~nosuchuser/b.gviz", "where"))  # fmt: skip
     code, out, err = gviz("open", "--plain", "t.gviz", cwd=folder, stdin=typed)
     assert (code, err) == (2, "")  # some lines were refused
     assert "cannot write ~nosuchuser/x.svg; there is no such user." in out
+    assert "there is no ~nosuchuser/a.gviz; there is no such user." in out
+    assert "there is no ~nosuchuser/b.gviz; there is no such user." in out
     assert "cannot write a\\x00b.svg; " in out
     assert "embedded null " in out  # each Python says it in words of its own
     assert "was made at event" in out

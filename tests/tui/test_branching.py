@@ -69,6 +69,8 @@ def test_the_branch_is_exported_as_a_trace(timeline, tmp_path):
     assert said(timeline, "set x = 5", f"export {path}")[0].startswith(f"{path} already exists")
     assert said(timeline, f"export {tmp_path / 'none.gviz'}")[0].startswith("nothing is changed")
     assert "cannot be written" in said(timeline, "set x = 5", f"export {tmp_path / 'none' / 'b.gviz'}")[0]
+    for path in ("~nosuchuser/b.gviz", f"{'b' * 300}.gviz"):
+        assert said(timeline, "set x = 5", f"export {path}")[0].startswith(f"cannot write {path}; ")
 
 
 def test_every_step_tells_both_until_all_is_taken_back(timeline):

@@ -8,6 +8,11 @@ from driving import transcript
 from recording import timeline_of
 
 import gviz.engine as torch
+from gviz.errors import GvizError
+from gviz.tui.commands.outside import browse
+from gviz.tui.cursor import Cursor
+from gviz.tui.glyphs import glyphs
+from gviz.tui.session import Session
 
 
 def square():
@@ -19,10 +24,10 @@ def square():
 
 
 @contextmanager
-def full_disk():
+def full_disk(room=16):
     """Files of more than a few bytes cannot be written by this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
     try:
         yield
     finally:
@@ -40,6 +45,13 @@ def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path, command, 
     assert not [*tmp_path.iterdir()]
     transcript(square(), "goto end", "break x", "select #2", order)
     assert (tmp_path / name).stat().st_size > 16
+
+
+def test_a_page_that_could_not_be_written_is_no_end_of_the_debugger(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    page = browse(Session(Cursor(square(), 1), glyphs(ascii=False)), "")
+    with full_disk(20_000), pytest.raises(GvizError, match=r"cannot write .*recording\.html"):
+        page.run()
 
 
 def test_a_session_of_before_stays(tmp_path):

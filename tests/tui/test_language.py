@@ -91,6 +91,18 @@ def test_info_counts_what_there_is(word, says):
     assert says in transcript(demo(), "goto end", f"info {word}")
 
 
+def test_info_leaks_counts_iterations_from_1_as_all_else_does():
+    kept = []
+
+    def program():
+        x = torch.tensor(2.0, requires_grad=True)
+        for _ in range(2):
+            kept.append(x.exp())
+            (x * x).backward()
+
+    assert "  #2 Exp, iteration 1" in transcript(timeline_of(program), "goto end", "info leaks").splitlines()
+
+
 def without_gradients():
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     with torch.no_grad():

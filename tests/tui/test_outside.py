@@ -77,6 +77,9 @@ def test_what_cannot_be_edited_says_why(product, monkeypatch):
     monkeypatch.delenv("EDITOR", raising=False)
     with pytest.raises(GvizError, match="no editor is set"):
         outside.edit(at(product, 1), "")
+    monkeypatch.setenv("EDITOR", "vi '")
+    with pytest.raises(GvizError, match="cannot start vi '"):
+        outside.edit(at(product, 1), "")
     monkeypatch.setenv("EDITOR", "no-such-editor")
     with pytest.raises(GvizError, match="cannot start no-such-editor"):
         outside.edit(at(product, 1), "").run()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 from gviz.consequences.branching import branch_of, meanings
 from gviz.consequences.telling import differences, stops, what_runs_again
@@ -12,6 +11,7 @@ from gviz.driven import Driven
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.tui import lines
+from gviz.tui.commands.files import new_file
 from gviz.tui.language.command import FrontEnd, Look, Said
 from gviz.tui.lines import Line
 from gviz.tui.session import Session
@@ -69,9 +69,7 @@ def export(session: Session, path: str) -> Said:
     """``export FILE.gviz``: the branch as a trace. GvizError if nothing is changed or the file exists."""
     if session.beside is None:
         raise GvizError("nothing is changed", hint="whatif x = 5, then export branch.gviz", exit_code=2)
-    target = Path(path).expanduser()
-    if target.exists():
-        raise GvizError(f"{shown(str(target))} already exists", hint="choose another name")
+    target = new_file(path)
     session.beside.branch.write(target)
     return Said((f"wrote {shown(str(target))}; gviz open {shown(str(target))} steps through it.",))
 

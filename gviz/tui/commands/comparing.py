@@ -12,6 +12,7 @@ from gviz.errors import GvizError
 from gviz.numbers import typed_count
 from gviz.trace import load
 from gviz.tui import lines
+from gviz.tui.commands.files import path_of
 from gviz.tui.language.command import Look
 from gviz.tui.lines import Line
 from gviz.tui.session import Session
@@ -67,7 +68,7 @@ def compare(session: Session, text: str) -> Compared:
     here = timeline.iteration_at(session.cursor.position).index + 1
     file, numbers = _parts(text, here)
     if file:
-        other = load(Path(file).expanduser())
+        other = load(path_of(file))
         first, second = numbers or (here, min(here, len(other.iterations)))
     else:
         other = timeline
@@ -90,7 +91,7 @@ def ranks(session: Session, text: str) -> Compared:
     file, number = _with_number(text)
     if not file:
         raise GvizError("ranks needs the recording of another rank", hint='write "ranks rank0.gviz"', exit_code=2)
-    path = Path(file).expanduser()
+    path = path_of(file)
     there, here = map(Rank, (load(path), session.timeline))
     found = parting_in(there, here, number) if number else parting(there, here)
     iteration = number or (found.iteration if found is not None and found.between is not None else 1)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
-from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands import branching
+from gviz.tui.commands.files import new_file
 from gviz.tui.language.command import Said
 from gviz.tui.session import Session
 from gviz.tui.title import Title
-from gviz.whole_files import naming, write_whole
+from gviz.whole_files import write_whole
 
 TIMEOUT = 10.0
 """Seconds that Graphviz has while somebody waits at the screen; past them a simpler layout is drawn."""
@@ -42,19 +42,7 @@ def _write(timeline: Timeline, n: int, path: str) -> tuple[str, ...]:
 
 def write_new(path: str, data: bytes) -> None:
     """Write a file that does not exist yet, whole; GvizError if it does, or cannot be written."""
-    target = _target(path)
-    with naming(target):
-        there = target.is_symlink() or target.exists()
-    if there:
-        raise GvizError(f"{shown(path)} already exists", hint="choose another name")
-    write_whole([(target, data)])
-
-
-def _target(path: str) -> Path:
-    try:
-        return Path(path).expanduser()
-    except RuntimeError as error:
-        raise GvizError(f"cannot write {shown(path)}", why="there is no such user") from error
+    write_whole([(new_file(path), data)])
 
 
 def usual_name(title: Title, n: int) -> str:

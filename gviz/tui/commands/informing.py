@@ -143,7 +143,7 @@ def _leaks(session: Session, _: str) -> Iterator[str | Far]:
         yield "no graph of an earlier iteration is still held"
         return
     yield f"{len(alive)} nodes of earlier iterations still hold what they saved: something keeps their graph alive"
-    yield from _rows([f"  {label(timeline, node)}, iteration {timeline.info(node).iteration}" for node in alive])
+    yield from _rows([f"  {label(timeline, node)}, iteration {timeline.info(node).iteration + 1}" for node in alive])
 
 
 def _params(session: Session, _: str) -> Iterator[str | Far]:

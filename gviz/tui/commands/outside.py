@@ -20,6 +20,7 @@ from gviz.tui.commands import asking
 from gviz.tui.language.command import Outside, Said
 from gviz.tui.session import Session
 from gviz.values import Array, Value
+from gviz.whole_files import write_whole
 from gviz.words.expressions import evaluated
 
 KNOWN = 1000
@@ -83,7 +84,11 @@ def _copy(session: Session, value: Value | None) -> Array | None:
 
 def edit(session: Session, place: str) -> Outside:
     """``edit [PLACE]``: in ``$VISUAL`` or ``$EDITOR``."""
-    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
+    wish = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+    try:
+        editor = shlex.split(wish)
+    except ValueError as error:
+        raise GvizError(f"cannot start {clipped(wish, 60)}", why=str(error), hint="set EDITOR", exit_code=2) from None
     if not editor:
         raise GvizError("no editor is set", hint="EDITOR=vi gviz …", exit_code=2)
     if place:
@@ -121,6 +126,6 @@ def _browsed(timeline: Timeline, n: int) -> str:
 
     path, notes = Path(tempfile.mkdtemp(prefix="gviz-")) / "recording.html", list[str]()
     page = exporter_for(path.name).render(timeline, n, ExportOptions(timeout=BROWSER_SECONDS, note=notes.append))
-    path.write_text(str(page), encoding="utf-8", errors="backslashreplace")
+    write_whole([(path, str(page).encode("utf-8", "backslashreplace"))])
     opened = webbrowser.open(f"{path.as_uri()}#e{n}")
     return "; ".join([f"{'opened' if opened else 'no browser was found for'} {path}", *notes])

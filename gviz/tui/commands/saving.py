@@ -11,6 +11,7 @@ from gviz.plain_text import clipped, shown
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoint import Breakpoint, Call, Listed
 from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.commands.files import path_of
 from gviz.tui.language.command import Confirm, Said, Script
 from gviz.tui.session import Session
 from gviz.where.stop import Computed, Stop, stop
@@ -39,7 +40,7 @@ def session_lines(session: Session) -> Iterator[str]:
 
 def save(session: Session, path: str) -> Said:
     """``save [FILE]``: write the session; a file that is no session is left alone."""
-    target = _path(path or f"{session.title.file or 'gviz'}.session")
+    target = path_of(path or f"{session.title.file or 'gviz'}.session")
     head = "# gviz session"
     with naming(target):
         if target.exists() and not (target.is_file() and _begins_with(target, head)):
@@ -73,7 +74,7 @@ def source(session: Session, path: str) -> Script:
 
 
 def _lines(path: str) -> tuple[str, ...]:
-    target = _path(path)
+    target = path_of(path)
     try:
         if target.stat().st_size > LARGEST:
             raise GvizError(f"{shown(path)} is too large for a file of commands", exit_code=3)
@@ -117,13 +118,6 @@ def _evaluates(word: str, rest: str) -> bool:
     except GvizError:
         return True
     return bool(asked.condition or isinstance(asked.at, Computed) or "{" in said or " if " in said)
-
-
-def _path(path: str) -> Path:
-    try:
-        return Path(path).expanduser()
-    except RuntimeError as error:
-        raise GvizError(f"there is no {shown(path)}", why="there is no such user") from error
 
 
 def set_again(old: Session, new: Session) -> None:

@@ -1,0 +1,31 @@
+"""The files that commands name, as they are typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gviz.errors import GvizError
+from gviz.plain_text import shown
+from gviz.whole_files import naming
+
+
+def path_of(text: str) -> Path:
+    """The path of a file that is read, ``~`` for a home; GvizError for that of a user there is not."""
+    return _path(text, f"there is no {shown(text)}")
+
+
+def new_file(text: str) -> Path:
+    """The path of a file that is to be written and does not exist yet; GvizError if it does, or cannot be written."""
+    target = _path(text, f"cannot write {shown(text)}")
+    with naming(target):
+        there = target.is_symlink() or target.exists()
+    if there:
+        raise GvizError(f"{shown(text)} already exists", hint="choose another name")
+    return target
+
+
+def _path(text: str, refusal: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise GvizError(refusal, why="there is no such user") from error
