@@ -155,6 +155,9 @@ def shape_of(array: Array | np.generic) -> Value:
 
 def statistics(array: Array) -> Stats:
     """The statistics of an array, exact in the counts."""
+    if 0 in array.strides and array.size:
+        once = each_once(array)
+        return repeated(statistics(once), array.size // once.size)
     flat = array.ravel("K")  # the order does not matter, and a transposed array is not copied
     if flat.dtype is _FLOAT32 and 0 < flat.size <= _SUMMED_IN_FLOAT32:
         quick = _ordinary(flat)
@@ -175,6 +178,16 @@ def statistics(array: Array) -> Stats:
     finite = statistics(wide[np.isfinite(wide)])
     nan = int(np.count_nonzero(np.isnan(wide)))
     return msgspec.structs.replace(finite, nan=nan, inf=int(np.count_nonzero(np.isinf(wide))))
+
+
+def each_once(array: Array) -> Array:
+    """An array that is not empty without the repeats of a broadcast: of what reads the same memory again, one place."""
+    return array[tuple(slice(None) if stride else 0 for stride in array.strides)]
+
+
+def repeated(stats: Stats, times: int) -> Stats:
+    """The statistics of an array in which each element stands so many times as in the one that these are of."""
+    return msgspec.structs.replace(stats, nan=stats.nan * times, inf=stats.inf * times, zero=stats.zero * times)
 
 
 def _ordinary(flat: Array) -> Stats | None:

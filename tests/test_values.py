@@ -40,3 +40,11 @@ def test_sums_in_float32_lose_no_more_than_a_rounding_or_two(size):
     wide, stats = array.astype(np.float64), statistics(array)
     exact = [wide.mean(), np.sqrt((wide * wide).mean())]
     assert [stats.mean, stats.rms] == pytest.approx(exact, rel=4 * np.finfo(np.float32).eps, abs=0)
+
+
+def test_what_a_broadcast_repeats_is_looked_at_once():
+    array = np.float32([[0.0], [np.inf], [np.nan], [3.0]])
+    assert statistics(np.broadcast_to(array, (4, 10**14))) == Stats(
+        0.0, 3.0, 1.5, statistics(array).rms, nan=10**14, inf=10**14, zero=10**14
+    )
+    assert np.isnan(statistics(np.broadcast_to(array[:1], (0, 7))).mean)

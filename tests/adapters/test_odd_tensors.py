@@ -159,6 +159,21 @@ def test_the_elements_of_a_large_tensor_are_not_copied_to_be_looked_at():
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_elements_that_share_memory_are_not_copied_to_be_looked_at(dtype):
+    from gviz.adapters.pytorch.values import Capture
+
+    capture, held = Capture(Channel(lambda event: None), lambda what: None), torch.arange(1000, dtype=dtype)
+    expanded, windows = held.expand(1 << 40, 1000), torch.ones(1 << 16, dtype=dtype).unfold(0, 1 << 7, 1)
+    tracemalloc.start()
+    try:
+        assert capture(expanded).stats.zero == 1 << 40
+        assert capture(windows).stats.mean == pytest.approx(1)
+        assert tracemalloc.get_traced_memory()[1] < windows.nbytes / 4
+    finally:
+        tracemalloc.stop()
+
+
 def test_the_end_of_the_stack_is_the_programs_own_error(tmp_path):
     def deeper(x):
         return deeper(x * 3)

@@ -15,7 +15,7 @@ import torch
 from gviz.adapters.pytorch.private import count_dispatch_modes, has_symbols, is_batch, is_wrapped, without_modes
 from gviz.emit import Channel
 from gviz.events import Unseen
-from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Array, Stats, Unordered, Value, Whole, statistics
+from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Array, Stats, Unordered, Value, Whole, each_once, repeated, statistics
 
 _NAMES: dict[torch.dtype, str] = {}
 _BLOCK = 1 << 16
@@ -106,7 +106,7 @@ class Capture:
             return Value(name, shape)
         size = tensor.nbytes
         if size > self._limit:
-            return Value(name, shape, None, _statistics(_elements(tensor, name)))
+            return Value(name, shape, None, _statistics(_in_memory(tensor, name)))
         if tensor.is_contiguous():
             return Value(name, shape, _bytes_of(tensor))
         if size > self._kept and is_dense(tensor):  # the listener will keep statistics: to bring in order costs more
@@ -116,6 +116,7 @@ class Capture:
 
 _view_of_memory = pythonapi.PyMemoryView_FromMemory
 _view_of_memory.argtypes, _view_of_memory.restype = (c_void_p, c_ssize_t, c_int), py_object
+_BITS = np.dtype("<u2")  # of bfloat16, which numpy has not
 _WRITABLE = 0x200  # nobody writes there, but of what may not be written to numpy looks for the least in a copy
 
 
@@ -129,19 +130,13 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
 
 def _in_memory(tensor: torch.Tensor, name: str) -> Array:
     """The memory of a tensor as an array; bfloat16 as the bits it is made of."""
-    code = NUMPY_DTYPES.get(name, "<u2")
+    code = NUMPY_DTYPES.get(name, _BITS)
     if not tensor.nbytes:
         return np.empty(tuple(tensor.shape), code)
     width, strides = tensor.element_size(), tensor.stride()
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, strides, strict=True))
     view = _view_of_memory(_address(tensor), (last + 1) * width, _WRITABLE)
     return np.ndarray(tuple(tensor.shape), code, view, 0, tuple(stride * width for stride in strides))
-
-
-def _elements(tensor: torch.Tensor, name: str) -> Array:
-    """The elements of a tensor, bfloat16 widened."""
-    bits = _in_memory(tensor, name)
-    return bits if name in NUMPY_DTYPES else (bits.astype("<u4") << 16).view("<f4")
 
 
 def _address(tensor: torch.Tensor) -> int:
@@ -211,20 +206,28 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _statistics(array: Array) -> Stats:
-    """Statistics, block by block: five times as fast for large arrays, and no copy of them in a wider type."""
-    if array.size <= _BLOCK:
-        return statistics(array)
-    flat = array.ravel("K")  # the order does not matter, and a transposed array is not copied
-    blocks = [flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK)]
-    parts = [statistics(block) for block in blocks]
-    nan, inf, zero = (sum(getattr(part, name) for part in parts) for name in ("nan", "inf", "zero"))
-    known = [
-        (part, block.size - part.nan - part.inf)
-        for part, block in zip(parts, blocks, strict=True)
-        if block.size > part.nan + part.inf
-    ]
+    """Statistics, block by block: five times as fast for large arrays, and no copy of them, wherever elements lie."""
+    once = each_once(array)
+    if once.size <= _BLOCK:
+        stats = statistics(_widened(once))
+    else:
+        blocks = np.nditer(once, ["external_loop", "buffered"], order="K", buffersize=_BLOCK)  # in any order
+        stats = _together([(statistics(_widened(block)), block.size) for block in blocks])
+    return repeated(stats, array.size // once.size)
+
+
+def _widened(block: Array) -> Array:
+    """Elements as numbers: bfloat16 is the upper half of a float32."""
+    return (block.astype("<u4") << 16).view("<f4") if block.dtype == _BITS else block
+
+
+def _together(parts: list[tuple[Stats, int]]) -> Stats:
+    """The statistics of several parts of an array, each given with its size, as one."""
+    nan, inf, zero = (sum(getattr(part, name) for part, _ in parts) for name in ("nan", "inf", "zero"))
+    known = [(part, size - part.nan - part.inf) for part, size in parts if size > part.nan + part.inf]
     if not known:
-        return Stats(parts[0].min, parts[0].max, parts[0].mean, parts[0].rms, nan, inf, zero)
+        first, _ = parts[0]
+        return Stats(first.min, first.max, first.mean, first.rms, nan, inf, zero)
     low, high = min(part.min for part, _ in known), max(part.max for part, _ in known)
     total = sum(count for _, count in known)
     mean = sum(part.mean * count / total for part, count in known)
