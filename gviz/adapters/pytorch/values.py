@@ -211,7 +211,9 @@ def _statistics(array: Array) -> Stats:
     if once.size <= _BLOCK:
         stats = statistics(_widened(once))
     else:
-        blocks = np.nditer(once, ["external_loop", "buffered"], order="K", buffersize=_BLOCK)  # in any order
+        blocks: Iterable[Any] = np.nditer(
+            once, ["external_loop", "buffered"], order="K", buffersize=_BLOCK
+        )  # in any order
         stats = _together([(statistics(_widened(block)), block.size) for block in blocks])
     return repeated(stats, array.size // once.size)
 
