@@ -191,6 +191,7 @@ def _driven(left: Work) -> Reply:
 
 def _set(session: Session, text: str) -> str:
     name, value = text.split(" ", 1)
+    session.settings.values[name] = value
     if name == "ascii":
         session.glyphs = glyphs(ascii=value == "on")
     return f"{name} is {value}" + ("" if name == "ascii" else ", for the full screen") + "."

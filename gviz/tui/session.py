@@ -52,6 +52,7 @@ class Session:
 
     def __post_init__(self) -> None:
         self.folds = Folds(self.timeline)
+        self.settings.values["ascii"] = "on" if self.glyphs.ascii else "off"
 
     def configure(self, config: Config) -> None:
         """Begin with what the user's own file says."""

@@ -42,15 +42,14 @@ class Settings:
 
     values: dict[str, str] = field(default_factory=lambda: {one.name: (*one.values, "")[0] for one in SETTINGS})
 
-    def change(self, text: str) -> tuple[str, str]:
-        """``KEY VALUE``; raises GvizError for a key or a value that there is not."""
+    def asked(self, text: str) -> tuple[str, str]:
+        """What ``KEY VALUE`` asks for, which a front end may refuse; GvizError for a key or a value there is not."""
         name, _, value = text.strip().partition(" ")
         setting, value = named(name), value.strip()
         if not value or (setting.values and value not in setting.values):
             what = f"{setting.name} cannot be {clipped(value, 20)}" if value else f"{setting.name} needs a value"
             raise GvizError(what, hint=", ".join(setting.values) or setting.help, exit_code=2)
-        self.values[setting.name] = setting.full(value)
-        return setting.name, self.values[setting.name]
+        return setting.name, setting.full(value)
 
     def told(self, text: str) -> Iterator[str]:
         """One setting, or all."""

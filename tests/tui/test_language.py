@@ -452,3 +452,21 @@ def test_answers_are_of_a_closed_kind():
     for text in ("help", "help next", "keys", "show", "info", "print x"):
         answer = finished(work(spec_of(parse(text)).run(app._start.session, parse(text))))
         assert isinstance(answer, Look | Said)
+
+
+async def test_show_ascii_tells_how_the_screen_is_drawn():
+    for ascii, drawn in ((False, "off"), (True, "on")):
+        app = app_of(demo(), ascii=ascii)
+        async with app.run_test(size=(80, 24)) as pilot:
+            for text in ("set ascii on", "set ascii off"):
+                app.screen.run_line(text)
+                assert app.screen.remark.startswith("the characters are chosen at the start")
+                app.screen.run_line("show ascii")
+                await pilot.pause()
+                assert app.screen.remark.startswith(f"ascii is {drawn}: ")
+
+
+def test_line_mode_keeps_what_is_set():
+    said = transcript(demo(), "set ascii on", "set theme light", "show")
+    assert "ascii is on: " in said
+    assert "theme is gviz-light: " in said

@@ -84,5 +84,5 @@ def set_(session: Session, text: str) -> FrontEnd | Look | Said | Driven[Look]:
     """``set KEY VALUE``; ``set x = 5``, in gdb ``set var x = 5``, is ``whatif x = 5``."""
     if "=" in text:
         return what_if(session, text.removeprefix("var ").removeprefix("variable "))
-    name, value = session.settings.change(text)
+    name, value = session.settings.asked(text)
     return FrontEnd("set", f"{name} {value}")

@@ -80,17 +80,17 @@ def _outside(screen: DebuggerScreen, run: Callable[[], str]) -> None:
 
 
 def set_to(screen: DebuggerScreen, name: str, value: str) -> None:
-    """Let a setting take effect; GvizError for a theme that there is not."""
-    match name:
-        case "theme":
-            screen.app.theme = named(value, screen.app.available_themes)
-        case "keymap":
-            screen.follow_keymap()
-        case "motion":
-            screen.app.animation_level = "full" if value == "on" else "none"
-        case "ascii":
-            hint = "gviz --ascii, or GVIZ_ASCII=1"
-            raise GvizError("the characters are chosen at the start", hint=hint, exit_code=2)
+    """Keep a setting and let it take effect; GvizError for a theme there is not, and for what cannot be another."""
+    if name == "ascii":
+        hint = "gviz --ascii, or GVIZ_ASCII=1"
+        raise GvizError("the characters are chosen at the start", hint=hint, exit_code=2)
+    if name == "theme":
+        screen.app.theme = named(value, screen.app.available_themes)
+    screen.session.settings.values[name] = value
+    if name == "keymap":
+        screen.follow_keymap()
+    elif name == "motion":
+        screen.app.animation_level = "full" if value == "on" else "none"
 
 
 def _set(screen: DebuggerScreen, text: str) -> None:
