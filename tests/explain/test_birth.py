@@ -124,6 +124,37 @@ def test_a_loss_that_was_nan_before_is_explained_by_its_first(engine):
     assert became.text.endswith(": 0 * -inf in 2 of 3 elements")
 
 
+@ENGINES
+def test_a_mask_is_not_the_first_of_the_nans_of_its_line(engine):
+    timeline, found = asked("nan_after_masks", engine, "scores")
+    masks = [node for node in timeline.nodes if timeline.info(node).name == "scores"]
+    bad = [bad_text(timeline.info(node).created.first_value) for node in masks]
+    assert bad == ["1 -inf", "2 -inf", "1 nan, 1 -inf", "1 nan, 1 -inf"]
+    since = next(part for part in found.parts if part.kind == "since")
+    assert since.text.endswith(f"is nan each time since iteration 3; the first is #{masks[2]}")
+    assert found.node == masks[1]
+
+
+@ENGINES
+def test_a_row_that_is_masked_throughout_is_named(engine):
+    _, found = asked("../bugs/masked_row", engine, "loss")
+    became = next(part for part in whole(found) if part.kind == "became-nan")
+    assert became.text.endswith("scores[0, :] is all -inf")
+
+
+@pytest.mark.parametrize(
+    ("dim", "says"),
+    [(-1, "scores[1, 0, :] is all -inf, as is 1 more"), (1, "scores[0, :, 1] is all -inf, as are 2 more")],
+)
+def test_rows_are_counted_along_the_dimension_of_the_softmax(dim, says, tmp_path):
+    hidden = torch.tensor([[[False, True], [False, True]], [[True, True], [True, True]]])
+    with record(tmp_path / "run.gviz"):
+        scores = torch.ones(2, 2, 2, requires_grad=True).masked_fill(hidden, -math.inf)
+        torch.softmax(scores, dim=dim).sum().backward()
+    found, *_ = answers(load(tmp_path / "run.gviz"), None)
+    assert next(part.text for part in found.parts if part.kind == "became-nan").endswith(says)
+
+
 @pytest.mark.parametrize(("lr", "leaps"), [(1e20, True), (0.1, False)])
 def test_a_step_that_made_a_parameter_too_large_is_named(lr, leaps, tmp_path):
     with record(tmp_path / "run.gviz"):

@@ -38,17 +38,21 @@ def bad_value(asked: Question) -> Finding | None:
 
 
 def _first_in_a_row(asked: Question) -> int:
-    """The first of those that the line of a node made bad, time after time up to this node."""
+    """The first of those that the line of a node made bad, time after time up to this node.
+
+    A mask is meant to be infinite: the row of what went wrong begins after the last of them.
+    """
     timeline, origins, place = asked.timeline, asked.timeline.nodes.origins, asked.timeline.nodes.place_of(asked.node)
     if asked.info.created.kind != "op" or not asked.info.created.stack:
         return asked.node
     same = (origins.stack[:place] == origins.stack[place]) & (origins.op[:place] == origins.op[place])
-    first = asked.node
+    first, masks = asked.node, _is_a_mask(timeline, asked.node)
     for earlier in reversed(same.nonzero()[0].tolist()):
-        outputs = timeline.info(timeline.nodes[earlier]).created.outputs
-        if not any(bad_text(output.value) for output in outputs):
+        node = timeline.nodes[earlier]
+        outputs = timeline.info(node).created.outputs
+        if not any(bad_text(output.value) for output in outputs) or _is_a_mask(timeline, node) is not masks:
             break
-        first = timeline.nodes[earlier]
+        first = node
     return first
 
 
