@@ -27,6 +27,7 @@ def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
     kinds = Counter(type(timeline.event(seq)).__name__ for seq in range(1, len(timeline) + 1))
     return {
         "events": len(timeline),
+        "finished": timeline.finished,
         "dropped_events": timeline.dropped.events,
         "nodes": len(timeline.nodes),
         "iterations": len(timeline.iterations),
@@ -50,6 +51,8 @@ def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
         if row:
             yield f"{clipped(title, 18) or ('losses' if len(row) > 1 else 'loss'):<18} {in_a_row(row)}"
     yield f"{'failure':<18} {', '.join(f'event {seq}' for seq in stats['failures']) or 'none'}"
+    if not timeline.finished:
+        yield f"{'not finished':<18} the recording broke off, or still goes on"
     if timeline.dropped.events:
         yield f"{'dropped before':<18} {timeline.dropped.words}"
     bad = stats["first_nan_or_inf"]

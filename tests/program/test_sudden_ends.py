@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gviz.cli.main import run_command
 from gviz.events import Marked
 from gviz.trace.file.reader import open_trace
 
@@ -59,6 +60,16 @@ def test_a_program_that_becomes_another_or_aborts_leaves_what_was_recorded(tmp_p
     done = record(tmp_path, f"import sys\n{end}")
     assert marks(tmp_path / "t.gviz") == ["here"]
     assert "warning: the recording broke off" in done.stderr
+
+
+def test_that_a_recording_broke_off_is_said_of_its_trace(tmp_path, capsys):
+    for end, said in (("os.abort()", 1), ("", 0)):
+        record(tmp_path, f"import gviz.engine as torch\ntorch.ones(2)\n{end}")
+        run_command(["check", str(tmp_path / "t.gviz")])
+        assert capsys.readouterr().err.count("not seen: what came after event 2: the recording broke off") == said
+        run_command(["show", str(tmp_path / "t.gviz"), "stats"])
+        assert capsys.readouterr().out.count("not finished") == said
+        (tmp_path / "t.gviz").unlink()
 
 
 def test_a_program_that_could_not_become_another_is_recorded_on(tmp_path):

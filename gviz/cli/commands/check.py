@@ -117,6 +117,8 @@ def _not_seen(timeline: Timeline) -> Iterator[str]:
     from gviz.explain.findings.wrong_rule import untried
     from gviz.plain_text import shown
 
+    if not timeline.finished:
+        yield f"what came after event {len(timeline):,}: the recording broke off there, or still goes on"
     for _, event in timeline.select([Warned]):
         if event.category == NOT_SEEN:
             yield shown(event.message)
