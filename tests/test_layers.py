@@ -62,7 +62,7 @@ MAY_IMPORT = {
 }
 OF_TRACE = {
     "timeline", "meaning", "moment", "state", "navigation", "plan", "situation", "stops", "log", "load", "repetition",
-    "its_iteration", "iteration_ends",
+    "its_iteration", "iteration_ends", "step_grads",
 }  # fmt: skip
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"words", "render", "tui", "explain", "compare", "consequences"}

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from gviz.events import StepStarted
 from gviz.explain.finding import Finding, Number
 from gviz.explain.names import innermost, label_at
 from gviz.explain.shares import Share, brought_by, step_event
@@ -15,6 +14,7 @@ from gviz.explain.steps import Step, steps, unrolled
 from gviz.explain.substitute import is_small, word
 from gviz.numbers import number
 from gviz.trace.state import Contribution
+from gviz.trace.step_grads import step_grads
 from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text, norm, share
 from gviz.values import Array, Value
@@ -105,8 +105,7 @@ def _alike(one: Array, whole: Array) -> tuple[float, float]:
 def arrived(timeline: Timeline, part: Contribution) -> Value | None:
     """The bad one of the gradients with which the rule of a contribution ran, else any."""
     ran = step_event(timeline, timeline.at(part.seq), part.source)
-    started = timeline.event(ran) if ran else None
-    grads = [grad for grad in started.grads if grad is not None] if isinstance(started, StepStarted) else []
+    grads = [grad for grad in step_grads(timeline, ran) if grad is not None] if ran else []
     return next((grad for grad in grads if bad_text(grad)), grads[0] if grads else None)
 
 

@@ -20,6 +20,7 @@ from gviz.explain.substitute import shapes_in, with_numbers, word
 from gviz.trace.log import expect
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo
+from gviz.trace.step_grads import step_grads
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
 
@@ -108,7 +109,7 @@ def _rules(timeline: Timeline, node: int) -> tuple[_Rule, ...]:
 def _rules_run(timeline: Timeline, started: int) -> tuple[_Rule, ...]:
     """How the rules of a node read when they run, by event `started`."""
     event = expect(timeline, started, StepStarted)
-    return _read(timeline, event.node, event.grads)
+    return _read(timeline, event.node, step_grads(timeline, started))
 
 
 def _read(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> tuple[_Rule, ...]:

@@ -14,6 +14,7 @@ from gviz import emit
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.trace.state import NodeInfo
+from gviz.trace.step_grads import step_grads
 from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value
 from gviz.whatif.functions import Forward, forward_of
@@ -120,8 +121,7 @@ def moved_at(timeline: Timeline, node: int, n: int, work: float = float("inf")) 
     if work_of(timeline, info, forward) > work:
         raise GvizError(f"{info.op.name} of #{node} takes long to be run again and again", exit_code=2)
     arrays = inputs_of(timeline, info)
-    event = timeline.event(started)
-    arrived = event.grads if isinstance(event, e.StepStarted) else ()
+    arrived = step_grads(timeline, started)
     grads = forward.of_outputs(arrived) if arrived else []
     if len([grad for grad in arrived if grad is not None]) > len([grad for grad in grads if grad is not None]):
         why = "a gradient arrived at an output of which it is not known what made it"

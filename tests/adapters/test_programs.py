@@ -33,6 +33,9 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
+from gviz.explain.shares import shares
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 from gviz.value_text import short
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -199,6 +202,23 @@ def test_a_gradient_is_taken_over_not_copied_as_it_is_alone():
     kept = []
     events_of(lambda: kept.append(program()))
     assert kept == [program()] == [True]
+
+
+def test_a_hook_of_a_node_that_replaces_a_gradient():
+    def program():
+        w = leaf(1.0, 2.0)
+        y = w * 3
+        y.grad_fn.register_prehook(lambda grads: (grads[0] * 10,))
+        y.sum().backward()
+        return w
+
+    log = events_of(program)
+    (ran,) = of_kind(log, HookRan)
+    (started,) = [step for step in of_kind(log, StepStarted) if step.node == ran.node]
+    assert (ran.when, ran.value.array().tolist()) == ("pre", [10.0, 10.0])
+    assert log.index(started) < log.index(ran) < log.index(of_kind(log, GradFlowed)[-1])
+    timeline = Timeline(MemoryLog(log))
+    assert shares(timeline, timeline.at(len(timeline)), ran.node)[0].numbers == "[10 10] * 3"
 
 
 def test_a_hook_of_an_accumulator_that_replaces_a_gradient():

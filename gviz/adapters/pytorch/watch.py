@@ -71,6 +71,8 @@ class NodeWatch:
                 self._announce(given)
             thread = session.thread
             step = thread.steps.pop() if thread.steps else _NO_STEP
+            if step is not _NO_STEP:
+                self._say_given(current, grads, step[1])
             for target, grad in zip(self.targets, given, strict=False):
                 if target is not None and grad is not None:
                     _flow(session, current, mark, target, grad, step, grads)
@@ -79,6 +81,12 @@ class NodeWatch:
             say(StepFinished(current.number, mark.node))
             thread.during = step[0]
         session.spent += clock() - began
+
+    def _say_given(self, current: Pass, grads: Grads, places: dict[int, int]) -> None:
+        """Say with which gradients the rule ran where a hook of the node put them in the place of what arrived."""
+        for nr, grad in enumerate(grads):
+            if grad is not None and address(grad) not in places:
+                _say_replaced(self._session, current, (self._mark.node, nr), grad, "grad_fn.register_prehook")
 
     def _announce(self, given: Grads) -> None:
         """The rule built a graph: its nodes belong to this step."""
@@ -264,7 +272,7 @@ def _arrived(
     if known is not None and known[1] in (0, here):
         return known[0]
     if known is not None:
-        return _say_replaced(session, current, place, grad)
+        return _say_replaced(session, current, place, grad, "grad_fn.register_hook")
     return session.value.of_first(grad) if is_first else session.value(grad)
 
 
@@ -272,12 +280,12 @@ def say_if_replaced(session: Session, current: Pass, place: Edge, grad: torch.Te
     """Say, before a hook of the tensor itself is given a gradient, that this is not the one that arrived."""
     known, here = current.arrived.get(place), address(grad)
     if known is not None and known[1] not in (0, here):
-        current.arrived[place] = _say_replaced(session, current, place, grad), here
+        current.arrived[place] = _say_replaced(session, current, place, grad, "grad_fn.register_hook"), here
 
 
-def _say_replaced(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> Value:
+def _say_replaced(session: Session, current: Pass, place: Edge, grad: torch.Tensor, by: str) -> Value:
     value = session.value(grad)
-    session.channel.say(HookRan(current.number, *place, "pre", "grad_fn.register_hook", value))
+    session.channel.say(HookRan(current.number, *place, "pre", by, value))
     return value
 
 
