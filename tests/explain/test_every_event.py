@@ -170,6 +170,29 @@ def failing(program):
     return diagnosis(timeline, timeline.at(len(timeline))), timeline
 
 
+def numbers_alone(count):
+    def program():
+        x = torch.tensor(0.5)
+        for _ in range(count):
+            x = x * 2
+        x.backward()
+
+    return program
+
+
+def test_a_long_way_without_a_gradient_is_not_read_again_for_each_of_its_numbers(monkeypatch):
+    reads = []
+    select = Timeline.select
+    monkeypatch.setattr(Timeline, "select", lambda *given, **more: reads.append(1) or select(*given, **more))
+    counts = []
+    for count in (2, 40):
+        reads.clear()
+        found, _ = failing(numbers_alone(count))
+        assert found.kind == "untracked-loss"
+        counts.append(len(reads))
+    assert counts[0] == counts[1]
+
+
 def write_over_what_was_saved():
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     y = x * 2

@@ -141,13 +141,14 @@ def _called_at(timeline: Timeline, seq: int) -> str | None:
 
 def _way_down(timeline: Timeline, seq: int, node: int) -> list[int]:
     """The way the pass took from its root to the node, along the first contribution to each."""
-    moment, way = timeline.at(seq - 1), [node]
+    moment, way = timeline.at(seq - 1), {node: None}  # in the order of a list, and asked as a set
     while True:
-        state = moment.state(way[0])
+        state = moment.state(node)
         parts = [part for output in state.outputs for part in output.parts] if state is not None else []
         if not parts or not parts[0].source or parts[0].source in way:
-            return way
-        way.insert(0, parts[0].source)
+            return [*reversed(way)]
+        node = parts[0].source
+        way[node] = None
 
 
 def _crosses(timeline: Timeline, edge: tuple[int, int], first_pass: int) -> bool:

@@ -13,6 +13,7 @@ from gviz.explain.trouble import Trouble, line_text
 from gviz.explain.ways import ancestors
 from gviz.plain_text import clipped
 from gviz.trace.timeline import Timeline
+from gviz.values import Value
 
 PATTERN = r"does not require grad and does not have a grad_fn"
 _FIX = "requires_grad=True on what it is made from; data that went through numpy or .item() has no history"
@@ -40,19 +41,28 @@ def explain(trouble: Trouble) -> Finding | None:
 
 def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
     """The data on the way to the root that was made of results: of a gradient that was taken, or of their numbers."""
+    taken_by = _taken(timeline)
     for node in (root, *ancestors(timeline, root)):
         info = timeline.info(node)
         line = line_text(timeline, innermost(info)).strip()
         value = info.created.first_value
         if info.created.kind != "constant" or value is None:
             continue
-        taken = any(event.value == value for _, event in timeline.select((GradCaptured,), 1, info.born))
+        taken = taken_by.get(value, info.born) < info.born
         if taken or re.search(r"\b(as_)?tensor\(\s*[A-Za-z_[]", line):
             data = "what autograd.grad gave" if taken else f"new data to autograd: {clipped(line, 80)}"
             text = f"{label_at(timeline, node)} has no history: it is {data}"
             part = Finding("copied", text, info.born, node, at=innermost(info))
             return part, CREATE_GRAPH if taken else STACK
     return None
+
+
+def _taken(timeline: Timeline) -> dict[Value, int]:
+    """The gradients that were taken without being kept in a ``.grad``, each with the event that gave it first."""
+    taken: dict[Value, int] = {}
+    for seq, event in timeline.select((GradCaptured,)):
+        taken.setdefault(event.value, seq)
+    return taken
 
 
 def _fix(timeline: Timeline, lost: int) -> str:
