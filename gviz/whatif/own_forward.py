@@ -51,7 +51,7 @@ class Within:
         ends = ((nr, where.get(_place(output)) or where.get(output.storage)) for nr, output in outputs)
         found = {nr: end for nr, end in ends if end is not None}
         if not any(map(self._makers, found.values())):
-            raise refusal(self._info, "it is a function of the program, of whose forward no operation was recorded")
+            raise refusal(self._info, "no operation of its forward was recorded")
         return found
 
     @cached_property

@@ -10,8 +10,20 @@ import pytest
 import gviz
 from gviz.adapters.wanted import Wanted
 from gviz.emit import Channel
-from gviz.events import BackwardFinished, DataSet, GradAccumulated, GradFlowed, Named, NodeCreated, StorageWritten
+from gviz.events import (
+    BackwardFinished,
+    DataSet,
+    GradAccumulated,
+    GradFlowed,
+    Named,
+    NodeCreated,
+    OpSeen,
+    StorageWritten,
+)
+from gviz.explain.computation import computation
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 from gviz.values import statistics
 from tests.adapters.recorded import events_of, of_kind, operations
 
@@ -57,6 +69,19 @@ def test_a_gradient_that_a_rule_passes_on_is_jagged(wanted):
     log = events_of(program, wanted=wanted)
     assert [event.error for event in of_kind(log, BackwardFinished)] == [""]
     assert len(of_kind(log, GradAccumulated)) == 4
+
+
+def test_a_gradient_that_a_hook_is_given_has_the_shape_of_its_leaf():
+    def program():
+        bias, weight = (torch.ones(2, requires_grad=True) for _ in range(2))
+        bias.register_hook(lambda grad: grad * 2)
+        torch.addmm(bias, torch.ones(3, 2), weight.diag()).sum().backward()
+        return bias
+
+    log = events_of(program)
+    kinds = {seen.op: seen.name for seen in of_kind(log, OpSeen)}
+    (view,) = [made for made in of_kind(log, NodeCreated) if kinds[made.op] == "view"]
+    assert computation(Timeline(MemoryLog(log)), view.node).text == "[[3 3]] as (2,) = [3 3]"
 
 
 def test_memory_that_was_given_back_is_not_read():

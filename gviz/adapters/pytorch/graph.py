@@ -94,7 +94,8 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
 def _enter_view(session: Session, tensor: torch.Tensor, base: torch.Tensor) -> Mark:
     """Announce a view that was made where nobody listens, as what it is: only an expanded one has more elements."""
     name = "expand" if tensor.numel() > base.numel() else "view"
-    mark = untracked(session, Call(name, (base,)), (tensor,), "no_grad" if base.requires_grad else "inputs")
+    call = Call(name, (base,), (("size", tuple(tensor.shape)),))
+    mark = untracked(session, call, (tensor,), "no_grad" if base.requires_grad else "inputs")
     session.marks.remember(tensor, mark)
     return mark
 
