@@ -203,6 +203,7 @@ class ControlledProgram:
         while data := self._terminal.read():
             self.printed.append(data)
             self._on_report(Written(data))
+        self._process.wait()  # it may have closed its ends, and who loses the terminal as such is hung up
         self._terminal.close()
 
     def _wait(self) -> None:

@@ -75,6 +75,11 @@ def test_a_temporary_folder_whose_path_is_too_long_for_a_socket_is_no_obstacle(s
     assert start("print('done')").run("run") == Ended(0)
 
 
+def test_a_program_that_leaves_its_terminal_is_not_hung_up(start):
+    driver = start("import os, time\nos.closerange(0, 3)\ntime.sleep(1.5)\nos._exit(3)")
+    assert driver.run("run") == Ended(3)
+
+
 def test_the_program_is_held_node_by_node_and_keeps_its_exit_code(start):
     driver = start(NODES, "--lr", "1")
     assert driver.run("next") == Held("wish", "MainThread", number=1)
