@@ -66,6 +66,12 @@ class Comparison:
         """The first step of an optimizer that was made with other options, up to these iterations."""
         return other_step(self.a, self.b)
 
+    @cached_property
+    def unknown(self) -> int:
+        """How many nodes that both sides have were not compared in full, as numbers of theirs are not known on one."""
+        both = ((self.a.values[x], self.b.values[y]) for x, y in self.pairs if x and y)
+        return sum(any(value is None or not value.is_known for value in (*mine, *other)) for mine, other in both)
+
     @property
     def programs(self) -> tuple[Changed, ...]:
         """Where the texts of the two programs differ."""

@@ -55,6 +55,7 @@ def summary(comparison: Comparison) -> Iterator[str]:
         same = "no other difference" if step is not None else "no difference"
         yield from _step(comparison)
         yield f"{same}{f' up to iteration {comparison.b.number}' * several}: {_counted(comparison)}."
+        yield from _unknown(comparison)
         return
     yield from programs(comparison.programs)
     if step is not None and _is_before(step, comparison.differences[0]):
@@ -75,6 +76,13 @@ def summary(comparison: Comparison) -> Iterator[str]:
         yield "no value and no gradient differs by more than the tolerance."
     if step is not None:
         yield from _step(comparison)
+    yield from _unknown(comparison)
+
+
+def _unknown(comparison: Comparison) -> Iterator[str]:
+    """That not all numbers were there to be compared, if so."""
+    if count := comparison.unknown:
+        yield f"the numbers of {count} node{'s' * (count != 1)} were not compared: they are not known on both sides."
 
 
 def _is_before(step: OtherStep, difference: Difference) -> bool:

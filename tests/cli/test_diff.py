@@ -34,6 +34,21 @@ def folder(tmp_path_factory):
     return folder
 
 
+def test_numbers_that_were_not_kept_are_not_called_the_same(tmp_path):
+    for name, start in (("a", 1.0), ("b", 2.0)):
+        (tmp_path / f"{name}.py").write_text(f"import torch\nx = torch.tensor([{start}])\ny = x.exp()\n")
+        gviz_here("record", "--engine", "builtin", "--values", "none", "-o", f"{name}.gviz", f"{name}.py", cwd=tmp_path)
+    code, said, _ = gviz_here("diff", "a.gviz", "b.gviz", cwd=tmp_path)
+    assert (code, said.splitlines()) == (
+        0,
+        [
+            "no difference: 1 operation and 1 other node on each side.",
+            "the numbers of 2 nodes were not compared: they are not known on both sides.",
+        ],
+    )
+    assert json.loads(gviz_here("diff", "a.gviz", "b.gviz", "--format", "json", cwd=tmp_path)[1])["unknown"] == 2
+
+
 def test_a_trace_and_itself(folder):
     said = "no difference up to iteration 2: 6 operations and 2 other nodes on each side.\n"
     assert gviz("diff", "loop.gviz", "loop.gviz", cwd=folder) == (0, said, "")

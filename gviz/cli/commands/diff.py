@@ -80,7 +80,8 @@ def command(
         if kind == "json":
             numbers = [comparison.a.number, comparison.b.number]
             found = {"pairs": comparison.pairs, "differences": comparison.differences, "step": comparison.step}
-            click.echo(json_form.text(iterations=numbers, **found, programs=comparison.programs))
+            about = {"programs": comparison.programs, "unknown": comparison.unknown}
+            click.echo(json_form.text(iterations=numbers, **found, **about))
         else:
             _print(comparison, a.name, (b or a).name, everything=everything)
             click.echo(ends, nl=bool(ends))
