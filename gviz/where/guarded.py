@@ -27,6 +27,9 @@ LONGEST = 1000
 DEEPEST = 2
 """Loops within each other."""
 
+_MOST_LEVELS = 100
+"""Of a tree: whoever visits it stands in several frames a level, below those of the program, which may be many."""
+
 
 class Refused(Exception):
     """Something that is not part of the language; `hint` says what is, where that is known."""
@@ -34,6 +37,10 @@ class Refused(Exception):
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what)
         self.hint = hint
+
+
+class NoPython(Refused):
+    """A text that Python cannot read."""
 
 
 _WIDER = {"e": np.float64, "f": np.float64, "F": np.complex128}
@@ -144,11 +151,22 @@ def parsed(text: str) -> ast.Expression:
     if len(text) > LONGEST:
         raise Refused(f"it is longer than {LONGEST} characters")
     try:
-        return syntax.expression(text)
+        tree = syntax.expression(text)
     except SyntaxError as error:
-        raise Refused(error.msg) from None
+        raise NoPython(error.msg) from None
     except (ValueError, RecursionError, MemoryError):
-        raise Refused("it cannot be read") from None
+        raise NoPython("it cannot be read") from None
+    if _levels(tree) > _MOST_LEVELS:
+        raise Refused("it is nested too deeply")
+    return tree
+
+
+def _levels(tree: ast.AST) -> int:
+    level, count = [tree], 0
+    while level:
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        count += 1
+    return count
 
 
 def bound_names(tree: ast.AST) -> frozenset[str]:

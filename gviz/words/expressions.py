@@ -73,11 +73,13 @@ def parsed(text: str) -> ast.Expression:
     """Read an expression; GvizError for what is none."""
     try:
         tree = guarded.parsed(as_python(text.strip()))
-    except guarded.Refused:
+    except guarded.NoPython:
         hint = "x.grad, #4, x * 2, norm(x.grad), net.fc1.weight.grad"
         if _ASSIGNED.match(text):
             hint = "set x = 5 asks what would follow from a value; == compares"
         raise GvizError(f"{clipped(text, 40) or 'nothing'} is no expression", hint=hint, exit_code=2) from None
+    except guarded.Refused as refusal:
+        raise GvizError(f"{clipped(text, 40)} is no expression", why=str(refusal), exit_code=2) from None
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in FUNCTIONS:
             raise _no_function(node.func.id)

@@ -28,3 +28,12 @@ def test_it_is_said_in_a_line(command, text):
     answer = transcript(timeline, f"{command} {text}", at=len(timeline)).partition(f"(gviz) {command} {text}\n")[2]
     assert ANSWERS[text] in answer
     assert answer.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["print", "copy", "watch", "last", "first"])
+def test_what_is_nested_too_deeply_is_refused_with_the_reason(command):
+    assert "… is no expression; it is nested too deeply." in transcript(demo(), f"{command} {'-' * 900}x")
+
+
+def test_what_is_too_long_is_refused_with_the_reason():
+    assert "… is no expression; it is longer than 1000 characters." in transcript(demo(), f"print {'x' * 1001}")
