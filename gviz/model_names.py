@@ -1,7 +1,8 @@
 """What parameters and modules are called where a program has several models, or calls parts of one.
 
-A parameter's own name is its path in its model. A generator and a discriminator may both have a ``0.weight``: then they
-are ``generator.0.weight`` and ``discriminator.0.weight``, from the moment on in which the second is named.
+A parameter's own name is its path in its model. Of a generator and a discriminator a ``0.weight`` and a ``weight`` say
+not whose they are: they are ``generator.0.weight`` and ``discriminator.weight``, from the moment on in which the second
+is named.
 """
 
 from __future__ import annotations
@@ -105,8 +106,7 @@ def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> 
         if before is not None and before is not root:
             before.nodes = {path: other for path, other in before.nodes.items() if other != node}
         of_node[node] = root
-    others = {id(other): other for path, _ in named if (other := known.get(path)) is not None}
-    for other in others.values():
+    for other in _beside(channel, root):
         its_module = other.module()
         if its_module is module:
             root.holder = root.holder or other.holder
@@ -117,6 +117,13 @@ def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> 
             _say(channel, other)
     _say(channel, root)
     known.update(dict.fromkeys(root.nodes, root))
+
+
+def _beside(channel: Channel, root: _Root) -> Iterable[_Root]:
+    """The models from which one is to be told: each that lives, and each that said one of its paths."""
+    said = (_roots[channel].get(path) for path in root.nodes)
+    living = (other for other in _of_nodes[channel].values() if other.module() is not None)
+    return {id(other): other for other in (*said, *living) if other is not None and other is not root}.values()
 
 
 def _holder(channel: Channel, module: object) -> str:

@@ -22,6 +22,18 @@ judge = nn.Sequential(nn.Linear(2, 1))
 judge(x)
 generator(x)
 """
+OF_OTHER_PATHS = """
+encoder = nn.Sequential(nn.Linear(2, 3, bias=False))
+head = nn.Linear(3, 1, bias=False)
+head(encoder(x))
+"""
+ONE_AFTER_ANOTHER = """
+model = nn.Sequential(nn.Linear(2, 3, bias=False))
+model(x)
+del model
+model = nn.Linear(2, 3, bias=False)
+model(x)
+"""
 IN_AN_OBJECT = """
 class Trainer:
     def __init__(self):
@@ -105,6 +117,8 @@ def names(text, framework, path):
     [
         (TWO, ["generator.0.weight", "generator.0.bias", "generator.1.weight", "generator.1.bias", "judge.0.weight",
                "judge.0.bias"]),
+        (OF_OTHER_PATHS, ["encoder.0.weight", "head.weight"]),
+        (ONE_AFTER_ANOTHER, ["0.weight", "weight"]),
         (IN_AN_OBJECT, ["policy.weight", "policy.bias", "value.weight", "value.bias"]),
         (IN_A_LIST, ["parts[0].weight", "parts[0].bias", "parts[1].weight", "parts[1].bias"]),
         (BY_A_FUNCTION, ["one.weight", "other.weight", "models['third'].weight"]),
@@ -117,6 +131,16 @@ def names(text, framework, path):
 )  # fmt: skip
 def test_models_are_told_apart_by_their_variables(program, expected, framework, tmp_path):
     assert names(program, framework, tmp_path / "t.gviz") == expected
+
+
+@pytest.mark.parametrize(("program", "found"), [(OF_OTHER_PATHS, True), (TWO, False)])
+def test_a_path_in_its_model_finds_the_parameter_if_one_model_alone_has_it(program, found, tmp_path):
+    assert "0.weight" not in names(program, "gviz.engine", tmp_path / "t.gviz")
+    timeline = gviz.load(tmp_path / "t.gviz")
+    named, end = NamedNodes(timeline), len(timeline)
+    node = named.of_a_module("0.weight", end)
+    assert node == (named.last("encoder.0.weight", end) if found else 0)
+    assert named.of_a_module("weight", end) == 0
 
 
 def test_no_code_of_the_program_runs_where_a_holder_is_looked_for():
@@ -256,7 +280,7 @@ def test_parameters_of_models_that_are_not_called_as_modules_are_have_names(tmp_
     timeline = gviz.load(tmp_path / "t.gviz")
     infos = [timeline.info(node) for node in timeline.nodes]
     parameters = {info.name for info in infos if info.created.kind == "parameter"}
-    assert parameters == {"0.scale", "models[0].scale", "models[1].scale"}
+    assert parameters == {"whole.0.scale", "models[0].scale", "models[1].scale"}
 
 
 BUFFERS = """

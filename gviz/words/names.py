@@ -61,11 +61,20 @@ class NamedNodes:
     def of_a_module(self, text: str, n: int) -> int:
         """The parameter that the program calls so: ``net.fc.weight`` is the ``fc.weight`` of what it calls ``net``.
 
-        0 if there is none by moment `n`; GvizError if modules share that name, for then it may be any of theirs.
+        Or, of several models, ``fc.weight`` alone, if one alone has it: ``net.fc.weight``. 0 if there is none by moment
+        `n`; GvizError if modules share that name, for then it may be any of theirs.
         """
         self._grow()
         found = (self._of_a_module(module, name, n) for module, name in paths_of(text))
-        return next(filter(None, found), 0)
+        return next(filter(None, found), 0) or self._with_its_model_before(text, n)
+
+    def _with_its_model_before(self, path: str, n: int) -> int:
+        if "." not in path:
+            return 0
+        longer = (name for name in self._known if name.endswith(f".{path}"))
+        fitting = {node for name in longer for node in self.called(name, n)}
+        parameters = [node for node in fitting if self.timeline.info(node).created.kind == "parameter"]
+        return parameters[0] if len(parameters) == 1 else 0
 
     def _of_a_module(self, module: str, name: str, n: int) -> int:
         known = {node: self.timeline.info(node) for node in self._known.get(name, ())}

@@ -28,7 +28,9 @@ def test_what_compiling_puts_around_a_module_is_in_no_name():
         return net, whole
 
     log = events_of(program)
-    assert names(log) == {"0.weight", "0.bias", "1.weight", "1.bias", "weight", "bias"}
+    last = {event.node: event.name for event in of_kind(log, Named)}
+    model = {"net.0.weight", "net.0.bias", "net.1.weight", "net.1.bias"}
+    assert {*last.values()} == {*model, "whole.weight", "whole.bias"}
     scopes = {(event.name, event.kind) for event in of_kind(log, ScopeEntered)}
     assert {("Sequential", "Sequential"), ("Sequential.0", "Linear"), ("Linear", "Linear")} <= scopes
 
