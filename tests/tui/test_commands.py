@@ -109,3 +109,4 @@ def test_list_shows_any_line_of_a_file_in_the_trace():
     assert "demo.py has 9 lines." in said
     assert "other.py is not in the trace; hint: it holds demo.py." in said
     assert "there is no nowhere" in said
+    assert "demo.py has 9 lines." in transcript(demo(), "list 0")

@@ -126,7 +126,8 @@ def _line_of_a_file(session: Session, meant: Place) -> SourceMark:
         known = ", ".join(PurePath(path).name for path, text in session.timeline.sources.items() if text)
         what = f"{clipped(meant.word, 40) or 'that file'} is not in the trace"
         raise GvizError(what, hint=known and f"it holds {known}", exit_code=2)
-    if not 0 < meant.number <= (most := len(code_lines(text))):
+    most = len(code_lines(text))
+    if not 0 < meant.number <= most:
         raise GvizError(f"{PurePath(path).name} has {most} lines", exit_code=2)
     frame = Frame(path, "<module>", meant.number, meant.number, -1, -1)
     return SourceMark(frame, running.line if running is not None and running.path == path else -1)
