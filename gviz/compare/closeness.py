@@ -49,6 +49,9 @@ SAME_NUMBERS = Tolerance(0.0, 0.0)
 
 EXACT = Tolerance(0.0, 0.0, bitwise=True)
 
+_ROUNDING = 1e-5
+"""By how much of its elements a sum of float32 may miss, depending on the order in which they are added up."""
+
 
 @dataclass(frozen=True, slots=True)
 class Distance:
@@ -74,19 +77,26 @@ def distance(a: Timeline, x: Value, b: Timeline, y: Value, tolerance: Tolerance)
     if left is not None and right is not None:
         return _elementwise(left, right, rtol, atol, bitwise=tolerance.bitwise)
     first, second = x.statistics(), y.statistics()
-    return None if first is None or second is None else _of_statistics(first, second, rtol, atol)
+    if first is None or second is None:
+        return None
+    one_way = (left is None) == (right is None)  # to sum up: an adapter may do it otherwise than is done with elements
+    return _of_statistics(first, second, rtol, atol, of_sums=rtol if one_way else max(rtol, _ROUNDING))
 
 
 def _elementwise(a: Array, b: Array, rtol: float, atol: float, *, bitwise: bool = False) -> Distance | None:
     with np.errstate(all="ignore"):
         gaps = _gaps(a, b)
-        apart = _other_bits(a, b) if bitwise else _beyond(a, b, gaps, rtol, atol)
-        if not apart.any():
-            return None
-        where = np.unravel_index(int(np.argmax(np.where(apart, gaps, -1.0))), gaps.shape)
-        largest = float(gaps[where])
-        beside = abs(complex(b[where]))
-        relative = largest / beside if beside and largest < np.inf else np.inf
+        allowed = atol + rtol * np.abs(b.astype(np.result_type(b, np.float64)))
+        return _largest(b, gaps, _other_bits(a, b) if bitwise else _beyond(a, b, gaps, allowed))
+
+
+def _largest(b: Array, gaps: Array, apart: Array) -> Distance | None:
+    """The largest of the gaps to `b` that count, if any does."""
+    if not apart.any():
+        return None
+    where = np.unravel_index(int(np.argmax(np.where(apart, gaps, -1.0))), gaps.shape)
+    largest, beside = float(gaps[where]), abs(complex(b[where]))
+    relative = largest / beside if beside and largest < np.inf else np.inf
     place = tuple(int(i) for i in where)
     return Distance(largest, float(relative) if largest else 0.0, place, int(np.count_nonzero(apart)))
 
@@ -103,9 +113,8 @@ def _gaps(a: Array, b: Array) -> Array:
     return told  # one nan alone is as far away as can be
 
 
-def _beyond(a: Array, b: Array, gaps: Array, rtol: float, atol: float) -> Array:
+def _beyond(a: Array, b: Array, gaps: Array, allowed: Array) -> Array:
     """Which elements are further apart than allowed; what is infinite or nan is near nothing else."""
-    allowed = atol + rtol * np.abs(b.astype(np.result_type(b, np.float64)))
     apart: Array = (gaps > 0) & ((gaps > allowed) | ~np.isfinite(a) | ~np.isfinite(b))
     return apart
 
@@ -118,11 +127,15 @@ def _other_bits(a: Array, b: Array) -> Array:
     return apart
 
 
-def _of_statistics(a: Stats, b: Stats, rtol: float, atol: float) -> Distance | None:
+def _of_statistics(a: Stats, b: Stats, rtol: float, atol: float, *, of_sums: float) -> Distance | None:
+    """How far statistics are apart. A mean may be near 0 where no element is: it may miss as much as those may."""
     counts = (a.nan, a.inf, a.zero) == (b.nan, b.inf, b.zero)
     names = ("min", "max", "mean", "rms")
-    numbers = np.array([(getattr(a, name), getattr(b, name)) for name in names])
-    found = _elementwise(numbers[:, 0], numbers[:, 1], rtol, atol)
+    mine, other = (np.array([getattr(each, name) for name in names]) for each in (a, b))
+    with np.errstate(all="ignore"):
+        allowed = atol + np.array([rtol, rtol, of_sums, of_sums]) * np.abs([b.min, b.max, b.rms, b.rms])
+        gaps = _gaps(mine, other)
+        found = _largest(other, gaps, _beyond(mine, other, gaps, allowed))
     if found is None:
         return None if counts else Distance(0.0, 0.0, (), 0)
     return Distance(found.largest, found.relative, (), 0, names[found.where[0]])

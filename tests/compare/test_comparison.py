@@ -15,7 +15,7 @@ from gviz.errors import GvizError
 from gviz.render.comparison import rows, summary
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.values import capture
+from gviz.values import Stats, Value, capture, statistics
 
 
 def side_of(program, number=1):
@@ -242,6 +242,53 @@ def test_a_difference_is_told_in_parts_of_the_second_value():
     assert apart([2], [4]).relative == 0.5
     for mine, other in [(1.0, np.inf), (np.inf, 1.0), (1.0, np.nan)]:
         assert apart([mine], [other]).relative == np.inf
+
+
+def test_a_difference_may_be_as_large_as_both_tolerances_together():
+    within = Tolerance(rtol=0.1, atol=0.5)
+    assert apart([10.0], [11.5], within) is None
+    assert apart([10.0], [11.7], within).elements == 1
+    assert apart([1.0], [1.05], Tolerance(rtol=0.1)) is None  # whatever the dtype allows
+
+
+def test_other_bits_of_0_are_no_distance_from_it():
+    assert apart([0.0], [-0.0], EXACT).relative == 0.0
+
+
+def kept_in_two_ways(array):
+    """A value with all its elements, and one with statistics that were added up in another order."""
+    made = array.astype(np.float64)[::-1].ravel()
+    stats = Stats(made.min(), made.max(), made.cumsum()[-1] / made.size, np.sqrt(np.mean(made**2)), 0, 0, 0)
+    shape = array.shape
+    return Value("float32", shape, array.tobytes()), Value("float32", shape, None, stats)
+
+
+def test_elements_and_statistics_of_the_same_numbers_are_the_same():
+    array = (np.random.default_rng(0).standard_normal(2000) * 1e5).astype(np.float32)
+    array -= array.mean()
+    whole, summed = kept_in_two_ways(array)
+    timeline = Timeline(MemoryLog([]))
+    assert whole.statistics() != summed.statistics()
+    for tolerance in (Tolerance(), SAME_NUMBERS, EXACT):
+        assert distance(timeline, whole, timeline, summed, tolerance) is None
+        assert distance(timeline, summed, timeline, whole, tolerance) is None
+    array[0] += 1e5
+    other, _ = kept_in_two_ways(array)
+    assert distance(timeline, other, timeline, summed, EXACT).statistic == "mean"
+    nothing = Value("float32", (2000,))
+    assert distance(timeline, nothing, timeline, summed, EXACT) is None
+    assert distance(timeline, whole, timeline, nothing, EXACT) is None
+
+
+def test_a_mean_may_miss_as_much_as_elements_may():
+    array = np.linspace(-1e6, 1e6, 1000)
+    moved = array + 0.05  # within the tolerance of most elements, and not of the mean if it were one
+    timeline = Timeline(MemoryLog([]))
+    x, y = (Value("float64", (1000,), None, statistics(each)) for each in (array, moved))
+    assert distance(timeline, x, timeline, y, Tolerance()) is None
+    assert distance(timeline, x, timeline, y, EXACT).statistic == "mean"
+    far = Value("float64", (1000,), None, statistics(array + 1.0))
+    assert distance(timeline, x, timeline, far, Tolerance()).statistic
 
 
 def test_statistics_with_other_counts_differ():
