@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from gviz.compare.comparison import Difference, compared
@@ -63,10 +64,44 @@ class Rank:
         return 0 if self.completed(iteration) else span.end - span.start + 1
 
 
+class _Buffers:
+    """The buffers of two ranks, which need not agree in each iteration: they are not broadcast after ``no_sync()``."""
+
+    def __init__(self, a: Rank, b: Rank) -> None:
+        self._ranks = a, b
+
+    def meet_again(self, parting: Parting) -> bool:
+        """Whether it is about a buffer alone that the ranks bring together from time to time."""
+        if parting.what != "buffer" or parting.difference is None or parting.between is None:
+            return False
+        return _name(parting.between, parting.difference) in self._brought_together
+
+    @cached_property
+    def _brought_together(self) -> frozenset[str]:
+        """The names of those that agree in some iteration after one in which they differed."""
+        a, b = self._ranks
+        parted, together = set[str](), set[str]()
+        for iteration in range(1, min(a.iterations, b.iterations) + 1):
+            between = between_ranks(a.timeline, b.timeline, iteration)
+            differing = {_name(between, each) for part, each in between.parts if part == "buffer"}
+            side = between.comparison.a
+            known = {side.infos[node].name for node in side.buffers if side.known_before_use(node)}
+            together |= (parted & known) - differing
+            parted |= differing
+        return frozenset(together)
+
+
+def _name(between: Parted, difference: Difference) -> str:
+    """What a node that differs is called, by the side that has it."""
+    sides = zip((between.comparison.a, between.comparison.b), difference.pair, strict=True)
+    return next(side.infos[node].name for side, node in sides if node)
+
+
 def parting(a: Rank, b: Rank) -> Parting | None:
     """Where two ranks stop agreeing; None if they agree in all that ranks of one training run share."""
+    buffers = _Buffers(a, b)
     for iteration in range(1, min(a.iterations, b.iterations) + 1):
-        found = parting_in(a, b, iteration)
+        found = _parting_in(a, b, iteration, buffers)
         if found is not None:
             return found
     counts = a.iterations, b.iterations
@@ -75,9 +110,14 @@ def parting(a: Rank, b: Rank) -> Parting | None:
 
 def parting_in(a: Rank, b: Rank, iteration: int) -> Parting | None:
     """What two ranks do not share in one iteration that both have, None if they agree in it."""
+    return _parting_in(a, b, iteration, _Buffers(a, b))
+
+
+def _parting_in(a: Rank, b: Rank, iteration: int, buffers: _Buffers) -> Parting | None:
     between = between_ranks(a.timeline, b.timeline, iteration)
+    partings = (each for each in _partings(between) if not buffers.meet_again(each))
     if a.completed(iteration) and b.completed(iteration):
-        return next(_partings(between), None)
+        return next(partings, None)
     for part, difference in between.parts:
         if part == "parameter":
             return Parting(iteration, part, difference, between=between)
@@ -85,7 +125,7 @@ def parting_in(a: Rank, b: Rank, iteration: int) -> Parting | None:
     raised = any(a.failure) and a.failure[0] != INTERRUPTED
     as_far = reached[0] == reached[1]
     if all(reached) and a.failure == b.failure and (raised or as_far):
-        return next(_partings(between), None) if as_far else None
+        return next(partings, None) if as_far else None
     return Parting(iteration, "end", counts=reached, between=between)
 
 

@@ -49,7 +49,8 @@ _BREAKS: dict[Shared | Course, str] = {
 _WHY: dict[Shared | Course, str] = {
     "parameter": "every rank should begin an iteration with the same parameters",
     "gradient": "it was not averaged over the ranks, or changed after that on one of them",
-    "buffer": "with broadcast_buffers=False each rank keeps its own, and saves or evaluates with them",
+    "buffer": "where it is not broadcast (broadcast_buffers=False, after no_sync()) each rank has its own, and saves "
+    "or evaluates with it",
     "graph": "it may be meant so (find_unused_parameters); else ranks wait for gradients that never come",
     "passes": "each pass of one rank waits for one of the others",
     "steps": "a rank that steps less often keeps older parameters",

@@ -116,6 +116,33 @@ def test_buffers_agree_where_they_are_broadcast(tmp_path, broadcast, said):
     assert said in opened(tmp_path)
 
 
+ACCUMULATED = """
+for turn in range(5):
+    with model.no_sync() if turn % 2 == 0 else contextlib.nullcontext():
+        model(torch.randn(4, 2)).square().mean().backward()
+    if turn % 2:
+        if BUG and turn == 3 and dist.get_rank():
+            layers[0].weight.grad *= 2
+        optimizer.step()
+        optimizer.zero_grad()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize(
+    ("bug", "said"),
+    [
+        (False, "agrees in parameters, used gradients, buffers and graph with rank0.gviz"),
+        (True, "iteration 4: the optimizer used another gradient, first #"),
+    ],
+)
+def test_buffers_that_meet_again_are_no_reason_to_part(tmp_path, bug, said):
+    head = NORMED.replace("BROADCAST", "True").partition("for _")[0]
+    (tmp_path / "train.py").write_text("import contextlib" + head + ACCUMULATED.replace("BUG", str(bug)))
+    on_two_ranks(tmp_path, "train.py")
+    assert said in opened(tmp_path)
+
+
 STARTED = """
 import multiprocessing, os, sys, time, torch, torch.distributed as dist
 
