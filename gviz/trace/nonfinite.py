@@ -160,5 +160,5 @@ def _nonfinite(value: Value) -> bool:
         if len(data) == 4:  # a scalar: all bits of the exponent are set
             return data[3] & 0x7F == 0x7F and data[2] >= 0x80
     elif not dtype.startswith(("float", "complex")):
-        return dtype == "bfloat16" and not np.isfinite(value.array()).all()  # type: ignore[arg-type]  # it has data
+        return dtype == "bfloat16" and not _finite(dtype, data)
     return b"\0" in np.isfinite(np.frombuffer(data, NUMPY_DTYPES[dtype])).tobytes()

@@ -23,6 +23,7 @@ from gviz.events import (
 from gviz.explain.computation import computation
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
 from gviz.trace.log import MemoryLog
+from gviz.trace.nonfinite import may_be_nonfinite
 from gviz.trace.timeline import Timeline
 from gviz.values import statistics
 from tests.adapters.recorded import events_of, of_kind, operations
@@ -146,6 +147,20 @@ def test_what_is_left_to_the_listener_has_statistics_whatever_the_order_of_its_e
     assert value.array() is None
     assert value.statistics() == statistics(weight.numpy())
     assert capture(weight).array().tolist() == weight.tolist()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "element"),
+    [(torch.float32, 1), (torch.float32, torch.inf), (torch.bfloat16, 1), (torch.bfloat16, torch.inf)],
+)
+def test_a_listener_finds_what_is_not_finite_among_elements_in_an_order_of_their_own(dtype, element):
+    x = torch.ones(30, 20).to(dtype)
+    x[3, 4] = element
+    log = events_of(lambda: x.t().clone(memory_format=torch.preserve_format), handed_over=1 << 15)
+    made = [event for event in of_kind(log, NodeCreated) if event.outputs[0].value.shape == (20, 30)]
+    assert made
+    assert all(event.first_value.array() is None for event in made)
+    assert [may_be_nonfinite(event) for event in made] == [element == torch.inf] * len(made)
 
 
 def test_a_gradient_that_is_transposed_on_its_way_is_looked_at_once():
