@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import os
 import sys
 import threading
 from importlib import import_module
@@ -35,14 +36,15 @@ def breakpoint(*_: Any, **__: Any) -> None:
     """
     if held("breakpoint"):
         return
-    going_on = active()
-    if going_on is not None:
-        _show(going_on, here=True)
-    elif in_notebook():
-        said = "gviz: nothing is recorded here: %%gviz at the top of a cell, or with gviz.debug(): …, does that"
-        import_module(DRAWN_BY).remark(said)
-    else:
-        _Unseen(Path(sys.argv[0]).name).begin()
+    with _in_turn:
+        going_on = active()
+        if going_on is not None:
+            _show(going_on, here=True)
+        elif in_notebook():
+            said = "gviz: nothing is recorded here: %%gviz at the top of a cell, or with gviz.debug(): …, does that"
+            import_module(DRAWN_BY).remark(said)
+        else:
+            _Unseen(Path(sys.argv[0]).name).begin()
 
 
 class debug:  # it is used as a function: with gviz.debug(): …
@@ -139,12 +141,21 @@ def _say_where() -> None:
 _left_alone = False
 """Whether somebody has said that the program is to go on, or to end, without any stop."""
 
+_in_turn = threading.RLock()
+"""Held by the thread that shows what is recorded, or begins to record: the others wait, as there is one terminal."""
+
 _seen: dict[Path, int] = {}
 """How many events of a recording have been shown."""
 
 
 def _show(made: Recording | Within, *, here: bool = False) -> None:
     """Open the debugger on a recording as far as it is, without recording that; `here` at its end."""
+    with _in_turn:
+        if not _left_alone:  # as who was there before may have said
+            _open(made, here=here)
+
+
+def _open(made: Recording | Within, *, here: bool) -> None:
     if here:
         _say_where()
     made.flush()
@@ -164,3 +175,12 @@ def _obey(leaving: Leaving) -> None:
         if threading.current_thread() is not threading.main_thread():
             _thread.interrupt_main()  # the end of this thread would be no end of the program
         sys.exit("gviz: the program was stopped in the debugger")
+
+
+def _alone() -> None:
+    """The threads that showed something, or waited for that, are not in a forked child."""
+    global _in_turn
+    _in_turn = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_alone)

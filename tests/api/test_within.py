@@ -95,8 +95,8 @@ print("over")
 """
 
 
-def looped(tmp_path, text):
-    (tmp_path / "program.py").write_text(LOOP)
+def looped(tmp_path, text, program=LOOP):
+    (tmp_path / "program.py").write_text(program)
     return subprocess.run(
         [sys.executable, "program.py"], cwd=tmp_path, input=text, capture_output=True, text=True,
         env=environment(tmp_path), timeout=60, check=False,
@@ -127,6 +127,30 @@ def test_continue_at_the_end_goes_on_to_the_next_stop(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("recording of ") == 10
     assert done.stdout.endswith("over\n")
+
+
+THREADS = """\
+import gviz, gviz.engine as torch, threading
+begin = threading.Barrier(8)
+def work():
+    begin.wait()
+    gviz.breakpoint()
+    torch.ones(1)
+    gviz.breakpoint()
+    print("over", flush=True)
+threads = [threading.Thread(target=work) for _ in range(8)]
+[each.start() for each in threads]
+[each.join() for each in threads]
+"""
+
+
+def test_threads_stop_one_after_another(tmp_path):
+    done = looped(tmp_path, "continue\n" * 4 + "detach\n", THREADS)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("gviz: recording program.py from here on") == 1
+    assert "Traceback" not in done.stderr
+    assert done.stdout.count("recording of ") == 5
+    assert done.stdout.count("over\n") == 8
 
 
 def test_a_program_that_was_let_go_is_shown_no_more(tmp_path):
