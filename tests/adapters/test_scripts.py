@@ -85,6 +85,17 @@ def test_values_and_marks(tmp_path):
         assert timeline.event(2).outputs[0].value.stats is None
 
 
+def test_a_mark_or_a_module_that_never_comes_is_told(tmp_path):
+    text = "import torch, gviz\nw = torch.ones(100, requires_grad=True)\ngviz.mark('a')\n(w * 2).sum().backward()\n"
+    _, _, err = record(text, tmp_path, "--from", "start")
+    assert "nothing was recorded: the program did not come to gviz.mark('start')" in err
+    _, _, err = record(text, tmp_path, "-f", "--module", "encoder.*")
+    assert "nothing was recorded" not in err
+    with open_trace(tmp_path / "t.gviz") as timeline:
+        assert timeline.event(1).unseen == "modules"
+        assert "modules that fit encoder.* " in timeline.event(1).message
+
+
 def test_recording_from_within(tmp_path):
     model = torch.nn.Linear(2, 1)
     with gviz.record(tmp_path / "t.gviz", model=model):

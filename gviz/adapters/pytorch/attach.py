@@ -47,6 +47,8 @@ class Attached:
                     self._say_missing(name, str(missing))
             for name, loss in private.missing.items():
                 self._say_missing(loss, f"torch.{name}")
+            if self.session.is_partial:
+                self.session.not_seen("modules")
             regions.put_in(self.session, leaving)
             warned.put_in(leaving)
             if self._model is not None and not self.session.is_partial:

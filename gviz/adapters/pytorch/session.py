@@ -32,10 +32,11 @@ _NOT_SEEN: dict[Unseen, str] = {
     "transform": "tensors within a torch.func transform, or a batch of gradients, have no numbers of their own",
     "compiled": "a compiled region is one node: what it computes within is not recorded (--compiled eager shows it)",
     "forward": "only backward passes are recorded: what runs between them has no values (--phase all shows it)",
+    "modules": "only calls of modules that fit {module} are recorded, and what flows between them: no other values",
     "processes": "what processes do that the program starts, DataLoader workers among them: their results are seen "
     "(-o FOLDER/ records those that join a process group, as ranks)",
 }
-"""What cannot be seen, in a sentence for each kind."""
+"""What cannot be seen, in a sentence for each kind; `module` says which modules are asked for."""
 
 
 @dataclass(slots=True)
@@ -137,7 +138,8 @@ class Session:
         """Say once that something the program does is in no event."""
         if what not in self._not_seen:
             self._not_seen.add(what)
-            self.channel.say(Warned(NOT_SEEN, _NOT_SEEN[what], self.channel.stack(), what))
+            text = _NOT_SEEN[what].format(module=self.wanted.module)
+            self.channel.say(Warned(NOT_SEEN, text, self.channel.stack(), what))
 
     def current_pass(self) -> Pass | None:
         """The pass that the running step belongs to; None where nobody listens.

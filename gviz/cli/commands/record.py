@@ -36,24 +36,26 @@ def command(program: Program, until: Literal["nan", "inf"] | None) -> int:
     recorded = record_program(program)
     try:
         if is_left(recorded.trace):
-            _report(recorded.trace)
+            _report(recorded.trace, program.keeping.first)
     except GvizError as error:  # the program has spoilt its trace: that does not make it fail
         click.echo("\n".join(error.lines()), err=True)
     return recorded.exit_code
 
 
-def _report(trace: Path) -> None:
-    """Say on stderr what was written, and how to look at it."""
+def _report(trace: Path, first: str) -> None:
+    """Say on stderr what was written, from the mark `first` on if that is one, and how to look at it."""
     from gviz.numbers import bytes_text
     from gviz.trace.file.reader import open_trace
 
     with open_trace(trace) as log:
         count = f"{len(log):,} event{'s' * (len(log) != 1)}"
         dropped, until, cost = log.dropped.words, log.meta.get("until"), _cost(log.meta)
-        finished = log.finished
+        finished, never_began = log.finished, first and not len(log)
     streams.say(f"wrote {trace} ({count}, {bytes_text(places.trace_size(trace))}{cost})")
     if not finished:
         streams.say("warning: the recording broke off; what the program did afterwards is not in it")
+    if never_began:
+        streams.say(f"warning: nothing was recorded: the program did not come to gviz.mark({first!r})")
     if places.log_of(trace).exists():
         streams.say(f"warning: a part of it is in {places.log_of(trace).name}: keep the two together")
     if until:
