@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
 from itertools import takewhile, zip_longest
 
+from gviz.compare import sequence
 from gviz.compare.side import Side, Token
 
 Pair = tuple[int, int]
@@ -19,7 +19,7 @@ Pair = tuple[int, int]
 
 
 WINDOW = 1000
-"""Operations of either side that are aligned at a time: the time it takes grows with the square of it, or worse."""
+"""Operations of either side that are aligned at a time: the time it takes grows with the square of it."""
 
 
 def aligned(a: Side, b: Side) -> tuple[Pair, ...]:
@@ -57,17 +57,17 @@ def _stretches(a: Sequence[Token], b: Sequence[Token]) -> Iterator[tuple[int, in
     last = (len(a) - end, len(a), len(b) - end, len(b))
     a, b = a[: last[0]], b[: last[2]]
     while i < len(a) or k < len(b):
-        steps = SequenceMatcher(None, a[i : i + WINDOW], b[k : k + WINDOW], autojunk=False).get_opcodes()
+        steps = sequence.stretches(a[i : i + WINDOW], b[k : k + WINDOW])
         is_last = len(a) <= i + WINDOW and len(b) <= k + WINDOW
-        while not is_last and steps[-1][0] != "equal" and len(steps) > 1:
+        while not is_last and not steps[-1].equal and len(steps) > 1:
             steps.pop()  # the next window may tell more
-        for what, low_a, high_a, low_b, high_b in steps:
-            if what == "equal":
+        for equal, low_a, high_a, low_b, high_b in steps:
+            if equal:
                 yield i + low_a, i + high_a, k + low_b, k + high_b
             else:
                 yield i + low_a, i + high_a, k + low_b, k + low_b
                 yield i + high_a, i + high_a, k + low_b, k + high_b
-        i, k = i + steps[-1][2], k + steps[-1][4]
+        i, k = i + steps[-1].high_a, k + steps[-1].high_b
     yield last
 
 

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from recording import timeline_of
 
 import gviz.engine as torch
+from gviz.compare import alignment
+from gviz.compare.alignment import aligned
 from gviz.compare.closeness import EXACT, SAME_NUMBERS, Tolerance, distance
 from gviz.compare.comparison import compared
 from gviz.compare.repeats import runs
@@ -128,6 +130,45 @@ def test_what_neither_side_tracks_is_not_tracked_on_one_side_only():
         return run
 
     assert compared(side_of(program(True)), side_of(program(False))).differences == ()
+
+
+def of_two(program, other):
+    """Two sides aligned: by title, which of one is which of the other."""
+    a, b = side_of(program), side_of(other)
+    pairs = aligned(a, b)
+    for side, nodes in ((a, [x for x, _ in pairs]), (b, [y for _, y in pairs])):
+        assert sorted(filter(None, nodes)) == sorted(side.infos)  # each node once
+    return [(x and a.infos[x].title, y and b.infos[y].title) for x, y in pairs]
+
+
+def test_what_no_operation_made_and_one_side_has_alone_has_no_partner():
+    def product():
+        x = torch.ones(2, requires_grad=True)
+        w = torch.ones(2, requires_grad=True)
+        y = x.exp()
+        return y * w
+
+    def without_exp():
+        v = torch.ones(2, requires_grad=True)
+        w = torch.ones(2, requires_grad=True)
+        return v * w
+
+    assert of_two(product, without_exp) == [("w", "w"), ("x", 0), (0, "v"), ("y", 0), ("mul", "mul")]
+    assert of_two(without_exp, product) == [("w", "w"), ("v", 0), (0, "x"), (0, "y"), ("mul", "mul")]
+
+
+def test_a_name_that_is_given_away_twice_means_one_partner():
+    def program(again):
+        def run():
+            x = torch.ones(2, requires_grad=True)
+            y = x.exp()
+            if again:
+                x = torch.zeros(2, requires_grad=True)
+            return x, y
+
+        return run
+
+    assert of_two(program(False), program(True)) == [("x", "x"), (0, "x"), ("y", "y")]
 
 
 def test_shapes_and_dtypes():
@@ -330,10 +371,9 @@ def test_what_nothing_uses_is_itself_in_another_run():
     assert compared(first, side_of(program), EXACT).differences == ()
 
 
-def test_what_differs_in_long_programs_is_found_everywhere(monkeypatch):
-    from gviz.compare import alignment
-
-    monkeypatch.setattr(alignment, "WINDOW", 20)
+@pytest.mark.parametrize("window", [20, alignment.WINDOW])
+def test_what_differs_in_long_programs_is_found_everywhere(monkeypatch, window):
+    monkeypatch.setattr(alignment, "WINDOW", window)
 
     def program(inserted):
         def run():
