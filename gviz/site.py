@@ -8,6 +8,7 @@ carries (PEP 657).
 
 from __future__ import annotations
 
+import dis
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -26,6 +27,8 @@ _PACKAGE = str(Path(__file__).parent) + "/"
 _LISTENING = tuple(_PACKAGE + part for part in ("adapters/", "emit.py", "live/", "trace/"))
 _HANDS_ON = "handle_torch_function"  # by which PyTorch asks a listener about a function that is written in Python
 _SAMPLES = _PACKAGE + "samples/"  # the lessons travel inside the package, and are users' programs all the same
+_HEADS = frozenset({"GET_ITER", "FOR_ITER", "BEFORE_WITH"})
+"""Instructions of the head of a statement that may have a body."""
 _LONGEST_NAME = 4096  # letters of a path or a function, as they are told to others
 _MOST_LETTERS = 100_000  # of all frames together
 _codes: dict[int, CodeType] = {}  # every code object that was met, kept, so that its id stays its own
@@ -179,6 +182,8 @@ def _meet(code: CodeType) -> bool:
 
 def _frame(code: CodeType, offset: int) -> Frame:
     line, end_line, column, end_column = next(islice(code.co_positions(), offset // 2, None))
+    if line != end_line and dis.opname[code.co_code[offset]] in _HEADS:
+        line, end_line, column, end_column = _head(code, offset) or (line, end_line, column, end_column)
     if line is None:
         return Frame(code.co_filename, code.co_qualname, code.co_firstlineno, code.co_firstlineno, -1, -1)
     return Frame(
@@ -189,3 +194,14 @@ def _frame(code: CodeType, offset: int) -> Frame:
         column if column is not None else -1,
         end_column if end_column is not None else -1,
     )
+
+
+def _head(code: CodeType, offset: int) -> dis.Positions | None:
+    """Where what a ``for`` takes the items of stands, or what a ``with`` enters: that is what runs, and not the body.
+
+    Up to 3.12 CPython says of it that the whole statement does. None where the value is not made just before.
+    """
+    before = [one for one in dis.get_instructions(code) if one.offset < offset and one.opname != "EXTENDED_ARG"]
+    if dis.opname[code.co_code[offset]] == "FOR_ITER" and (not before or before.pop().opname != "GET_ITER"):
+        return None
+    return before[-1].positions if before else None

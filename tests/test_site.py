@@ -3,6 +3,7 @@
 import ast
 import gc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,3 +92,38 @@ def test_a_stack_that_is_told_to_others_is_no_longer_than_a_message():
     found = names["f"](300)
     assert 1 < len(found) < 20
     assert {(frame.line, frame.path, frame.function) for frame in found} == {(2, path[:4096], "f" * 4096)}
+
+
+HEADS = """
+class Each:
+    def __iter__(self):
+        kept.append(stack(1))
+        return self
+    def __next__(self):
+        kept.append(stack(1))
+        if len(kept) > 2:
+            raise StopIteration
+    def __enter__(self):
+        kept.append(stack(1))
+    def __exit__(self, *error):
+        pass
+def run(each):
+    for one in (
+        each
+    ):
+        kept.append(0) if one else None
+        BODY
+    with each:
+        kept.append(0) if each is None else None
+run(Each())
+"""
+
+
+@pytest.mark.parametrize("length", [1, 400], ids=["short", "long"])  # a long way back takes an instruction of its own
+def test_the_head_of_a_loop_runs_and_not_the_whole_loop(length):
+    scope = {"stack": site.stack, "kept": []}
+    exec(compile(HEADS.replace("BODY", "; ".join(["each = each"] * length)), "heads.py", "exec"), scope)
+    callers = [site.frames(key)[1] for key in scope["kept"]]
+    loop, entered = (15, 15, 8, 12), (19, 19, 9, 13)
+    places = [(frame.line, frame.end_line, frame.column, frame.end_column) for frame in callers]
+    assert places == [loop, loop, loop, entered]
