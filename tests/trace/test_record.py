@@ -328,6 +328,21 @@ def test_a_folder_that_is_not_there_is_an_error_of_one_line(tmp_path):
     assert emit.channel is None
 
 
+def test_a_path_that_is_too_long_for_sqlite_is_an_error_that_leaves_nothing(tmp_path):
+    with record(tmp_path / "run.gviz"):
+        mark("here")
+    folder = tmp_path / ("long" * 60) / ("long" * 60) / "long"
+    folder.mkdir(parents=True)
+    with pytest.raises(GvizError, match="cannot be written") as refused, record(folder / "run.gviz"):
+        pytest.fail("never reached")
+    assert refused.value.hint.startswith("choose a shorter path")
+    assert [*folder.iterdir()] == []
+    (tmp_path / "run.gviz").rename(folder / "run.gviz")
+    with pytest.raises(GvizError, match="cannot be opened where it is") as refused:
+        load(folder / "run.gviz")
+    assert refused.value.hint == "copy it to where its path is shorter"
+
+
 def test_two_recordings_at_once_are_refused_and_the_first_goes_on(tmp_path):
     with record(tmp_path / "run.gviz"):
         with pytest.raises(GvizError, match="already being recorded"), record(tmp_path / "other.gviz"):

@@ -23,6 +23,7 @@ LARGEST_FIELD = 256 << 20
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
 _INSTRUCTIONS_BETWEEN_LOOKS = 100_000
 _LONGEST_REASON = 200
+_TOO_LONG = "cannot be opened where it is", "copy it to where its path is shorter", "it may be too long for SQLite"
 
 
 class _Limit:
@@ -80,6 +81,8 @@ class Connection:
         try:
             return self._open("mode=ro&immutable=1")  # there is nothing but this file: safe to read as it is
         except (sqlite3.Error, UnicodeDecodeError) as trouble:
+            if file_format.has_long_path(self.path):
+                raise _refusal(self.path, *_TOO_LONG) from trouble
             raise damaged(self.path, str(trouble)) from trouble
 
     def _refuse_log(self) -> None:

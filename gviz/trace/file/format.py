@@ -23,6 +23,7 @@ MAGIC = b"SQLite format 3\0"
 APPLICATION_ID = 0x67766973  # "gvis"; `file` and SQLite clients show it
 CHUNK_BYTES = 1 << 20
 HASH_BYTES = 16
+_SURE_TO_FIT = 500
 
 SchemaRow = tuple[str, str, str, str | None]
 """``(type, name, table, sql)``"""
@@ -48,17 +49,20 @@ def created(path: Path, about: Mapping[str, str]) -> tuple[sqlite3.Connection, L
     except OSError as trouble:
         raise GvizError(f"{path} cannot be written: {trouble.strerror}") from trouble
     lock = Lock(path)
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
-        _prepare(connection, about)
+        return _prepared(path, about), lock
     except sqlite3.Error as trouble:
-        connection.close()
         with suppress(OSError):
             path.unlink()
         lock.close()
         kind = NoRoom if _is_full(trouble) else GvizError
-        raise kind(f"{path} cannot be written: {in_words(trouble)}") from trouble
-    return connection, lock
+        hint = "choose a shorter path: this may be too long for SQLite" if has_long_path(path) else ""
+        raise kind(f"{path} cannot be written: {in_words(trouble)}", hint=hint) from trouble
+
+
+def has_long_path(path: Path) -> bool:
+    """Whether that may be why SQLite could not open a file: it has room for 512 bytes, and adds to the name itself."""
+    return len(os.fsencode(path.absolute())) > _SURE_TO_FIT
 
 
 def utc_now() -> str:
@@ -75,6 +79,16 @@ def in_words(trouble: Exception) -> str:
 
 def _is_full(trouble: Exception) -> bool:
     return isinstance(trouble, sqlite3.Error) and getattr(trouble, "sqlite_errorcode", 0) in _FULL
+
+
+def _prepared(path: Path, about: Mapping[str, str]) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        _prepare(connection, about)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _prepare(connection: sqlite3.Connection, about: Mapping[str, str]) -> None:
