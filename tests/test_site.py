@@ -124,6 +124,6 @@ def test_the_head_of_a_loop_runs_and_not_the_whole_loop(length):
     scope = {"stack": site.stack, "kept": []}
     exec(compile(HEADS.replace("BODY", "; ".join(["each = each"] * length)), "heads.py", "exec"), scope)
     callers = [site.frames(key)[1] for key in scope["kept"]]
-    loop, entered = (15, 15, 8, 12), (19, 19, 9, 13)
+    loop, entered = (16, 16, 8, 12), (20, 20, 9, 13)
     places = [(frame.line, frame.end_line, frame.column, frame.end_column) for frame in callers]
     assert places == [loop, loop, loop, entered]
