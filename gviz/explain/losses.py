@@ -34,6 +34,8 @@ def losses_of(timeline: Timeline, roots: Sequence[int]) -> Losses | None:
     waiting = [(root, 0) for root in reversed(roots)]
     while waiting and len(uses) <= MOST_LOSSES:
         node, user = waiting.pop()
+        if node in summing:
+            continue  # a sum that is used twice, as in x + dt * x: all below it is known
         below = _added(timeline, timeline.info(node))
         if below:
             summing.add(node)

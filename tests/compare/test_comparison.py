@@ -87,6 +87,30 @@ def test_a_longer_loop_is_its_last_rounds_more_often():
     assert not comparison.same_structure
 
 
+def test_a_shorter_loop_is_told_of_the_side_that_went_on():
+    comparison = compared(side_of(chain(5)), side_of(chain(2)))
+    (run,) = runs(comparison)
+    assert (run.side, run.times, run.nodes, run.period, run.known) == ("a", 3, 6, ("mul", "tanh"), True)
+    assert run.first == comparison.a.ops[4]
+
+
+def test_a_loop_that_one_side_has_alone_is_none_of_the_others():
+    def program(rounds):
+        def run():
+            x = torch.ones(2, requires_grad=True)
+            if not rounds:
+                torch.zeros(2, requires_grad=True)  # which nothing uses: no operation
+            y = torch.relu(x)
+            for _ in range(rounds):
+                y = torch.tanh(y)
+            return torch.exp(y)
+
+        return run
+
+    (run,) = runs(compared(side_of(program(3)), side_of(program(0))))
+    assert (run.side, run.times, run.period, run.known) == ("a", 3, ("tanh",), False)
+
+
 def test_what_is_inserted_does_not_disturb_what_follows():
     def program(with_relu):
         def run():

@@ -8,6 +8,7 @@ from explain.programs import ENGINES, HERE, recorded
 from recording import timeline_of
 
 import gviz.engine as torch
+from gviz.explain import losses
 from gviz.explain.asked import answers
 from gviz.explain.why import why
 
@@ -167,3 +168,18 @@ def test_of_a_part_is_said_where_it_does_not_pull_the_way_of_the_sum(other, said
     found = why(timeline, timeline.at(len(timeline)), 1, "grad")
     told = [part.text.partition("; ")[2] for part in found.parts if part.kind == "contribution"]
     assert sorted(filter(None, told)) == [said] * bool(said)
+
+
+def test_a_sum_that_each_step_uses_twice_is_looked_through_once(monkeypatch):
+    def program():
+        w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        total = (w * w).sum() + w.exp().sum()
+        for _ in range(12):
+            total = total + total * 0.5
+        total.backward()
+
+    looked_at = []
+    added = losses._added
+    monkeypatch.setattr(losses, "_added", lambda *given: looked_at.append(1) or added(*given))
+    assert len(shares(program)) == 2
+    assert len(looked_at) < 50
