@@ -28,13 +28,10 @@ def silent_uses(timeline: Timeline, node: int, parts: Sequence[Contribution]) ->
     silent = [use for use in uses if use not in sent]
     if not silent:
         return
-    leading = _leading(timeline, window.stop)
-    lines: defaultdict[object, dict[int, NodeInfo]] = defaultdict(dict)
-    for use in silent:
-        for cut in cuts_after(timeline, use, window):
-            if cut.node in leading:
-                lines[cut.created.stack][use] = cut
-    yield from (_told(timeline, cuts, len(uses)) for cuts in lines.values())
+    lines = [(cuts, _cut_off(timeline, silent, cuts, window)) for cuts in _lines_of_cuts(timeline, window)]
+    for cuts, cut_off in sorted((line for line in lines if line[1]), key=lambda line: line[1][0]):
+        last = [cut for cut in cuts_after(timeline, cut_off[-1], window) if cut.node in cuts][-1]
+        yield _told(timeline, last, len(cut_off), len(uses))
 
 
 def _is_use(timeline: Timeline, node: int, user: int) -> bool:
@@ -57,6 +54,27 @@ def cuts_after(timeline: Timeline, node: int, window: range) -> Iterator[NodeInf
         waiting.extend(new)
 
 
+def _lines_of_cuts(timeline: Timeline, window: range) -> list[set[int]]:
+    """The untracked operations born in a `window` that lead to what the pass after it began at, line by line."""
+    lines: defaultdict[int, set[int]] = defaultdict(set)
+    for node in sorted(_leading(timeline, window.stop)):
+        if timeline.nodes.born(node) in window and (created := timeline.nodes.created(node)).untracked:
+            lines[created.stack].add(node)
+    return list(lines.values())
+
+
+def _cut_off(timeline: Timeline, uses: Sequence[int], cuts: set[int], window: range) -> list[int]:
+    """Those of the uses from which a way leads to one of the cuts: all are found by going back from there once."""
+    seen, waiting = {*cuts}, [*cuts]
+    while waiting:
+        for source in timeline.nodes.made_from.get(waiting.pop(), ()):
+            known = source and source not in seen and timeline.nodes.born(source) in window
+            if known and not timeline.nodes.created(source).untracked:
+                seen.add(source)
+                waiting.append(source)
+    return [use for use in uses if use in seen]
+
+
 def _forward_before(timeline: Timeline, parts: Sequence[Contribution]) -> range | None:
     """The events between the pass that brought contributions and the one before it."""
     at = timeline.at(parts[-1].seq).pass_nr if parts else 0
@@ -71,9 +89,8 @@ def _leading(timeline: Timeline, start: int) -> set[int]:
     return {*roots, *ancestors(timeline, *roots)}
 
 
-def _told(timeline: Timeline, cuts: dict[int, NodeInfo], count: int) -> Finding:
-    """What one line cuts off: ``2 of 5 uses``."""
-    cut = next(reversed(cuts.values()))
+def _told(timeline: Timeline, cut: NodeInfo, silent: int, count: int) -> Finding:
+    """What the line of a cut cuts off: ``2 of 5 uses``."""
     at = f"{label(timeline, cut.node)}{made_at(cut.frames)}: {why_untracked(cut.created)}"
-    text = f"{len(cuts)} of its {count} uses sent nothing: cut at {at}"
+    text = f"{silent} of its {count} uses sent nothing: cut at {at}"
     return Finding("silent", text, cut.born, cut.node, at=innermost(cut))
