@@ -317,6 +317,17 @@ def test_a_file_that_is_not_a_trace_is_never_written_over(tmp_path):
     assert precious.read_text() == "years of work"
 
 
+def test_a_device_or_a_pipe_is_never_replaced(tmp_path):
+    device, pipe = tmp_path / "device.gviz", tmp_path / "pipe.gviz"
+    device.symlink_to(os.devnull)
+    os.mkfifo(pipe)
+    for path in (device, pipe):
+        with pytest.raises(GvizError, match="is not a regular file"):
+            record(path, force=True)
+    assert device.is_symlink()
+    assert pipe.is_fifo()
+
+
 def test_what_cannot_be_replaced_says_so(tmp_path):
     with pytest.raises(GvizError, match="cannot write"):
         record(tmp_path, force=True)

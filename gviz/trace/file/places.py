@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from contextlib import closing
 from itertools import chain, count
@@ -71,6 +72,8 @@ def refuse_other_file(path: Path) -> None:
     from gviz.trace.file.format import APPLICATION_ID, MAGIC  # brings SQLite, which the folder of traces does not need
 
     try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():  # a device, or a pipe that nobody writes to
+            raise GvizError(f"{path} is not a regular file", hint="choose another name")
         with path.open("rb") as file:
             head = file.read(_ID_AT + 4)
     except FileNotFoundError:
