@@ -1,6 +1,7 @@
 """The command language beyond single commands: scripts, sessions, commands of breakpoints, settings, what there is."""
 
 import io
+import os
 
 import pytest
 from driving import after, app_of, transcript
@@ -241,6 +242,11 @@ def test_a_session_does_nothing_but_set_things(tmp_path):
     other.write_text("a diary")
     assert "exists and is no session" in transcript(demo(), f"save {other}")
     assert other.read_text() == "a diary"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs a file without an end")
+def test_a_file_without_an_end_is_too_large():
+    assert "is too large for a file of commands" in transcript(demo(), "source /dev/zero")
 
 
 def test_a_script_stops_at_its_first_mistake_and_says_where(tmp_path):

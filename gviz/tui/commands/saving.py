@@ -76,9 +76,11 @@ def source(session: Session, path: str) -> Script:
 def _lines(path: str) -> tuple[str, ...]:
     target = path_of(path)
     try:
-        if target.stat().st_size > LARGEST:
+        with target.open("rb") as file:
+            data = file.read(LARGEST + 1)  # a device may have no end
+        if len(data) > LARGEST:
             raise GvizError(f"{shown(path)} is too large for a file of commands", exit_code=3)
-        text = target.read_text(encoding="utf-8-sig")
+        text = data.decode("utf-8-sig")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise GvizError(f"cannot read {shown(path)}", why=why, exit_code=3) from error
