@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gviz import variables
 from gviz.emit import Channel, Seen
 from gviz.engine.attributes import Attrs, plain_attrs
 from gviz.engine.memory import Storage, output
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Node
-from gviz.events import Edge, GradSet, NodeCreated, NodeKind, OpSeen, Output, RequiresGradSet
+from gviz.events import Edge, GradSet, Named, NodeCreated, NodeKind, OpSeen, Output, RequiresGradSet
 
 if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor
@@ -32,7 +33,22 @@ def seen(channel: Channel, tensor: Tensor) -> Seen:
             seen(channel, tensor._base)
         tensor._storage = _storage_of(channel, tensor)
         return mark
-    return _enter(channel, tensor)
+    return _meet(channel, tensor)
+
+
+def _meet(channel: Channel, tensor: Tensor) -> Seen:
+    """Announce a tensor of which nobody heard how it was made, and say what the program calls it."""
+    mark = _enter(channel, tensor)
+    if name := _name_of(tensor):
+        channel.say(Named(mark.node, name))
+    return mark
+
+
+def _name_of(tensor: Tensor) -> str:
+    """What the program calls a tensor that it had before; nothing of what the engine made, or of a ``.grad``."""
+    if tensor._is_number or tensor._is_mask or tensor._grad_of is not None:
+        return ""
+    return variables.global_name(tensor) if tensor._is_parameter else variables.first_name(tensor)
 
 
 def seen_node(channel: Channel, node: Node) -> Seen:

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 BOXES = 200
 """A picture in a notebook has no more boxes; modules are closed until it has not."""
 
-CELL = 620
-"""Points that a cell is wide, beside a list of files; what is wider has a scroll bar."""
-
 LARGEST_PAGE = 2_000_000
 """A page with more characters is not put into a notebook, which is loaded as a whole."""
 
@@ -76,6 +73,7 @@ def _answer(found: Finding) -> str:
 def _picture(of: Drawn) -> str:
     """A graph as SVG; empty where there is nothing to draw, too much, or nothing to draw with."""
     from gviz.render.forms import svg
+    from gviz.render.graphviz.size import in_a_cell
     from gviz.render.request import ExportOptions
 
     if not of.timeline.nodes:
@@ -84,7 +82,7 @@ def _picture(of: Drawn) -> str:
     if options is None:
         return ""
     try:
-        return svg.no_wider(svg.render(of.timeline, of.n, options), CELL)
+        return in_a_cell(lambda direction: svg.render(of.timeline, of.n, replace(options, direction=direction)))
     except GvizError:  # without Graphviz there is still the text
         return ""
 

@@ -42,11 +42,11 @@ def test_a_thread_has_the_screen_for_itself_and_the_program_its_input(tmp_path):
     try:
         session.until("shell:")
         session.keys(start, "Enter")
-        assert "spam" not in session.until(" gviz  program  REPLAY", "event 1", "#1 leaf", "q Quit")
+        assert "spam" not in session.until(" gviz  program  REPLAY", "event 1", "x  #1", "q Quit")
         session.keys("C-z")
         session.until("Stopped", "shell:")
         session.keys("clear; fg", "Enter")
-        assert "spam" not in session.until("event 1", "#1 leaf", "back from the shell")
+        assert "spam" not in session.until("event 1", "x  #1", "back from the shell")
         session.keys("q")
         session.until("it waits: c goes on to its next stop, k on without stops, s stops it, else no")
         session.keys("c")
@@ -106,8 +106,8 @@ def test_a_breakpoint_stands_where_it_is_each_time(tmp_path):
     done = python(tmp_path, BREAKPOINTS, input="")
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stdout.splitlines() if line.startswith("event ")] == [
-        "event 3, forward, node #3 y = Mul: 3 (#1) * 1 = 3.",
-        "event 5, forward, node #5 y = Mul: 3 (#1) * 2 = 6.",
+        "event 4, forward, node #3 y = Mul: 3 (x) * 1 = 3.",
+        "event 6, forward, node #5 y = Mul: 3 (x) * 2 = 6.",
     ]
     assert "gviz: recorded to" in done.stderr
 
@@ -149,7 +149,7 @@ def test_it():
 def test_without_a_person_a_test_goes_on_as_if_nothing_was(tmp_path, flags):
     done = python(tmp_path, IN_A_TEST, "-m", "pytest", "-q", *flags, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stdout
-    assert done.stdout.count("recording of 10 events") == (2 if flags == ("-s",) else 0)
+    assert done.stdout.count("recording of 11 events") == (2 if flags == ("-s",) else 0)
 
 
 def test_without_standard_input_the_recording_is_named(tmp_path):

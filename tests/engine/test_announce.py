@@ -2,7 +2,7 @@ import pytest
 
 import gviz.engine as torch
 from gviz.emit import Channel, listening
-from gviz.events import GradFlowed, NodeCreated, NodeFreed
+from gviz.events import GradFlowed, Named, NodeCreated, NodeFreed
 from gviz.explain.computation import computation
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -27,6 +27,28 @@ def test_an_argument_nobody_knows_is_explained_as_one():
     y = torch.tensor(6.0) / x
     timeline = Timeline(MemoryLog(events_of(y.backward)))
     assert computation(timeline, 2).text == "? / 3 (#1)"
+
+
+def test_what_the_program_had_before_has_the_name_it_has_there():
+    w, batch = torch.tensor(3.0, requires_grad=True), {"x": [torch.tensor(2.0)]}
+    scale = torch.nn.Parameter(torch.tensor(1.0))
+    w.grad = torch.tensor(1.0)
+    x = batch["x"]
+
+    def program():
+        loss = w * x[0] * scale * 2
+        loss.backward()
+        return w.grad + 1
+
+    events = events_of(program)
+    names = {event.node: event.name for event in events if isinstance(event, Named)}
+    assert [names.get(event.node, "") for event in created(events)] == ["w", "x[0]", *[""] * 8]
+
+
+def test_a_parameter_that_a_variable_of_the_module_holds_has_its_name(monkeypatch):
+    monkeypatch.setitem(globals(), "gain", torch.nn.Parameter(torch.tensor(1.0)))
+    events = events_of(lambda: gain * 2)  # noqa: F821
+    assert [event.name for event in events if isinstance(event, Named)] == ["gain"]
 
 
 def test_only_a_view_that_does_not_fill_its_memory_says_how_it_lies_there():

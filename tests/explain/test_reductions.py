@@ -34,7 +34,7 @@ def read(loss, **options):
     (F.binary_cross_entropy, {"weight": torch.ones(3)}, "-mean of ", "g * #5 / number of elements * ("),
     (F.nll_loss, {}, "-mean of ", "-g / number of targets at the class"),
     (F.nll_loss, {"reduction": "sum"}, "-sum of ", "-g at the class"),
-    (F.nll_loss, {"weight": torch.ones(3)}, "-mean of ", "-g * [1 1 1] / sum of weights at the class"),
+    (F.nll_loss, {"weight": torch.ones(3)}, "-mean of ", "-g * options['weight'] / sum of weights at the class"),
 ])  # fmt: skip
 def test_a_loss_says_what_its_reduction_and_weights_make_of_it(loss, options, formula, rule):
     torch.manual_seed(0)

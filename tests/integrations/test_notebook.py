@@ -10,6 +10,7 @@ import gviz
 import gviz.engine as torch
 from gviz.integrations import notebook
 from gviz.render.graphviz.graph import Digraph
+from gviz.render.graphviz.size import CELL
 
 SVG = "image/svg+xml"
 
@@ -49,15 +50,32 @@ def test_a_recording_shows_its_end_and_says_what_is_in_it(timeline):
     assert ".grad" in shown[SVG]
 
 
-def width(tensor):
-    return float(ElementTree.fromstring(tensor._repr_mimebundle_()[SVG]).get("width").removesuffix("pt"))
+def width(shown):
+    return points(shown._repr_mimebundle_()[SVG])
+
+
+def points(svg):
+    return float(ElementTree.fromstring(svg).get("width").removesuffix("pt"))
 
 
 def test_a_picture_is_as_wide_as_a_cell_at_most_if_it_can_be_read_then():
     x, y = product()
-    assert width(x * 2) < notebook.CELL - 100  # as large as it is
-    assert width(y.exp()) == notebook.CELL
-    assert width(y.exp().log().tanh().exp()) > notebook.CELL + 100  # a scroll bar, and text that can be read
+    wide = torch.ones(2, requires_grad=True)
+    for _ in range(9):
+        wide = wide + torch.ones(2, requires_grad=True)
+    assert width(x * 2) < width(y) < CELL
+    graph = gviz.make_dot(y)
+    assert width(graph) == pytest.approx(0.75 * points(graph.pipe("svg")), abs=1)  # its text as large as that beside it
+    assert width(torch.cat([wide] + [torch.ones(2, requires_grad=True) for _ in range(9)])) > CELL + 100
+
+
+def test_what_is_too_wide_from_left_to_right_flows_down():
+    _, y = product()
+    chain = y.exp().log().tanh().exp()
+    graph = gviz.make_dot(chain)
+    assert width(chain) < CELL
+    assert width(graph) < CELL
+    assert "rankdir=LR" in graph.source  # a file is as it was
 
 
 def test_an_explanation_shows_its_facts_as_a_list(timeline):

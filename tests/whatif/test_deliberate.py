@@ -25,10 +25,11 @@ def torch(request):
     return pytest.importorskip(request.param)
 
 
-def kind_of(torch, tmp_path, forward, backward, inputs=1, hook=None, ones=False, twice=False, seed=None):
+def kind_of(torch, tmp_path, forward, backward, inputs=1, hook=None, ones=False, twice=False, seed=None, held=None):
     """What the backward of a function of so many vectors is taken for, and whether it differs at all.
 
-    The last may be `ones`, or the first given `twice`; `seed` is what arrives, else random numbers.
+    The last may be `ones`, or the first given `twice`; `seed` is what arrives and `held` what the function is given,
+    else random numbers.
     """
 
     def kept(ctx, *given):
@@ -43,7 +44,7 @@ def kind_of(torch, tmp_path, forward, backward, inputs=1, hook=None, ones=False,
     with gviz.record(tmp_path / "t.gviz", force=True):
         torch.manual_seed(1)
         leaves = [torch.randn(40, requires_grad=True) for _ in range(inputs)]
-        given = [leaf * 1.5 for leaf in leaves]
+        given = [leaf * 1.5 for leaf in leaves] if held is None else [torch.tensor(held, requires_grad=True) * 1]
         last = torch.ones(40, requires_grad=True) if ones else given[0]
         made = mine.apply(*([*given[:1], last] if ones or twice else given))
         if hook is not None:
@@ -174,6 +175,61 @@ WRONG = [
 )
 def test_no_mistake_is_excused(torch, tmp_path, forward, backward, inputs):
     assert kind_of(torch, tmp_path, forward, backward, inputs) == (True, "")
+
+
+FEW = [
+    (
+        "",
+        lambda x: x.clamp(min=0),
+        lambda g, x: where((x > 0) & (g > 0), g),
+        [1.0, 2.0, 3.0, 4.0],
+        [1.0, 1.0, 1.0, -1.0],
+    ),
+    (
+        GUIDED,
+        lambda x: x.clamp(min=0),
+        lambda g, x: where((x > 0) & (g > 0), g),
+        [1.0, 2.0, 3.0, 4.0, 5.0],
+        [1.0] * 4 + [-1.0],
+    ),
+    (
+        "",
+        lambda x: x.sign() * x.abs().mean(),
+        lambda g, x: where(x.abs() <= 1, g),
+        [0.1 * at for at in range(1, 8)],
+        [1.0, -2.0] * 3 + [4.0],
+    ),
+    (
+        "",
+        lambda x: x.exp(),
+        lambda g, x: g * x.clamp(max=1).exp(),
+        [-2.0, -1.0, 0.0, 0.5, 1.0, 1.7],
+        [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+    ),
+    (
+        BOUNDED,
+        lambda x: x.exp(),
+        lambda g, x: g * x.clamp(max=1).exp(),
+        [-2.0, -1.0, 0.0, 0.5, 1.5, 1.7],
+        [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+    ),
+    (
+        "",
+        lambda x: x.exp(),
+        lambda g, x: g * x.clamp(max=1).exp(),
+        [-1.0, 0.0, 0.5, 1.5, 1.7],
+        [1.0, 2.0, 3.0, 4.0, 5.0],
+    ),
+    (SURROGATE, lambda x: x.sign(), lambda g, x: -g, [0.4, -0.8, 1.1], [1.0, 2.0, 3.0]),
+    ("", lambda x: x.sign(), lambda g, x: -g, [0.4, -0.8, 1.1, 0.6], [1.0, 2.0, 3.0, 4.0]),
+    (STRAIGHT_THROUGH, lambda x: (x > 20).float(), lambda g, x: g, [1.5] * 4, [1.0, 2.0, 3.0, 4.0]),
+    ("", lambda x: (x > 200).float(), lambda g, x: g, [1.5] * 4, [1.0, 2.0, 3.0, 4.0]),
+]
+
+
+@pytest.mark.parametrize(("kind", "forward", "backward", "held", "seed"), FEW)
+def test_few_elements_are_no_evidence_and_far_steps_are(torch, tmp_path, kind, forward, backward, held, seed):
+    assert kind_of(torch, tmp_path, forward, backward, held=held, seed=seed) == (True, kind)
 
 
 def test_a_mask_that_does_not_depend_on_the_input_is_a_mistake_to_forget(torch, tmp_path):

@@ -8,6 +8,7 @@ from html import escape
 
 from gviz.render.forms.slim import slim
 from gviz.render.graphviz.picture import drawn
+from gviz.render.graphviz.size import SIZE, scaled, times
 from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import UNTITLED, Box, Scene
 from gviz.render.theme import stylesheet
@@ -44,16 +45,8 @@ def style_element(options: ExportOptions, prefix: str, text: str) -> str:
     return f"<style>{kept}</style>"
 
 
-SIZE = re.compile(r'<svg width="([\d.]+)pt" height="([\d.]+)pt"')
 SMALLEST = 0.4
 """A picture larger than its window is drawn smaller, but not below this: its text were too small to read."""
-READABLE = 0.7
-"""Where nobody can enlarge a picture, as in a column of text, it is not drawn smaller."""
-
-
-def scaled(text: str, factor: float) -> str:
-    """The SVG so many times as large as its coordinates say."""
-    return SIZE.sub(lambda size: '<svg width="{:g}pt" height="{:g}pt"'.format(*_times(size, factor)), text, count=1)
 
 
 def _fitting(text: str) -> str:
@@ -61,18 +54,8 @@ def _fitting(text: str) -> str:
     size = SIZE.search(text)
     if size is None:
         return ""
-    width, height = _times(size, SMALLEST)
+    width, height = times(size, SMALLEST)
     return f"<style>svg:root{{max-width:max(100%,{width:g}pt);max-height:max(100vh,{height:g}pt)}}</style>"
-
-
-def no_wider(text: str, points: float) -> str:
-    """The SVG drawn so wide at most, if its text can be read beside other text then."""
-    size = SIZE.search(text)
-    return text if size is None else scaled(text, min(1.0, max(READABLE, points / float(size[1]))))
-
-
-def _times(size: re.Match[str], factor: float) -> tuple[float, float]:
-    return round(float(size[1]) * factor), round(float(size[2]) * factor)
 
 
 def headed(text: str, head: str, prefix: str) -> str:

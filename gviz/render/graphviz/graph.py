@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import graphviz
 
 from gviz.errors import GvizError
 from gviz.render.graphviz.drawing import Picture, draw
+from gviz.render.graphviz.size import in_a_cell
 
 
 class Digraph(graphviz.Digraph):  # type: ignore[misc]  # the package has no types
@@ -23,9 +24,15 @@ class Digraph(graphviz.Digraph):  # type: ignore[misc]  # the package has no typ
         """What a notebook shows: the picture, and in words how much is in it."""
         lines = sum(" -> " in line for line in self.body)
         return {
-            "image/svg+xml": draw(self.source, "svg").decode("utf-8"),
+            "image/svg+xml": in_a_cell(self._drawn),
             "text/plain": f"graph of {len(self.body) - lines} boxes and {lines} lines",
         }
+
+    def _drawn(self, direction: Literal["auto", "TB"]) -> str:
+        """The picture as it is, or from top to bottom."""
+        turned = self.copy()
+        turned.graph_attr |= {} if direction == "auto" else {"rankdir": direction}
+        return draw(turned.source, "svg").decode("utf-8")
 
     def render(
         self,
