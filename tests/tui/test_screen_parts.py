@@ -6,9 +6,10 @@ from gviz.driven import finished
 from gviz.live.protocol import CallSite
 from gviz.tui.cursor import SELECTIONS, Cursor
 from gviz.tui.glyphs import UNICODE
-from gviz.tui.language.command import Command, work
+from gviz.tui.language.command import work
 from gviz.tui.language.parsing import spec_of
 from gviz.tui.messages import LinePointed
+from gviz.tui.screens.carry_out import set_to
 from gviz.tui.screens.playing import PLAY_SECONDS, Player
 from gviz.tui.screens.prompting import PROMPTS
 from gviz.tui.screens.toggling import toggle_line, toggle_node
@@ -44,7 +45,7 @@ class Clock:
 def test_a_player_steps_until_there_is_nothing_more():
     screen = Clock(at=len(demo()) - 1)
     player = Player(screen)
-    screen.run_command(Command("set", 1, "speed 2x"))
+    set_to(screen, "speed", "2x")
     player.play()
     player.play(4)
     assert screen.seconds == [PLAY_SECONDS / 2, PLAY_SECONDS / 4]
