@@ -86,6 +86,20 @@ def test_the_cache_keeps_the_newest(folder, tmp_path, monkeypatch):
     assert re.fullmatch(r"b_c_-\d{8}-\d{6}(-\d+){1,2}\.gviz", places.cached_traces()[0].name)
 
 
+def test_what_cannot_be_removed_from_the_cache_keeps_nobody_from_recording(tmp_path, monkeypatch):
+    from gviz.trace.file import places
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (places.traces() / "folder.gviz" / "in use").mkdir(parents=True)
+    for n in range(places.KEPT + 5):
+        path = places.new_trace("program.py")
+        path.touch()
+        os.utime(path, (n, n))
+        os.utime(places.traces() / "folder.gviz", (0, 0))
+    assert (places.traces() / "folder.gviz").is_dir()
+    assert len(places.cached_traces()) == places.KEPT + 1
+
+
 def test_the_cache_keeps_what_may_be_about_to_be_opened(tmp_path, monkeypatch):
     from gviz.trace.file import places
 

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import chain, count
 from pathlib import Path
 
@@ -32,11 +32,15 @@ def cached_traces() -> list[Path]:
 
 
 def new_trace(program: str) -> Path:
-    """A path in the cache for a new trace of `program`; makes room for it, but removes none that is in use."""
+    """A path in the cache for a new trace of `program`; makes room for it, but removes none that is in use.
+
+    What cannot be removed, as another user's trace in a shared cache, stays.
+    """
     folder = _made(traces())
     for old in cached_traces()[KEPT - 1 :]:
         if time.time() - _written(old) > _JUST_WRITTEN and not _is_being_written(old):
-            remove_trace(old)
+            with suppress(GvizError):
+                remove_trace(old)
     # With the process: the same program may be started several times in one second.
     stem = f"{_stem(program)}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     names = chain([f"{stem}.gviz"], (f"{stem}-{number}.gviz" for number in count(2)))
