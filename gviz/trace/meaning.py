@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from gviz.events import BackwardStarted, OptimizerStarted
+from gviz.trace.line_runs import LineRuns
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.where.calling import is_of_module
@@ -118,14 +119,17 @@ class Fitting:
 
 
 class Meant:
-    """The nodes that a place means. What was found is remembered as long as no node gets another name."""
+    """The nodes that a place means; of a line `once_a_run` those that it begins to run with.
 
-    def __init__(self, timeline: Timeline, place: Place) -> None:
+    What was found is remembered as long as no node gets another name.
+    """
+
+    def __init__(self, timeline: Timeline, place: Place, *, once_a_run: bool = False) -> None:
         self._timeline = timeline
         self._place = place
         self._fitting = Fitting(timeline, place)
         self._fits: dict[int, bool] = {}
-        self._began: dict[int, int] = {}  # by node: the stack of the node with which its line began
+        self._runs = LineRuns(timeline, self._fitting) if once_a_run else None
         self._parts: dict[int, frozenset[int]] = {}  # by part of all nodes: those that may be meant
         self._memory: tuple[int, dict[int, int]] = 0, {}
 
@@ -173,25 +177,7 @@ class Meant:
         return node in self._parts[part]
 
     def _decided(self, node: int) -> bool:
-        fits = self._fitting(node) and not self._is_inside_line(node)
+        fits = self._fitting(node) and (self._runs is None or node in self._runs)
         if not self._timeline.growing or self._place.kind in ("node", "line", "op"):  # a name may not be known yet
             self._fits[node] = fits
         return fits
-
-    def _is_inside_line(self, node: int) -> bool:
-        """Whether a line that was stopped at when it began to run is still running: nodes of it came one after another.
-
-        In a loop it begins anew with the node that it began with.
-        """
-        if self._place.kind != "line":
-            return False
-        unknown, first = [], node
-        while first not in self._began and self._fitting(first - 1):
-            unknown.append(first)
-            first -= 1
-        began = self._began.setdefault(first, self._stack_of(first))
-        self._began |= dict.fromkeys(unknown, began)
-        return self._stack_of(node) != began
-
-    def _stack_of(self, node: int) -> int:
-        return int(self._timeline.nodes.origins.stack[self._timeline.nodes.place_of(node)])

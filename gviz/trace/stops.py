@@ -58,7 +58,8 @@ class Hits:
     def _forget(self) -> None:
         self._known: dict[int, tuple[int, list[Hit]]] = {}
         self._naming = self._timeline.nodes.last_naming
-        self._meant = None if self._place is None else Meant(self._timeline, self._place)
+        once = self._stop.once_a_run
+        self._meant = None if self._place is None else Meant(self._timeline, self._place, once_a_run=once)
         module = self._place if self._stop.once_a_call else None
         self._entering = None if module is None else Entering(self._timeline, module)
 

@@ -128,9 +128,19 @@ class Stop:
     @property
     def once_a_call(self) -> bool:
         """Whether of a module it means where a call begins, and a pass comes to it: no condition asks the rest."""
+        return self._is_at_a_place and self.at.place is not None and self.at.place.kind in ("word", "pattern")
+
+    @property
+    def once_a_run(self) -> bool:
+        """Whether of a line it means where that begins to run, and a pass comes back to it, and not all its nodes."""
+        return self._is_at_a_place and self.at.place is not None and self.at.place.kind == "line"
+
+    @property
+    def _is_at_a_place(self) -> bool:
+        """Whether it is one of forward and backward, whatever happens there."""
         at = self.at
         at_a_node = at.event in ("forward", "backward") if isinstance(at, OnEvent) else isinstance(at, AtPlace)
-        return at_a_node and self.condition is None and at.place is not None and at.place.kind in ("word", "pattern")
+        return at_a_node and self.condition is None
 
     @property
     def of_every_node(self) -> str:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from recording import events_of, timeline_of
 from stories import chain, demo, failed, iterations
 
+import gviz
 import gviz.engine as torch
 from gviz import events as e
 from gviz.trace import stops
@@ -64,6 +65,73 @@ def test_each_run_of_a_line_stops_once():
     line = timeline.info(timeline.nodes[1]).frames[0].line
     found = [timeline.event(n) for n in hits(timeline, f"on forward :{line}")]
     assert [timeline.info(event.node).op.name for event in found] == ["mul"] * 3
+
+
+def test_a_call_that_makes_several_nodes_is_one_run_of_its_line():
+    def program():
+        x, label = torch.ones(2, 3, requires_grad=True), torch.tensor([0, 1])
+        for _ in range(3):
+            loss = torch.nn.functional.cross_entropy(x, label)
+        loss.backward()
+
+    assert forward_stops(program, 3) == ["log_softmax"] * 3
+
+
+def test_each_call_of_a_module_is_a_run_of_its_line():
+    def program():
+        x, layers = torch.ones(2, 3), [torch.nn.Linear(3, 3), torch.nn.ReLU(), torch.nn.Linear(3, 3)]
+        for _ in range(2):
+            for layer in layers:
+                x = layer(x)
+        x.sum().backward()
+
+    assert forward_stops(program, 4) == ["t", "relu", "t"] * 2
+
+
+def test_a_condition_asks_every_node_of_a_line():
+    def program():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = x * x + x - 1
+        y.sum().backward()
+
+    timeline = timeline_of(program)
+    line = f"{__file__}:{program.__code__.co_firstlineno + 2}"
+    found = [timeline.event(n) for n in hits(timeline, f"on forward {line} if value[1] > 4.5")]
+    assert [timeline.info(event.node).op.name for event in found] == ["add", "sub"]
+
+
+def test_tensors_that_a_line_makes_in_a_loop_are_made_in_a_run_each():
+    def program():
+        for _ in range(3):
+            x = torch.ones(2, requires_grad=True)
+        x.sum().backward()
+
+    assert forward_stops(program, 2) == ["tensor"] * 3
+
+
+@pytest.mark.torch
+def test_the_gradients_that_a_call_takes_are_of_one_run_of_its_line(tmp_path):
+    real = pytest.importorskip("torch")
+    w = [real.ones(2, requires_grad=True) for _ in range(3)]
+
+    def program():
+        for _ in range(2):
+            sum(one.sum() for one in w).backward()
+            real.nn.utils.clip_grad_norm_(w, 1.0)
+
+    with gviz.record(tmp_path / "t.gviz"):
+        program()
+    assert stops_at(gviz.load(tmp_path / "t.gviz"), program, 3) == ["_foreach_norm"] * 2
+
+
+def forward_stops(program, line):
+    return stops_at(timeline_of(program), program, line)
+
+
+def stops_at(timeline, program, line):
+    """The operations at which a line of a program, counted from its ``def``, is stopped at."""
+    events = map(timeline.event, hits(timeline, f"{__file__}:{program.__code__.co_firstlineno + line}"))
+    return [timeline.info(event.node).op.name for event in events if isinstance(event, e.NodeCreated)]
 
 
 def test_a_line_is_also_where_the_step_of_an_optimizer_is_called():
