@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from gviz.events import GradFlowed
 from gviz.explain.computation import computation
 from gviz.explain.contributions import arrived, contributions
 from gviz.explain.finding import Finding, Number
@@ -14,6 +16,7 @@ from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at
 from gviz.explain.operations import CHOOSING, FLAT, HOLDING, PRODUCTS, SHUTTING, SOFTMAXES, STEPPING
 from gviz.numbers import number
+from gviz.trace.log import expect
 from gviz.trace.state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
@@ -55,18 +58,35 @@ def _followed(timeline: Timeline, asked: Question, output: OutputState) -> Findi
     if not all(is_zero(one.value) for one in output.parts):
         return _cancelled(timeline, asked.node, output.parts)
     while part.source:
-        got = arrived(timeline, part)
-        if got is not None and not is_zero(got):
-            return _made_zero(timeline, asked, part, got.size)
-        state = timeline.at(part.seq).state(part.source)
-        above = next((out.parts for out in state.outputs if out.parts), ()) if state is not None else ()
-        if not above:
+        before = timeline.once(_before, part.seq)  # of many leaves the ways are one from some node on
+        if before.size:
+            return _made_zero(timeline, asked, part, before.size)
+        if not before.parts:
             return None
-        if not all(is_zero(one.value) for one in above):
-            return _cancelled(timeline, part.source, above)
-        part = above[0]
+        if before.cancel:
+            return _cancelled(timeline, part.source, before.parts)
+        part = before.parts[0]
     text = f"the gradient of {label(timeline, asked.node)} is zero because backward was started with zero"
     return Finding("masked", text, part.seq, asked.node, at=innermost(asked.info))
+
+
+class _Before(NamedTuple):
+    """What a rule ran with that has sent zeros: the `size` of a gradient that was none (0: it was), over which edges it
+    had come, and whether these contributions `cancel` each other."""
+
+    size: int
+    parts: Sequence[Contribution]
+    cancel: bool
+
+
+def _before(timeline: Timeline, seq: int) -> _Before:
+    """What had come to the node that sent a contribution by event `seq`."""
+    event = expect(timeline, seq, GradFlowed)
+    got = arrived(timeline, Contribution(event.source, event.slot, event.part, seq))
+    state = timeline.at(seq).state(event.source)
+    parts = next((out.parts for out in state.outputs if out.parts), ()) if state is not None else ()
+    size = got.size if got is not None and not is_zero(got) else 0
+    return _Before(size, parts, not all(is_zero(one.value) for one in parts))
 
 
 def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> Finding:
