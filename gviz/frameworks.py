@@ -114,7 +114,7 @@ def record(
     with ``*``) what its calls do; `compiled` ``"eager"`` runs what ``torch.compile`` made as it is written.
     GvizError for what an option does not know.
     """
-    if not (model is None or hasattr(model, "named_parameters") or any(one.owns(model) for one in FOREIGN)):
+    if not (model is None or hasattr(model, "_parameters") or any(one.owns(model) for one in FOREIGN)):
         hint = "it is a torch.nn.Module, whose parameters get their names"
         raise GvizError(f"model cannot be of type {type(model).__name__}", hint=hint, exit_code=2)
     wanted = Wanted(phase, module, compiled)

@@ -39,19 +39,44 @@ _paths: weakref.WeakKeyDictionary[Channel, weakref.WeakKeyDictionary[object, str
 """Of each recording the paths of the modules within the models that were called."""
 
 
-def model_of(
-    channel: Channel, module: _Module, kind: type[_Module], named: Callable[[_Module], Iterable[tuple[str, _Module]]]
-) -> _Module:
+def modules_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """A module and all within it, each once, by their paths, of which its own is given.
+
+    No method of theirs is called: a program may have written ``named_modules`` anew. One that is not made yet, as
+    ``super().__init__()`` is still to come, holds none.
+    """
+    met: set[int] = set()
+    waiting = [(path, module)]
+    while waiting:
+        path, module = waiting.pop()
+        if id(module) not in met:
+            met.add(id(module))
+            yield path, module
+            held = [(_joined(path, name), one) for name, one in getattr(module, "_modules", {}).items()]
+            waiting.extend((place, one) for place, one in reversed(held) if one is not None)
+
+
+def parameters_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The parameters of a module and of all within it, each once, by their paths; again without a method of theirs."""
+    met: set[int] = set()
+    for place, one in modules_in(module, path):
+        for name, parameter in getattr(one, "_parameters", {}).items():
+            if parameter is not None and id(parameter) not in met:
+                met.add(id(parameter))
+                yield _joined(place, name), parameter
+
+
+def model_of(channel: Channel, module: _Module, kind: type[_Module]) -> _Module:
     """The model that a module is a part of which no running one contains: the outermost whose method runs and calls it.
 
     ``self.net(x)`` in another method than ``forward`` is a call of that model's ``net``. It is the module itself where
-    there is none such, or the path of it is known. `named` gives the modules of that `kind` within one.
+    there is none such, or the path of it is known. All modules are of that `kind`.
     """
     if module in _paths.get(channel, ()):
         return module
 
     def has_it(model: _Module) -> bool:
-        return any(inner is module for _, inner in named(model))
+        return any(inner is module for _, inner in modules_in(model))
 
     return variables.running_method_of(kind, has_it) or module
 
@@ -84,7 +109,7 @@ def places(modules: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
         for name, child in module._modules.items():
             place = _joined(path, name)
             if child is not None and own.get(id(child), place) != place:
-                yield from child.named_parameters(prefix=place)
+                yield from parameters_in(child, place)
 
 
 def _joined(path: str, name: str) -> str:

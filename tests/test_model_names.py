@@ -95,6 +95,21 @@ class Net(nn.Module):
         return x
 Net()(x)
 """
+WITH_METHODS_OF_ITS_OWN = """
+def asked(*arguments, **named):
+    raise AssertionError("nobody but the program calls this")
+class Net(nn.Module):
+    named_parameters = parameters = named_modules = modules = named_children = children = asked
+    def __init__(self):
+        layer(x)
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(2, 2, bias=False), layer)
+    def forward(self, x):
+        return self.layers(x)
+layer = nn.Linear(2, 1, bias=False)
+net = Net()
+net(x).sum().backward()
+"""
 ALONE = """
 model = nn.Linear(2, 2)
 model(x)
@@ -102,10 +117,10 @@ model(x)
 """
 
 
-def names(text, framework, path):
+def names(text, framework, path, **options):
     torch = import_module(framework)
     code = compile(text, "model.py", "exec")
-    with gviz.record(path):
+    with gviz.record(path, **options):
         exec(code, {"nn": torch.nn, "x": torch.ones(1, 2)})
     timeline = gviz.load(path)
     return [timeline.info(n).name for n in timeline.nodes if timeline.info(n).created.kind == "parameter"]
@@ -126,11 +141,18 @@ def names(text, framework, path):
         (WITHIN_A_MODEL, ["model.encoder.weight", "model.encoder.bias", "model.decoder.weight", "model.decoder.bias"]),
         (IN_A_METHOD, ["net.0.weight", "judge.weight"]),
         (IN_A_FUNCTION, ["net.0.weight"]),
+        (WITH_METHODS_OF_ITS_OWN, ["layer.weight", "net.layers.0.weight"]),
         (ALONE, ["weight", "bias"]),
     ],
 )  # fmt: skip
 def test_models_are_told_apart_by_their_variables(program, expected, framework, tmp_path):
     assert names(program, framework, tmp_path / "t.gviz") == expected
+
+
+@pytest.mark.torch
+def test_a_model_is_not_asked_for_its_parameters_where_passes_alone_are_recorded(tmp_path):
+    called = names(WITH_METHODS_OF_ITS_OWN, "torch", tmp_path / "t.gviz", phase="backward")
+    assert sorted(called) == ["layer.weight", "net.layers.0.weight"]
 
 
 @pytest.mark.parametrize(("program", "found"), [(OF_OTHER_PATHS, True), (TWO, False)])

@@ -562,8 +562,8 @@ def test_detached_again_nothing_is_left():
 
 def test_a_recording_of_what_is_no_model_after_all_leaves_nothing_behind(tmp_path):
     before = (torch.autograd._engine_run_backward, threading.Thread._bootstrap_inner, torch.compile, sys.stdout)
-    almost = SimpleNamespace(named_parameters=None)
-    with pytest.raises(TypeError), gviz.record(tmp_path / "a.gviz", model=almost):
+    almost = SimpleNamespace(_parameters=None)
+    with pytest.raises(AttributeError), gviz.record(tmp_path / "a.gviz", model=almost):
         pass
     assert before == (torch.autograd._engine_run_backward, threading.Thread._bootstrap_inner, torch.compile, sys.stdout)
     assert not torch.overrides._get_current_function_mode_stack()

@@ -16,6 +16,7 @@ from gviz.adapters.pytorch.returned import say_returned
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.writes import has_other_ranks, say_written
 from gviz.events import Named, ScopeEntered, ScopeLeft
+from gviz.model_names import modules_in, parameters_in
 
 _COMPILED = "_orig_mod"
 """Under which name ``torch.compile(module)`` has that module in another one, of its own."""
@@ -71,7 +72,7 @@ def _announced_buffers(session: Session, module: torch.nn.Module) -> Iterator[tu
 
 def _path(session: Session, module: torch.nn.Module, kind: str) -> str:
     """The path of a module that no running one contains, by which its parameters are called from now on."""
-    model = model_names.model_of(session.channel, module, torch.nn.Module, _modules_in)
+    model = model_names.model_of(session.channel, module, torch.nn.Module)
     if model is not module:
         model_names.path(session.channel, model, _kind(model), partial(_modules_in, model))
     path = model_names.path(session.channel, module, kind, partial(_modules_in, module))
@@ -87,7 +88,7 @@ def _kind(module: torch.nn.Module) -> str:
 
 
 def _modules_in(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
-    return ((_as_written(path), inner) for path, inner in module.named_modules())
+    return ((_as_written(path), inner) for path, inner in modules_in(module))
 
 
 def _as_written(path: str) -> str:
@@ -121,7 +122,7 @@ def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> 
     """
     with without_overrides():
         fresh = []
-        for full_name, parameter in root.named_parameters(prefix=path):
+        for full_name, parameter in parameters_in(root, path):
             if is_lazy(parameter):
                 continue
             name = _as_written(full_name)
@@ -142,7 +143,7 @@ def _further_paths(
 ) -> Iterator[tuple[str, int]]:
     """The other paths of a model's parameters: of a decoder's weight that is its encoder's, of ``[layer] * 3``."""
     nodes = {*named.values()}
-    for full_name, parameter in model_names.places(root.named_modules(prefix=path)):
+    for full_name, parameter in model_names.places(modules_in(root, path)):
         mark, name = session.marks.of_tensor(parameter), _as_written(full_name)
         if mark is not None and mark.node in nodes and name not in named:
             yield name, mark.node
@@ -150,7 +151,7 @@ def _further_paths(
 
 def name_unnamed(session: Session, module: torch.nn.Module) -> None:
     """Say the names of a model's parameters, if its call is the outermost that names any of them."""
-    first = next(module.parameters(), None)
+    first = next((parameter for _, parameter in parameters_in(module)), None)
     mark = None if first is None else session.marks.of_tensor(first)
     if first is not None and (mark is None or not mark.named):
         name_parameters(session, module)
@@ -172,7 +173,7 @@ def name_uncalled(session: Session, parameters: Sequence[torch.Tensor]) -> None:
 
 
 def _has_parameter(parameter: torch.Tensor, module: torch.nn.Module) -> bool:
-    return any(own is parameter for own in module.parameters())
+    return any(own is parameter for _, own in parameters_in(module))
 
 
 def _is_named(session: Session, module: torch.nn.Module) -> bool:

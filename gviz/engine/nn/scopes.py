@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -15,6 +16,7 @@ from gviz.emit import Channel, Seen
 from gviz.engine import announce
 from gviz.engine.modes import thread
 from gviz.events import Named, ScopeEntered, ScopeLeft
+from gviz.model_names import modules_in, parameters_in
 
 if TYPE_CHECKING:
     from gviz.engine.nn.module import Module
@@ -47,7 +49,7 @@ def call(channel: Channel, module: Module, kind: type[Module]) -> Iterator[None]
 def name_parameters(channel: Channel, root: Module) -> None:
     """Say each parameter's path in the model, once per recording."""
     fresh = []
-    for name, parameter in root.named_parameters():
+    for name, parameter in parameters_in(root):
         mark = announce.seen(channel, parameter)
         if parameter._named is not mark:
             parameter._named = mark
@@ -59,7 +61,7 @@ def name_parameters(channel: Channel, root: Module) -> None:
 def _further_paths(root: Module, named: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     """The other paths of a model's parameters: of a decoder's weight that is its encoder's, of ``[layer] * 3``."""
     nodes = {*named.values()}
-    for name, parameter in model_names.places(root.named_modules()):
+    for name, parameter in model_names.places(modules_in(root)):
         mark = parameter._named
         if mark is not None and mark.node in nodes and name not in named:
             yield name, mark.node
@@ -76,16 +78,16 @@ def _name_buffers(channel: Channel, module: Module, path: str) -> None:
 
 def _model_of(channel: Channel, module: Module, kind: type[Module]) -> Module:
     """The model that the program calls a part of, whose path is then known; else the module itself."""
-    model = model_names.model_of(channel, module, kind, kind.named_modules)
+    model = model_names.model_of(channel, module, kind)
     if model is not module:
-        model_names.path(channel, model, type(model).__name__, model.named_modules)
+        model_names.path(channel, model, type(model).__name__, partial(modules_in, model))
     return model
 
 
 def _path(channel: Channel, module: Module) -> str:
     """The module's path in the innermost running module that contains it, or in the model that it is known from."""
     for outer, path in reversed(thread.modules):
-        for name, inner in outer.named_modules():  # type: ignore[attr-defined]  # modules, which `modes` cannot know
+        for name, inner in modules_in(outer):
             if inner is module:
                 return f"{path}.{name}" if name else path
-    return model_names.path(channel, module, type(module).__name__, module.named_modules)
+    return model_names.path(channel, module, type(module).__name__, partial(modules_in, module))
