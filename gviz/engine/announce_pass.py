@@ -11,7 +11,7 @@ from gviz.emit import Channel
 from gviz.engine.announce import seen, seen_node
 from gviz.engine.announce_memory import memory_written
 from gviz.engine.modes import thread
-from gviz.engine.node import Edge, Grad, Node, Nowhere
+from gviz.engine.node import Edge, Grad, GradientEdge, Node, Nowhere
 from gviz.events import (
     BackwardFinished,
     BackwardStarted,
@@ -27,6 +27,7 @@ from gviz.events import (
 from gviz.values import Value, shape_of
 
 if TYPE_CHECKING:
+    from gviz.engine.backward import Place
     from gviz.engine.tensor import Tensor
 
 
@@ -168,3 +169,27 @@ class PassReport:
             if known is grad and value is not None:
                 return value
         return self._value(grad if isinstance(grad, _ARRAYS) else grad._array)
+
+
+def refused(
+    channel: Channel, roots: Sequence[Place], seeds: Sequence[Tensor | None], error: str, *, retain_graph: bool,
+    create_graph: bool,
+) -> None:  # fmt: skip
+    """A pass begins and ends at once, as no graph leads back from one of its roots."""
+    number, edges = channel.next_pass(), tuple(_edge(channel, root) for root in roots)
+    values = tuple(_seed(channel, root, seed) for root, seed in zip(roots, seeds, strict=True))
+    channel.say(BackwardStarted(number, edges, values, retain_graph, create_graph, (), channel.stack()))
+    channel.say(BackwardFinished(number, error, "RuntimeError"))
+
+
+def _edge(channel: Channel, root: Place) -> tuple[int, int]:
+    mark = seen_node(channel, root.node) if isinstance(root, GradientEdge) else seen(channel, root)
+    return mark.node, root.output_nr
+
+
+def _seed(channel: Channel, root: Place, seed: Tensor | None) -> Value:
+    """The gradient that a root was given; PyTorch asks for none where it is of no use."""
+    if seed is not None or isinstance(root, GradientEdge):
+        assert seed is not None  # an edge is never without
+        return channel.value(seed._array)
+    return channel.value(np.ones_like(root._array))

@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gviz.engine import messages, watching
+from gviz import emit
+from gviz.engine import announce_pass, messages, watching
 from gviz.engine.broadcasting import in_form
 from gviz.engine.graph_pass import Pass, scalar_or_array
 from gviz.engine.node import Edge, Grad, GradientEdge, Metadata
@@ -45,9 +46,9 @@ def backward_from(
     """``torch.autograd.backward``: several roots at once."""
     chosen = None if inputs is None else places(inputs, "backward")
     seeds = make_seeds(roots, listed(gradients, len(roots)))
-    edges = root_edges(roots, seeds)
-    wanted = None if chosen is None else [_retaining(place) for place in chosen]
     retain = create_graph if retain_graph is None else retain_graph
+    edges = root_edges(roots, seeds, retain_graph=retain, create_graph=create_graph)
+    wanted = None if chosen is None else [_retaining(place) for place in chosen]
     if watching.watchers and (recorder := watching.recorder()) is not None:
         create_graph = True
         recorder.accumulated()
@@ -103,13 +104,19 @@ def form(root: Place) -> Metadata:
     return root._array.shape, root._array.dtype
 
 
-def root_edges(roots: Sequence[Place], seeds: Sequence[Tensor | None]) -> list[Edge]:
+def root_edges(
+    roots: Sequence[Place], seeds: Sequence[Tensor | None], *, retain_graph: bool, create_graph: bool
+) -> list[Edge]:
     """Where a pass starts. RuntimeError for a root without a graph, or with no seed."""
     if len(roots) != len(seeds):
         raise RuntimeError(messages.SEED_COUNT.format(roots=len(roots), seeds=len(seeds)))
     for index, root in enumerate(roots):
         if isinstance(root, Tensor) and root.grad_fn is None and not root._requires_grad:
-            raise RuntimeError(messages.UNTRACKED_ROOT.format(index=index))
+            error = messages.UNTRACKED_ROOT.format(index=index)
+            if emit.channel is not None:
+                modes = {"retain_graph": retain_graph, "create_graph": create_graph}
+                announce_pass.refused(emit.channel, roots, seeds, error, **modes)
+            raise RuntimeError(error)
     return [edge_of(root) for root in roots]
 
 

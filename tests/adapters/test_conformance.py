@@ -124,6 +124,13 @@ try:
 except RuntimeError as error:
     failed = str(error)
 """
+NO_WAY_BACK = """
+x = torch.tensor([1.0, 2.0])
+try:
+    x.sum().backward()
+except RuntimeError as error:
+    failed = str(error)
+"""
 PROGRAMS = {name.lower(): text for name, text in globals().items() if name.isupper() and "torch." in str(text)}
 
 

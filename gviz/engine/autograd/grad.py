@@ -121,7 +121,7 @@ def _gradients(
     allow_unused: bool,
 ) -> list[Tensor | None]:
     seeds = make_seeds(roots, given)
-    edges = root_edges(roots, seeds)
+    edges = root_edges(roots, seeds, retain_graph=retain_graph, create_graph=create_graph)
     wanted = [_differentiated(place) for place in chosen]
     of_operations = create_graph or watching.is_recording()
     modes = {"retain_graph": retain_graph, "create_graph": of_operations}
