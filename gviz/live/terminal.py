@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 _PIECE = 65536
+_MARK = b"\xfe"
+"""What stands for a second end of a line: it is in no text, so nobody types it, and tells whose terminal this is."""
 
 
 class Terminal:
@@ -18,6 +20,7 @@ class Terminal:
 
     def __init__(self, columns: int, rows: int) -> None:
         ours, self._inner = pty.openpty()
+        _mark(self._inner)
         os.set_inheritable(ours, False)
         self._ours = open(ours, "r+b", buffering=0)  # noqa: SIM115  # closed by who reads it
         self.resize(columns, rows)
@@ -53,3 +56,22 @@ class Terminal:
         """Hang up: programs that still run in this terminal get SIGHUP."""
         with suppress(OSError):
             self._ours.close()
+
+
+def is_of_a_program(number: int) -> bool:
+    """Whether this is the terminal of a program under control, or a process of it: the person is at another one."""
+    try:
+        mark: object = termios.tcgetattr(number)[_CHARACTERS][termios.VEOL2]
+    except (OSError, termios.error):
+        return False
+    return mark == _MARK
+
+
+_CHARACTERS = 6
+"""Where `termios` has the list of special characters."""
+
+
+def _mark(number: int) -> None:
+    modes = termios.tcgetattr(number)
+    modes[_CHARACTERS][termios.VEOL2] = _MARK
+    termios.tcsetattr(number, termios.TCSANOW, modes)

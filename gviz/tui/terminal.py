@@ -36,6 +36,8 @@ def why_no_screen() -> str:
     """Why nothing can be shown in full screen, whatever there is to type into; empty if it can."""
     if sys.stderr is None or not sys.stderr.isatty():
         return "standard error, where the screen is drawn, is not a terminal"
+    if _is_of_a_program(sys.stderr.fileno()):
+        return "this is the terminal of a program under the debugger"
     return _why_dumb()
 
 
@@ -44,11 +46,20 @@ def _why_dumb() -> str:
     return f"TERM={term}" if term in ("", "dumb") else ""
 
 
+def _is_of_a_program(number: int) -> bool:
+    """Whether the person is at another terminal, where a debugger has the screen: what runs in here gets lines."""
+    if os.name != "posix":
+        return False
+    from gviz.live.terminal import is_of_a_program  # needs what other systems do not have
+
+    return is_of_a_program(number)
+
+
 @contextmanager
 def keyboard() -> Iterator[int | None]:
     """What a person types into: standard input, else the terminal that this process belongs to; None without one."""
     if sys.stdin is not None and sys.stdin.isatty():
-        yield sys.stdin.fileno()
+        yield None if _is_of_a_program(sys.stdin.fileno()) else sys.stdin.fileno()
         return
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
@@ -56,7 +67,7 @@ def keyboard() -> Iterator[int | None]:
         yield None
         return
     try:
-        yield terminal
+        yield None if _is_of_a_program(terminal) else terminal
     finally:
         os.close(terminal)
 
