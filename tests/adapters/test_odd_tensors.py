@@ -199,6 +199,28 @@ def test_the_elements_of_a_large_tensor_are_not_copied_to_be_looked_at():
         tracemalloc.stop()
 
 
+def test_a_class_may_say_another_shape_than_its_elements_have():
+    class Packed(torch.Tensor):
+        shape, dtype = property(lambda self: torch.Size([300, 400, 500])), torch.float64
+
+        def stride(self):
+            return 1, 1, 1
+
+    def program():
+        packed = torch.arange(6.0).as_subclass(Packed).requires_grad_()
+        torch.sum(packed * 2).as_subclass(torch.Tensor).backward()
+        with torch.no_grad():
+            packed.data = torch.ones(6).as_subclass(Packed)
+            packed.add_(1)
+        return packed, torch.exp(torch.ones(1000).as_subclass(Packed))
+
+    log = events_of(program)
+    made = [output.value for event in of_kind(log, NodeCreated) for output in event.outputs]
+    assert {value.shape for value in made if value.is_known} == {(6,), (), (1000,)}
+    assert [write.value.array().tolist() for write in of_kind(log, StorageWritten)] == [[2] * 6]
+    assert [added.part.array().tolist() for added in of_kind(log, GradAccumulated)] == [[2] * 6]
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_elements_that_share_memory_are_not_copied_to_be_looked_at(dtype):
     from gviz.adapters.pytorch.values import Capture

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import torch
 
 from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, lies_in, overlap
+from gviz.adapters.pytorch.values import as_it_lies
 from gviz.emit import Channel, Seen
 from gviz.events import Output
 from gviz.values import Value
@@ -196,7 +197,7 @@ class Marks:
         memory.transposed = None
         alive = (moved() for moved in memory.moved)
         here = [it for it in alive if it is not None and lies_in(it, memory())]
-        return memory.number, [it for it in here if overlap(it, tensor)]
+        return memory.number, [it for it in here if overlap(as_it_lies(it), as_it_lies(tensor))]
 
     def move(self, tensor: torch.Tensor) -> None:
         """A tensor has come to the memory that it lies in, or has another form there, since it was announced."""

@@ -12,7 +12,7 @@ from gviz.adapters.pytorch import private
 from gviz.adapters.pytorch.private import without_modes
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.tensor_facts import fills_its_memory, version_of
-from gviz.adapters.pytorch.values import has_numbers, name_of
+from gviz.adapters.pytorch.values import as_it_lies, has_numbers, name_of
 from gviz.events import Attr, Edge, Output
 from gviz.values import Value
 
@@ -25,7 +25,7 @@ def output(
     """A tensor as an output of a node, a view of the node `origin` unless that is 0; `look` gives its value."""
     value = (look or session.value)(tensor)
     number = session.marks.storage(tensor)
-    version = version_of(tensor)
+    version, tensor = version_of(tensor), as_it_lies(tensor)
     if tensor.layout is not torch.strided or tensor.is_nested or (not origin and fills_its_memory(tensor)):
         return Output(value, number, version)
     offset, strides = int(tensor.storage_offset()), tuple(tensor.stride())

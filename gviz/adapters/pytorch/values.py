@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from gviz.adapters.pytorch.private import count_dispatch_modes, has_symbols, is_batch, is_wrapped, without_modes
+from gviz.adapters.pytorch.private import (
+    count_dispatch_modes,
+    has_symbols,
+    is_batch,
+    is_wrapped,
+    without_modes,
+    without_overrides,
+)
 from gviz.emit import Channel
 from gviz.events import Unseen
 from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Array, Stats, Unordered, Value, Whole, each_once, repeated, statistics
@@ -49,6 +56,7 @@ class Capture:
 
     def __call__(self, tensor: torch.Tensor) -> Value:
         """Its value now. Wrappers, meta, sparse, nested and quantized tensors have shape and dtype alone."""
+        tensor = as_it_lies(tensor)
         if not self.keeps_numbers or not has_numbers(tensor):
             if is_transformed(tensor):
                 self._not_seen("transform")
@@ -64,6 +72,7 @@ class Capture:
 
     def whole(self, tensor: torch.Tensor) -> Value | None:
         """The value with all elements where it would have none otherwise; None where it has them, or is too large."""
+        tensor = as_it_lies(tensor)
         name = name_of(tensor.dtype)
         if not (self._keeps_whole and has_numbers(tensor) and name in ITEM_SIZES and self._has_room(tensor.nbytes)):
             return None
@@ -82,6 +91,7 @@ class Capture:
 
     def memory(self, tensor: torch.Tensor) -> Value:
         """The value of all elements in the memory of a tensor, in a row."""
+        tensor = as_it_lies(tensor)
         if not has_numbers(tensor):  # it has no memory of its own
             return self(tensor)
         count = tensor.untyped_storage().nbytes() // tensor.element_size()
@@ -192,6 +202,17 @@ _AS_IT_IS = nullcontext()
 def is_transformed(tensor: torch.Tensor) -> bool:
     """Whether a tensor stands for others, within a transform or a batch of gradients, and cannot be read."""
     return bool(is_wrapped(tensor) or is_batch(tensor))
+
+
+def as_it_lies(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor as PyTorch has it: a class of the program may say another shape, of what elements stand for."""
+    if type(tensor) in _PLAIN or not computes_unseen(tensor) or is_transformed(tensor):
+        return tensor
+    with without_overrides(), without_modes():
+        return torch.Tensor.detach(tensor)
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def computes_unseen(tensor: torch.Tensor) -> bool:

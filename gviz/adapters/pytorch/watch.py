@@ -16,7 +16,7 @@ from gviz.adapters.pytorch.marks import Grads, Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.private import is_batch, without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, Step, clock
-from gviz.adapters.pytorch.values import computes_unseen, has_numbers, is_dense, sizes, unseen
+from gviz.adapters.pytorch.values import as_it_lies, computes_unseen, has_numbers, is_dense, sizes, unseen
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, HookRan, SavedFreed, StepFinished, StepStarted
 from gviz.values import Unordered, Value
 
@@ -228,6 +228,7 @@ def _as_passed_on(
     """
     if value is None or grad is None or not (has_numbers(grad) and has_numbers(given)):
         return None
+    grad, given = as_it_lies(grad), as_it_lies(given)
     if grad.numel() != given.numel():
         return None
     if grad.shape == given.shape and grad.stride() == given.stride():
