@@ -85,7 +85,7 @@ def agreeing(timeline: Timeline, found: Finding, part: Value, total: Value) -> F
         return replace(found, numbers=numbers)
     cosine, same = _alike(one, whole)
     numbers = (*numbers, Number("cosine to the sum", cosine, found.event), Number("same signs", same, found.event))
-    way = "" if is_small(part) else _way(cosine)
+    way = "" if is_small(part) or not size else _way(cosine)
     return replace(found, text=found.text + way, numbers=numbers)
 
 

@@ -154,6 +154,7 @@ def test_a_sum_that_is_used_elsewhere_too_is_not_told_apart():
     ("other", "said"),
     [
         ([0.5] * 8, ""),
+        ([0.0] * 8, ""),
         ([-0.5] * 8, "it points against the sum (cosine -1)"),
         ([0.5, -0.5] * 4, "it points nearly at right angles to the sum (cosine 0.16)"),
         ([4.0] + [0.0] * 7, "it points only partly the way of the sum (cosine 0.66)"),

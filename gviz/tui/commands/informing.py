@@ -172,7 +172,7 @@ def _planned(session: Session, _: str) -> Iterator[str]:
     for place, node in enumerate(coming.nodes, 1):
         yield f"  {place:>3}  {label(timeline, node)}"
     if coming.ends_early:
-        yield "  the rest in an order that is not known: this graph was made before the recording saw it"
+        yield "  the rest in an order that is not known: some were made unseen, within a call or before the recording"
     elif len(coming.nodes) == _MOST_PLANNED:
         yield "  and so on"
 
