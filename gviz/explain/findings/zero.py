@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gviz.events import GradFlowed
 from gviz.explain.computation import computation
 from gviz.explain.contributions import arrived, contributions
 from gviz.explain.finding import Finding, Number
@@ -16,7 +15,6 @@ from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at
 from gviz.explain.operations import CHOOSING, FLAT, HOLDING, PRODUCTS, SHUTTING, SOFTMAXES, STEPPING
 from gviz.numbers import number
-from gviz.trace.log import expect
 from gviz.trace.state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values import Value
@@ -57,36 +55,53 @@ def _followed(timeline: Timeline, asked: Question, output: OutputState) -> Findi
     part: Contribution = output.parts[0]
     if not all(is_zero(one.value) for one in output.parts):
         return _cancelled(timeline, asked.node, output.parts)
-    while part.source:
-        before = timeline.once(_before, part.seq)  # of many leaves the ways are one from some node on
-        if before.size:
-            return _made_zero(timeline, asked, part, before.size)
-        if not before.parts:
-            return None
-        if before.cancel:
-            return _cancelled(timeline, part.source, before.parts)
-        part = before.parts[0]
-    text = f"the gradient of {label(timeline, asked.node)} is zero because backward was started with zero"
-    return Finding("masked", text, part.seq, asked.node, at=innermost(asked.info))
+    end = _end_of(timeline, part)
+    if not end.part.source:
+        text = f"the gradient of {label(timeline, asked.node)} is zero because backward was started with zero"
+        return Finding("masked", text, end.part.seq, asked.node, at=innermost(asked.info))
+    if end.size:
+        return _made_zero(timeline, asked, end.part, end.size)
+    return _cancelled(timeline, end.part.source, end.cancel) if end.cancel else None
 
 
-class _Before(NamedTuple):
-    """What a rule ran with that has sent zeros: the `size` of a gradient that was none (0: it was), over which edges it
-    had come, and whether these contributions `cancel` each other."""
+class _End(NamedTuple):
+    """The first contribution of a way back that is zero: of the `size` of what its rule ran with, if that was not, or
+    with those that `cancel` each other where it comes from."""
 
-    size: int
-    parts: Sequence[Contribution]
-    cancel: bool
+    part: Contribution
+    size: int = 0
+    cancel: Sequence[Contribution] = ()
 
 
-def _before(timeline: Timeline, seq: int) -> _Before:
-    """What had come to the node that sent a contribution by event `seq`."""
-    event = expect(timeline, seq, GradFlowed)
-    got = arrived(timeline, Contribution(event.source, event.slot, event.part, seq))
-    state = timeline.at(seq).state(event.source)
-    parts = next((out.parts for out in state.outputs if out.parts), ()) if state is not None else ()
-    size = got.size if got is not None and not is_zero(got) else 0
-    return _Before(size, parts, not all(is_zero(one.value) for one in parts))
+def _end_of(timeline: Timeline, part: Contribution) -> _End:
+    """Back to where the zeros begin. The ways from many leaves are one from some node on, and gone once."""
+    known, way = timeline.once(_known_ends, 0), list[int]()
+    end = known.get(part.seq)
+    while end is None:
+        way.append(part.seq)
+        end, part = _before(timeline, part)
+        end = end or known.get(part.seq)
+    known.update(dict.fromkeys(way, end))
+    return end
+
+
+def _known_ends(timeline: Timeline, _: int) -> dict[int, _End]:
+    """By the event of a contribution: where its way ends. Filled as ways are gone."""
+    return {}
+
+
+def _before(timeline: Timeline, part: Contribution) -> tuple[_End | None, Contribution]:
+    """Whether a way back ends with a contribution, else the one before."""
+    if not part.source:
+        return _End(part), part
+    got = arrived(timeline, part)
+    if got is not None and not is_zero(got):
+        return _End(part, got.size), part
+    state = timeline.at(part.seq).state(part.source)
+    above = next((out.parts for out in state.outputs if out.parts), ()) if state is not None else ()
+    if not above:
+        return _End(part), part
+    return (None, above[0]) if all(is_zero(one.value) for one in above) else (_End(part, cancel=above), part)
 
 
 def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> Finding:
