@@ -536,3 +536,85 @@ def test_a_gradient_that_only_one_program_has_left_is_a_difference():
 def test_arguments_that_differ_are_told():
     comparison = compared(side_of(lambda: torch.ones(2, 2).sum(0)), side_of(lambda: torch.ones(2, 2).sum(1)))
     assert any("other arguments: dim (0,) and (1,)." in line for line in summary(comparison))
+
+
+def test_a_node_that_one_side_has_alone_is_told_with_the_event_that_made_it():
+    a, b = side_of(chain(1)), side_of(chain(2))
+    missing = [each for each in compared(a, b).differences if each.kind == "missing"]
+    assert [each.events for each in missing] == [(0, b.infos[each.pair[1]].born) for each in missing]
+    assert [each.events[0] for each in compared(b, a).differences if each.kind == "missing"] == [
+        each.events[1] for each in missing
+    ]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "kind"),
+    [
+        (lambda x: x.sum(0), lambda x: x.sum(1), "arguments"),
+        (lambda x: torch.exp(x), lambda x: torch.no_grad()(torch.exp)(x), "tracking"),
+        (lambda x: x.exp() * x, lambda x: x.exp() * x.exp(), "inputs"),
+    ],
+)
+def test_how_a_node_was_made_is_no_matter_of_an_output(left, right, kind):
+    def program(function):
+        return lambda: function(torch.ones(2, 2, requires_grad=True))
+
+    comparison = compared(side_of(program(left)), side_of(program(right)))
+    found = comparison.first(kind)
+    a, b = found.pair
+    assert (found.output_nr, found.values) == (0, (None, None))
+    assert found.events == (comparison.a.infos[a].born, comparison.b.infos[b].born)
+
+
+def test_known_pairs_are_taken_as_they_are():
+    a, b = side_of(chain(1)), side_of(chain(1))
+    swapped = ((a.others[0], b.others[1]), (a.others[1], b.others[0]))
+    assert compared(a, b, pairs=swapped).pairs == swapped
+    assert [each.pair for each in compared(a, b, pairs=swapped).differences if each.kind == "value"] == [*swapped]
+
+
+def test_gradients_of_some_nodes_may_be_left_out():
+    comparison = compared(side_of(chain(2)), side_of(chain(2, factor=2.5)))
+    gradients = [each.pair[0] for each in comparison.differences if each.kind == "gradient"]
+    first, *others = gradients
+    left = comparison.without_gradients({first}).differences
+    assert [each.pair[0] for each in left if each.kind == "gradient"] == [node for node in others if node != first]
+    assert [each for each in left if each.kind != "gradient"] == [
+        each for each in comparison.differences if each.kind != "gradient"
+    ]
+
+
+def test_numbers_that_one_side_has_not_kept_are_unknown():
+    def program():
+        return torch.ones(3, requires_grad=True).exp()
+
+    kept, none = timeline_of(program), timeline_of(program, keep="none")
+    assert compared(Side(kept, 1), Side(kept, 1)).unknown == 0
+    assert compared(Side(kept, 1), Side(none, 1)).unknown == 2
+    assert compared(Side(none, 1), Side(kept, 1)).unknown == 2
+    assert compared(Side(none, 1), side_of(chain(1))).unknown == 0  # there is nothing that both have
+
+
+def leaving(*, clears, turns=1):
+    def program():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        for _ in range(turns):
+            (x * 2.0).sum().backward()
+            if clears:
+                x.grad = None
+
+    return program
+
+
+def test_a_gradient_that_one_program_has_cleared_at_its_end_differs():
+    comparison = compared(side_of(leaving(clears=False)), side_of(leaving(clears=True)))
+    (found,) = comparison.differences
+    assert (found.kind, found.values[1], comparison.a.infos[found.pair[0]].title) == ("gradient", None, "x")
+    assert comparison.a.timeline.event(found.events[0]).value is None  # the first that was brought
+    assert type(comparison.b.timeline.event(found.events[1])).__name__ == "GradSet"
+
+
+def test_a_gradient_that_is_cleared_between_two_turns_does_not_differ():
+    one, several = side_of(leaving(clears=False)), side_of(leaving(clears=True, turns=2))
+    assert compared(one, several).differences == ()
+    assert compared(several, one).differences == ()
