@@ -47,7 +47,8 @@ def view(path: Path, at: int | None = None, *, waited_for: bool = False, stack: 
         return "go on"
     with uncaptured(), terminal.keyboard() as keyboard:
         if keyboard is not None and not (terminal.asks_for_lines() or terminal.why_no_screen()):
-            return _full_screen(path, at, keyboard, waited_for=waited_for, stack=stack)
+            with terminal.in_turn():
+                return _full_screen(path, at, keyboard, waited_for=waited_for, stack=stack)
     if sys.stdin is None or sys.stdout is None:
         notice.say(f"gviz: recorded to {path}")
         return "go on"

@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 _PIECE = 65536
 _MARK = b"\xfe"
 """What stands for a second end of a line: it is in no text, so nobody types it, and tells whose terminal this is."""
+_CHARACTERS = 6
+"""Where `termios` has the list of special characters."""
 
 
 class Terminal:
@@ -65,10 +67,6 @@ def is_of_a_program(number: int) -> bool:
     except (OSError, termios.error):
         return False
     return mark == _MARK
-
-
-_CHARACTERS = 6
-"""Where `termios` has the list of special characters."""
 
 
 def _mark(number: int) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from gviz.tui.glyphs import encoding_of, wants_ascii
 
@@ -70,6 +70,27 @@ def keyboard() -> Iterator[int | None]:
         yield None if _is_of_a_program(terminal) else terminal
     finally:
         os.close(terminal)
+
+
+@contextmanager
+def in_turn() -> Iterator[None]:
+    """The screen for one process at a time: workers of a program may want it at once, and there is one keyboard."""
+    with ExitStack() as held:
+        with suppress(ImportError, OSError):  # where a terminal cannot be locked, nobody waits
+            _lock_screen(held)
+        yield
+
+
+def _lock_screen(held: ExitStack) -> None:
+    import fcntl  # there is none on Windows
+
+    name = os.ttyname(sys.stderr.fileno())
+    if name == os.ctermid():
+        return  # what each process calls its own terminal is one file for all of them
+    screen = os.open(name, os.O_RDONLY | os.O_NOCTTY)
+    held.callback(os.close, screen)
+    fcntl.flock(screen, fcntl.LOCK_EX)
+    held.callback(fcntl.flock, screen, fcntl.LOCK_UN)  # a copy of this process may have it open still
 
 
 def needs_ascii(*, asked: bool) -> bool:

@@ -4,10 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from cli.programs import ROOT
-from tmux import Tmux, needs_tmux
+from tmux import PATIENCE, Tmux, needs_tmux
 
 from gviz.api import viewing
 
@@ -78,6 +79,41 @@ def test_a_program_that_is_killed_takes_its_screen_along(tmp_path):
         session.keys("clear; echo all' 'right", "Enter")
         assert "REPLAY" not in session.until("all right\nshell:")
         assert (tmp_path / "before").read_text() == (tmp_path / "after").read_text()
+    finally:
+        session.close()
+
+
+WORKERS = """\
+import os, gviz, gviz.engine as torch
+workers = []
+for number in range(3):
+    workers.append(os.fork())
+    if not workers[-1]:
+        gviz.breakpoint()
+        torch.ones(1)
+        gviz.breakpoint()
+        os.mkdir(f"left {number}")
+        os._exit(number)
+print([os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) for worker in workers])
+"""
+
+
+@needs_tmux
+def test_workers_have_the_screen_one_after_another(tmp_path):
+    (tmp_path / "program.py").write_text(WORKERS)
+    environment = f"PYTHONPATH={ROOT} XDG_CACHE_HOME={tmp_path} TERM=tmux-256color LC_ALL=C.UTF-8"
+    session = Tmux(f"-C {tmp_path} {environment} {sys.executable} program.py")
+    try:
+        for number in range(1, 4):
+            session.until("REPLAY", "q Quit")
+            session.keys("q")
+            session.until("it waits: c goes on to its next stop")
+            session.keys("c")
+            end = time.monotonic() + PATIENCE
+            while len([*tmp_path.glob("left *")]) < number:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+        session.until("[0, 1, 2]", "exit=0")
     finally:
         session.close()
 
