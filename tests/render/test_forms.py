@@ -163,6 +163,7 @@ def test_the_moments_of_a_moving_picture_can_be_chosen_and_are_never_too_many():
     with pytest.raises(GvizError, match="too many for one moving picture") as caught:
         export(animation, long)
     assert caught.value.exit_code == 2
+    assert "one pass (backward)" in caught.value.hint
 
 
 def test_the_longest_suffix_decides():

@@ -343,6 +343,17 @@ async def test_a_graph_that_comes_on_the_screen_shows_the_selection_where_nothin
         assert any(f"#{app.screen.selected}" in row for row in rows)
 
 
+async def test_a_graph_that_gets_another_size_keeps_the_selection_in_view():
+    app = Stage(tall())
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.go(3)
+        app.graph.selected = 50
+        await pilot.pause()
+        await pilot.resize_terminal(60, 12)
+        await pilot.pause()
+        assert any("[Sin #50]" in row for row in app.rows())
+
+
 async def test_a_small_graph_is_seen_whole_at_80x24_and_no_step_moves_a_box():
     app = app_of(demo(), at=1)
     async with app.run_test(size=(80, 24)) as pilot:

@@ -45,7 +45,7 @@ def pass_moments(timeline: Timeline, n: int) -> tuple[int, ...]:
     if len(whole) > MOST_MOMENTS:
         raise GvizError(
             f"{len(whole):,} moments are too many for one moving picture",
-            hint=f"choose at most {MOST_MOMENTS} with the option moments, as FIRST..LAST",
+            hint=f"choose at most {MOST_MOMENTS} with the option moments: FIRST..LAST, or one pass (backward)",
             exit_code=2,
         )
     return whole

@@ -140,7 +140,7 @@ class GraphCanvas(Painted, can_focus=True):
         super().sized()
         self.forget_rows()
         if self.moment is not None:
-            self._look_at(self.moment.actor or self.selected, anew=True)
+            self._look_at(self.selected or self.moment.actor, anew=True)
 
     def bring_into_view(self, node: int) -> None:
         """Scroll to the node's box unless it is wholly in view, so that much is seen with it.
