@@ -1,8 +1,10 @@
+import importlib
 import io
 import os
 import subprocess
 import sys
 import warnings
+import zipfile
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -395,6 +397,21 @@ def test_what_is_no_file_is_not_read(tmp_path, monkeypatch, where):
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")
     assert read_source(where) is None
+
+
+def test_what_is_imported_from_an_archive_is_read_there(tmp_path, monkeypatch):
+    archive, text = tmp_path / "app.pyz", "# coding: latin-1\nname = 'größe'\n"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as written:
+        written.writestr("within/__init__.py", "")
+        written.writestr("within/zipped.py", text.encode("latin-1"))
+    monkeypatch.syspath_prepend(str(archive))
+    module = importlib.import_module("within.zipped")
+    for name in ("within", "within.zipped"):
+        monkeypatch.delitem(sys.modules, name)
+    assert read_source(module.__file__) == text
+    assert read_source(str(archive / "nowhere.py")) is None
+    archive.write_bytes(b"rewritten" * 100)
+    assert read_source(module.__file__) is None
 
 
 def test_the_limit_decides_whether_large_arrays_are_kept(tmp_path):

@@ -5,7 +5,11 @@ from __future__ import annotations
 import linecache
 import os
 import stat
+import sys
 import tokenize
+import zlib
+from importlib.util import decode_source
+from zipimport import zipimporter
 
 from gviz.trace.naming.bindings import LARGEST_SOURCE
 
@@ -19,7 +23,7 @@ def read_source(path: str) -> str | None:
         with tokenize.open(path) as file:
             return file.read()
     except OSError:
-        return _of_a_cell(path)
+        return _of_a_cell(path) or _in_an_archive(path)
     except (SyntaxError, ValueError):  # not text in the encoding it claims
         return None
 
@@ -29,3 +33,21 @@ def _of_a_cell(path: str) -> str | None:
     entry = linecache.cache.get(path)
     text = "".join(entry[2]) if entry is not None and len(entry) > 1 else None
     return text if text is None or len(text) <= LARGEST_SOURCE else None
+
+
+def _in_an_archive(path: str) -> str | None:
+    """The text of a file within a zip file that modules are imported from, as of a zipapp."""
+    importers = [it for it in sys.path_importer_cache.values() if isinstance(it, zipimporter)]
+    importer = next((it for it in importers if path.startswith(it.archive + os.sep)), None)
+    try:
+        data = b"" if importer is None else importer.get_data(path)
+        return decode_source(data) if 0 < len(data) <= LARGEST_SOURCE else None
+    except (
+        OSError,
+        EOFError,
+        SyntaxError,
+        ValueError,
+        ImportError,
+        zlib.error,
+    ):  # it is gone, or its bytes are not what they were
+        return None
