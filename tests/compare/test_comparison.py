@@ -541,7 +541,9 @@ def test_arguments_that_differ_are_told():
 def test_a_node_that_one_side_has_alone_is_told_with_the_event_that_made_it():
     a, b = side_of(chain(1)), side_of(chain(2))
     missing = [each for each in compared(a, b).differences if each.kind == "missing"]
-    assert [each.events for each in missing] == [(0, b.infos[each.pair[1]].born) for each in missing]
+    assert [(each.output_nr, each.events) for each in missing] == [
+        (0, (0, b.infos[each.pair[1]].born)) for each in missing
+    ]
     assert [each.events[0] for each in compared(b, a).differences if each.kind == "missing"] == [
         each.events[1] for each in missing
     ]
@@ -618,3 +620,47 @@ def test_a_gradient_that_is_cleared_between_two_turns_does_not_differ():
     one, several = side_of(leaving(clears=False)), side_of(leaving(clears=True, turns=2))
     assert compared(one, several).differences == ()
     assert compared(several, one).differences == ()
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (1, 3), (3, 1)])
+def test_gradients_of_other_shapes_are_no_distance_apart(sizes):
+    def program(size):
+        return lambda: torch.ones(size, requires_grad=True).exp().sum().backward()
+
+    a, b = map(side_of, map(program, sizes))
+    gradients = [each for each in compared(a, b).differences if each.kind == "gradient"]
+    assert [each.distance for each in gradients] == [None, None]
+    assert {tuple(value.size for value in each.values) for each in gradients} == {sizes}
+
+
+def test_a_gradient_that_one_side_has_alone_is_told_without_an_event_of_the_other():
+    def program(backward):
+        def run():
+            x = torch.ones(2, requires_grad=True)
+            y = x.exp().sum()
+            if backward:
+                y.backward()
+
+        return run
+
+    with_one, without = side_of(program(True)), side_of(program(False))
+    for a, b, has in ((with_one, without, 0), (without, with_one, 1)):
+        gradients = compared(a, b).differences
+        assert {each.kind for each in gradients} == {"gradient"}
+        assert len(gradients) == 3  # of x, of exp and of sum
+        assert all(each.events[has] > 0 == each.events[1 - has] for each in gradients)
+        assert all(each.values[1 - has] is None is not each.values[has] for each in gradients)
+
+
+def test_a_result_that_keeps_its_gradient_has_the_same_one():
+    def program(keeps):
+        def run():
+            x = torch.ones(2, requires_grad=True)
+            y = x.exp()
+            if keeps:
+                y.retain_grad()
+            y.sum().backward()
+
+        return run
+
+    assert compared(side_of(program(True)), side_of(program(False))).differences == ()
