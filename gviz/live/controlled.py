@@ -148,6 +148,7 @@ class ControlledProgram:
         if self.state in ("let go", "ended"):
             return
         self.stopped = True
+        self._kill(signal.SIGCONT)  # whom SIGSTOP has stopped hears nothing
         self._send(End())
         if self._line is None:
             self._kill(signal.SIGTERM)

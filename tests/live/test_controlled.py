@@ -11,7 +11,9 @@ import pytest
 from driving_live import PATIENCE, Driver, is_gone
 
 from gviz.live.controlled import Ended
+from gviz.live.debuggee import SECONDS_TO_END
 from gviz.live.protocol import Held, Released, Wish
+from gviz.trace.file.reader import open_trace
 
 NODES = """\
 import sys
@@ -73,6 +75,17 @@ def test_a_temporary_folder_whose_path_is_too_long_for_a_socket_is_no_obstacle(s
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     assert start("print('done')").run("run") == Ended(0)
+
+
+def test_a_program_that_sigstop_has_stopped_closes_its_trace_when_it_is_ended(start):
+    driver = start(NODES)
+    driver.run("next")
+    os.kill(driver.session.pid, signal.SIGSTOP)
+    before = time.monotonic()
+    driver.session.stop()
+    assert time.monotonic() - before < SECONDS_TO_END
+    with open_trace(driver.trace) as log:
+        assert log.finished
 
 
 def test_a_program_that_leaves_its_terminal_is_not_hung_up(start):
