@@ -35,7 +35,30 @@ _roots: weakref.WeakKeyDictionary[Channel, dict[str, _Root]] = weakref.WeakKeyDi
 _of_nodes: weakref.WeakKeyDictionary[Channel, dict[int, _Root]] = weakref.WeakKeyDictionary()
 """Of each recording the model by which a parameter's node is called."""
 
-_paths: weakref.WeakKeyDictionary[Channel, weakref.WeakKeyDictionary[object, str]] = weakref.WeakKeyDictionary()
+
+class _Paths:
+    """The paths of modules, as long as these live: of each by itself, whatever it says it equals."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[object], str]] = {}
+
+    def of(self, module: object) -> str:
+        """The path of a module, empty where none is known."""
+        known = self._known.get(id(module))
+        return known[1] if known is not None and known[0]() is module else ""
+
+    def add(self, module: object, path: str) -> None:
+        """The path of a module, unless one is known."""
+        if not self.of(module):
+            self._known[id(module)] = weakref.ref(module), path
+
+    def all(self) -> set[str]:
+        """The paths of those that live; the others are forgotten."""
+        self._known = {number: known for number, known in self._known.items() if known[0]() is not None}
+        return {path for _, path in self._known.values()}
+
+
+_paths: weakref.WeakKeyDictionary[Channel, _Paths] = weakref.WeakKeyDictionary()
 """Of each recording the paths of the modules within the models that were called."""
 
 
@@ -72,7 +95,7 @@ def model_of(channel: Channel, module: _Module, kind: type[_Module]) -> _Module:
     ``self.net(x)`` in another method than ``forward`` is a call of that model's ``net``. It is the module itself where
     there is none such, or the path of it is known. All modules are of that `kind`.
     """
-    if module in _paths.get(channel, ()):
+    if _own_path(channel, module):
         return module
 
     def has_it(model: _Module) -> bool:
@@ -87,13 +110,13 @@ def path(channel: Channel, module: object, kind: str, named: Callable[[], Iterab
     Else it is a model itself, and has the name of its class, with a number where another one has that: they would
     else be taken for calls of one. `named` gives the modules within it by their paths.
     """
-    known = _paths.setdefault(channel, weakref.WeakKeyDictionary())
-    if module not in known:
-        taken = set(known.values())
+    known = _paths.setdefault(channel, _Paths())
+    if not known.of(module):
+        taken = known.all()
         own = next(each for each in _numbered(kind) if each not in taken)
         for within, inner in named():
-            known.setdefault(inner, f"{own}.{within}" if within else own)
-    return known[module]
+            known.add(inner, _joined(own, within))
+    return known.of(module)
 
 
 def places(modules: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
@@ -113,7 +136,7 @@ def places(modules: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 
 def _joined(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+    return f"{path}.{name}" if path and name else path or name
 
 
 def _numbered(kind: str) -> Iterator[str]:
@@ -161,7 +184,7 @@ def _holder(channel: Channel, module: object) -> str:
 
 def _own_path(channel: Channel, module: object) -> str:
     known = _paths.get(channel)
-    return "" if known is None else known.get(module, "")
+    return "" if known is None else known.of(module)
 
 
 def is_held(channel: Channel, node: int) -> bool:

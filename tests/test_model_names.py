@@ -99,7 +99,8 @@ WITH_METHODS_OF_ITS_OWN = """
 def asked(*arguments, **named):
     raise AssertionError("nobody but the program calls this")
 class Net(nn.Module):
-    named_parameters = parameters = named_modules = modules = named_children = children = asked
+    named_parameters = parameters = named_modules = modules = named_children = children = __eq__ = asked
+    __hash__ = None
     def __init__(self):
         layer(x)
         super().__init__()
