@@ -16,7 +16,10 @@ from gviz.events import (
     StepStarted,
     StorageWritten,
 )
+from gviz.explain.check import check
 from gviz.trace.file.reader import open_trace
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
 from tests.adapters.recorded import events_of, named, of_kind, operations
 
 torch = pytest.importorskip("torch")
@@ -177,3 +180,15 @@ def test_a_leaf_is_called_as_the_global_that_holds_it():
     world = {"torch": torch, "made_before": torch.ones(2, requires_grad=True)}
     log = events_of(lambda: exec(compile("(made_before * 2).sum()", "main.py", "exec"), world))
     assert [event.name for event in of_kind(log, Named)] == ["made_before"]
+
+
+@pytest.mark.parametrize("part", [{}, {"module": "0"}, {"phase": "backward"}])
+def test_a_nan_of_which_not_all_is_known_was_not_born_where_it_is_met(part):
+    def program():
+        x = torch.zeros(2, 3).log() * 0
+        (network()(x).mean() * 2).backward()
+
+    log = events_of(program, wanted=wanted(**part))
+    (found,) = [each.finding for each in check(Timeline(MemoryLog(log))) if each.finding.kind.startswith("nan-born")]
+    assert (" born in " in found.text) is (not part)
+    assert ("it may be older, as not all that went into it was recorded" in found.text) is bool(part)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from gviz.events import GradAccumulated, GradSet, grad_left
+from gviz.events import GradAccumulated, GradSet, Warned, grad_left
 from gviz.explain.bad_numbers.carried import bad_beside, went_in
 from gviz.explain.bad_numbers.element import made_at_element, made_of, sent_at_element
 from gviz.explain.bad_numbers.fixes import DIVERGING, LEAPT, fix, is_beyond, is_of_size
@@ -27,6 +27,7 @@ from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text, short
 from gviz.values import Value
 
+_ALL = "record everything around it, without --module and --phase"
 _LAST_OF_ALL = "gviz record --on nan, which ends at the first one: with --last it keeps what led there"
 
 
@@ -209,7 +210,11 @@ def _born(timeline: Timeline, node: int) -> Finding:
     how = (computation(timeline, node).without_shapes if where else made_of(timeline, node)) or _given(
         timeline, info, made
     )
-    text = f"{_what(made)} born in {label(timeline, node)}{made_at(info.frames)}{', ' * bool(where)}{where}: {how}"
+    there = f"{label(timeline, node)}{made_at(info.frames)}{', ' * bool(where)}{where}: {how}"
+    if _is_blind(timeline, node):
+        text = f"{_what(made)} met in {there}; it may be older, as not all that went into it was recorded"
+        return Finding("nan-born", text, info.born, node, fix=_ALL, at=innermost(info))
+    text = f"{_what(made)} born in {there}"
     remedy = _fix(timeline, info, made)
     grown = tuple(_grown(timeline, node, info.born)) if remedy == DIVERGING else ()
     leap = leapt(timeline, node, info.born) if is_of_size(remedy) else None
@@ -237,8 +242,10 @@ def _grown(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
 def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
     """The rule that made a bad contribution of good numbers."""
     info, where = timeline.info(part.source), sent_at_element(timeline, part)
+    blind = _is_blind(timeline, part.source)
     text = (
-        f"{_what(part.value)} born in the backward rule of {label(timeline, part.source)}{made_at(info.frames)}, "
+        f"{_what(part.value)} {'met' if blind else 'born'} in the backward rule of "
+        f"{label(timeline, part.source)}{made_at(info.frames)}, "
         f"on the way to {label(timeline, node)}{', ' * bool(where)}{where}{ran(timeline, part)}"
     )
     return Finding(
@@ -247,9 +254,20 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
         part.seq,
         part.source,
         _inputs(timeline, part.source),
-        _fix(timeline, info, part.value),
+        _ALL if blind else _fix(timeline, info, part.value),
         innermost(info),
     )
+
+
+def _is_blind(timeline: Timeline, node: int) -> bool:
+    """Whether a number that went into a node is not known, as only a part of the program was recorded."""
+    values = (operand.value for operand in computation(timeline, node).operands)
+    return timeline.once(_is_partial, 0) and any(value is None or not value.is_known for value in values)
+
+
+def _is_partial(timeline: Timeline, _: int) -> bool:
+    """Whether only some modules were recorded, or only backward passes."""
+    return any(event.unseen in ("modules", "forward") for _, event in timeline.select([Warned]))
 
 
 def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
