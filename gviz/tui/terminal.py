@@ -10,6 +10,9 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from gviz.tui.glyphs import encoding_of, wants_ascii
 
+_ERRORS = 2
+"""Standard error, whatever object a program has put in the place of ``sys.stderr``: the screen is drawn there."""
+
 
 def asks_for_lines() -> bool:
     """Whether ``GVIZ_PLAIN`` asks for the debugger that goes line by line."""
@@ -36,7 +39,7 @@ def why_no_screen() -> str:
     """Why nothing can be shown in full screen, whatever there is to type into; empty if it can."""
     if sys.stderr is None or not sys.stderr.isatty():
         return "standard error, where the screen is drawn, is not a terminal"
-    if _is_of_a_program(sys.stderr.fileno()):
+    if _is_of_a_program(_ERRORS):
         return "this is the terminal of a program under the debugger"
     return _why_dumb()
 
@@ -84,7 +87,7 @@ def in_turn() -> Iterator[None]:
 def _lock_screen(held: ExitStack) -> None:
     import fcntl  # there is none on Windows
 
-    name = os.ttyname(sys.stderr.fileno())
+    name = os.ttyname(_ERRORS)
     if name == os.ctermid():
         return  # what each process calls its own terminal is one file for all of them
     screen = os.open(name, os.O_RDONLY | os.O_NOCTTY)

@@ -118,6 +118,32 @@ def test_workers_have_the_screen_one_after_another(tmp_path):
         session.close()
 
 
+TEE = """\
+import sys, gviz, gviz.engine as torch
+class Tee:
+    def __init__(self, stream):
+        self.write, self.flush, self.isatty = stream.write, stream.flush, stream.isatty
+sys.stdout, sys.stderr = Tee(sys.stdout), Tee(sys.stderr)
+with gviz.debug():
+    torch.ones(1)
+"""
+
+
+@needs_tmux
+def test_the_screen_is_drawn_whatever_object_standard_error_is(tmp_path):
+    (tmp_path / "program.py").write_text(TEE)
+    environment = f"PYTHONPATH={ROOT} XDG_CACHE_HOME={tmp_path} TERM=tmux-256color LC_ALL=C.UTF-8"
+    session = Tmux(f"-C {tmp_path} {environment} {sys.executable} program.py")
+    try:
+        session.until("REPLAY", "q Quit")
+        session.keys("q")
+        session.until("it waits: c goes on to its next stop")
+        session.keys("c")
+        session.until("exit=0")
+    finally:
+        session.close()
+
+
 def python(tmp_path, program, *flags, **options):
     (tmp_path / "test_program.py").write_text(program)
     environment = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
