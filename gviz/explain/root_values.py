@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from gviz.events import BackwardStarted
+from gviz.events import BackwardStarted, Edge
 from gviz.numbers import number
 from gviz.trace.timeline import Timeline
 
@@ -14,18 +14,46 @@ _GROWING, _TIMES = 3, 10.0
 """So many numbers, each larger than the one before and the last so many times the first, are no chance."""
 
 
-def root_value(timeline: Timeline, start: int) -> float | None:
-    """The one number that the pass of event `start` began at; None if it began at more than one, or it is not known."""
+def loss_at(timeline: Timeline, start: int) -> tuple[int, float] | None:
+    """The node of the one number that the pass of event `start` began at, and it; None if it is not one, or not known.
+
+    Of a multiple without a name, as a `GradScaler` makes it, or ``(loss / 4).backward()``, the number that has one.
+    """
     event = timeline.event(start)
     if not isinstance(event, BackwardStarted) or len(event.roots) != 1 or event.roots[0][0] not in timeline.nodes:
         return None
-    value = timeline.held(*event.roots[0], start)
+    root = event.roots[0]
+    of_loss = _multiplied(timeline, root)
+    known = ((each, _number(timeline, each, start)) for each in (of_loss, root) if each is not None)
+    return next(((node, value) for (node, _), value in known if value is not None), None)
+
+
+def root_value(timeline: Timeline, start: int) -> float | None:
+    """The number alone."""
+    found = loss_at(timeline, start)
+    return found[1] if found is not None else None
+
+
+def _number(timeline: Timeline, output: Edge, n: int) -> float | None:
+    value = timeline.held(*output, n)
     array = timeline.array(value) if value is not None and value.size == 1 else None
     return float(array.reshape(())) if array is not None and array.dtype.kind == "f" else None
 
 
+def _multiplied(timeline: Timeline, root: Edge) -> Edge | None:
+    """The output with a name of which a root without one is a multiple; None if there is none."""
+    info = timeline.info(root[0])
+    if info.name or info.op.base_name not in ("mul", "div"):
+        return None
+    tracked = [edge for edge in info.created.inputs if edge[0] and timeline.info(edge[0]).created.requires_grad]
+    if len(tracked) != 1:
+        return None
+    source = timeline.info(tracked[0][0])
+    return tracked[0] if source.name and source.created.kind == "op" else None
+
+
 def losses(timeline: Timeline) -> Iterator[float]:
-    """What each backward pass began at, in order, as far as it was one number that is known."""
+    """The loss that each backward pass began at, in order, as far as it was one number that is known."""
     return (value for _, value in _begun_at(timeline))
 
 
@@ -41,9 +69,9 @@ def losses_by_name(timeline: Timeline) -> dict[str, list[float]]:
 def _begun_at(timeline: Timeline) -> Iterator[tuple[int, float]]:
     """The node that each backward pass began at and its number, in order, where it was one that is known."""
     for phase in timeline.phases:
-        event, value = timeline.event(phase.start), root_value(timeline, phase.start)
-        if isinstance(event, BackwardStarted) and value is not None:
-            yield event.roots[0][0], value
+        found = loss_at(timeline, phase.start)
+        if found is not None:
+            yield found
 
 
 def grown_until(timeline: Timeline, n: int) -> Sequence[float]:

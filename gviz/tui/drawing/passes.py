@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from gviz.events import BackwardStarted
 from gviz.explain.names import iteration_called, label, step_kind
-from gviz.explain.root_values import root_value
+from gviz.explain.root_values import loss_at
 from gviz.numbers import number
 from gviz.plain_text import shown
 from gviz.trace.state import Iteration, Phase
@@ -62,11 +62,11 @@ def _losses(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
 
 def _loss(timeline: Timeline, phase: Phase) -> str:
     """What a pass began at, and whose it is; empty where that is not one number."""
-    value, started = root_value(timeline, phase.start), timeline.event(phase.start)
-    if value is None or not isinstance(started, BackwardStarted):
+    found = loss_at(timeline, phase.start)
+    if found is None:
         return ""
-    title = shown(timeline.info(started.roots[0][0]).title)
-    return f"{title} {number(value)}{_of_thread(timeline, phase, ' (thread {})')}"
+    node, value = found
+    return f"{shown(timeline.info(node).title)} {number(value)}{_of_thread(timeline, phase, ' (thread {})')}"
 
 
 def _of_thread(timeline: Timeline, phase: Phase, words: str) -> str:
