@@ -182,6 +182,19 @@ def test_a_leaf_is_called_as_the_global_that_holds_it():
     assert [event.name for event in of_kind(log, Named)] == ["made_before"]
 
 
+@pytest.mark.parametrize("part", [{}, {"phase": "backward"}])
+def test_a_parameter_may_be_used_in_what_is_not_recorded(part):
+    def program():
+        model, other = network(), torch.nn.Linear(3, 3)
+        model(other(torch.ones(2, 3)).detach()).mean().backward()
+        return model, other
+
+    [found] = [each.finding for each in check(Timeline(MemoryLog(events_of(program, wanted=wanted(**part)))))][:1]
+    assert (found.kind, "was not used in anything that was recorded" in found.text) == (
+        ("unused", True) if part else ("cut", False)
+    )
+
+
 @pytest.mark.parametrize("part", [{}, {"module": "0"}, {"phase": "backward"}])
 def test_a_nan_of_which_not_all_is_known_was_not_born_where_it_is_met(part):
     def program():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from gviz.events import GradAccumulated, GradSet, Warned, grad_left
+from gviz.events import GradAccumulated, GradSet, grad_left
 from gviz.explain.bad_numbers.carried import bad_beside, went_in
 from gviz.explain.bad_numbers.element import made_at_element, made_of, sent_at_element
 from gviz.explain.bad_numbers.fixes import DIVERGING, LEAPT, fix, is_beyond, is_of_size
@@ -18,6 +18,7 @@ from gviz.explain.contributions import arrived, ran
 from gviz.explain.finding import Finding
 from gviz.explain.grad_writes import GradWrite, write_at
 from gviz.explain.names import innermost, iteration_called, label, made_at
+from gviz.explain.partial import RECORD_ALL, is_partial
 from gviz.explain.root_values import grown_until, in_a_row
 from gviz.explain.trouble import line_text
 from gviz.explain.writes import by_step, is_unseen, step_of
@@ -27,7 +28,6 @@ from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text, short
 from gviz.values import Value
 
-_ALL = "record everything around it, without --module and --phase"
 _LAST_OF_ALL = "gviz record --on nan, which ends at the first one: with --last it keeps what led there"
 
 
@@ -213,7 +213,7 @@ def _born(timeline: Timeline, node: int) -> Finding:
     there = f"{label(timeline, node)}{made_at(info.frames)}{', ' * bool(where)}{where}: {how}"
     if _is_blind(timeline, node):
         text = f"{_what(made)} met in {there}; it may be older, as not all that went into it was recorded"
-        return Finding("nan-born", text, info.born, node, fix=_ALL, at=innermost(info))
+        return Finding("nan-born", text, info.born, node, fix=RECORD_ALL, at=innermost(info))
     text = f"{_what(made)} born in {there}"
     remedy = _fix(timeline, info, made)
     grown = tuple(_grown(timeline, node, info.born)) if remedy == DIVERGING else ()
@@ -254,7 +254,7 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
         part.seq,
         part.source,
         _inputs(timeline, part.source),
-        _ALL if blind else _fix(timeline, info, part.value),
+        RECORD_ALL if blind else _fix(timeline, info, part.value),
         innermost(info),
     )
 
@@ -262,12 +262,7 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
 def _is_blind(timeline: Timeline, node: int) -> bool:
     """Whether a number that went into a node is not known, as only a part of the program was recorded."""
     values = (operand.value for operand in computation(timeline, node).operands)
-    return timeline.once(_is_partial, 0) and any(value is None or not value.is_known for value in values)
-
-
-def _is_partial(timeline: Timeline, _: int) -> bool:
-    """Whether only some modules were recorded, or only backward passes."""
-    return any(event.unseen in ("modules", "forward") for _, event in timeline.select([Warned]))
+    return is_partial(timeline) and any(value is None or not value.is_known for value in values)
 
 
 def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:

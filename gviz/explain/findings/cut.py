@@ -14,6 +14,7 @@ from gviz.explain.findings.tracked import cut_fix
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at, made_at, why_untracked
 from gviz.explain.neglected import next_step
+from gviz.explain.partial import RECORD_ALL, is_partial
 from gviz.explain.silent_uses import cuts_after
 from gviz.explain.ways import ancestors
 from gviz.trace.state import NodeInfo
@@ -50,6 +51,8 @@ def unused(asked: Question) -> Finding:
     """Nothing was made from it: what of its shape could have been meant to meet it."""
     info, timeline = asked.info, asked.timeline
     text = f"{label_at(timeline, asked.node)} was not used in anything"
+    if is_partial(timeline):
+        return Finding("unused", f"{text} that was recorded", info.born, asked.node, (), RECORD_ALL, innermost(info))
     near = _like(asked)
     parts: tuple[Finding, ...] = ()
     if near is not None:
