@@ -212,11 +212,14 @@ def test_a_class_may_say_another_shape_than_its_elements_have():
         with torch.no_grad():
             packed.data = torch.ones(6).as_subclass(Packed)
             packed.add_(1)
-        return packed, torch.exp(torch.ones(1000).as_subclass(Packed))
+        return packed, torch.exp(torch.ones(1000).as_subclass(Packed)), torch.exp(part)
 
+    part = torch.ones(1000).as_subclass(Packed)[:6]
     log = events_of(program)
     made = [output.value for event in of_kind(log, NodeCreated) for output in event.outputs]
     assert {value.shape for value in made if value.is_known} == {(6,), (), (1000,)}
+    assert {value.dtype for value in made} == {"float32"}
+    assert (("size", (6,)),) in [event.attrs for event in of_kind(log, NodeCreated)]
     assert [write.value.array().tolist() for write in of_kind(log, StorageWritten)] == [[2] * 6]
     assert [added.part.array().tolist() for added in of_kind(log, GradAccumulated)] == [[2] * 6]
 

@@ -13,6 +13,7 @@ from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.outputs import Attrs, oddities, of_untracked, output
 from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.values import as_it_lies
 from gviz.events import Edge, NodeCreated, NodeKind, OpSeen, Output
 from gviz.values import Value
 
@@ -100,6 +101,7 @@ def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why
 
 def dtype_beside(result: torch.Tensor) -> torch.dtype:
     """The dtype in which a number took part."""
+    result = as_it_lies(result)
     return result.dtype if result.is_floating_point() else torch.get_default_dtype()
 
 

@@ -20,6 +20,7 @@ from gviz.adapters.pytorch.outputs import is_accumulator, oddities, output
 from gviz.adapters.pytorch.outputs import of_node as outputs_of
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.tensor_facts import grad_fn_of, is_leaf, version_of
+from gviz.adapters.pytorch.values import as_it_lies
 from gviz.adapters.pytorch.watch import watch_accumulator, watch_node
 from gviz.events import Attr, Edge, GradSet, Named, NodeKind, RequiresGradSet
 from gviz.values import Value
@@ -93,8 +94,9 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
 
 def _enter_view(session: Session, tensor: torch.Tensor, base: torch.Tensor) -> Mark:
     """Announce a view that was made where nobody listens, as what it is: only an expanded one has more elements."""
-    name = "expand" if tensor.numel() > base.numel() else "view"
-    call = Call(name, (base,), (("size", tuple(tensor.shape)),))
+    shown = as_it_lies(tensor)
+    name = "expand" if shown.numel() > as_it_lies(base).numel() else "view"
+    call = Call(name, (base,), (("size", tuple(shown.shape)),))
     mark = untracked(session, call, (tensor,), "no_grad" if base.requires_grad else "inputs")
     session.marks.remember(tensor, mark)
     return mark

@@ -17,6 +17,7 @@ from gviz.adapters.pytorch.created import Call, Operand, Untracked, dtype_beside
 from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.values import as_it_lies
 from gviz.events import Edge
 
 Ends = Sequence[tuple[Mark | None, int]]
@@ -111,7 +112,7 @@ def _is_of(saved: torch.Tensor, operand: Operand) -> bool:
 
 
 def _edge_of_saved(session: Session, saved: torch.Tensor, operand: Operand, inputs: Inputs) -> Edge:
-    if isinstance(operand, torch.Tensor) and saved.dtype is not operand.dtype:
+    if isinstance(operand, torch.Tensor) and as_it_lies(saved).dtype is not as_it_lies(operand).dtype:
         inputs.kept.append(untracked(session, Call("to", (operand,)), (saved,), "inputs"))
         return inputs.kept[-1].node, 0
     return session.edge_of(saved)

@@ -109,6 +109,7 @@ def _without_numbers(dtype: torch.dtype, shape: tuple[int, ...]) -> Value:
 
 def oddities(tensor: torch.Tensor) -> Attrs:
     """What is unusual about where a tensor's numbers lie."""
+    tensor = as_it_lies(tensor)
     if tensor.is_cpu and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested):
         return ()
     found: list[tuple[str, Attr]] = [] if tensor.is_cpu else [("device", str(tensor.device))]
