@@ -49,7 +49,7 @@ def view(path: Path, at: int | None = None, *, waited_for: bool = False, stack: 
         if keyboard is not None and not (terminal.asks_for_lines() or terminal.why_no_screen()):
             with terminal.in_turn():
                 return _full_screen(path, at, keyboard, waited_for=waited_for, stack=stack)
-    if sys.stdin is None or sys.stdout is None:
+    if any(getattr(stream, "closed", stream is None) for stream in (sys.stdin, sys.stdout)):
         notice.say(f"gviz: recorded to {path}")
         return "go on"
     return _line_by_line(path, at, waited_for=waited_for, stack=stack)

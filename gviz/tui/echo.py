@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gviz.tui.terminal import is_terminal
+
 _LOCAL = 3  # where the attributes of a terminal have its local modes
 _quieted = False
 
@@ -19,7 +21,7 @@ def unechoed(*, plain: bool) -> Iterator[None]:
     A debugger that goes line by line (`plain`) has no frame, and lets what is typed show.
     """
     global _quieted
-    if plain or os.name != "posix" or not sys.stdin.isatty():
+    if plain or os.name != "posix" or not is_terminal(sys.stdin):
         yield
         return
     import termios  # there is none on Windows

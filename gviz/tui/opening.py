@@ -37,4 +37,4 @@ def open_debugger(
     talk = debug(timeline, commands, sys.stdin, sys.stdout, beginning)
     if beginning.waited_for:
         return EXIT_CODES[leaving(talk, sys.stdin, sys.stdout)]
-    return 2 if talk.refused and not sys.stdin.isatty() else 0
+    return 2 if talk.refused and not terminal.is_terminal(sys.stdin) else 0

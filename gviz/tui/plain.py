@@ -33,6 +33,7 @@ from gviz.tui.language.parsing import spec_of
 from gviz.tui.language.reading import Reader
 from gviz.tui.leaving import ACTS, ANSWERS, Leaving
 from gviz.tui.session import Session
+from gviz.tui.terminal import is_terminal
 from gviz.tui.tutor import Noticed, Tutor
 
 WIDTH = 80
@@ -91,7 +92,7 @@ def leaving(talk: Conversation, input: TextIO, output: TextIO) -> Leaving:
         return "go on"
     if command.name in ACTS:
         return ACTS[command.name]
-    if command.argument or not input.isatty():
+    if command.argument or not is_terminal(input):
         return "stop"
     output.write("it waits: go on to its next stop (c), on without stops (k), or stop it (s)? ")
     output.flush()
@@ -169,7 +170,7 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
             yield from map(session.glyphs.text, texts)
             yield f"{question} y or n"
         case Outside(run):
-            if not sys.stdin.isatty():
+            if not is_terminal(sys.stdin):
                 raise GvizError(f"{command.name} needs a terminal", exit_code=2)
             yield run()
         case FrontEnd("set", text):
@@ -182,7 +183,7 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
 
 def _driven(left: Work) -> Reply:
     """The answer of a command; how far it has come is said on stderr now and then, where that is a terminal."""
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         return finished(left)
     return finished(
         paced(left, PROGRESS_SECONDS), lambda far: print(f"{far}; ctrl+c stops.", file=sys.stderr, flush=True)

@@ -14,6 +14,14 @@ _ERRORS = 2
 """Standard error, whatever object a program has put in the place of ``sys.stderr``: the screen is drawn there."""
 
 
+def is_terminal(stream: object) -> bool:
+    """Whether a stream is a terminal; one of the program's own kind may be closed, or know of no such question."""
+    try:
+        return bool(stream.isatty())  # type: ignore[attr-defined]  # or not
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
 def asks_for_lines() -> bool:
     """Whether ``GVIZ_PLAIN`` asks for the debugger that goes line by line."""
     return os.environ.get("GVIZ_PLAIN", "0") not in ("", "0")
@@ -23,7 +31,7 @@ def why_plain(*, asked: bool) -> str:
     """Why the debugger goes line by line instead of full screen; empty if the terminal can show it."""
     if asked:
         return "--plain"
-    no_input = "" if sys.stdin.isatty() else "standard input is not a terminal"
+    no_input = "" if is_terminal(sys.stdin) else "standard input is not a terminal"
     return _why_dumb() or no_input or why_no_screen() or _why_not_here()
 
 
@@ -37,7 +45,7 @@ def _why_not_here() -> str:
 
 def why_no_screen() -> str:
     """Why nothing can be shown in full screen, whatever there is to type into; empty if it can."""
-    if sys.stderr is None or not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         return "standard error, where the screen is drawn, is not a terminal"
     if _is_of_a_program(_ERRORS):
         return "this is the terminal of a program under the debugger"
@@ -61,7 +69,7 @@ def _is_of_a_program(number: int) -> bool:
 @contextmanager
 def keyboard() -> Iterator[int | None]:
     """What a person types into: standard input, else the terminal that this process belongs to; None without one."""
-    if sys.stdin is not None and sys.stdin.isatty():
+    if is_terminal(sys.stdin):
         yield None if _is_of_a_program(sys.stdin.fileno()) else sys.stdin.fileno()
         return
     try:

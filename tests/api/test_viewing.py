@@ -214,6 +214,31 @@ def test_without_a_person_a_test_goes_on_as_if_nothing_was(tmp_path, flags):
     assert done.stdout.count("recording of 11 events") == (2 if flags == ("-s",) else 0)
 
 
+OWN_STREAMS = """\
+import sys, gviz, gviz.engine as torch
+class Log:
+    def __init__(self, stream):
+        self.write, self.flush = stream.write, stream.flush
+sys.stdout, sys.stderr = Log(sys.stdout), Log(sys.stderr)
+if len(sys.argv) > 1:
+    sys.stdin.close()
+with gviz.debug():
+    torch.ones(1)
+"""
+
+
+@pytest.mark.parametrize(("arguments", "said"), [((), "(gviz) next\n"), (("closed",), "gviz: recorded to ")])
+def test_streams_of_the_programs_own_kind_are_no_terminals(tmp_path, arguments, said):
+    (tmp_path / "program.py").write_text(OWN_STREAMS)
+    environment = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": ""}
+    done = subprocess.run(
+        [sys.executable, "program.py", *arguments], cwd=tmp_path, input="next\nc\n", capture_output=True, text=True,
+        env=environment, timeout=120, start_new_session=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout + done.stderr
+
+
 def test_without_standard_input_the_recording_is_named(tmp_path):
     start = f"{sys.executable} test_program.py <&-"
     (tmp_path / "test_program.py").write_text(IN_A_TEST + "test_it()\n")

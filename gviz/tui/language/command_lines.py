@@ -10,6 +10,7 @@ from typing import TextIO
 
 from gviz.plain_text import shown
 from gviz.tui.language.reading import Reader
+from gviz.tui.terminal import is_terminal
 
 PROMPT = "(gviz) "
 WORD_ENDS = " (,"
@@ -111,4 +112,4 @@ def _tab(complete: Complete, line: Callable[[], str]) -> Callable[[str, int], st
 
 
 def _interactive(input: TextIO) -> bool:
-    return input is sys.stdin and input.isatty()
+    return input is sys.stdin and is_terminal(input)
