@@ -43,6 +43,23 @@ with torch.no_grad():
     mine.add_(1)
 print(seen, mine.grad)
 """,
+    "a subclass with attributes of its own": """
+def asked(name):
+    held = getattr(torch.Tensor, name)
+    def of(tensor, *given):
+        print("asked for", name)
+        return held(tensor) if callable(held) else held.__get__(tensor)
+    return of if callable(held) else property(of)
+names = ("grad", "grad_fn", "is_leaf", "shape", "dtype", "is_inference", "untyped_storage", "numel")
+Asking = type("Asking", (torch.Tensor,), {name: asked(name) for name in names})
+leaf = torch.nn.Parameter(torch.ones(3).as_subclass(Asking))
+optimizer = torch.optim.SGD([leaf], lr=0.1)
+(model(x).mean() * (leaf * 2 + leaf)).sum().as_subclass(torch.Tensor).backward()
+print("passed")
+with torch.no_grad():
+    torch.Tensor.add_(leaf, 1)
+print(leaf.grad.as_subclass(torch.Tensor))
+""",
     "a subclass that wraps": """
 from torch.utils._pytree import tree_map
 seen = []

@@ -19,7 +19,7 @@ from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.outputs import is_accumulator, oddities, output
 from gviz.adapters.pytorch.outputs import of_node as outputs_of
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.tensor_facts import grad_fn_of, is_leaf, version_of
+from gviz.adapters.pytorch.tensor_facts import grad_fn_of, held_grad, is_leaf, version_of
 from gviz.adapters.pytorch.values import as_it_lies
 from gviz.adapters.pytorch.watch import watch_accumulator, watch_node
 from gviz.events import Attr, Edge, GradSet, Named, NodeKind, RequiresGradSet
@@ -104,9 +104,10 @@ def _enter_view(session: Session, tensor: torch.Tensor, base: torch.Tensor) -> M
 
 def _enter_leaf(session: Session, tensor: torch.Tensor, mark: Mark) -> None:
     """Say which ``.grad`` a leaf has already: it was made before this."""
-    if tensor.grad is not None:
-        session.marks.own(tensor.grad, tensor)
-        session.channel.say(GradSet(mark.node, 0, "assigned", session.value(tensor.grad)))
+    grad = held_grad(tensor)
+    if grad is not None:
+        session.marks.own(grad, tensor)
+        session.channel.say(GradSet(mark.node, 0, "assigned", session.value(grad)))
 
 
 def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:

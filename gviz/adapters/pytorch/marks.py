@@ -210,7 +210,7 @@ class Marks:
     def _memory(self, tensor: torch.Tensor) -> _Memory | None:
         """What is known of a tensor's memory; None where it has none of its own: sparse, or a wrapper."""
         try:
-            memory = tensor.untyped_storage()
+            memory = torch.Tensor.untyped_storage(tensor)
         except (NotImplementedError, RuntimeError):
             return None
         known = self._memories.get(id(memory))

@@ -13,7 +13,7 @@ import torch
 from gviz.adapters.pytorch.graph import mark_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session, Update
-from gviz.adapters.pytorch.tensor_facts import number_in, version_of
+from gviz.adapters.pytorch.tensor_facts import held_grad, number_in, version_of
 from gviz.adapters.pytorch.writes import grad_changed, has_other_ranks, say_averaged, say_written
 from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.events.options import options_of, per_group
@@ -82,13 +82,13 @@ def stepped(session: Session, optimizer: Any) -> None:
         updates[-1] = None
     with without_overrides():
         parameters = _parameters(optimizer)
-        known = (session.marks.of_tensor(p) for p in parameters if p.grad is None)
+        known = (session.marks.of_tensor(p) for p in parameters if held_grad(p) is None)
         skipped = tuple(mark.node for mark in known if mark is not None)
         if getattr(optimizer, "grad_scale", None) is not None:  # a `GradScaler` has left its work to a fused step
             for parameter in parameters:
-                if parameter.grad is not None:
-                    grad_changed(session, parameter.grad)
-        _say_end(session, optimizer, [p for p in parameters if p.grad is not None], skipped)
+                if (grad := held_grad(parameter)) is not None:
+                    grad_changed(session, grad)
+        _say_end(session, optimizer, [p for p in parameters if held_grad(p) is not None], skipped)
 
 
 def left(session: Session, raised: type[BaseException] | None) -> None:

@@ -1,10 +1,22 @@
-"""What a tensor says of itself, also where PyTorch refuses to answer or warns of the question."""
+"""What PyTorch says of a tensor, also where it refuses to answer or warns of the question.
+
+A class of the program's own that answers in its place is not asked: that would run its code.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
 from gviz.adapters.pytorch import private
+
+_attributes: Any = torch.Tensor  # read from there, they have a `__get__`
+held_grad: Callable[[torch.Tensor], torch.Tensor | None] = _attributes.grad.__get__
+"""The ``.grad`` of a tensor; see `grad_of` for those that PyTorch warns of."""
+_grad_fn: Callable[[torch.Tensor], torch.autograd.graph.Node | None] = _attributes.grad_fn.__get__
+_is_leaf: Callable[[torch.Tensor], bool] = _attributes.is_leaf.__get__
 
 
 def grad_fn_of(tensor: torch.Tensor) -> torch.autograd.graph.Node | None:
@@ -13,7 +25,7 @@ def grad_fn_of(tensor: torch.Tensor) -> torch.autograd.graph.Node | None:
     That is one made under ``no_grad``, or beside others by one call, when its memory was written to since.
     """
     try:
-        return tensor.grad_fn
+        return _grad_fn(tensor)
     except RuntimeError:
         return None
 
@@ -21,7 +33,7 @@ def grad_fn_of(tensor: torch.Tensor) -> torch.autograd.graph.Node | None:
 def is_leaf(tensor: torch.Tensor) -> bool:
     """Whether gradients are added up in this tensor; of some views PyTorch refuses to say it, and they are none."""
     try:
-        return tensor.is_leaf
+        return _is_leaf(tensor)
     except RuntimeError:
         return False
 
@@ -36,12 +48,12 @@ def is_cut_off(tensor: torch.Tensor) -> bool:
 
 def grad_of(tensor: torch.Tensor) -> torch.Tensor | None:
     """The ``.grad`` of a tensor that has one: of others PyTorch warns when they are asked."""
-    return tensor.grad if is_leaf(tensor) or tensor.retains_grad else None
+    return held_grad(tensor) if is_leaf(tensor) or tensor.retains_grad else None
 
 
 def version_of(tensor: torch.Tensor) -> int:
     """How often a tensor's memory was written; 0 for those that do not count."""
-    return 0 if tensor.is_inference() else private.version(tensor)
+    return 0 if torch.Tensor.is_inference(tensor) else private.version(tensor)
 
 
 def fills_its_memory(tensor: torch.Tensor) -> bool:

@@ -16,6 +16,7 @@ from gviz.adapters.pytorch.marks import Grads, Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.private import is_batch, without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, Step, clock
+from gviz.adapters.pytorch.tensor_facts import held_grad
 from gviz.adapters.pytorch.values import as_it_lies, computes_unseen, has_numbers, is_dense, sizes, unseen
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, HookRan, SavedFreed, StepFinished, StepStarted
 from gviz.values import Unordered, Value
@@ -131,7 +132,7 @@ class LeafWatch:
                 return
             here = address(grad)
             part = _arrived(session, current, (self._mark.node, 0), grad, here)
-            session.thread.adding = partial(self._say, current, self._leaf.grad is None), part, here
+            session.thread.adding = partial(self._say, current, held_grad(self._leaf) is None), part, here
 
     def after(self, given: Grads, grads: Grads) -> None:
         """It was added, and the hooks of the program for that have run."""
@@ -147,7 +148,7 @@ class LeafWatch:
     def _say(self, current: Pass, is_first: bool, part: Value) -> None:
         session = self._session
         with without_overrides():
-            total = self._leaf.grad
+            total = held_grad(self._leaf)
             if total is not None:
                 session.marks.own(total, self._leaf)
             value = None if is_first or total is None else session.value(total)
@@ -197,8 +198,9 @@ def say_retained(session: Session, mark: Mark, current: Pass) -> None:
     """Say which outputs have kept their gradient."""
     for output_nr, reference in (mark.retained or {}).items():
         tensor = reference()
-        if tensor is not None and tensor.grad is not None:
-            session.channel.say(GradRetained(current.number, mark.node, output_nr, session.value(tensor.grad)))
+        grad = None if tensor is None else held_grad(tensor)
+        if grad is not None:
+            session.channel.say(GradRetained(current.number, mark.node, output_nr, session.value(grad)))
 
 
 def _flow(

@@ -13,7 +13,7 @@ from gviz.adapters.pytorch.graph import edge_of, mark_of, visit
 from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, version_of
+from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, held_grad, version_of
 from gviz.events import DataSet, GradSet, StorageWritten
 from gviz.values import Value
 
@@ -92,9 +92,10 @@ def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
     """Say which gradients are not what was told last: other ranks had a part in them since."""
     for leaf in leaves:
         mark = session.marks.of_tensor(leaf)
-        if mark is None or leaf.grad is None:
+        grad = None if mark is None else held_grad(leaf)
+        if mark is None or grad is None:
             continue
-        value = session.value(leaf.grad)
+        value = session.value(grad)
         if value != mark.told:
             mark.told = value
             session.channel.say(GradSet(mark.node, 0, "in place", value, session.channel.stack()))
