@@ -125,7 +125,7 @@ def test_what_cannot_be_checked_says_why():
         checked(timeline, timeline.nodes[0], 1)
     with pytest.raises(GvizError, match="on its own") as refused:
         checked(timeline, node_of(timeline, "through"), 1)
-    assert "no operation was recorded" in refused.value.why
+    assert "no operation of its forward was recorded" in refused.value.why
     unused = max(n for n in timeline.nodes if timeline.info(n).op.name == "mul")
     with pytest.raises(GvizError, match="no backward pass"):
         checked(timeline, unused, 1)
