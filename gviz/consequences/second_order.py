@@ -57,7 +57,7 @@ def second_order(timeline: Timeline, node: int) -> SecondOrder:
 def _of_step(timeline: Timeline, node: int, made: Sequence[NodeCreated]) -> SecondOrder:
     """What is known by what its backward made in a pass that keeps its graph."""
     with_graph = any(one.requires_grad for one in made if timeline.op(one.op).name != _ERROR)
-    if not with_graph and any(one.untracked == "no_grad" for one in made):
+    if not with_graph and any(one.switched_off for one in made):
         return _ONCE
     own = {node, *(edge[0] for edge in timeline.info(node).created.inputs)}
     if any(edge[0] in own or not edge[0] for one in made for edge in one.inputs):  # or it is not known what that was

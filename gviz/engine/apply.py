@@ -146,7 +146,8 @@ def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
 def why_untracked(tensors: Sequence[Tensor]) -> str:
     """Why autograd would not record an operation on these tensors now; empty if it would."""
     if not thread.grad_enabled:  # a view that must not be recorded may be written here
-        return "no_grad" if any(t.requires_grad for t in tensors) else "inputs"
+        off = "inference" if thread.inference else "no_grad"
+        return off if any(t.requires_grad for t in tensors) else "inputs"
     return "inputs" if all(edge is None for edge in edges_of(tensors)) else ""
 
 

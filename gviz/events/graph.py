@@ -35,10 +35,11 @@ class NodeCreated(Event, frozen=True):
     `inputs` are in argument order, repeated as used; their parameter names are the op's `OpSeen.slots`, of which the
     last repeats for a list argument; ``(0, 0)`` holds the place of one whose origin is not known (a graph found late).
     `attrs` are the non-tensor arguments by name, so that the op can be run again.
-    `untracked` is empty for an op that autograd tracks, else why it does not: ``no_grad``, ``detach``, ``data``,
-    ``dtype`` (its result cannot have a gradient), ``numbers`` (it takes no more than numbers, as ``torch.tensor`` of a
-    list does), ``inputs`` (no input requires grad). `stack` is the user's call
-    stack, `scope` the module call it happened in. `during` is ``(pass_nr, node)`` when a backward step made it (graphs
+    `untracked` is empty for an op that autograd tracks, else why it does not: ``no_grad``, ``inference`` (it ran in
+    ``inference_mode``), ``detach``, ``data``, ``dtype`` (its result cannot have a gradient), ``numbers`` (it takes no
+    more than numbers, as ``torch.tensor`` of a list does), ``inputs`` (no input requires grad). `stack` is the user's
+    call stack, `scope` the module call it happened in. `during` is ``(pass_nr, node)`` when a backward step made it
+    (graphs
     of gradients), else (0, 0). A Python number that became a constant has the attribute ``number``; a tensor that is
     some leaf's ``.grad`` has ``grad_of``, that leaf; one that
     ``autograd.grad`` gave may have ``gradient``; one that a dropout drew has ``mask``.
@@ -60,6 +61,11 @@ class NodeCreated(Event, frozen=True):
     scope: Count
     during: Edge = (0, 0)
     given: tuple[Value | None, ...] = ()
+
+    @property
+    def switched_off(self) -> bool:
+        """Whether autograd would have tracked the operation, and was switched off there."""
+        return self.untracked in ("no_grad", "inference")
 
     @property
     def first_value(self) -> Value | None:

@@ -160,5 +160,6 @@ def _failed(survey: Survey) -> set[int]:
 
 
 def _only_looked_at(found: Finding) -> bool:
-    """Whether every way to the leaf ends in a no_grad block, as for a copy that follows another model."""
-    return found.kind == "cut" and bool(found.parts) and all("no_grad" in part.text for part in found.parts)
+    """Whether every way to the leaf ends where autograd is off, as for a copy that follows another model."""
+    ends = [part.text for part in found.parts]
+    return found.kind == "cut" and bool(ends) and all("no_grad" in text or "inference_mode" in text for text in ends)

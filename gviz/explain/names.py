@@ -27,6 +27,7 @@ _LOOKED_AT = 100
 
 UNTRACKED = {
     "no_grad": ("inside no_grad", "not tracked: no_grad"),
+    "inference": ("inside inference_mode", "not tracked: inference"),
     "detach": ("detach cuts the graph here", "not tracked: detach"),
     "data": (".data cuts the graph here", "not tracked: .data"),
     "dtype": ("its dtype cannot have a gradient", "not tracked: dtype"),

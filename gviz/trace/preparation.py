@@ -81,7 +81,7 @@ class Preparation:
         return isinstance(event, e.ScopeEntered)
 
     def _is_prepared(self, made: e.NodeCreated) -> bool:
-        measures = made.untracked == "no_grad" or self._steps.computes(made)
+        measures = made.switched_off or self._steps.computes(made)
         attrs = {name for name, _ in made.attrs}
         new = not attrs or "number" in attrs
         of_data = new if made.kind == "constant" else made.untracked in ("inputs", "numbers")

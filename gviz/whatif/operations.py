@@ -25,7 +25,7 @@ FAILURES = (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, 
 def run(op: Op, seen: OpSeen, created: NodeCreated, tensors: Sequence[Tensor]) -> list[Tensor]:
     """Run an operation on other tensors; its outputs, or the tensor it wrote to. Raises one of `FAILURES`."""
     effect, attrs = effect_of(op, seen), attributes_of(op, created.attrs)
-    with no_grad() if created.untracked == "no_grad" else enable_grad():
+    with no_grad() if created.switched_off else enable_grad():
         outputs = run_op(op, effect, tensors, attrs)
     if effect == "write" and not created.untracked and outputs[0]._base is not None:
         return [outputs[0]._base]

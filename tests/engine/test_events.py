@@ -78,6 +78,7 @@ def under_no_grad(x):
     [
         ("mul", lambda x: x * 1, ""),
         ("mul", under_no_grad, "no_grad"),
+        ("mul", torch.inference_mode()(lambda x: x * 1), "inference"),
         ("detach", detached, "detach"),
         ("mul", detached, "inputs"),
         ("data", lambda x: x.data, "data"),

@@ -26,6 +26,7 @@ ANSWERS = {
     "unused_parameter": ("warning", "unused", ["extra.weight", "was not used", "of the same shape, was used in"]),
     "lost_by_argmax": ("error", "untracked-loss", ["lost first at", "Argmax", "indices have no gradient"]),
     "lost_in_no_grad": ("error", "untracked-loss", ["lost first at", "inside no_grad", "out of the no_grad block"]),
+    "lost_in_inference_mode": ("error", "untracked-loss", ["lost first at", "out of the inference_mode block"]),
     "leaf_by_another_name": ("error", "leaf-in-place", ["#1 w was to be changed in place"]),
     "part_assigned": ("error", "changed-in-place", ["write to a clone()", "with stack or cat"]),
     "leaf_in_place": ("error", "leaf-in-place", ["#1 w was to be changed in place", "torch.no_grad()"]),

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from gviz.adapters.pytorch import attributes, operations, writes
 from gviz.adapters.pytorch.arguments import call_of, tensors_in
-from gviz.adapters.pytorch.created import NO_CALL, Call, Given, untracked
+from gviz.adapters.pytorch.created import NO_CALL, Call, Given, switched_off, untracked
 from gviz.adapters.pytorch.graph import edge_of, enter, visit
 from gviz.adapters.pytorch.original import original_of
 from gviz.adapters.pytorch.private import innermost_mode, without_overrides
@@ -185,7 +185,7 @@ def _why(name: str, inputs: Sequence[torch.Tensor], result: torch.Tensor) -> str
     if not any(tensor.requires_grad for tensor in inputs):
         return "inputs"
     if not torch.is_grad_enabled():
-        return "no_grad"
+        return switched_off()
     return "dtype" if not (result.is_floating_point() or result.is_complex()) else "numbers"
 
 

@@ -99,6 +99,11 @@ def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why
     return mark
 
 
+def switched_off() -> str:
+    """By what autograd is switched off where the program is, if it is."""
+    return "inference" if torch.is_inference_mode_enabled() else "no_grad"
+
+
 def dtype_beside(result: torch.Tensor) -> torch.dtype:
     """The dtype in which a number took part."""
     result = as_it_lies(result)

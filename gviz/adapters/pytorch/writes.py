@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch import private
-from gviz.adapters.pytorch.created import Call, untracked
+from gviz.adapters.pytorch.created import Call, switched_off, untracked
 from gviz.adapters.pytorch.graph import edge_of, mark_of, visit
 from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.private import without_overrides
@@ -35,7 +35,7 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
     why = "inputs"
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
     if any(tensor.requires_grad for tensor in tensors):
-        why = "no_grad"
+        why = switched_off()
     mark = untracked(session, call, (target,), why)
     if call.name.rstrip("_") in _RESHAPING:
         _reshaped(session, target, mark)

@@ -21,7 +21,7 @@ def found(survey: Survey) -> Iterator[Finding]:
         scope = survey.scopes.get(made.created.scope)
         if scope is None or "Dropout" not in scope.kind or made.created.requires_grad or scope.name in again:
             continue
-        if made.created.untracked == "no_grad" or _under_no_grad(survey, made):
+        if made.created.switched_off or _under_no_grad(survey, made):
             text = f"dropout is active at {label_at(timeline, made.node)}, though the forward runs under no_grad"
             fix = "model.eval() before evaluating, model.train() after (leave it if the randomness is wanted)"
             at = innermost(timeline.info(made.node))
@@ -38,7 +38,7 @@ def _under_no_grad(survey: Survey, made: Made) -> bool:
     """Whether it is one of the operations that follow each other there, and not what is trained on their result."""
     timeline = survey.timeline
     way = (survey.nodes.get(node) for node in ancestors(timeline, made.node))
-    beneath = any(one is not None and one.created.untracked == "no_grad" for one in way)
+    beneath = any(one is not None and one.created.switched_off for one in way)
     users = (timeline.info(node) for node in timeline.nodes.users(made.node))
     return beneath and not any(user.created.requires_grad for user in users)
 

@@ -20,6 +20,7 @@ CREATE_GRAPH = "create_graph=True in autograd.grad, to go on with what it gives"
 STACK = "torch.stack(...) of results keeps their history, torch.tensor(...) copies their numbers"
 _FIXES = {
     "no_grad": "move this line out of the no_grad block",
+    "inference": "move this line out of the inference_mode block",
     "detach": "leave detach() out where the gradient should flow",
     "data": "use the tensor itself instead of .data",
     "dtype": "gradients flow through floating-point results only: not through indices, comparisons, integers",
@@ -27,7 +28,7 @@ _FIXES = {
 }
 """By the reason for which an operation is not tracked: what to write instead."""
 _DRAWS = re.compile(r"\.sample\(")
-_LOSING = {"no_grad", "detach", "data", "dtype", "numbers"}
+_LOSING = {"no_grad", "inference", "detach", "data", "dtype", "numbers"}
 
 
 def cut_fix(timeline: Timeline, info: NodeInfo) -> str:
