@@ -27,8 +27,10 @@ _PACKAGE = str(Path(__file__).parent) + "/"
 _LISTENING = tuple(_PACKAGE + part for part in ("adapters/", "emit.py", "live/", "trace/"))
 _HANDS_ON = "handle_torch_function"  # by which PyTorch asks a listener about a function that is written in Python
 _SAMPLES = _PACKAGE + "samples/"  # the lessons travel inside the package, and are users' programs all the same
-_HEADS = frozenset({"GET_ITER", "FOR_ITER", "BEFORE_WITH"})
-"""Instructions of the head of a statement that may have a body."""
+_LEAVING = frozenset({"CALL", "WITH_EXCEPT_START"})
+_HEADS = frozenset({"GET_ITER", "FOR_ITER", "BEFORE_WITH"}) | _LEAVING
+"""Instructions of the head of a statement that may have a body; the last leave a ``with``, or are of any other call."""
+_ENTERS = dis.opmap.get("BEFORE_WITH", -1)
 _LONGEST_NAME = 4096  # letters of a path or a function, as they are told to others
 _MOST_LETTERS = 100_000  # of all frames together
 _codes: dict[int, CodeType] = {}  # every code object that was met, kept, so that its id stays its own
@@ -201,7 +203,14 @@ def _head(code: CodeType, offset: int) -> dis.Positions | None:
 
     Up to 3.12 CPython says of it that the whole statement does. None where the value is not made just before.
     """
+    opname = dis.opname[code.co_code[offset]]
+    if opname in _LEAVING and _ENTERS not in code.co_code[::2]:
+        return None
     before = [one for one in dis.get_instructions(code) if one.offset < offset and one.opname != "EXTENDED_ARG"]
-    if dis.opname[code.co_code[offset]] == "FOR_ITER" and (not before or before.pop().opname != "GET_ITER"):
+    if opname in _LEAVING:
+        whole = next(islice(code.co_positions(), offset // 2, None))
+        entering = (at for at, one in enumerate(before) if one.opname == "BEFORE_WITH" and one.positions == whole)
+        return before[at - 1].positions if (at := next(entering, 0)) else None
+    if opname == "FOR_ITER" and (not before or before.pop().opname != "GET_ITER"):
         return None
     return before[-1].positions if before else None

@@ -106,7 +106,8 @@ class Each:
     def __enter__(self):
         kept.append(stack(1))
     def __exit__(self, *error):
-        pass
+        kept.append(stack(1))
+        return True
 def run(each):
     for one in (
         each
@@ -115,15 +116,19 @@ def run(each):
         BODY
     with each:
         kept.append(0) if each is None else None
+    with each:
+        kept.append(
+            0 / 0, None, None, None
+        )
 run(Each())
 """
 
 
 @pytest.mark.parametrize("length", [1, 400], ids=["short", "long"])  # a long way back takes an instruction of its own
-def test_the_head_of_a_loop_runs_and_not_the_whole_loop(length):
+def test_the_head_of_a_statement_runs_and_not_all_of_it(length):
     scope = {"stack": site.stack, "kept": []}
     exec(compile(HEADS.replace("BODY", "; ".join(["each = each"] * length)), "heads.py", "exec"), scope)
     callers = [site.frames(key)[1] for key in scope["kept"]]
-    loop, entered = (16, 16, 8, 12), (20, 20, 9, 13)
+    loop, first, second = (17, 17, 8, 12), (21, 21, 9, 13), (23, 23, 9, 13)
     places = [(frame.line, frame.end_line, frame.column, frame.end_column) for frame in callers]
-    assert places == [loop, loop, loop, entered]
+    assert places == [loop, loop, loop, first, first, second, second]

@@ -39,10 +39,9 @@ class NodeCreated(Event, frozen=True):
     ``inference_mode``), ``detach``, ``data``, ``dtype`` (its result cannot have a gradient), ``numbers`` (it takes no
     more than numbers, as ``torch.tensor`` of a list does), ``inputs`` (no input requires grad). `stack` is the user's
     call stack, `scope` the module call it happened in. `during` is ``(pass_nr, node)`` when a backward step made it
-    (graphs
-    of gradients), else (0, 0). A Python number that became a constant has the attribute ``number``; a tensor that is
-    some leaf's ``.grad`` has ``grad_of``, that leaf; one that
-    ``autograd.grad`` gave may have ``gradient``; one that a dropout drew has ``mask``.
+    (graphs of gradients), else (0, 0). A Python number that became a constant has the attribute ``number``; a tensor
+    that is some leaf's ``.grad`` has ``grad_of``, that leaf; one that ``autograd.grad`` gave may have ``gradient``; one
+    that a dropout drew has ``mask``.
     `given` are the numbers of the inputs (None: they are in the recording anyway), where a call is one of the first of
     a function of the program's own: its rule can be tried with them.
     """

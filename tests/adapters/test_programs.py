@@ -260,7 +260,7 @@ def test_parts_without_gradients():
         return a, b, c
 
     created = [e for e in of_kind(events_of(program), NodeCreated) if e.kind == "op"]
-    assert [e.untracked for e in created] == ["no_grad", "no_grad", "", "detach"]
+    assert [e.untracked for e in created] == ["no_grad", "inference", "", "detach"]
 
 
 def test_autocast():
