@@ -31,8 +31,8 @@ class Pass:
     """One backward pass: what has arrived where, and what is ready to run.
 
     `wanted` limits it to what leads to these edges (None: every leaf); `capture` keeps what arrives there as a result
-    instead of accumulating it. `written` says how often what has arrived at a leaf was added to in place, as PyTorch
-    would have done it.
+    instead of accumulating it, and raises RuntimeError where nothing does, unless that is allowed by `allow_unused`.
+    `written` says how often what has arrived at a leaf was added to in place, as PyTorch would have done it.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Pass:
         create_graph: bool,
         wanted: Sequence[Edge] | None = None,
         capture: bool = False,
+        allow_unused: bool = True,
     ) -> None:
         self.roots = roots
         self.seeds = seeds
@@ -54,6 +55,7 @@ class Pass:
         self.written: dict[Node, int] = {}
         self.report: PassReport | None = None
         self._capturing = set(wanted or ()) if capture else set()
+        self._required = () if allow_unused else tuple(wanted or ())
         self._waiting: dict[Node, int] = {}
         self._arrived: dict[Node, list[Grad | None]] = {}
         self._ready: list[tuple[int, Node]] = []
@@ -77,6 +79,7 @@ class Pass:
                 self._count_edges()
                 self._start()
                 self._drain()
+            self._require_used()
             error = "", ""
         except BaseException as raised:
             error = str(raised) or type(raised).__name__, type(raised).__name__
@@ -85,6 +88,11 @@ class Pass:
             thread.grad_enabled, thread.during, running.innermost, anomaly.evaluated.node = before
             if self.report is not None and emit.channel is channel:
                 self.report.finished(*error)
+
+    def _require_used(self) -> None:
+        unused = (index for index, edge in enumerate(self._required) if self.captures.get(edge) is None)
+        if (index := next(unused, None)) is not None:
+            raise RuntimeError(messages.UNUSED_INPUT.format(index=index))
 
     def will_run(self, node: Node | None) -> bool:
         """Whether this pass runs a node or takes a result there. RuntimeError for a leaf of which it is a result."""

@@ -124,6 +124,14 @@ try:
 except RuntimeError as error:
     failed = str(error)
 """
+UNUSED = """
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+other = torch.ones(2, requires_grad=True)
+try:
+    torch.autograd.grad((w * 3).sum(), other)
+except RuntimeError as error:
+    failed = str(error)
+"""
 NO_WAY_BACK = """
 x = torch.tensor([1.0, 2.0])
 try:

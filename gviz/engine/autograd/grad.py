@@ -125,14 +125,12 @@ def _gradients(
     wanted = [_differentiated(place) for place in chosen]
     of_operations = create_graph or watching.is_recording()
     modes = {"retain_graph": retain_graph, "create_graph": of_operations}
-    run = Pass(edges, plain(seeds, edges, of_operations), wanted=wanted, capture=True, **modes)
+    given_in = plain(seeds, edges, of_operations)
+    run = Pass(edges, given_in, wanted=wanted, capture=True, allow_unused=allow_unused, **modes)
     run.run()
     captured = [run.captures.get(edge) for edge in wanted]
     if of_operations and not create_graph:
         captured = [None if gradient is None else gradient._alias() for gradient in captured]
-    unused = [index for index, gradient in enumerate(captured) if gradient is None]
-    if unused and not allow_unused:
-        raise RuntimeError(messages.UNUSED_INPUT.format(index=unused[0]))
     return captured
 
 
