@@ -182,11 +182,15 @@ def statistics(array: Array) -> Stats:
 
 def each_once(array: Array) -> Array:
     """An array that is not empty without the repeats of a broadcast: of what reads the same memory again, one place."""
+    if 0 not in array.strides:
+        return array
     return array[tuple(slice(None) if stride else 0 for stride in array.strides)]
 
 
 def repeated(stats: Stats, times: int) -> Stats:
     """The statistics of an array in which each element stands so many times as in the one that these are of."""
+    if times == 1:
+        return stats
     return msgspec.structs.replace(stats, nan=stats.nan * times, inf=stats.inf * times, zero=stats.zero * times)
 
 

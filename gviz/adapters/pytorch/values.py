@@ -232,11 +232,16 @@ def _statistics(array: Array) -> Stats:
     if once.size <= _BLOCK:
         stats = statistics(_widened(once))
     else:
-        blocks: Iterable[Any] = np.nditer(
-            once, ["external_loop", "buffered"], order="K", buffersize=_BLOCK
-        )  # in any order
-        stats = _together([(statistics(_widened(block)), block.size) for block in blocks])
+        stats = _together([(statistics(_widened(block)), block.size) for block in _blocks(once)])
     return repeated(stats, array.size // once.size)
+
+
+def _blocks(array: Array) -> Iterable[Any]:
+    """The elements of an array in blocks, in any order: a stretch of memory is cut, all else is walked through."""
+    if array.flags.forc:
+        flat = array.ravel("K")
+        return (flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK))
+    return np.nditer(array, ["external_loop", "buffered"], order="K", buffersize=_BLOCK)
 
 
 def _widened(block: Array) -> Array:
