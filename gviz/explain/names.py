@@ -136,7 +136,7 @@ def takes_shape(info: NodeInfo) -> bool:
 
 def untracked_word(reason: str) -> str:
     """The same in one word."""
-    return "no grad" if reason == "inputs" else clipped(reason, 8)
+    return "no grad" if reason == "inputs" else clipped(reason, 9)
 
 
 def made_at(frames: tuple[Frame, ...]) -> str:

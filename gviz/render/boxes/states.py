@@ -61,7 +61,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("↻4, v4", "its memory was written in place, and is version 4 now"),
     ("made in pass 2, pass 2", "a backward pass made it (create_graph)"),
     ("no input needs grad, no grad", "not tracked by autograd: no input requires a gradient"),
-    ("no_grad, detach, data", "not tracked, because of no_grad, detach() or .data"),
+    ("no_grad, inference, detach, data", "not tracked, because of no_grad, inference_mode, detach() or .data"),
     ("numbers", "not tracked: it takes numbers out of tensors, and leaves their history behind"),
     ("dtype", "not tracked: its dtype cannot have a gradient"),
 )
