@@ -12,6 +12,7 @@ SUBJECTS = (
     "mlp",
     "convnet",
     "transformer",
+    "optimizers",
     "recording",
     "pytorch_programs",
     "pytorch_attached",

@@ -118,13 +118,7 @@ def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) 
 
 def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
     """The op's forward on the tensors' arrays. RuntimeError, in PyTorch's words, for shapes that do not fit."""
-    # Arithmetic on numpy scalars is ten times as fast as on 0-dimensional arrays.
-    arrays, by_scalars = [], op.is_operator
-    for t in tensors:
-        array = t._array
-        arrays.append(array[()] if by_scalars and not array.ndim else array)
-    if op.promotes and (op.promotes == "float" or tensors[0]._array.dtype is not tensors[-1]._array.dtype):
-        arrays = promoted(arrays, op.promotes)
+    arrays = operands(op, tensors)
     try:
         try:
             return (
@@ -141,6 +135,18 @@ def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
         if op.promotes and len(arrays) == 2:
             raise RuntimeError(broadcast_error(arrays[0].shape, arrays[1].shape)) from None
         raise RuntimeError(str(error)) from error
+
+
+def operands(op: Op, tensors: Sequence[Tensor]) -> list[Array]:
+    """The tensors' arrays as the op's forward takes them: of one dtype, if it promotes."""
+    # Arithmetic on numpy scalars is ten times as fast as on 0-dimensional arrays.
+    arrays, by_scalars = [], op.is_operator
+    for t in tensors:
+        array = t._array
+        arrays.append(array[()] if by_scalars and not array.ndim else array)
+    if op.promotes and (op.promotes == "float" or tensors[0]._array.dtype is not tensors[-1]._array.dtype):
+        return promoted(arrays, op.promotes)
+    return arrays
 
 
 def why_untracked(tensors: Sequence[Tensor]) -> str:

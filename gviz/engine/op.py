@@ -57,8 +57,9 @@ class Op:
     of different dtypes are brought to a common one first (``"float"``: a floating one). `outputs` names the results
     (``results...`` for a list), of which the first `differentiable_outputs` can require grad. For a list argument
     (``tensors...``) the single rule gives one gradient per tensor. One that is `public` is ``torch.<name>``, which
-    `surface.derive` or a front offers, and one that can be `in_place` has a method with a trailing underscore. `named`
-    outputs can be read by name (``torch.return_types``).
+    `surface.derive` or a front offers, and one that can be `in_place` has a method with a trailing underscore. One of
+    several pointwise steps may say how it is computed within the memory of its first operand: `write_block`, see
+    `blocks`. `named` outputs can be read by name (``torch.return_types``).
     `readings` say how `formula` and the rules' texts read for some arguments, the more particular before the others.
     `untracked` is the reason why an op never records. `torch` is the path, from ``torch``, of the function that means
     this op when called with its tensors and attributes (its name if it is public); `differs` says how it then differs.
@@ -80,6 +81,7 @@ class Op:
         promotes: bool | Literal["float"] = False,
         public: bool = True,
         in_place: bool = False,
+        write_block: Callable[..., None] | None = None,
         named: bool = False,
         untracked: str = "",
         torch: str = "",
@@ -106,6 +108,7 @@ class Op:
         self.memory = memory
         self.promotes = promotes
         self.in_place = in_place
+        self.write_block = write_block
         self.returns: Callable[[Sequence[Tensor]], Any] = results_type(self.name, outputs) if named else tuple
         self.untracked = untracked or ("" if self.rules else "dtype")
         self.torch = torch or (self.name if public else "")

@@ -18,7 +18,8 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import announce_operation, messages, notes, watching
-from gviz.engine.apply import Attrs, compute, edges_of, start_node, why_untracked
+from gviz.engine.apply import Attrs, compute, edges_of, operands, start_node, why_untracked
+from gviz.engine.blocks import BLOCK, fit_blocks, run_in_blocks
 from gviz.engine.dtypes import castable, of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Grad, Metadata, Node, Nowhere, plain_name
@@ -106,14 +107,20 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs, *, may_overl
     untracked = why_untracked(tensors)
     if not may_overlap:
         check_overlap(target, tensors[1:])
-    result = np.asarray(compute(op, tensors, attrs))
-    _check_fit(result, target._array)
+    arrays = operands(op, tensors) if target._array.size > BLOCK else ()
+    in_blocks = bool(arrays) and fit_blocks(op, arrays, target._array)
+    if not in_blocks:
+        result = np.asarray(compute(op, tensors, attrs))
+        _check_fit(result, target._array)
     channel, recorder = emit.channel, watching.recorder() if watching.watchers else None
     refs = recorder.refs(tensors) if recorder is not None else ()
     written = target if untracked or target._base is None else target._base
     edges = [] if channel is None else announce_operation.edges(channel, [written, *tensors[1:]])
     inner = None if untracked else _start_in_place(op, tensors, attrs)
-    thread.quietly(target._array.__setitem__, ..., result)
+    if in_blocks:
+        thread.quietly(run_in_blocks, op, arrays, attrs, target._array)
+    else:
+        thread.quietly(target._array.__setitem__, ..., result)
     if not target.is_inference():
         target._counter[0] += 1
     notes.remember_write(target)

@@ -9,6 +9,7 @@ import numpy as np
 
 from gviz.engine import dtypes
 from gviz.engine.apply import apply
+from gviz.engine.blocks import scratch
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal, positive
 from gviz.engine.ops.kernels import check_broadcast, only
@@ -34,6 +35,20 @@ def _addcdiv(self: Array, tensor1: Array, tensor2: Array, value: Number) -> Any:
     return self + self.dtype.type(value) * tensor1 / tensor2
 
 
+def _addcmul_block(self: Array, tensor1: Array, tensor2: Array, value: Number) -> None:
+    product, _ = scratch(self.size, self.dtype)
+    np.multiply(tensor1, self.dtype.type(value), out=product)
+    np.multiply(product, tensor2, out=product)
+    np.add(self, product, out=self)
+
+
+def _addcdiv_block(self: Array, tensor1: Array, tensor2: Array, value: Number) -> None:
+    quotient, _ = scratch(self.size, self.dtype)
+    np.multiply(tensor1, self.dtype.type(value), out=quotient)
+    np.divide(quotient, tensor2, out=quotient)
+    np.add(self, quotient, out=self)
+
+
 INTEGER_ADDCDIV = (
     "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
     "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
@@ -46,6 +61,7 @@ addcmul: Op = Op(
     grad_fn="AddcmulBackward0",
     formula="self + value * tensor1 * tensor2",
     forward=only("uif", "addcmul_cpu_out", _addcmul),
+    write_block=_addcmul_block,
     rules=(
         Rule("self", "g", lambda g: g),
         Rule("tensor1", "g * tensor2 * value", lambda g, tensor2, value: g * (tensor2 * value)),
@@ -60,6 +76,7 @@ addcdiv: Op = Op(
     grad_fn="AddcdivBackward0",
     formula="self + value * tensor1 / tensor2",
     forward=_addcdiv,
+    write_block=_addcdiv_block,
     rules=(
         Rule("self", "g", lambda g: g),
         Rule("tensor1", "g * value / tensor2", lambda g, tensor2, value: g * (value / tensor2)),
@@ -84,7 +101,20 @@ def _between(self: Array, end: Array, weight: Any) -> Any:
     check_broadcast(self, end, *([weight] if isinstance(weight, np.ndarray) else []))
     share = self.dtype.type(weight) if not isinstance(weight, np.ndarray) else weight
     near = np.abs(share) < 0.5
+    if near.ndim == 0:
+        return self + share * (end - self) if near else end - (end - self) * (1 - share)
     return np.where(near, self + share * (end - self), end - (end - self) * (1 - share))
+
+
+def _between_block(self: Array, end: Array, weight: Number) -> None:
+    share, (part, _) = self.dtype.type(weight), scratch(self.size, self.dtype)
+    np.subtract(end, self, out=part)
+    if np.abs(share) < 0.5:
+        np.multiply(part, share, out=part)
+        np.add(self, part, out=self)
+    else:
+        np.multiply(part, 1 - share, out=part)
+        np.subtract(end, part, out=self)
 
 
 SPELLED = {
@@ -109,6 +139,7 @@ lerp_number: Op = Op(
     grad_fn="LerpBackward0",
     formula="self + weight * (end - self)",
     forward=only("f", "lerp_kernel_scalar", _between),
+    write_block=_between_block,
     rules=(
         Rule("self", "g * (1 - weight)", lambda g, weight: g * (1 - weight)),
         Rule("end", "g * weight", lambda g, weight: g * weight),

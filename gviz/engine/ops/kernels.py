@@ -21,6 +21,8 @@ def only(kinds: str, kernel: str, forward: Forward) -> Forward:
         refuse_unless(self.dtype.kind in kinds, kernel, self)
         return forward(self, *others, **attrs)
 
+    if "f" in kinds:
+        checked.__wrapped__ = forward  # type: ignore[attr-defined]  # what it is for floating numbers, see `blocks`
     return checked
 
 

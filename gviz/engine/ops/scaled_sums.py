@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine.blocks import scratch
 from gviz.engine.dtypes import promote
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
@@ -22,6 +23,7 @@ def _scaled_op(name: str, grad_fn: str, formula: str, forward: Callable[..., Any
         grad_fn=grad_fn,
         formula=formula,
         forward=forward,
+        write_block=lambda self, other, alpha: _plus_block(self, other, sign * alpha),
         rules=(
             Rule("self", "g", lambda g: g),
             Rule("other", rule, lambda g, alpha: g * (alpha if sign > 0 else -alpha)),
@@ -66,8 +68,21 @@ def _plus(self: Array, other: Array, alpha: Number) -> Array:
         return whole
     if self.dtype == np.float64:
         return _fused(self, other, alpha)
-    wide = np.multiply(other, float(self.dtype.type(alpha)), dtype=np.float64)
-    return np.add(self, wide).astype(self.dtype)
+    # Converting first is faster than `dtype=np.float64`, for which numpy goes through buffers of its own.
+    wide = np.multiply(other.astype(np.float64), float(self.dtype.type(alpha)))
+    return np.add(self.astype(np.float64), wide).astype(self.dtype)
+
+
+def _plus_block(self: Array, other: Array, alpha: Number) -> None:
+    if self.dtype == np.float64:
+        self[...] = _fused(self, other, alpha)
+        return
+    wide, own = scratch(self.size, np.float64)
+    np.copyto(wide, other)
+    np.multiply(wide, float(self.dtype.type(alpha)), out=wide)
+    np.copyto(own, self)
+    np.add(own, wide, out=own)
+    np.copyto(self, own, casting="same_kind")
 
 
 def _fused(self: Array, other: Array, alpha: Number) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gviz.engine.ops.arithmetic import add
 from gviz.engine.optim.optimizer import Group, Memory, Optimizer, Parameters
 from gviz.engine.optim.options import check, check_kind, check_lr, counter, decayed, scalar, zeros
 from gviz.engine.tensor import Tensor
@@ -37,10 +38,10 @@ class Adadelta(Optimizer):
         """One step."""
         memory, rho, eps = self.state[parameter] or self._begin(parameter), group["rho"], group["eps"]
         memory["step"] += 1
-        grad = decayed(parameter, grad, group)
+        grad = decayed(parameter, grad, group, self._workspace)
         square = memory["square_avg"].mul_(rho).addcmul_(grad, grad, value=1 - rho)
-        scale = square.add(eps).sqrt_()
-        change = memory["acc_delta"].add(eps).sqrt_().div_(scale).mul_(grad)
+        scale = self._workspace(add, square, eps).sqrt_()
+        change = self._workspace(add, memory["acc_delta"], eps).sqrt_().div_(scale).mul_(grad)
         memory["acc_delta"].mul_(rho).addcmul_(change, change, value=1 - rho)
         parameter.add_(change, alpha=-scalar(group["lr"]))
 

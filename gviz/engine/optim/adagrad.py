@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gviz.engine.creation import full
+from gviz.engine.ops.powers import sqrt
 from gviz.engine.optim.optimizer import Group, Optimizer, Parameters
 from gviz.engine.optim.options import check, check_kind, check_lr, counted, counter, decayed, scalar
 from gviz.engine.tensor import Tensor
@@ -50,7 +51,7 @@ class Adagrad(Optimizer):
             self._begin(parameter, self.defaults["initial_accumulator_value"])
         memory = self.state[parameter]
         steps = counted(memory)
-        grad = decayed(parameter, grad, group)
+        grad = decayed(parameter, grad, group, self._workspace)
         lr = scalar(group["lr"]) / (1 + (steps - 1) * group["lr_decay"])
         total = memory["sum"].addcmul_(grad, grad, value=1)
-        parameter.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-lr)
+        parameter.addcdiv_(grad, self._workspace(sqrt, total).add_(group["eps"]), value=-lr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gviz.engine.ops.limits import maximum
+from gviz.engine.ops.powers import sqrt
 from gviz.engine.optim.optimizer import Group, Memory, Optimizer, Parameters
 from gviz.engine.optim.options import (
     Betas,
@@ -50,12 +51,12 @@ class Adam(Optimizer):
         memory = self.state[parameter] or self._begin(parameter, group)
         beta1, beta2 = group["betas"]
         steps = counted(memory)
-        grad = decayed(parameter, grad, group)
+        grad = decayed(parameter, grad, group, self._workspace)
         memory["exp_avg"].lerp_(grad, 1 - beta1)
         memory["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         size = scalar(group["lr"]) / (1 - beta1**steps)
         square = self._largest(memory) if group["amsgrad"] else memory["exp_avg_sq"]
-        scale = (square.sqrt() / (1 - beta2**steps) ** 0.5).add_(group["eps"])
+        scale = self._workspace(sqrt, square).div_((1 - beta2**steps) ** 0.5).add_(group["eps"])
         parameter.addcdiv_(memory["exp_avg"], scale, value=-size)
 
     def _begin(self, parameter: Tensor, group: Group) -> Memory:
@@ -67,4 +68,4 @@ class Adam(Optimizer):
 
     def _largest(self, memory: Memory) -> Tensor:
         largest: Tensor = memory["max_exp_avg_sq"]
-        return largest.copy_(maximum(largest, memory["exp_avg_sq"]))
+        return largest.copy_(self._workspace(maximum, largest, memory["exp_avg_sq"]))

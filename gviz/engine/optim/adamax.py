@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gviz.engine.ops.limits import maximum
+from gviz.engine.ops.signs import absolute
 from gviz.engine.optim.optimizer import Group, Memory, Optimizer, Parameters
 from gviz.engine.optim.options import (
     Betas,
@@ -44,10 +45,10 @@ class Adamax(Optimizer):
         memory = self.state[parameter] or self._begin(parameter)
         beta1, beta2 = group["betas"]
         steps = counted(memory)
-        grad = decayed(parameter, grad, group)
+        grad = decayed(parameter, grad, group, self._workspace)
         memory["exp_avg"].lerp_(grad, 1 - beta1)
         largest: Tensor = memory["exp_inf"].mul_(beta2)
-        largest.copy_(maximum(largest, grad.abs().add_(group["eps"])))
+        largest.copy_(self._workspace(maximum, largest, self._workspace(absolute, grad).add_(group["eps"])))
         size = scalar(group["lr"]) / (1 - beta1**steps)
         parameter.addcdiv_(memory["exp_avg"], largest, value=-size)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gviz.engine.ops.division import div
 from gviz.engine.optim.optimizer import Group, Memory, Optimizer, Parameters
 from gviz.engine.optim.options import (
     Betas,
@@ -46,12 +47,12 @@ class NAdam(Optimizer):
         memory = self.state[parameter] or self._begin(parameter)
         beta1, beta2 = group["betas"]
         lr, steps = scalar(group["lr"]), counted(memory)
-        grad = decayed(parameter, grad, group)
+        grad = decayed(parameter, grad, group, self._workspace)
         now, ahead = (beta1 * (1.0 - 0.5 * 0.96 ** (n * group["momentum_decay"])) for n in (steps, steps + 1))
         memory["mu_product"] *= now
         memory["exp_avg"].lerp_(grad, 1 - beta1)
         square = memory["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        scale = square.div(1 - beta2**steps).sqrt().add_(group["eps"])
+        scale = self._workspace(div, square, 1 - beta2**steps).sqrt_().add_(group["eps"])
         product = memory["mu_product"].item()
         parameter.addcdiv_(grad, scale, value=-lr * (1.0 - now) / (1.0 - product))
         parameter.addcdiv_(memory["exp_avg"], scale, value=-lr * ahead / (1.0 - product * ahead))

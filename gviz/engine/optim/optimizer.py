@@ -16,6 +16,7 @@ from gviz.engine.optim.loading import adapted, packed
 from gviz.engine.optim.stepping import Hook, heard
 from gviz.engine.optim.stepping import register_optimizer_step_post_hook as register_optimizer_step_post_hook
 from gviz.engine.optim.stepping import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
+from gviz.engine.optim.workspace import Workspace
 from gviz.engine.tensor import Tensor
 
 Group = dict[str, Any]
@@ -49,6 +50,7 @@ class Optimizer:
         self.defaults = defaults
         self._hooks: dict[str, dict[int, Hook]] = {name: {} for name in _HOOKS}
         self._opt_called = self._watched = False
+        self._workspace = Workspace()
         self.state: defaultdict[Tensor, Memory] = defaultdict(dict)
         self.param_groups: list[Group] = []
         given: list[Any] = list(params)
@@ -106,6 +108,7 @@ class Optimizer:
             for group in self.param_groups:
                 for parameter in group["params"]:
                     if parameter.grad is not None:
+                        self._workspace.reset()
                         self.update(parameter, parameter.grad, group)
         return loss
 
@@ -161,6 +164,7 @@ class Optimizer:
         self.__dict__.setdefault("_hooks", {name: {} for name in _HOOKS})
         self.__dict__.setdefault("_opt_called", False)
         self.__dict__.setdefault("_watched", False)
+        self.__dict__.setdefault("_workspace", Workspace())
 
     def register_step_pre_hook(self, hook: Hook) -> HookHandle:
         """Call ``hook(optimizer, args, kwargs)`` before a step; what it returns are the arguments instead."""

@@ -6,6 +6,9 @@ from typing import Any
 
 from gviz.engine import dtypes
 from gviz.engine.creation import full, zeros_like
+from gviz.engine.ops.arithmetic import neg
+from gviz.engine.ops.scaled_sums import add_scaled
+from gviz.engine.optim.workspace import Workspace
 from gviz.engine.tensor import Tensor
 
 Betas = tuple[float, float]
@@ -79,13 +82,13 @@ def zeros(parameter: Tensor) -> Tensor:
     return made
 
 
-def decayed(parameter: Tensor, grad: Tensor, group: dict[str, Any]) -> Tensor:
+def decayed(parameter: Tensor, grad: Tensor, group: dict[str, Any], workspace: Workspace) -> Tensor:
     """The gradient to go down: turned round with `maximize`, and with what `weight_decay` adds to it."""
     if group["maximize"]:
-        grad = -grad
+        grad = workspace(neg, grad)
     if group["weight_decay"] == 0:
         return grad
     if group.get("decoupled_weight_decay"):
         parameter.mul_(1 - scalar(group["lr"]) * group["weight_decay"])
         return grad
-    return grad.add(parameter, alpha=group["weight_decay"])
+    return workspace(add_scaled, grad, parameter, alpha=group["weight_decay"])

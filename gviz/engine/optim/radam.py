@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gviz.engine.ops.division import div
+from gviz.engine.ops.powers import sqrt
 from gviz.engine.optim.optimizer import Group, Memory, Optimizer, Parameters
 from gviz.engine.optim.options import (
     Betas,
@@ -44,14 +46,15 @@ class RAdam(Optimizer):
         memory = self.state[parameter] or self._begin(parameter)
         beta1, beta2 = group["betas"]
         steps = counted(memory)
-        grad = decayed(parameter, grad, group)
+        grad = decayed(parameter, grad, group, self._workspace)
         memory["exp_avg"].lerp_(grad, 1 - beta1)
         square = memory["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        change = memory["exp_avg"] / (1 - beta1**steps) * scalar(group["lr"])
+        change = self._workspace(div, memory["exp_avg"], 1 - beta1**steps).mul_(scalar(group["lr"]))
         longest = 2 / (1 - beta2) - 1
         length = longest - 2 * steps * beta2**steps / (1 - beta2**steps)
         if length > 5.0:
-            change = change * ((1 - beta2**steps) ** 0.5 / square.sqrt().add_(group["eps"])) * _rect(length, longest)
+            scale = self._workspace(sqrt, square).add_(group["eps"]).reciprocal_().mul_((1 - beta2**steps) ** 0.5)
+            change.mul_(scale).mul_(_rect(length, longest))
         parameter.add_(change, alpha=-1.0)
 
     def _begin(self, parameter: Tensor) -> Memory:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gviz.engine.ops.fused import addcmul
+from gviz.engine.ops.powers import sqrt
 from gviz.engine.optim.optimizer import Group, Memory, Optimizer, Parameters
 from gviz.engine.optim.options import check, check_kind, check_lr, counter, decayed, scalar, zeros
 from gviz.engine.tensor import Tensor
@@ -35,13 +37,13 @@ class RMSprop(Optimizer):
         """One step."""
         memory, alpha = self.state[parameter] or self._begin(parameter, group), group["alpha"]
         memory["step"] += 1
-        grad = decayed(parameter, grad, group)
+        grad = decayed(parameter, grad, group, self._workspace)
         square: Tensor = memory["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
         if group["centered"]:
             mean = memory["grad_avg"].lerp_(grad, 1 - alpha)
-            scale = square.addcmul(mean, mean, value=-1).sqrt_()
+            scale = self._workspace(addcmul, square, mean, mean, value=-1).sqrt_()
         else:
-            scale = square.sqrt()
+            scale = self._workspace(sqrt, square)
         scale.add_(group["eps"])
         if group["momentum"] > 0:
             velocity = memory["momentum_buffer"].mul_(group["momentum"]).addcdiv_(grad, scale)

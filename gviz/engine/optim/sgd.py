@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import isnan
 
+from gviz.engine.ops.scaled_sums import add_scaled
 from gviz.engine.optim.optimizer import Group, Optimizer, Parameters
 from gviz.engine.optim.options import check, check_kind, check_lr, decayed, scalar
 from gviz.engine.tensor import Tensor
@@ -42,10 +43,11 @@ class SGD(Optimizer):
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
         """One step down (or up) the gradient."""
-        grad = decayed(parameter, grad, group)
+        grad = decayed(parameter, grad, group, self._workspace)
         if group["momentum"] != 0:
             velocity = self._velocity(parameter, grad, group)
-            grad = grad.add(velocity, alpha=group["momentum"]) if group["nesterov"] else velocity
+            ahead = group["nesterov"]
+            grad = self._workspace(add_scaled, grad, velocity, alpha=group["momentum"]) if ahead else velocity
         parameter.add_(grad, alpha=-scalar(group["lr"]))
 
     def _velocity(self, parameter: Tensor, grad: Tensor, group: Group) -> Tensor:
