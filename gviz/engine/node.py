@@ -86,8 +86,9 @@ class Node:
 
     @classmethod
     def name(cls) -> str:
-        """PyTorch's name of the node, ``MulBackward0``."""
-        return cls.__name__
+        """PyTorch's name of the node, ``MulBackward0``; the few that it wrote by hand carry their namespace."""
+        kind = cls.__name__
+        return f"torch::autograd::{kind}" if kind == "CopyBackwards" else kind
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
@@ -255,8 +256,9 @@ class InputMetadata:
 
 def plain_name(node: Node) -> str:
     """A node's name as PyTorch's messages write it: ``Mul`` for ``MulBackward0``, ``Sum1`` for ``SumBackward1``."""
-    stem, _, number = node.name().rpartition("Backward")
-    return stem + number.lstrip("0")
+    name = node.name()
+    stem, _, number = name.rpartition("Backward")
+    return stem + number.lstrip("0") if number.isdigit() else name
 
 
 class AccumulateGrad(Node):
