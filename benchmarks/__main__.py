@@ -24,6 +24,7 @@ SUBJECTS = (
     "page",
     "live_step",
     "start",
+    "house",
 )
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
