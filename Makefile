@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST_ARGS ?=
 
-.PHONY: demo test lint check fuzz kills golden media operations findings commands bench clean
+.PHONY: demo test lint check fuzz hostile kills golden media operations findings commands bench clean
 
 demo: $(READY)                  ## open the debugger on the first lesson
 	@$(BIN)/gviz demo
@@ -25,6 +25,9 @@ check: lint test
 N ?= 2000
 fuzz: $(READY)                  ## N random programs under PyTorch (which must be installed) and the engine: make fuzz N=10000
 	GVIZ_FUZZ=$(N) GVIZ_REQUIRE_TORCH=1 $(BIN)/python -m pytest -q -x tests/engine/test_random_programs.py
+
+hostile: $(READY)               ## N expressions that want too much: make hostile N=10000
+	GVIZ_HOSTILE=$(N) $(BIN)/python -m pytest -q -s tests/where/test_hostile_expressions.py
 
 KILLS ?= 50
 kills: $(READY)                 ## kill program and debugger at so many random moments each: make kills KILLS=50

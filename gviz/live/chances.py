@@ -19,7 +19,8 @@ from gviz.trace.situation import Absent, word_of
 from gviz.trace.stops import is_of
 from gviz.values import Value
 from gviz.where.condition import Condition, OpWord
-from gviz.where.guarded import BUILTINS, Numbers
+from gviz.where.guarded import BUILTINS
+from gviz.where.operations import Numbers
 from gviz.where.place import Place
 from gviz.where.stop import AT_A_NODE, CALLED, Stop, stop
 from gviz.where.summarized import summarized

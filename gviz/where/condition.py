@@ -13,6 +13,7 @@ from gviz.errors import GvizError
 from gviz.events import OpSeen
 from gviz.plain_text import clipped
 from gviz.where import guarded
+from gviz.where.operations import FUNCTIONS
 
 NAMES = ("value", "grad", "op", "name", "node", "module", "event", "step")
 """What a condition may ask about the moment it is tested at."""
@@ -41,6 +42,10 @@ class OpWord(str):
 
 def holds(told: Any) -> bool:
     """Whether what an expression gave is true: of a tensor, whether it has elements and all of them are."""
+    if isinstance(told, str | dict | set):
+        return bool(told)
+    if isinstance(told, list | tuple):  # not by numpy, which would make each of their texts as long as the longest
+        return bool(told) and all(map(holds, told))
     return bool(told) if isinstance(told, bool | np.bool_) else bool(np.size(told) and np.all(told))
 
 
@@ -65,7 +70,7 @@ def condition(text: str) -> Condition:
     try:
         tree = guarded.parsed(text.strip())
         words = [word.id for word in ast.walk(tree) if isinstance(word, ast.Name)]
-        known = {*NAMES, *guarded.FUNCTIONS, *guarded.bound_names(tree)}
+        known = {*NAMES, *FUNCTIONS, *guarded.bound_names(tree)}
         unknown = next((word for word in words if word not in known), "")
         code = guarded.compiled(tree)
     except guarded.Refused as refusal:

@@ -1,13 +1,14 @@
 """Expressions that people type, compiled so that no evaluation runs for long or reaches outside of its numbers.
 
-They are a part of Python: numbers, comparisons, tensors' methods, some functions, a comprehension. Loops are
-counted, and every operator and call is one of `gviz.where.measured`: measured before it is computed.
+They are a part of Python: numbers, comparisons, tensors' methods, some functions, a comprehension. The compiled code
+computes nothing by itself. Every operator, call, index, attribute and pass of a loop goes through an `Evaluation`,
+which finds it in the table of `gviz.where.operations` and lets it run once the `gviz.where.budget` has paid for it.
+``x.max() > 3`` becomes ``_evaluation.operate("Gt", _evaluation.method(x, "max"), 3)``.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from itertools import chain
 from types import CodeType
@@ -16,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from gviz import syntax
-from gviz.where import measured
-from gviz.where.measured import MOST_BITS, TooMuch
+from gviz.where import operations
+from gviz.where.budget import STEP, Budget, TooMuch, is_small
 from gviz.where.of_tensors import FACTS, METHODS
+from gviz.where.operations import FUNCTIONS, GROWING, OF_NUMPY, OPERATORS
 from gviz.where.spelling import as_written, node_of
 
 LONGEST = 1000
@@ -43,76 +45,6 @@ class NoPython(Refused):
     """A text that Python cannot read."""
 
 
-_WIDER = {"e": np.float64, "f": np.float64, "F": np.complex128}
-
-
-def _widened(numbers: Any) -> Any:
-    """Numbers whose squares leave the range of their type only if they do themselves; any others as they are."""
-    wider = _WIDER.get(numbers.dtype.char) if isinstance(numbers, np.ndarray) else None
-    return numbers if wider is None else numbers.astype(wider)
-
-
-def _over(function: Callable[[Any], Any], prepared: Callable[[Any], Any] = lambda given: given) -> Callable[..., Any]:
-    """A function of numpy that also takes several numbers, or an iterator, as Python's own does."""
-
-    def reduced(first: Any, *others: Any, **named: Any) -> Any:
-        given = [first, *others] if others else list(first) if isinstance(first, Iterator) else first
-        return measured.called(function, prepared(given), **named)
-
-    return reduced
-
-
-def _rounded(number: Any, digits: int = 0) -> Any:
-    if not -MOST_BITS < digits < MOST_BITS:
-        raise TooMuch("so many digits are too many")
-    if isinstance(number, np.ndarray | np.generic):
-        return np.round(number, digits)
-    return round(number, digits) if digits else round(number)
-
-
-class Numbers(np.ndarray[Any, Any]):
-    """The elements of a tensor, with what PyTorch's users expect of them besides."""
-
-    def norm(self) -> float:
-        """The L2 norm of all elements."""
-        return float(np.linalg.norm(_widened(np.asarray(self))))
-
-
-def _where(condition: Any, *branches: Any) -> Any:
-    """The indices at which a condition holds, a row for each; with two branches what is taken from these, as numpy."""
-    return measured.called(np.where if branches else np.argwhere, condition, *branches)
-
-
-def _zeros(numbers: Any) -> float:
-    """The share of elements that are zero."""
-    size = np.size(numbers)
-    return 1 - np.count_nonzero(numbers) / size if size else 0.0
-
-
-FUNCTIONS: dict[str, Any] = {
-    "np": np, "isnan": np.isnan, "isinf": np.isinf, "norm": _over(np.linalg.norm, _widened), "any": _over(np.any),
-    "all": _over(np.all), "min": _over(np.min), "max": _over(np.max), "mean": _over(np.mean), "sum": _over(np.sum),
-    "argmin": np.argmin, "argmax": np.argmax, "where": _where, "abs": np.abs, "len": len, "zeros": _zeros,
-    "round": _rounded, "float": float, "int": int, "bool": bool, "str": str,
-}  # fmt: skip
-"""What an expression may use besides tensors, in the place of Python's builtins."""
-TYPES = frozenset(("float", "int", "bool", "str"))
-"""Those that are also something to be handed on: ``x.astype(int)``."""
-for _name, _function in FUNCTIONS.items():
-    if getattr(_function, "__module__", "") == __name__:
-        _function.__qualname__ = _name  # as Python calls it where it is called wrongly
-
-_OF_NUMPY = """
-abs absolute all allclose any arccos arcsin arctan arctan2 argmax argmin argsort argwhere around array array_equal
-asarray average ceil clip cos cosh count_nonzero cumprod cumsum deg2rad diagonal diff dot e exp exp2
-expm1 fabs float16 float32 float64 floor fmax fmin hypot inf int32 int64 isclose isfinite isinf isnan linalg
-log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor matmul max maximum mean median
-min minimum nan nanmax nanmean nanmin nansum norm nonzero percentile pi prod ptp quantile ravel real round
-sign sin sinh sort sqrt square std sum tan tanh trace transpose trunc unique var vdot where
-"""
-OF_NUMPY = frozenset(_OF_NUMPY.split())
-"""What makes nothing out of all proportion to what it is given."""
-
 _INSTEAD: dict[str, str] = {
     "grad": "a gradient of a gradient is a node of its own, which create_graph makes: the tape lists it",
     "value": "x is the value, x.grad the gradient",
@@ -133,25 +65,30 @@ _PARTS = (
 )  # fmt: skip
 
 
-_PASSES, _GIVEN = "_passes", "_given"
+_EVALUATION = "_evaluation"
+"""The name that the guard writes into an expression, and nobody else may."""
+
+_OWN = frozenset((_EVALUATION, "slice", "np"))
+"""Names that no expression may write by themselves: ``np`` is only the beginning of a function's name."""
 
 BUILTINS: dict[str, Any] = {
     **FUNCTIONS,
-    "_called": measured.called,
-    "_compared": measured.compared,
-    **{f"_{name}": operation for name, operation in measured.OPERATIONS.items()},
+    "slice": slice,
     "__import__": __import__,  # numpy imports parts of itself late, by the caller's builtins
 }
-_OWN = BUILTINS.keys() - FUNCTIONS.keys() | {_PASSES, _GIVEN}
-"""The names that the guard writes into an expression, and nobody else may."""
+
+
+def short(text: str) -> str:
+    """The text; raises `Refused` if it is longer than anybody types."""
+    if len(text) > LONGEST:
+        raise Refused(f"it is longer than {LONGEST} characters")
+    return text
 
 
 def parsed(text: str) -> ast.Expression:
     """Read an expression; raises `Refused` with the reason for what is none."""
-    if len(text) > LONGEST:
-        raise Refused(f"it is longer than {LONGEST} characters")
     try:
-        tree = syntax.expression(text)
+        tree = syntax.expression(short(text))
     except SyntaxError as error:
         raise NoPython(error.msg) from None
     except (ValueError, RecursionError, MemoryError):
@@ -191,16 +128,112 @@ _SILENT = copy_context()
 _SILENT.run(np.seterr, all="ignore")
 
 
-def evaluate(code: CodeType, names: dict[str, Any]) -> Any:
-    """What the expression is where its names mean this; raises whatever it raises, `TooMuch` where it goes too far."""
+def evaluate(code: CodeType, names: dict[str, Any], evaluation: Evaluation | None = None) -> Any:
+    """What the expression is where its names mean this; raises whatever it raises, `TooMuch` where it goes too far.
+
+    `evaluation` counts what it spends, for whoever wants to know.
+    """
+    evaluation = evaluation or Evaluation(names)
     names["__builtins__"] = BUILTINS
-    loops = measured.Loops()
-    names[_PASSES], names[_GIVEN] = loops.passes, loops.given
-    return _SILENT.copy().run(eval, code, names)
+    names[_EVALUATION] = evaluation
+    try:
+        return evaluation.budget.finish(_SILENT.copy().run(eval, code, names))
+    finally:
+        del names[_EVALUATION]  # it knows the names
+
+
+class Evaluation:
+    """One run of a compiled expression: pays for each of its operations, then lets it run."""
+
+    __slots__ = ("_hold", "_spend", "budget", "given", "passes")
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.budget = budget = Budget(names)
+        self.passes, self.given = budget.passes, budget.given
+        self._spend, self._hold = budget.spend, budget.hold
+
+    def operate(self, name: str, one: Any, other: Any) -> Any:
+        """An operator with two operands."""
+        run, cost = OPERATORS[name]
+        if name not in GROWING and is_small(one) and is_small(other):
+            self._spend(STEP)
+            return run(one, other)
+        if name in ("In", "NotIn"):
+            [other] = operations.materialized((other,))
+        cost(self.budget, (one, other), {})
+        return self._hold(run(one, other))
+
+    def alone(self, name: str, one: Any) -> Any:
+        """An operator with one operand."""
+        run, cost = OPERATORS[name]
+        if isinstance(one, np.ndarray):
+            cost(self.budget, (one,), {})
+        else:
+            self._spend(STEP)
+        return self._hold(run(one))
+
+    def compared(self, left: Any, *rest: Any) -> Any:
+        """``a < b < c`` as ``compared(a, "Lt", lambda: b, "Lt", lambda: c)``: each is read only if it is come to."""
+        result: Any = True
+        for name, later in zip(rest[::2], rest[1::2], strict=True):
+            if not result:
+                return result
+            right = later()
+            result, left = self.operate(name, left, right), right
+        return result
+
+    def call(self, function: Any, *arguments: Any, **named: Any) -> Any:
+        """A function, called by its name."""
+        arguments = operations.materialized(arguments)
+        run, cost = operations.function(function, arguments, named)
+        cost(self.budget, arguments, named)
+        return self._hold(_of_numbers(run(*arguments, **named)))
+
+    def method(self, of: Any, name: str, *arguments: Any, **named: Any) -> Any:
+        """``of.name(...)``"""
+        found = operations.method(of, name)
+        if found is None:
+            return self.call(getattr(of, name), *arguments, **named)  # which says why it cannot be called
+        arguments = operations.materialized(arguments)
+        run, cost = found
+        cost(self.budget, (of, *arguments), named)
+        return self._hold(_of_numbers(run(of, *arguments, **named)))
+
+    def fact(self, of: Any, name: str) -> Any:
+        """``of.name``"""
+        return self._hold(operations.fact(self.budget, of, name))
+
+    def item(self, of: Any, index: Any) -> Any:
+        """``of[index]``"""
+        operations.indexed(self.budget, of, index)
+        return self._hold(of[index])
+
+    def display(self, items: Any) -> Any:
+        """A list, tuple, set or dictionary that is written out."""
+        self._spend(STEP)
+        return self._hold(items)
+
+    def keys(self, *keys: Any) -> set[Any]:
+        """The set of some values."""
+        return self.display({*operations.hashed(self.budget, keys)})  # type: ignore[no-any-return]
+
+    def pairs(self, *items: Any) -> dict[Any, Any]:
+        """The dictionary of keys and values that follow each other."""
+        operations.hashed(self.budget, items[::2])
+        return self.display(dict(zip(items[::2], items[1::2], strict=True)))  # type: ignore[no-any-return]
+
+
+def _of_numbers(result: Any) -> Any:
+    """What a function of numpy gives: numbers, and a number for an array of one without dimensions."""
+    if isinstance(result, np.ndarray):
+        if result.dtype.kind not in "biufc":
+            raise TooMuch("an array holds numbers here, of at most 64 bits")
+        return result if result.ndim else result[()]
+    return result
 
 
 class _Guard(ast.NodeTransformer):
-    """Refuses what is not of the language, and puts the measured operations in the place of the others."""
+    """Refuses what is not of the language, and puts calls of an `Evaluation` in the place of all that computes."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -210,45 +243,97 @@ class _Guard(ast.NodeTransformer):
             raise Refused(f"{_spoken(node)} is not part of an expression here")
         return super().visit(node)
 
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        if not isinstance(node.value, bool | int | float | complex | str | None | type(...)):
+            raise Refused(f"{type(node.value).__name__} is not part of an expression here")
+        return node
+
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id.startswith("__") or node.id in _OWN or (isinstance(node.ctx, ast.Store) and node.id in BUILTINS):
+        stores = isinstance(node.ctx, ast.Store)
+        if node.id.startswith("__") or node.id in _OWN or (stores and node.id in BUILTINS):
             raise Refused(f"{node.id} has a meaning of its own here")
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
-        return _call(f"_{type(node.op).__name__}", node.left, node.right)
+        return _call("operate", ast.Constant(type(node.op).__name__), node.left, node.right)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        self.generic_visit(node)
+        return _call("alone", ast.Constant(type(node.op).__name__), node.operand)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
-        kinds = [type(kind).__name__ for kind in node.ops]
+        kinds = [ast.Constant(type(kind).__name__) for kind in node.ops]
         if len(kinds) == 1:
-            return _call(f"_{kinds[0]}", node.left, node.comparators[0])
-        links = zip(map(ast.Constant, kinds), map(_later, node.comparators), strict=True)
-        return _call("_compared", node.left, *chain.from_iterable(links))
+            return _call("operate", kinds[0], node.left, node.comparators[0])
+        links = zip(kinds, map(_later, node.comparators), strict=True)
+        return _call("compared", node.left, *chain.from_iterable(links))
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         path = _of_numpy(node)
         if path is not None:
-            if not OF_NUMPY.issuperset(path):
-                raise Refused(f"np.{'.'.join(path)} is not among the functions it knows")
-            return node
-        self.generic_visit(node)
-        if node.attr not in METHODS | FACTS:
-            raise _no_attribute(node.attr)
-        return node
+            return _known_to_numpy(node, path)
+        if node.attr in METHODS:
+            raise Refused(f".{node.attr} is a method", f"write .{node.attr}()")
+        of = self._owner(node)
+        return _call("fact", of, ast.Constant(node.attr))
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if not isinstance(node.func, ast.Name | ast.Attribute):
             raise Refused("only a function can be called")
-        self.generic_visit(node)
-        return ast.Call(ast.Name("_called", ast.Load()), [node.func, *node.args], node.keywords)
+        path = _of_numpy(node.func)
+        if isinstance(node.func, ast.Attribute) and path is None:
+            called = [self._owner(node.func), ast.Constant(node.func.attr)]
+            name = "method"
+        else:
+            called, name = [self.visit(node.func)], "call"
+        arguments = [self.visit(argument) for argument in node.args]
+        if any(word.arg is None for word in node.keywords):
+            raise Refused("** is not part of an expression here")
+        named = [ast.keyword(word.arg, self.visit(word.value)) for word in node.keywords]
+        return _call(name, *called, *arguments, named=named)
+
+    def _owner(self, node: ast.Attribute) -> ast.expr:
+        owner: ast.expr = self.visit(node.value)
+        if node.attr not in METHODS | FACTS:
+            raise _no_attribute(node.attr)
+        if not isinstance(node.ctx, ast.Load):
+            raise Refused("a loop gives names, and changes nothing else")
+        return owner
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load):
+            raise Refused("a loop gives names, and changes nothing else")
         if any(isinstance(part, ast.Constant) and part.value is None for part in ast.walk(node.slice)):
             raise Refused("None adds no dimension here")
         self.generic_visit(node)
-        return node
+        return _call("item", node.value, node.slice)
+
+    def visit_Slice(self, node: ast.Slice) -> ast.expr:
+        self.generic_visit(node)
+        ends = [part or ast.Constant(None) for part in (node.lower, node.upper, node.step)]
+        return ast.Call(ast.Name("slice", ast.Load()), ends, [])
+
+    def visit_List(self, node: ast.List) -> ast.expr:
+        return self._display(node)
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        return self._display(node)
+
+    def _display(self, node: ast.List | ast.Tuple) -> ast.expr:
+        self.generic_visit(node)
+        return _call("display", node) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_Set(self, node: ast.Set) -> ast.expr:
+        self.generic_visit(node)
+        return _call("keys", *node.elts)
+
+    def visit_Dict(self, node: ast.Dict) -> ast.expr:
+        if any(key is None for key in node.keys):
+            raise Refused("** is not part of an expression here")
+        self.generic_visit(node)
+        return _call("pairs", *chain.from_iterable(zip(filter(None, node.keys), node.values, strict=True)))
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
         return self._loop(node)
@@ -260,12 +345,20 @@ class _Guard(ast.NodeTransformer):
         self._depth += len(node.generators)
         if self._depth > DEEPEST:
             raise Refused(f"more than {DEEPEST} loops within each other take too long")
+        if any(loop.is_async for loop in node.generators):
+            raise Refused("async is not part of an expression here")
         self.generic_visit(node)
         self._depth -= len(node.generators)
         for loop in node.generators:
-            loop.iter = _call(_PASSES, loop.iter)
-        node.elt = _call(_GIVEN, node.elt)
+            loop.iter = _call("passes", loop.iter)
+        node.elt = _call("given", node.elt)
         return node
+
+
+def _known_to_numpy(node: ast.Attribute, path: list[str]) -> ast.Attribute:
+    if not OF_NUMPY.issuperset(path) or not isinstance(node.ctx, ast.Load):
+        raise Refused(f"np.{'.'.join(path)} is not among the functions it knows")
+    return node
 
 
 def _no_attribute(name: str) -> Refused:
@@ -275,8 +368,9 @@ def _no_attribute(name: str) -> Refused:
     return Refused(f".{as_written(name)} is not among what it knows of a tensor", hint)
 
 
-def _call(name: str, *arguments: ast.expr) -> ast.expr:
-    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+def _call(name: str, *arguments: ast.expr, named: list[ast.keyword] | None = None) -> ast.expr:
+    function = ast.Attribute(ast.Name(_EVALUATION, ast.Load()), name, ast.Load())
+    return ast.Call(function, list(arguments), named or [])
 
 
 def _later(value: ast.expr) -> ast.Lambda:
@@ -289,7 +383,7 @@ def _of_numpy(node: ast.expr) -> list[str] | None:
     while isinstance(node, ast.Attribute):
         path.append(node.attr)
         node = node.value
-    return path[::-1] if isinstance(node, ast.Name) and node.id == "np" else None
+    return path[::-1] if path and isinstance(node, ast.Name) and node.id == "np" else None
 
 
 def _spoken(node: ast.AST) -> str:

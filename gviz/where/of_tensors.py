@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _METHODS = """
-all any argmax argmin argsort astype clip copy cumprod cumsum diagonal dot flatten item max mean min nonzero
+abs all any argmax argmin argsort astype clip copy cumprod cumsum diagonal dot flatten item max mean min nonzero
 norm prod ptp ravel round sort squeeze std sum trace transpose var count endswith find index isdigit lower
 lstrip rstrip split startswith strip upper
 """

@@ -10,14 +10,15 @@ from math import inf
 import numpy as np
 
 from gviz.errors import GvizError, NotStored
-from gviz.plain_text import clipped
+from gviz.plain_text import clipped, told
 from gviz.trace.stops import STRETCH, Hit, Hits
 from gviz.trace.timeline import Timeline
 from gviz.values import Array
 from gviz.where import guarded
+from gviz.where.budget import Budget
 from gviz.where.condition import holds
-from gviz.where.guarded import TYPES
 from gviz.where.of_tensors import FACTS, METHODS
+from gviz.where.operations import TYPES
 from gviz.where.place import Aspect, place, split_aspect
 from gviz.where.spelling import node_of
 from gviz.where.stop import AtChange, Computed, Stop
@@ -82,16 +83,18 @@ class Changes(Hits):
         try:
             if not self._asked.holds:
                 return not _same(self._value(n - 1), self._value(n))
-            told = self._value(n)
+            value = self._value(n)
         except NotStored:
             self._untold.add(n)
             return False
-        return told is not None and holds(told)
+        return value is not None and holds(value)
 
     def _value(self, n: int) -> Array | None:
         """What the expression is at a moment; None where it is nothing there, NotStored where it cannot be told."""
         try:
-            return np.asarray(evaluated(self._timeline, self._names, n, self._asked.expression))
+            result = evaluated(self._timeline, self._names, n, self._asked.expression)
+            holds_texts = isinstance(result, list | tuple | dict | set) and Budget({}).extent(result).bulky
+            return np.asarray(told(result) if holds_texts else result)
         except NotStored:
             raise
         except GvizError:

@@ -18,8 +18,10 @@ from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values import NUMPY_DTYPES, Value, capture
 from gviz.where import guarded
+from gviz.where.budget import TooMuch
 from gviz.where.condition import NAMES
-from gviz.where.guarded import FUNCTIONS, OF_NUMPY, Numbers, bound_names
+from gviz.where.guarded import bound_names
+from gviz.where.operations import FUNCTIONS, OF_NUMPY, Numbers
 from gviz.where.place import ASPECTS, Aspect, split_aspect
 from gviz.where.spelling import as_python, as_written, node_of
 from gviz.where.summarized import Summarized, summarized
@@ -56,7 +58,7 @@ def evaluated(timeline: Timeline, names: NamedNodes, n: int, text: str, states: 
 
 def _hint(error: Exception) -> str:
     """What to write in the place of what PyTorch's users write, or nothing."""
-    if isinstance(error, guarded.Refused):
+    if isinstance(error, guarded.Refused | TooMuch):
         return error.hint
     if isinstance(error, TypeError) and "keyword argument 'dim'" in str(error):
         return "the dimension is called axis here, as in numpy"
@@ -72,7 +74,7 @@ def as_value(result: Any) -> Value | None:
 def parsed(text: str) -> ast.Expression:
     """Read an expression; GvizError for what is none."""
     try:
-        tree = guarded.parsed(as_python(text.strip()))
+        tree = guarded.parsed(as_python(guarded.short(text.strip())))
     except guarded.NoPython:
         hint = "x.grad, #4, x * 2, norm(x.grad), net.fc1.weight.grad"
         if _ASSIGNED.match(text):

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from gviz.errors import NotStored
 from gviz.values import Value, capture, shape_of, statistics
 from gviz.where import guarded
-from gviz.where.guarded import Numbers
+from gviz.where.operations import Numbers
 from gviz.where.summarized import Summarized, summarized
 
 ALWAYS = ("norm(t)", "t.norm()", "np.linalg.norm(t)", "zeros(t)", "any(isnan(t))", "any(np.isinf(t))", "any(t)",
