@@ -15,6 +15,7 @@ from gviz.engine.device import check as check_device
 from gviz.engine.device import device as Device
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.layout import check as check_layout
+from gviz.engine.layout import checked_format
 from gviz.engine.layout import layout as Layout
 from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.tensor import Tensor
@@ -68,8 +69,9 @@ def checked(function: str, options: Options, *, refused: Sequence[str] = ()) -> 
             raise TypeError(f"{function}(): argument '{name}' must be bool, not {typename(value)}")
     if options.get("device") is not None:
         check_device(options["device"], function)
-    check_layout(options.get("layout"))
-    check_layout(options.get("memory_format"))
+    check_layout(function, options.get("layout"))
+    if options.get("memory_format") is not None:
+        checked_format(function, options["memory_format"])
     if options.get("pin_memory"):
         raise RuntimeError(
             "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
@@ -160,6 +162,22 @@ def integer(function: str, value: Any, name: str, position: int) -> int:
     if found is None:
         raise TypeError(f"{function}(): argument '{name}' (position {position}) must be int, not {typename(value)}")
     return found
+
+
+def whole_numbers(function: str, name: str, given: Any, position: int) -> tuple[int, ...]:
+    """Integers given one by one as a tuple, or as one sequence in it. TypeError for anything else."""
+    nested = isinstance(given, tuple) and len(given) == 1 and isinstance(given[0], (tuple, list))
+    numbers = given[0] if nested else given
+    what = f"{function}(): argument '{name}' (position {position}) must be tuple of ints"
+    if not isinstance(numbers, (tuple, list)):
+        raise TypeError(f"{what}, not {typename(numbers)}")
+    found = [_size(number) for number in numbers]
+    if None in found:
+        place = found.index(None)
+        kind = typename(numbers[place])
+        alone = numbers is given and len(numbers) == 1
+        raise TypeError(f"{what}, not {kind}" if alone else f"{what}, but found element of type {kind} at pos {place}")
+    return tuple(found)  # type: ignore[arg-type]  # no None is left
 
 
 def fitting(value: Any, kind: DType) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gviz.engine import messages, watching
+from gviz.engine.modes import thread
 from gviz.engine.placement import Placement
 from gviz.values import Array
 
@@ -46,12 +47,16 @@ class Conversions(Placement):
         return self._array.reshape(())[()].item()
 
     def __float__(self) -> float:
+        if self.requires_grad and self._array.size == 1:
+            messages.warn_once(messages.SCALAR_OF_TRACKED, 2)
         return float(self._number("float"))
 
     def __int__(self) -> int:
         return int(self._number("integer"))
 
     def __complex__(self) -> complex:
+        if self.requires_grad and self._array.size == 1:
+            messages.warn_once(messages.SCALAR_OF_TRACKED, 2)
         return complex(self._number("complex"))
 
     def _number(self, how: str) -> Any:
@@ -79,10 +84,13 @@ class Conversions(Placement):
         return self._array.tolist()
 
     def numpy(self, *, force: bool = False) -> Array:
-        """The array itself, sharing memory. RuntimeError if the tensor requires grad, unless by `force`."""
+        """The array itself, sharing memory.
+
+        RuntimeError if the tensor requires grad and operations are being recorded, unless by `force`.
+        """
         if not isinstance(force, bool):
             raise TypeError(f"numpy(): argument 'force' must be bool, not {type(force).__name__}")
-        if self.requires_grad and not force:
+        if thread.grad_enabled and not force and self.requires_grad:
             raise RuntimeError(messages.NUMPY_OF_TRACKED)
         if watching.watchers:
             self._read("array")
@@ -92,11 +100,25 @@ class Conversions(Placement):
         array = self.numpy()
         return array.astype(dtype) if dtype is not None and array.dtype != dtype else array.copy() if copy else array
 
+    def __dlpack__(self, **options: Any) -> Any:
+        """The memory, as other libraries take it over. BufferError if the tensor requires grad."""
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        if watching.watchers:
+            self._read("array")
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
     def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Tensor:
         """What numpy's functions give when they were called with a tensor: a tensor, booleans as uint8."""
         from gviz.engine.from_data import from_numpy  # built on tensors
 
         return from_numpy(array.astype("uint8") if array.dtype.kind == "b" else array)
+
+    def __delitem__(self, key: Any) -> NoReturn:
+        raise TypeError("Tensor does not support deleting items")
 
     def __contains__(self, element: object) -> bool:
         if not isinstance(element, (Conversions, bool, int, float)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from gviz.engine.from_data import copied, made
 from gviz.engine.from_data import from_array as from_array
 from gviz.engine.from_data import from_numpy as from_numpy
 from gviz.engine.from_data import tensor as tensor
-from gviz.engine.layout import contiguous_format
+from gviz.engine.layout import contiguous_format, preserve_format, strides_in
+from gviz.engine.layout import zeros as zeros_in
+from gviz.engine.layout import zeros_like as zeros_as
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
@@ -86,8 +88,15 @@ def _too_much(shape: tuple[int, ...]) -> str:
 def _factory(name: str, make: Callable[..., Array], doc: str) -> Callable[..., Tensor]:
     def factory(*size: Any, **options: Any) -> Tensor:
         shape = shape_of(name, size, options)
-        kind = kind_of(name, checked(name, options))  # type: ignore[arg-type]  # it checks them
-        return made(name, allocated(make, shape, kind.numpy), options)  # type: ignore[arg-type]
+        refused = () if name == "empty" else ("memory_format",)
+        kind = kind_of(name, checked(name, options, refused=refused))  # type: ignore[arg-type]  # it checks them
+        order = options.get("memory_format")
+        if order is preserve_format:
+            raise RuntimeError("unsupported memory format Preserve")
+        if order is None or order is contiguous_format:
+            return made(name, allocated(make, shape, kind.numpy), options)  # type: ignore[arg-type]
+        strides = strides_in(shape, order)
+        return made(name, allocated(zeros_in, shape, kind.numpy, strides), options)  # type: ignore[arg-type]
 
     factory.__name__ = factory.__qualname__ = name
     factory.__doc__ = doc
@@ -108,10 +117,12 @@ ones = _factory("ones", np.ones, "Ones.")
 empty = _factory("empty", np.zeros, "Memory nobody has written yet: zeros here, so that recordings repeat.")
 
 
-def _like(name: str, make: Callable[..., Array], doc: str) -> Callable[..., Tensor]:
+def _like(name: str, value: int, doc: str) -> Callable[..., Tensor]:
     def like(input: Tensor, **options: Unpack[Options]) -> Tensor:
         kind = _kind_like(name, input, options)
-        return made(name, make(input._array, kind.numpy, _order(options)), options)
+        array = zeros_as(input._array, kind.numpy, options.get("memory_format") or preserve_format)
+        array[...] = value
+        return made(name, array, options)
 
     like.__name__ = like.__qualname__ = name
     like.__doc__ = doc
@@ -124,14 +135,9 @@ def _kind_like(name: str, input: Tensor, options: Options) -> DType:
     return kind_of(name, checked(name, options, refused=("out",)), input.dtype)
 
 
-def _order(options: Options) -> Literal["C", "K"]:
-    """numpy's name for the order of elements in memory."""
-    return "C" if options.get("memory_format") is contiguous_format else "K"
-
-
-zeros_like = _like("zeros_like", np.zeros_like, "Zeros, of the shape and dtype of `input`.")
-ones_like = _like("ones_like", np.ones_like, "Ones, of the shape and dtype of `input`.")
-empty_like = _like("empty_like", np.zeros_like, "`empty`, of the shape and dtype of `input`.")
+zeros_like = _like("zeros_like", 0, "Zeros, of the shape and dtype of `input`.")
+ones_like = _like("ones_like", 1, "Ones, of the shape and dtype of `input`.")
+empty_like = _like("empty_like", 0, "`empty`, of the shape and dtype of `input`.")
 
 
 @worded
@@ -139,13 +145,15 @@ def full_like(input: Tensor, fill_value: Any, **options: Unpack[Options]) -> Ten
     """One value, in the shape and dtype of `input`."""
     kind = _kind_like("full_like", input, options)
     value = filled("full_like", (), fill_value, kind)
-    return made("full_like", np.full_like(input._array, value, kind.numpy, _order(options)), options)
+    array = zeros_as(input._array, kind.numpy, options.get("memory_format") or preserve_format)
+    array[...] = value
+    return made("full_like", array, options)
 
 
 def _new(name: str, make: Callable[..., Array]) -> Callable[..., Tensor]:
     def new(self: Tensor, *size: Any, **options: Any) -> Tensor:
         shape = shape_of(name, size, options)
-        kind = kind_of(name, checked(name, options), self.dtype)  # type: ignore[arg-type]  # it checks them
+        kind = kind_of(name, checked(name, options, refused=("memory_format",)), self.dtype)  # type: ignore[arg-type]  # it checks them
         return made(name, allocated(make, shape, kind.numpy), options)  # type: ignore[arg-type]
 
     new.__name__, new.__qualname__ = name, name
@@ -161,7 +169,7 @@ for name, make in (("new_zeros", np.zeros), ("new_ones", np.ones), ("new_empty",
 @worded
 def new_full(self: Tensor, size: Any, fill_value: Any, **options: Any) -> Tensor:
     """A tensor of one value, of the dtype of this one."""
-    kind = kind_of("new_full", checked("new_full", options), self.dtype)  # type: ignore[arg-type]  # it checks them
+    kind = kind_of("new_full", checked("new_full", options, refused=("memory_format",)), self.dtype)  # type: ignore[arg-type]  # it checks them
     array = filled("new_full", sizes_given("new_full", size), fill_value, kind)
     return made("new_full", array, options)  # type: ignore[arg-type]
 

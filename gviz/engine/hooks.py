@@ -18,19 +18,28 @@ Registered = dict[int, Callable[..., Any]]
 _next_id = count().__next__
 
 
-class HookHandle:
+class RemovableHandle:
     """Takes one registration of a hook away again: ``handle.remove()``, or at the end of a ``with`` block."""
 
     def __init__(self, hooks: Registered, hook: Any) -> None:
         self.id = _next_id()
         self._hooks = hooks
+        self._marks: tuple[dict[int, bool], ...] = ()
         hooks[self.id] = hook
+
+    def mark(self, *marked: dict[int, bool]) -> None:
+        """Note the hook in these registries too, which say how it is called, until it is removed."""
+        self._marks = marked
+        for registry in marked:
+            registry[self.id] = True
 
     def remove(self) -> None:
         """Take the hook away; once is enough, twice is harmless, also where it was registered again."""
         self._hooks.pop(self.id, None)
+        for registry in self._marks:
+            registry.pop(self.id, None)
 
-    def __enter__(self) -> HookHandle:
+    def __enter__(self) -> RemovableHandle:
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from types import FunctionType
+from typing import NoReturn
+
+from gviz.engine import messages
+from gviz.engine.conversions import Conversions
 from gviz.engine.methods import Methods
 from gviz.engine.missing import sentence
+from gviz.engine.placement import Placement
+from gviz.engine.surface import NAMESPACE, at
 from gviz.engine.tensor import Tensor
 
 _NAMES = """
@@ -77,6 +84,31 @@ def offers(name: str) -> bool:
     return not isinstance(vars(Methods).get(name), Lacking)
 
 
+class NotWritable:
+    """The setter and deleter of an attribute that PyTorch lets nobody write."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, tensor: object, value: object = None) -> NoReturn:
+        raise AttributeError(messages.NOT_WRITABLE.format(name=self.name))
+
+
+def refuse_writes(kind: type) -> None:
+    """Let the properties of a class that have no setter refuse writes in PyTorch's words."""
+    for name, found in list(vars(kind).items()):
+        if isinstance(found, property) and found.fset is None:
+            refuse = NotWritable(name)
+            setattr(kind, name, property(found.fget, refuse, refuse, found.__doc__))
+
+
 for name in _NAMES.split():
     if not hasattr(Tensor, name):
         setattr(Methods, name, Lacking(name))
+for kind in (Methods, Placement, Conversions, Tensor):
+    refuse_writes(kind)
+    for name, member in vars(kind).items():
+        if isinstance(member, FunctionType) and member.__qualname__.startswith(f"{kind.__name__}."):
+            at(NAMESPACE, f"Tensor.{name}", member)  # in these classes for the reader's sake only

@@ -1,8 +1,17 @@
-"""``torch.layout`` and ``torch.memory_format``: the engine has arrays with strides, and no other kind."""
+"""``torch.layout`` and ``torch.memory_format``: in which order the elements of a tensor lie in memory.
+
+The engine has arrays with strides, and no other kind. Strides count elements here, as PyTorch's do.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from gviz.values import Array
 
 __all__ = [
     "channels_last",
@@ -17,11 +26,15 @@ __all__ = [
 ]
 
 
+T = TypeVar("T", bound="_Named")
+
+
 class _Named:
     __slots__ = ("name",)
+    name: str
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __new__(cls, *args: object) -> Self:
+        raise TypeError(f"cannot create 'torch.{cls.__name__}' instances")
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -44,25 +57,143 @@ class memory_format(_Named):
     __module__ = "torch"
 
 
-strided = layout("strided")
-sparse_coo = layout("sparse_coo")
-sparse_csr = layout("sparse_csr")
-contiguous_format = memory_format("contiguous_format")
-preserve_format = memory_format("preserve_format")
-channels_last = memory_format("channels_last")
-channels_last_3d = memory_format("channels_last_3d")
+def _made(kind: type[T], name: str) -> T:
+    made = object.__new__(kind)
+    made.name = name
+    return made
 
 
-def named(name: str) -> _Named:
+strided = _made(layout, "strided")
+sparse_coo = _made(layout, "sparse_coo")
+sparse_csr = _made(layout, "sparse_csr")
+contiguous_format = _made(memory_format, "contiguous_format")
+preserve_format = _made(memory_format, "preserve_format")
+channels_last = _made(memory_format, "channels_last")
+channels_last_3d = _made(memory_format, "channels_last_3d")
+
+
+def named(name: str) -> Any:
     """The layout or memory format called `name`."""
-    found: _Named = globals()[name]
-    return found
+    return globals()[name]
 
 
-def check(given: object) -> None:
-    """Refuse the layouts and memory formats that the engine has no arrays for."""
-    if given in (None, strided, contiguous_format, preserve_format):
+def check(function: str, given: object) -> None:
+    """Refuse what is no layout, and the layouts that the engine has no arrays for."""
+    if given is None or given is strided:
         return
-    if isinstance(given, _Named):
+    if isinstance(given, layout):
         raise NotImplementedError(f"gviz's built-in engine has no {given} tensors: their memory is strided")
-    raise TypeError(f"argument must be torch.layout or torch.memory_format, not {type(given).__name__}")
+    raise TypeError(f"{function}(): argument 'layout' must be torch.layout, not {_typename(given)}")
+
+
+def checked_format(function: str, given: object) -> memory_format:
+    """`given`, the argument ``memory_format`` of a function. TypeError for what is none."""
+    if isinstance(given, memory_format):
+        return given
+    raise TypeError(f"{function}(): argument 'memory_format' must be torch.memory_format, not {_typename(given)}")
+
+
+def _typename(value: object) -> str:
+    kind = type(value)
+    return f"torch.{kind.__name__}" if kind.__module__ == "torch" and kind.__name__ in _OURS else kind.__name__
+
+
+_OURS = ("dtype", "layout", "memory_format")
+_LAST = {channels_last: (4, (1, 3, 2, 0)), channels_last_3d: (5, (1, 4, 3, 2, 0))}
+"""The number of dimensions that a format is for, and these from the one whose elements lie closest to the others."""
+
+
+def strides_in(shape: Sequence[int], order: memory_format) -> tuple[int, ...]:
+    """The strides, in elements, of a new tensor. RuntimeError for a format of other dimensions."""
+    dims: Sequence[int] = range(len(shape))[::-1]
+    if order in _LAST:
+        rank, dims = _LAST[order]
+        if len(shape) != rank:
+            raise RuntimeError(f"required rank {rank} tensor to use {order.name} format")
+    return _packed(shape, dims)
+
+
+def _packed(shape: Sequence[int], dims: Sequence[int]) -> tuple[int, ...]:
+    strides, step = [0] * len(shape), 1
+    for dim in dims:
+        strides[dim] = step
+        step *= max(shape[dim], 1)
+    return tuple(strides)
+
+
+def is_in(array: Array, order: memory_format) -> bool:
+    """Whether an array lies in memory as the format wants it, wherever a dimension has more than one element."""
+    if order not in _LAST:
+        return bool(array.flags.c_contiguous)
+    if array.ndim != _LAST[order][0]:
+        return False
+    wanted = strides_in(array.shape, order)
+    pairs = zip(array.shape, array.strides, wanted, strict=True)
+    return not array.size or all(n == 1 or stride == array.itemsize * step for n, stride, step in pairs)
+
+
+def suggested(array: Array) -> memory_format:
+    """The format that the strides of an array speak for, as PyTorch guesses it: no dimension is looked at closely."""
+    for order, (rank, dims) in _LAST.items():
+        if array.ndim == rank and array.size and _speaks_for(array, dims):
+            return order
+    return contiguous_format
+
+
+def _speaks_for(array: Array, dims: Sequence[int]) -> bool:
+    least, channels = 0, array.strides[1]
+    if not channels:
+        return False
+    for dim in dims:
+        if array.strides[dim] < least or (dim == 0 and least == channels):
+            return False
+        least = array.strides[dim] * max(array.shape[dim], 1)
+    return True
+
+
+def kept_strides(array: Array) -> tuple[int, ...]:
+    """The strides, in elements, of a new array whose dimensions lie in memory in the order of those of `array`."""
+    steps = [stride // array.itemsize for stride in array.strides]
+    dims = list(range(array.ndim))[::-1]
+    for place in range(1, array.ndim):
+        for before in range(place - 1, -1, -1):
+            order = _compared(array.shape, steps, dims[before], dims[before + 1])
+            if order < 0:
+                break
+            if order > 0:
+                dims[before], dims[before + 1] = dims[before + 1], dims[before]
+    return _packed(array.shape, dims)
+
+
+def _compared(shape: Sequence[int], steps: Sequence[int], inner: int, outer: int) -> int:
+    """Whether one dimension lies inside another (-1), the other way round (1), or neither (0: one is repeated)."""
+    if not steps[inner] or not steps[outer]:
+        return 0
+    if steps[inner] != steps[outer]:
+        return -1 if steps[inner] < steps[outer] else 1
+    return 1 if shape[inner] > shape[outer] else 0
+
+
+def zeros_like(array: Array, dtype: Any, order: memory_format = preserve_format) -> Array:
+    """Zeros of the shape of `array`, in memory as the format wants them."""
+    if order is contiguous_format or (array.flags.c_contiguous and order is preserve_format):
+        return np.zeros(array.shape, dtype)
+    strides = kept_strides(array) if order is preserve_format else strides_in(array.shape, order)
+    return zeros(array.shape, dtype, strides)
+
+
+def zeros(shape: Sequence[int], dtype: Any, strides: Sequence[int]) -> Array:
+    """Zeros with these strides, in elements, which must leave no gaps."""
+    memory = np.zeros(prod(shape), dtype)
+    if not memory.size:
+        return memory.reshape(shape)
+    return np.ndarray(shape, memory.dtype, memory, 0, [step * memory.itemsize for step in strides])
+
+
+def copied(array: Array, order: memory_format = preserve_format, dtype: Any = None) -> Array:
+    """A copy, in memory as the format wants it."""
+    if order is contiguous_format or (array.flags.c_contiguous and order is preserve_format):
+        return np.array(array, dtype, order="C")
+    copy = zeros_like(array, dtype or array.dtype, order)
+    copy[...] = array
+    return copy

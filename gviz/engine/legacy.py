@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Mapping
 from typing import Any
 
@@ -92,12 +93,18 @@ class tensortype(type):  # PyTorch's own spelling
         return isinstance(value, Tensor) and value.dtype is cls.dtype
 
 
+copyreg.pickle(tensortype, lambda cls: (_type_named, (cls.__name__,)))  # its module is no module of the engine
+
 TYPES = {
     f"{kind.tensor_type}Tensor": tensortype(f"{kind.tensor_type}Tensor", (), {"dtype": kind, "__module__": "torch"})
     for kind in dtypes.ALL
 }
 globals().update(TYPES)
 __all__ += [*TYPES]
+
+
+def _type_named(name: str) -> tensortype:
+    return TYPES[name]
 
 
 def set_default_tensor_type(t: type[Any] | str) -> None:

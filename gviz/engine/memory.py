@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from gviz.events import Output
 from gviz.values import Array, Value
@@ -90,3 +91,42 @@ def address_of(array: Array) -> int:
     """Where the first element of an array lies."""
     address: int = array.__array_interface__["data"][0]
     return address
+
+
+def copy_with_owner(array: Array, copied: dict[int, Array]) -> Array:
+    """A copy that lies in a copy of all the memory it looks into; `copied` has those made before, by their originals.
+
+    So views of one memory remain views of one memory.
+    """
+    owner = owner_of(array)
+    if id(owner) not in copied:
+        copied[id(owner)] = owner.copy("K")
+    if array is owner:
+        return copied[id(owner)]
+    if not owner.size or owner.dtype != array.dtype or not (owner.flags.c_contiguous or owner.flags.f_contiguous):
+        return array.copy("K")
+    offset = address_of(array) - address_of(owner)
+    return np.ndarray(array.shape, array.dtype, copied[id(owner)].reshape(-1, order="A"), offset, array.strides)
+
+
+class InMemory:
+    """An array that is pickled as it lies in memory: numpy would put its elements in a row."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        array = self.array
+        if array.flags.c_contiguous or array.flags.f_contiguous:
+            return InMemory, (array,)
+        low, high = byte_bounds(array)
+        around = np.ndarray(
+            (high - low) // array.itemsize, array.dtype, owner_of(array), low - address_of(owner_of(array))
+        )
+        return _in_memory, (around, array.shape, array.strides, address_of(array) - low)
+
+
+def _in_memory(around: Array, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> InMemory:
+    return InMemory(np.ndarray(shape, around.dtype, around, offset, strides))

@@ -5,6 +5,8 @@ Facts of PyTorch 2.13, each raised from one place in the engine.
 
 from __future__ import annotations
 
+import warnings
+
 SECOND_BACKWARD = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
     "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
@@ -114,6 +116,23 @@ DETACH_VIEW = (
     "torch/optim/optimizer.py as the solution."
 )
 NUMPY_OF_TRACKED = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+SCALAR_OF_TRACKED = (
+    "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "
+    "tensor.detach() first."
+)
+NOT_WRITABLE = "attribute '{name}' of 'torch._C.TensorBase' objects is not writable"
+DATA_DELETED = "Deleting tensor data is not allowed. Delete tensor instead!"
+REVERSED_DIMS = (
+    "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an "
+    "error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - "
+    "1, -1, -1))` to reverse the dimensions of a tensor."
+)
+BYTE_INDEX = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
+LIST_OF_KEYS = (
+    "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
+    "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], "
+    "which will result either in an error or a different result"
+)
 CANNOT_RETAIN = "can't retain_grad on Tensor that has requires_grad=False"
 CANNOT_HOOK = "cannot register a hook on a tensor that doesn't require gradient"
 GRAD_TYPE = "assigned grad expected to be a Tensor or None but got grad of type {name}"
@@ -241,6 +260,10 @@ HOOK_OF_NOTHING = "can't replace a None gradient with a non-None value"
 HOOK_OF_NON_LEAF = "post accumulate grad hooks cannot be registered on non-leaf tensors"
 ACCUMULATED_HOOK_RESULT = "Tensor post accumulate grad hooks should return None."
 NOT_IMPLEMENTED = "derivative for aten::{name} is not implemented"
+HOOK_NOT_SAVED = (
+    "backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the function with "
+    "@torch.utils.hooks.unserializable_hook to suppress this warning"
+)
 DEEPCOPY = (
     "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "
     "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
@@ -281,6 +304,16 @@ ANOMALY_SHOWS = (
     "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
     "question was changed in there or anywhere later. Good luck!"
 )
+
+
+_warned = set[str]()
+
+
+def warn_once(text: str, stacklevel: int) -> None:
+    """Warn as PyTorch does of what it mentions once in a process, whatever the filters are."""
+    if text not in _warned:
+        _warned.add(text)
+        warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
 
 
 def modified_in_place(

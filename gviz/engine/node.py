@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
 from gviz.emit import Seen
 from gviz.engine import anomaly, dtypes, messages, notes
-from gviz.engine.hooks import Extras, HookHandle
+from gviz.engine.hooks import Extras, RemovableHandle
 from gviz.engine.saved import Packed, Packing, SavedTensor, in_order
 from gviz.events import OpSeen
 
@@ -84,6 +84,9 @@ class Node:
         self.next_edges = self.saved = self.versions = ()
         self.attrs = {}
 
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(f"cannot pickle '{type(self).__name__}' object")
+
     @classmethod
     def name(cls) -> str:
         """PyTorch's name of the node, ``MulBackward0``; the few that it wrote by hand carry their namespace."""
@@ -106,13 +109,13 @@ class Node:
         """A dictionary for anybody's notes about this node."""
         return self.with_extras().metadata
 
-    def register_hook(self, hook: Callable[..., Any]) -> HookHandle:
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(grad_inputs, grad_outputs)`` after the node's rule; a tuple it returns replaces the first."""
-        return HookHandle(self.with_extras().after, hook)
+        return RemovableHandle(self.with_extras().after, hook)
 
-    def register_prehook(self, hook: Callable[..., Any]) -> HookHandle:
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(grad_outputs)`` before the node's rule; a tuple it returns replaces them."""
-        return HookHandle(self.with_extras().before, hook)
+        return RemovableHandle(self.with_extras().before, hook)
 
     def with_extras(self) -> Extras:
         """The node's extras, made now if it has none."""

@@ -9,7 +9,6 @@ from gviz.engine.device import CPU, say_what_cuda_means
 from gviz.engine.device import check as check_device
 from gviz.engine.device import device as Device
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.layout import check as check_layout
 from gviz.engine.layout import layout as Layout
 from gviz.engine.layout import strided
 from gviz.engine.methods import Methods
@@ -25,9 +24,10 @@ class Placement(Methods):
 
     __slots__ = ()
     _array: Array
-    is_cpu = True
-    is_cuda = is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = is_nested = False
-    is_quantized = is_sparse = is_sparse_csr = is_vulkan = is_xla = is_xpu = False
+    is_cpu = property(lambda self: True)
+    is_cuda = is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = is_nested = property(lambda self: False)
+    is_quantized = is_sparse = is_sparse_csr = is_vulkan = is_xla = is_xpu = property(lambda self: False)
+    name = property(lambda self: None, doc="Always None: tensors have no names of their own.")
 
     @property
     def shape(self) -> Size:
@@ -83,9 +83,8 @@ class Placement(Methods):
         return False
 
     def cpu(self, memory_format: Any = None) -> Tensor:
-        """The tensor itself."""
-        check_layout(memory_format)
-        return self  # type: ignore[return-value]  # it is a `Tensor`
+        """The tensor itself, or a copy whose elements lie in memory as `memory_format` says."""
+        return self.to("cpu", memory_format=memory_format)
 
     def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
         """Refused, unless ``cuda`` stands for the CPU: then the tensor itself."""

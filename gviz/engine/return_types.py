@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -20,13 +21,24 @@ class Results(tuple[Any, ...]):
             return self[self.names.index(name)]  # type: ignore[no-any-return]
         raise AttributeError(f"'{type(self).__qualname__}' object has no attribute '{name}'")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self).__name__, self.names, tuple(self))
+
     def __repr__(self) -> str:
         items = ",\n".join(f"{name}={item!r}" for name, item in zip(self.names, self, strict=True))
         return f"torch.return_types.{type(self).__name__}(\n{items})"
 
 
-def results_type(name: str, outputs: Sequence[str]) -> type[Results]:
-    """The type of what the operation `name` returns."""
-    names = tuple(outputs)
+@cache
+def _named(name: str, names: tuple[str, ...]) -> type[Results]:
     members = {"__slots__": (), "names": names, "__match_args__": names, "__module__": "torch.return_types"}
     return type(name, (Results,), members)
+
+
+def results_type(name: str, outputs: Sequence[str]) -> type[Results]:
+    """The type of what the operation `name` returns."""
+    return _named(name, tuple(outputs))
+
+
+def _again(name: str, names: tuple[str, ...], items: tuple[Any, ...]) -> Results:
+    return results_type(name, names)(items)

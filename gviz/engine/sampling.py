@@ -12,6 +12,7 @@ from gviz.engine.arguments import checked, kind_of
 from gviz.engine.arguments import size as sizes_given
 from gviz.engine.creation import shape_of
 from gviz.engine.from_data import made
+from gviz.engine.layout import checked_format, contiguous_format, preserve_format, zeros_like
 from gviz.engine.ops.random import check_floating, check_integer_range
 from gviz.engine.random import Generator, stream_of
 from gviz.engine.tensor import Tensor
@@ -70,8 +71,8 @@ def randperm(n: int, *, generator: Generator | None = None, **options: Any) -> T
 
 def _like(name: str, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def like(input: Tensor, **options: Any) -> Tensor:
-        options.pop("memory_format", None)
-        return make(tuple(input.shape), **{"dtype": input.dtype, **options})
+        drawn = make(tuple(input.shape), **{"dtype": input.dtype, **_without_format(options)})
+        return _arranged(name, drawn, input, options)
 
     like.__name__, like.__doc__ = name, f"`{make.__name__}` of the shape and dtype of `input`."
     return like
@@ -83,9 +84,24 @@ randn_like = _like("randn_like", randn)
 
 def randint_like(input: Tensor, low: int, high: int | None = None, **options: Any) -> Tensor:
     """`randint` of the shape and dtype of `input`."""
-    options.pop("memory_format", None)
     start, stop = (0, low) if high is None else (low, high)
-    return randint(start, stop, tuple(input.shape), **{"dtype": input.dtype, **options})
+    drawn = randint(start, stop, tuple(input.shape), **{"dtype": input.dtype, **_without_format(options)})
+    return _arranged("randint_like", drawn, input, options)
+
+
+def _without_format(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "memory_format"}
+
+
+def _arranged(name: str, drawn: Tensor, like: Tensor, options: dict[str, Any]) -> Tensor:
+    """Random numbers in the order in which the elements of another tensor lie, or the one that was asked for."""
+    given = options.get("memory_format")
+    order = preserve_format if given is None else checked_format(name, given)
+    if not (like._array.flags.c_contiguous and order is preserve_format) and order is not contiguous_format:
+        array = zeros_like(like._array, drawn._array.dtype, order)
+        array[...] = drawn._array
+        drawn._array = array
+    return drawn
 
 
 def _integers(low: int, high: int, shape: tuple[int, ...], kind: Kind, generator: Generator | None) -> Array:
@@ -94,7 +110,7 @@ def _integers(low: int, high: int, shape: tuple[int, ...], kind: Kind, generator
 
 
 def _floating(name: str, options: Any) -> Kind:
-    kind = kind_of(name, checked(name, options)).numpy
+    kind = kind_of(name, checked(name, options, refused=("memory_format",))).numpy
     check_floating("check_uniform_bounds" if name == "rand" else "normal_kernel_cpu", kind)
     return kind
 

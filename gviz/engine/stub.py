@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from gviz.engine import functions as functions  # declares every operation
-from gviz.engine.lacking import offers
+from gviz.engine.lacking import NotWritable, offers
 from gviz.engine.methods import Methods
 
 PATH = Path(__file__).with_name("methods.pyi")
@@ -18,6 +18,7 @@ from typing import Any
 
 from gviz.engine.backward import Places
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.random import Generator
 from gviz.engine.tensor import Tensor
 
@@ -40,7 +41,8 @@ def text() -> str:
 
 def _member(name: str, value: object) -> str:
     if isinstance(value, property):
-        setter = f"    @{name}.setter\n    def {name}(self, value: Tensor) -> None: ...\n" if value.fset else ""
+        writable = value.fset is not None and not isinstance(value.fset, NotWritable)
+        setter = f"    @{name}.setter\n    def {name}(self, value: Tensor) -> None: ...\n" if writable else ""
         return f"    @property\n    def {name}(self) -> Tensor: ...\n{setter}"
     assert callable(value)
     override = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
@@ -54,7 +56,8 @@ def _signature(function: object) -> str:
     unsaid = signature.return_annotation in ("Any", inspect.Signature.empty)
     result = "Tensor" if unsaid and len(rest) <= 1 else signature.return_annotation
     shown = signature.replace(parameters=[receiver, *rest], return_annotation=inspect.Signature.empty)
-    return re.sub(r"\b(bool|int|float)\b", r"_\1", f"{shown} -> {result}").replace("'", "")
+    text = re.sub(r"= torch\.\w+", "= ...", f"{shown} -> {result}")
+    return re.sub(r"\b(bool|int|float)\b", r"_\1", text).replace("'", "")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,9 @@ Number = bool | int | float
 Runner = Callable[[Op, Sequence[Tensor], Attrs], Any]
 """`apply` or `apply_in_place`: what both variants of a function share is written for either."""
 
+NAMESPACE = __name__.rpartition(".")[0]
+"""The package that stands for ``torch``."""
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """What the namespace ``torch`` offers, by name."""
 
@@ -42,21 +45,41 @@ def front(*names: str, method: bool = True, function: bool = True, checks: bool 
     """
 
     def offer(implementation: F) -> F:
+        if id(implementation) not in _PLACED:
+            implementation.__qualname__ = names[0]  # as Python's errors about the arguments call it
         told = telling_parts(implementation)
         for name in names:
             if function:
                 called = told if checks else wanting_tensors(told, name)
-                FUNCTIONS[name] = taking_out(name, called) if name in WITH_OUT else called
+                FUNCTIONS[name] = at(NAMESPACE, name, taking_out(name, called) if name in WITH_OUT else called)
             if method:
-                setattr(Methods, name, told if checks else wanting_tensors(told, name, method=True))
+                called = told if checks else wanting_tensors(told, name, method=True)
+                alone = called is not FUNCTIONS.get(name)
+                setattr(Methods, name, at(NAMESPACE, f"Tensor.{name}", called) if alone else called)
         return implementation
 
     return offer
 
 
-def attribute(name: str, read: Callable[[Tensor], Any], write: Callable[[Tensor, Any], None] | None = None) -> None:
+_PLACED = set[int]()
+
+
+def at(module: str, path: str, function: F) -> F:
+    """`function`, to be found at a path of a module: pickled by these names, it comes back as itself."""
+    if id(function) not in _PLACED:  # one function may have several names
+        _PLACED.add(id(function))
+        function.__module__, function.__qualname__, function.__name__ = module, path, path.rpartition(".")[2]
+    return function
+
+
+def attribute(
+    name: str,
+    read: Callable[[Tensor], Any],
+    write: Callable[[Tensor, Any], None] | None = None,
+    delete: Callable[[Tensor], None] | None = None,
+) -> None:
     """Offer a property of tensors that is computed by an op."""
-    setattr(Methods, name, property(read, write))
+    setattr(Methods, name, property(read, write, delete))
 
 
 def derive(op: Op, *aliases: str, numbers: bool = True, number_first: bool = False) -> None:

@@ -6,8 +6,10 @@ that derive from operations come from `Methods`, which `surface` fills from the 
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, ClassVar
 
 from gviz import emit
@@ -15,8 +17,8 @@ from gviz.display import Displayed
 from gviz.emit import Seen
 from gviz.engine import announce, assigned_grad, messages, modes, watching
 from gviz.engine.conversions import Conversions
-from gviz.engine.hooks import Hook, HookHandle, Registered
-from gviz.engine.memory import Storage
+from gviz.engine.hooks import Hook, Registered, RemovableHandle
+from gviz.engine.memory import InMemory, Storage, copy_with_owner
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Edge, Node
 from gviz.engine.printing import tensor_text
@@ -124,6 +126,10 @@ class Tensor(Conversions, Displayed):
             raise RuntimeError(messages.FLAG_ON_NON_LEAF + ("" if value else messages.FLAG_OFF_HINT))
         self._set_requires_grad(value, messages.DTYPE_CANNOT_REQUIRE)
 
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad must be a bool")
+
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set ``requires_grad`` of a leaf in place. RuntimeError for a non-leaf or a dtype without gradients."""
         if not isinstance(requires_grad, bool):
@@ -191,16 +197,16 @@ class Tensor(Conversions, Displayed):
         """Whether `retain_grad` was called on this non-leaf."""
         return self._retained
 
-    def register_hook(self, hook: Hook) -> HookHandle:
+    def register_hook(self, hook: Hook) -> RemovableHandle:
         """Call `hook` with the gradient of this tensor when it is complete; what it returns replaces the gradient."""
         if not self.requires_grad:
             raise RuntimeError(messages.CANNOT_HOOK)
         if self._hooks is None:
             node, output_nr = self._edge()
             self._hooks = node.with_extras().of_tensors.setdefault(output_nr, {})
-        return HookHandle(self._hooks, hook)
+        return RemovableHandle(self._hooks, hook)
 
-    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> HookHandle:
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call ``hook(leaf)`` whenever a backward pass has added to the ``.grad`` of this leaf."""
         if not self.requires_grad:
             raise RuntimeError(messages.CANNOT_HOOK)
@@ -208,7 +214,16 @@ class Tensor(Conversions, Displayed):
             raise RuntimeError(messages.HOOK_OF_NON_LEAF)
         if self._accumulated_hooks is None:
             self._accumulated_hooks = {}
-        return HookHandle(self._accumulated_hooks, hook)
+        return RemovableHandle(self._accumulated_hooks, hook)
+
+    @property
+    def _backward_hooks(self) -> Registered | None:
+        """The hooks by the numbers of their handles, None before the first."""
+        return self._hooks
+
+    @property
+    def _post_accumulate_grad_hooks(self) -> Registered | None:
+        return self._accumulated_hooks
 
     def _edge(self) -> Edge:
         """Where a gradient for this tensor goes: its ``grad_fn``, or a leaf's `AccumulateGrad`."""
@@ -257,18 +272,31 @@ class Tensor(Conversions, Displayed):
         return tensor_text(self)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """Pickled and copied as a leaf: memory, class, whether it requires grad."""
+        """Pickled and copied as a leaf: memory, class, whether it requires grad, what the program set on it."""
+        for hook in (self._hooks or {}).values():
+            if not hasattr(hook, "__torch_unserializable__"):
+                warnings.warn(messages.HOOK_NOT_SAVED.format(hook=hook), stacklevel=2)
         kind = None if type(self) is Tensor else type(self)
-        return _restored, (self._array, self.requires_grad, kind)
+        return _restored, (InMemory(self._array), self.requires_grad, kind, self._own_attributes())
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Tensor:
+        if id(self) in memo:
+            known: Tensor = memo[id(self)]
+            return known
         if self.grad_fn is not None:
             raise RuntimeError(messages.DEEPCOPY)
         kind = None if type(self) is Tensor else type(self)
-        copy = memo[id(self)] = _restored(self._array.copy(), self._requires_grad, kind)
+        array = copy_with_owner(self._array, memo.setdefault("torch", {}))
+        copy = memo[id(self)] = _restored(array, self._requires_grad, kind)
         if self._grad is not None:
             copy._set_grad(self._grad.__deepcopy__(memo))
+        copy.__dict__.update(deepcopy(self._own_attributes(), memo))
         return copy
+
+    def _own_attributes(self) -> dict[str, Any]:
+        """What the program has set on this tensor, without the engine's own notes."""
+        kind = type(self)
+        return {name: value for name, value in self.__dict__.items() if not hasattr(kind, name)}
 
 
 def new_tensor(array: Array, cls: type[Tensor] = Tensor, _new: Any = object.__new__) -> Tensor:
@@ -291,8 +319,12 @@ def _mark_new(tensor: Tensor) -> None:
         thread.born(tensor)
 
 
-def _restored(array: Array, requires_grad: bool, cls: type[Tensor] | None) -> Tensor:
-    restored = new_tensor(array, cls or Tensor)
+def _restored(
+    array: Array | InMemory, requires_grad: bool, cls: type[Tensor] | None, attributes: dict[str, Any] | None = None
+) -> Tensor:
+    restored = new_tensor(array.array if isinstance(array, InMemory) else array, cls or Tensor)
+    if attributes:
+        restored.__dict__.update(attributes)
     restored._requires_grad = requires_grad
     restored._counter[0] = 1  # PyTorch makes it empty and then gives it its memory
     return restored

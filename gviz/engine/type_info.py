@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import numpy as np
 
 from gviz.engine import dtypes
@@ -10,7 +12,14 @@ from gviz.engine.dtypes import dtype as DType
 __all__ = ["finfo", "iinfo"]
 
 
-class finfo:
+class _NotPickled:
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"cannot pickle 'torch.{type(self).__name__}' object")
+
+
+class finfo(_NotPickled):
     """The limits of a floating dtype, of the default one if none is named."""
 
     __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
@@ -41,7 +50,7 @@ class finfo:
         return hash(self.dtype)
 
 
-class iinfo:
+class iinfo(_NotPickled):
     """The limits of an integer dtype."""
 
     __slots__ = ("bits", "dtype", "max", "min")

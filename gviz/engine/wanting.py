@@ -20,15 +20,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def wanting_tensors(function: F, called: str, *, method: bool = False) -> F:
-    """`function`, which names the argument that is at fault; itself if none of its parameters must be a tensor.
+    """`function`, which names the argument that is at fault; itself if none of its parameters must be a tensor or an
+    integer.
 
     Errors say it is `called` so. The first argument of a `method` is a tensor, and not counted.
     """
-    wanted = _wanted(function, 1 if method else 0)
-    if not wanted:
+    first = 1 if method else 0
+    wanted, whole = _parameters(function, first, "Tensor"), _parameters(function, first, "int")
+    if not (wanted or whole):
         return function
 
-    leads = wanted[0][0] == 0
+    leads = bool(wanted) and wanted[0][0] == 0
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -41,6 +43,11 @@ def wanting_tensors(function: F, called: str, *, method: bool = False) -> F:
                 given = args[position] if position < len(args) else kwargs.get(name, _NOT_GIVEN)
                 if given is not _NOT_GIVEN and not isinstance(given, Tensor):
                     raise _refusal(called, position - method, name, given) from error
+            for position, name in whole:
+                given = args[position] if position < len(args) else kwargs.get(name, 0)
+                if not hasattr(given, "__index__"):
+                    what = f"{called}(): argument '{name}' (position {position + 1 - method}) must be int"
+                    raise TypeError(f"{what}, not {typename(given)}") from error
             raise
 
     return wrapper  # type: ignore[return-value]  # the same signature
@@ -61,7 +68,7 @@ def all_tensors(given: Iterable[object], argument: int = 0) -> None:
 
 
 _NOT_GIVEN = object()
-_OF_OPERANDS = (AttributeError, TypeError, RuntimeError, ValueError, IndexError)
+_OF_OPERANDS = (AttributeError, TypeError, RuntimeError, ValueError, IndexError, ArithmeticError, KeyError)
 """What operations raise of what they are given. PyTorch looks at the types of all arguments before at anything else."""
 _OURS = __name__.rpartition(".")[0]
 
@@ -70,11 +77,14 @@ def want_tensors(namespace: dict[str, Any], prefix: str = "") -> None:
     """Let every public function of a module name the argument that is no tensor; `prefix` stands before its name."""
     for name, thing in list(namespace.items()):
         if not name.startswith("_") and isinstance(thing, FunctionType) and thing.__module__.startswith(_OURS):
-            namespace[name] = wanting_tensors(telling_parts(thing), prefix + name)
+            wrapped = wanting_tensors(telling_parts(thing), prefix + name)
+            if wrapped is not thing:  # pickled by its names, it comes back as itself
+                wrapped.__module__, wrapped.__qualname__ = namespace["__name__"], name
+            namespace[name] = wrapped
 
 
-def _wanted(function: Callable[..., Any], first: int) -> list[tuple[int, str]]:
-    """The parameters, from place `first` on, that must be tensors."""
+def _parameters(function: Callable[..., Any], first: int, kind: str) -> list[tuple[int, str]]:
+    """The parameters, from place `first` on, that are annotated as of a kind."""
     function = inspect.unwrap(function)
     signature = getattr(function, "__signature__", None)
     if signature is not None:
@@ -83,7 +93,7 @@ def _wanted(function: Callable[..., Any], first: int) -> list[tuple[int, str]]:
     else:  # quicker than to ask for the signature: there are hundreds of functions
         annotations, code = function.__annotations__, function.__code__
         names = code.co_varnames[: code.co_argcount]
-    return [(i, name) for i, name in enumerate(names) if i >= first and annotations.get(name) == "Tensor"]
+    return [(i, name) for i, name in enumerate(names) if i >= first and annotations.get(name) == kind]
 
 
 def _refusal(called: str, position: int, name: str, given: object) -> TypeError:

@@ -86,3 +86,62 @@ def test_what_hooks_do_happens_in_their_modules_scope():
     ops = {event.op: event.name for event in events if isinstance(event, e.OpSeen)}
     scopes = {ops[event.op]: event.scope for event in events if isinstance(event, e.NodeCreated)}
     assert {name: scopes[name] for name in ("mul", "addmm", "exp")} == {"mul": 1, "addmm": 1, "exp": 1}
+
+
+HANDLES = """
+from torch import nn
+from torch.utils.hooks import RemovableHandle
+import torch
+m, leaf = nn.Linear(2, 2), torch.ones(2, requires_grad=True)
+NAMES = [name for name in sorted(vars(m)) if "hooks" in name]
+def kept(): return {name: list(getattr(m, name).values()) for name in NAMES if name.endswith(("kwargs", "called"))}
+def counts(): return [len(getattr(m, name)) for name in NAMES]
+def hook(*args): return None
+def seen(handle):
+    during = counts(), kept()
+    handle.remove()
+    handle.remove()
+    return during, counts(), type(handle).__name__, isinstance(handle, RemovableHandle)
+"""
+REGISTERED = (
+    "m.register_forward_hook(hook)",
+    "m.register_forward_hook(hook, with_kwargs=True)",
+    "m.register_forward_hook(hook, always_call=True)",
+    "m.register_forward_hook(hook, with_kwargs=True, always_call=True, prepend=True)",
+    "m.register_forward_pre_hook(hook)",
+    "m.register_forward_pre_hook(hook, with_kwargs=True)",
+    "m.register_full_backward_hook(hook)",
+    "m.register_full_backward_pre_hook(hook)",
+    "m.register_state_dict_pre_hook(hook)",
+    "m.register_state_dict_post_hook(hook)",
+    "m.register_load_state_dict_pre_hook(hook)",
+    "m.register_load_state_dict_post_hook(hook)",
+    "leaf.register_hook(hook)",
+    "leaf.register_post_accumulate_grad_hook(hook)",
+    "(leaf * 2).grad_fn.register_hook(hook)",
+    "(leaf * 2).grad_fn.register_prehook(hook)",
+)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("registration", REGISTERED)
+def test_a_removed_hook_leaves_nothing_behind(registration):
+    compare(
+        f"{HANDLES}see(NAMES, [type(getattr(m, name)).__name__ for name in NAMES])\nattempt(lambda: seen({registration}))"
+    )
+
+
+@pytest.mark.torch
+def test_the_hooks_of_a_tensor_by_their_handles():
+    compare(
+        HANDLES
+        + """
+see(leaf._backward_hooks, leaf._post_accumulate_grad_hooks)
+one, other = leaf.register_hook(hook), leaf.register_post_accumulate_grad_hook(hook)
+see(list(leaf._backward_hooks) == [one.id], list(leaf._post_accumulate_grad_hooks) == [other.id])
+one.remove(), other.remove()
+see(len(leaf._backward_hooks), len(leaf._post_accumulate_grad_hooks))
+attempt(lambda: m.register_forward_hook())
+attempt(lambda: m.register_forward_hook(hook, True))
+"""
+    )

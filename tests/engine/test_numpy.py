@@ -1,13 +1,18 @@
 """Tensors among Python's and numpy's own: conversions, numpy's functions, copies, pickles; against PyTorch."""
 
 import copy
+import functools
 import pickle
+import types
+import warnings
 
 import numpy as np
 import pytest
+from expressions import attempted, split
 from twin import compare
 
 import gviz.engine as torch
+from gviz.engine import messages
 
 EXPRESSIONS = {
     "numpy's functions": r"""
@@ -182,3 +187,119 @@ def test_a_subclass_stays_one():
 
     named = Named([1.0, 2.0])
     assert type(copy.deepcopy(named)) is type(copy.copy(named)) is Named
+
+
+READ = """
+import torch, math, copy, pickle, warnings
+import numpy as np
+from torch import nn
+leaf = torch.ones(2, requires_grad=True)
+def off(call):
+    with torch.no_grad():
+        return call()
+def inference(call):
+    with torch.inference_mode():
+        return call()
+def deleted(t, key): del t[key]
+def assigned(t, name, value):
+    setattr(t, name, value)
+    return t
+def again(value): return pickle.loads(pickle.dumps(value))
+def warned(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [(w.category.__name__, str(w.message).split(" (Triggered")[0]) for w in caught]
+def marked(t):
+    t.mark = [1]
+    return t
+def together(make):
+    x = torch.arange(4.)
+    a, b = make([x, x[1:]])
+    a[1] = 9
+    return b
+"""
+CONVERTED = """
+off(lambda: leaf.numpy()) | off(lambda: (leaf * 2).numpy()) | off(lambda: np.asarray(leaf)) | off(lambda: leaf.__array__(np.float64))
+inference(lambda: leaf.numpy()) | off(lambda: np.array([leaf, leaf])) | off(lambda: nn.Parameter(torch.ones(2)).numpy())
+off(lambda: np.sin(leaf)) | leaf.numpy() | np.asarray(leaf) | leaf.numpy(force=True) | leaf.data.numpy() | leaf.tolist()
+leaf.__array__() | np.sin(leaf) | leaf.__dlpack__() | np.from_dlpack(torch.ones(2)) | tuple(torch.ones(2).__dlpack_device__())
+deleted(torch.ones(2), 0) | deleted(torch.ones(()), 0) | deleted(torch.ones(2), "a") | torch.ones(2).adjoint() | torch.ones(2).name
+assigned(torch.ones(2), "shape", (1, 2)) | assigned(torch.ones(2), "dtype", torch.float64) | assigned(torch.ones(2), "T", 1)
+assigned(torch.ones(2), "grad_fn", None) | assigned(torch.ones(2), "is_leaf", True) | assigned(torch.ones(2), "device", "cpu")
+assigned(torch.ones(2), "_version", 1) | assigned(torch.ones(2), "is_cuda", True) | assigned(torch.ones(2), "real", torch.zeros(2))
+assigned(torch.ones(2), "imag", torch.zeros(2)) | delattr(torch.ones(2), "shape") | delattr(torch.ones(2), "data")
+delattr(torch.ones(2), "requires_grad")
+"""
+COPIED = """
+copy.deepcopy(marked(torch.ones(2))).mark | copy.copy(marked(torch.ones(2))).mark | again(marked(torch.ones(2))).mark
+again(marked(nn.Parameter(torch.ones(2)))).mark | hasattr(copy.deepcopy(marked(nn.Parameter(torch.ones(2)))), "mark")
+copy.deepcopy(torch.arange(6.).reshape(2, 3).t()).stride() | again(torch.arange(6.)[::2]).stride() | again(torch.arange(6.)[::2])
+copy.deepcopy(torch.ones(1, 3).expand(2, 3)).stride() | again(torch.ones(1, 3).expand(2, 3)).stride() | together(copy.deepcopy)
+together(again) | again(torch.arange(6.).reshape(2, 3).t()[:, 1:]) | again(torch.finfo(torch.float32)) | copy.copy(torch.iinfo(torch.int8))
+copy.copy((leaf * 2).grad_fn) | copy.deepcopy((leaf * 2).grad_fn) | again((leaf * 2).grad_fn) | again(torch.arange(3.).max(0))
+again(torch.arange(3.).max(0)).indices | again(torch.ones(2).add)(1) | again(torch.FloatTensor) is torch.FloatTensor
+"""
+FUNCTIONS_AS_THEY_ARE = """
+torch.sin torch.add torch.cat torch.zeros torch.randn torch.save torch.no_grad torch.tensor torch.nn.functional.softsign torch.nn.functional.relu
+torch.nn.functional.linear torch.nn.functional.pad torch.nn.functional.cross_entropy torch.Tensor.add torch.Tensor.add_ torch.Tensor.item
+torch.Tensor.backward torch.Tensor.__getitem__ torch.nn.Module.train torch.nn.Module.register_forward_hook torch.nn.init.ones_
+torch.nn.utils.clip_grad_norm_ torch.linalg.norm torch.autograd.grad torch.optim.SGD torch.nn.Linear torch.float32 torch.strided
+torch.channels_last torch.clamp torch.clip torch.where torch.addmm torch.Tensor.conj torch.nn.functional.max_pool2d
+"""
+ONCE = split(
+    """
+float(leaf[0]) | complex(leaf[0]) | torch.ones(2, 3, 4).T | torch.ones(()).T | torch.ones(()).H | torch.ones(()).mT | torch.ones(()).adjoint()
+"""
+)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("expression", split(CONVERTED))
+def test_reading_and_assigning_as_pytorch(expression):
+    compare(READ + attempted([expression]))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("expression", split(COPIED))
+def test_copies_keep_memory_and_attributes(expression):
+    compare(READ + attempted([expression]))
+
+
+@pytest.mark.parametrize("path", FUNCTIONS_AS_THEY_ARE.split())
+def test_what_is_public_is_pickled_by_name(path):
+    found = functools.reduce(getattr, path.split(".")[1:], torch)
+    assert pickle.loads(pickle.dumps(found)) is found
+    assert copy.deepcopy(found) is found
+
+
+def test_every_public_function_comes_back_from_its_pickle():
+    spaces = [torch, torch.nn, torch.nn.functional, torch.linalg, torch.optim, torch.nn.init, torch.Tensor]
+    functions = {f for space in spaces for f in vars(space).values() if isinstance(f, types.FunctionType)}
+    public = [f for f in functions if not f.__name__.startswith("_")]
+    assert len(public) > 500
+    assert not [f for f in public if pickle.loads(pickle.dumps(f)) is not f]
+
+
+@pytest.mark.parametrize("expression", ONCE)
+def test_what_pytorch_mentions_once_is_warned_of_once(expression, monkeypatch):
+    monkeypatch.setattr(messages, "_warned", set())
+    leaf = torch.ones(2, requires_grad=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            eval(expression, {"torch": torch, "leaf": leaf})
+    (warning,) = caught
+    assert warning.category is UserWarning
+    assert warning.filename == "<string>"
+
+
+@pytest.mark.torch
+def test_a_hook_that_is_not_pickled_is_warned_of():
+    compare(
+        READ
+        + """
+h = leaf.register_hook(len)
+see(warned(lambda: pickle.dumps(leaf)))
+"""
+    )

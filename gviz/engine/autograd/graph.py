@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, ref
 from gviz.engine import messages
 from gviz.engine.backward import Place
 from gviz.engine.graph_pass import Pass, running
-from gviz.engine.hooks import HookHandle
+from gviz.engine.hooks import RemovableHandle
 from gviz.engine.missing import lookup_in
 from gviz.engine.node import GradientEdge as GradientEdge
 from gviz.engine.node import Node as Node
@@ -87,7 +87,7 @@ def register_multi_grad_hook(tensors: Sequence[Place], fn: Callable[[Any], None]
 class MultiHandle:
     """Takes hooks that belong together away again."""
 
-    def __init__(self, handles: Sequence[HookHandle]) -> None:
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
         self.handles = tuple(handles)
 
     def remove(self) -> None:
@@ -102,7 +102,7 @@ class MultiHandle:
         self.remove()
 
 
-def _when_all(tensors: Sequence[Any], fn: Callable[[list[Tensor | None]], None]) -> list[HookHandle]:
+def _when_all(tensors: Sequence[Any], fn: Callable[[list[Tensor | None]], None]) -> list[RemovableHandle]:
     if not all(t.requires_grad for t in tensors):
         raise AssertionError(messages.NOT_IN_GRAPH)
     nodes = [ref(t._edge()[0]) for t in tensors]  # a hook lives in a node, and must not keep it alive
@@ -125,7 +125,7 @@ def _when_all(tensors: Sequence[Any], fn: Callable[[list[Tensor | None]], None])
     return [t.register_hook(hook_of(position)) for position, t in enumerate(tensors)]
 
 
-def _when_any(tensors: Sequence[Any], fn: Callable[[Tensor], None]) -> list[HookHandle]:
+def _when_any(tensors: Sequence[Any], fn: Callable[[Tensor], None]) -> list[RemovableHandle]:
     done: WeakKeyDictionary[Pass, bool] = WeakKeyDictionary()
 
     def hook(grad: Tensor) -> None:

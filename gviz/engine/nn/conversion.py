@@ -8,6 +8,8 @@ from typing import Any, Self
 from gviz.engine import dtypes
 from gviz.engine.device import check, say_what_cuda_means
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.layout import checked_format
+from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.modes import no_grad
 from gviz.engine.nn.hooks import Hooked
 from gviz.engine.tensor import Tensor
@@ -33,6 +35,9 @@ class Converted(Hooked):
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Bring floating parameters and buffers to another dtype. Another device than the CPU is refused."""
         kwargs.pop("non_blocking", None)
+        order = kwargs.pop("memory_format", None)
+        if order is not None:
+            checked_format("to", order)
         device, kind = kwargs.pop("device", None), kwargs.pop("dtype", None)
         for given in args:
             if isinstance(given, Tensor):
@@ -44,7 +49,7 @@ class Converted(Hooked):
         if kind is not None and not kind.is_floating_point:
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
         check(device, "to")
-        return self if kind is None else self._apply(_to(kind))
+        return self if kind is None and order is None else self._apply(_to(kind, order))
 
     def type(self, dst_type: DType) -> Self:
         """Bring all parameters and buffers to another dtype."""
@@ -76,8 +81,13 @@ class Converted(Hooked):
         raise RuntimeError("the built-in engine's tensors live in one process; share_memory() needs PyTorch")
 
 
-def _to(kind: DType) -> Convert:
-    return lambda t: t.to(kind) if t.dtype.is_floating_point else t
+def _to(kind: DType | None, order: MemoryFormat | None = None) -> Convert:
+    def convert(t: Tensor) -> Tensor:
+        dtype = kind if t.dtype.is_floating_point else None
+        converted: Tensor = t.to(dtype=dtype, memory_format=order if t.ndim in (4, 5) else None)
+        return converted
+
+    return convert
 
 
 def _replace(parameter: Tensor, fn: Convert) -> None:

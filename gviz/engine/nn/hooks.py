@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from gviz.engine.hooks import HookHandle
+from gviz.engine.hooks import RemovableHandle
 from gviz.engine.nn.backward_hooks import BackwardHooks, register_on_result
 from gviz.engine.nn.state import State
 
@@ -34,13 +34,15 @@ class Hooked(State):
     _is_full_backward_hook: bool | None
     forward: Callable[..., Any]
 
-    def register_forward_pre_hook(self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False) -> HookHandle:
+    def register_forward_pre_hook(
+        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
         """Call ``hook(module, args)`` before `forward`; what it returns are the arguments instead."""
         return _add(self._forward_pre_hooks, hook, prepend, (self._forward_pre_hooks_with_kwargs, with_kwargs))
 
     def register_forward_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
-    ) -> HookHandle:
+    ) -> RemovableHandle:
         """Call ``hook(module, args, output)`` after `forward`; what it returns is the output instead.
 
         `always_call`: also where `forward` raised.
@@ -48,16 +50,16 @@ class Hooked(State):
         marks = ((self._forward_hooks_with_kwargs, with_kwargs), (self._forward_hooks_always_called, always_call))
         return _add(self._forward_hooks, hook, prepend, *marks)
 
-    def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> HookHandle:
+    def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_output)`` before the module's backward; what it returns is used instead."""
         return _add(self._backward_pre_hooks, hook, prepend)
 
-    def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> HookHandle:
+    def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_input, grad_output)`` after backward; what it returns is the input's gradient."""
         self._set_backward_kind(full=True)
         return _add(self._backward_hooks, hook, prepend)
 
-    def register_backward_hook(self, hook: Hook) -> HookHandle:
+    def register_backward_hook(self, hook: Hook) -> RemovableHandle:
         """Call ``hook(module, grad_input, grad_output)`` at the last node of the module alone."""
         self._set_backward_kind(full=False)
         return _add(self._backward_hooks, hook, False)
@@ -144,33 +146,33 @@ class Hooked(State):
         return BackwardHooks(self, after, before) if before or after else None
 
 
-def _add(hooks: dict[int, Hook], hook: Hook, prepend: bool, *marks: tuple[dict[int, bool], bool]) -> HookHandle:
+def _add(hooks: dict[int, Hook], hook: Hook, prepend: bool, *marks: tuple[dict[int, bool], bool]) -> RemovableHandle:
     before = dict(hooks)
-    handle = HookHandle(hooks, hook)
+    handle = RemovableHandle(hooks, hook)
     if prepend:
         for number in before:
             hooks[number] = hooks.pop(number)
-    for known, wanted in marks:
-        if wanted:
-            known[handle.id] = True
+    handle.mark(*[known for known, wanted in marks if wanted])
     return handle
 
 
-def register_module_forward_pre_hook(hook: Hook) -> HookHandle:
+def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
     """Call ``hook(module, args)`` before every module's `forward`."""
-    return HookHandle(EVERY_FORWARD_PRE, hook)
+    return RemovableHandle(EVERY_FORWARD_PRE, hook)
 
 
-def register_module_forward_hook(hook: Hook, *, with_kwargs: bool = False, always_call: bool = False) -> HookHandle:
+def register_module_forward_hook(
+    hook: Hook, *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
     """Call ``hook(module, args, output)`` after every module's `forward`."""
     return _add(EVERY_FORWARD, hook, False, (EVERY_WITH_KWARGS, with_kwargs), (EVERY_ALWAYS_CALLED, always_call))
 
 
-def register_module_full_backward_pre_hook(hook: Hook) -> HookHandle:
+def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
     """Call ``hook(module, grad_output)`` before every module's backward."""
-    return HookHandle(EVERY_BACKWARD_PRE, hook)
+    return RemovableHandle(EVERY_BACKWARD_PRE, hook)
 
 
-def register_module_full_backward_hook(hook: Hook) -> HookHandle:
+def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
     """Call ``hook(module, grad_input, grad_output)`` after every module's backward."""
-    return HookHandle(EVERY_BACKWARD, hook)
+    return RemovableHandle(EVERY_BACKWARD, hook)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, Self
 
 from gviz import emit
@@ -14,6 +16,7 @@ from gviz.engine.nn.hooks import register_module_forward_pre_hook as register_mo
 from gviz.engine.nn.hooks import register_module_full_backward_hook as register_module_full_backward_hook
 from gviz.engine.nn.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from gviz.engine.returned import say_returned
+from gviz.engine.surface import at
 
 
 class Module(Converted):
@@ -28,7 +31,7 @@ class Module(Converted):
         object.__setattr__(self, "training", True)
         self._begin_members()
         for name in _HOOKS:
-            object.__setattr__(self, name, {})
+            object.__setattr__(self, name, OrderedDict())
         object.__setattr__(self, "_is_full_backward_hook", None)
         if self.call_super_init:
             super().__init__(*args, **kwargs)
@@ -109,6 +112,11 @@ class Module(Converted):
             return f"{self._get_name()}({extra[0]})"
         return laid_out(self._get_name(), [*extra, *children])
 
+
+for kind in Module.__mro__[1:-1]:
+    for name, member in vars(kind).items():
+        if isinstance(member, FunctionType):
+            at(__name__, f"Module.{name}", member)  # in these classes for the reader's sake only
 
 _HOOKS = (
     "_backward_pre_hooks",

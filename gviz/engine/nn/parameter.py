@@ -9,6 +9,7 @@ import numpy as np
 from gviz import emit
 from gviz.emit import Seen
 from gviz.engine import announce, dtypes, messages
+from gviz.engine.memory import InMemory
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 
@@ -41,11 +42,11 @@ class Parameter(Tensor):
         if id(self) in memo:
             known: Parameter = memo[id(self)]
             return known
-        copy = memo[id(self)] = type(self)(new_tensor(self._array.copy()), self._requires_grad)
+        copy = memo[id(self)] = type(self)(new_tensor(self._array.copy("K")), self._requires_grad)
         return copy
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _parameter, (type(self), self._array, self._requires_grad)
+        return _parameter, (type(self), InMemory(self._array), self._requires_grad, self._own_attributes())
 
 
 class Buffer(Tensor):
@@ -72,5 +73,7 @@ def _array_of(data: Tensor | None) -> Array:
     return data._array
 
 
-def _parameter(cls: type[Parameter], array: Any, requires_grad: bool) -> Parameter:
-    return cls(new_tensor(array), requires_grad)
+def _parameter(cls: type[Parameter], held: InMemory, requires_grad: bool, attributes: dict[str, Any]) -> Parameter:
+    parameter = cls(new_tensor(held.array), requires_grad)
+    parameter.__dict__.update(attributes)
+    return parameter

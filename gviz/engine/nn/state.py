@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
-from gviz.engine.hooks import HookHandle
+from gviz.engine.hooks import RemovableHandle
 from gviz.engine.modes import no_grad
 from gviz.engine.nn.parameter import Parameter
 from gviz.engine.nn.tree import Tree
@@ -201,28 +201,30 @@ class State(Tree):
             if key != prefix + EXTRA and parts[0] not in (self._modules if len(parts) > 1 else members)
         ]
 
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(module, prefix, keep_vars)`` before this module is saved."""
-        return HookHandle(self._state_dict_pre_hooks, hook)
+        return RemovableHandle(self._state_dict_pre_hooks, hook)
 
-    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> HookHandle:
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(module, state_dict, prefix, local_metadata)`` after this module was saved."""
         hook._from_public_api = True  # type: ignore[attr-defined]  # every function may have attributes
-        return HookHandle(self._state_dict_hooks, hook)
+        return RemovableHandle(self._state_dict_hooks, hook)
 
-    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> HookHandle:
-        return HookHandle(self._state_dict_hooks, hook)
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        return RemovableHandle(self._state_dict_hooks, hook)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(module, state_dict, prefix, ...)`` before this module is loaded."""
-        return HookHandle(self._load_state_dict_pre_hooks, partial(hook, self))
+        return RemovableHandle(self._load_state_dict_pre_hooks, partial(hook, self))
 
-    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> HookHandle:
-        return HookHandle(self._load_state_dict_pre_hooks, partial(hook, self) if with_module else hook)
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        return RemovableHandle(self._load_state_dict_pre_hooks, partial(hook, self) if with_module else hook)
 
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> HookHandle:
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(module, incompatible_keys)`` after this module was loaded."""
-        return HookHandle(self._load_state_dict_post_hooks, hook)
+        return RemovableHandle(self._load_state_dict_post_hooks, hook)
 
 
 def _as_own(own: Tensor, loaded: Tensor) -> Tensor:

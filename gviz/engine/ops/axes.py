@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine import messages
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.shape import alias, normal_dims, run, sizes_of
@@ -106,11 +107,18 @@ def _listed(dim: int | Sequence[int]) -> Sequence[int]:
 @front("adjoint")
 def adjoint(self: Tensor) -> Tensor:
     """Matrices transposed (real numbers are their own conjugates), as a view."""
+    if self.ndim == 1:
+        raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    if not self.ndim:
+        messages.warn_once("adjoint() is deprecated on 0-D tensors. Consider using x.conj().", 2)
+        return self
     return transpose_front(self, -2, -1)
 
 
 def _reversed(self: Tensor) -> Tensor:
     """A view with all dimensions in reverse order."""
+    if self.ndim != 2:
+        messages.warn_once(_OF_NUMBER["T"] if not self.ndim else messages.REVERSED_DIMS, 2)
     return run(permute, self, dims=tuple(range(self.ndim))[::-1])
 
 
@@ -120,7 +128,10 @@ def _matrices_transposed(name: str) -> Any:
             raise RuntimeError(
                 f"tensor.{name} is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
             )
-        return transpose_front(self, -2, -1) if self.ndim else self
+        if self.ndim:
+            return transpose_front(self, -2, -1)
+        messages.warn_once(_OF_NUMBER[name], 2)
+        return self
 
     return read
 
@@ -129,8 +140,16 @@ def _matrix_adjoint(self: Tensor) -> Tensor:
     if self.ndim not in (0, 2):
         batches = " For batches of matrices, consider using tensor.mH" if self.ndim > 2 else ""
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.{batches}")
-    return transpose_front(self, 0, 1) if self.ndim else self
+    if self.ndim:
+        return transpose_front(self, 0, 1)
+    messages.warn_once(_OF_NUMBER["H"], 2)
+    return self
 
+
+_IDENTITY = "Tensor.{name} is deprecated on 0-D tensors. This function is the identity in these cases."
+_CONJUGATE = "Tensor.{name} is deprecated on 0-D tensors. Consider using x.conj()."
+_OF_NUMBER = {name: _IDENTITY.format(name=name) for name in ("T", "mT")}
+_OF_NUMBER |= {name: _CONJUGATE.format(name=name) for name in ("H", "mH")}
 
 attribute("T", _reversed)
 attribute("H", _matrix_adjoint)

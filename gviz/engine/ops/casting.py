@@ -10,7 +10,9 @@ from gviz.engine.arguments import combination, typename
 from gviz.engine.device import check as check_device
 from gviz.engine.device import device as Device
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.layout import check as check_layout
+from gviz.engine.layout import checked_format, copied, preserve_format, suggested
+from gviz.engine.layout import memory_format as MemoryFormat
+from gviz.engine.layout import named as named_format
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.surface import front
@@ -20,10 +22,19 @@ to_copy: Op = Op(
     "to(self, *, dtype)",
     grad_fn="ToCopyBackward0",
     formula="self as dtype",
-    forward=lambda self, dtype: self.astype(dtypes.named(dtype).numpy),
+    forward=lambda self, dtype: copied(self, dtype=dtypes.named(dtype).numpy),
     rules=(Rule("self", "g", lambda g: g),),  # the engine brings a gradient to its input's dtype
     public=False,
     examples=lambda: [Example((normal(2, 3),), {"dtype": "float64"})],
+)
+to_copy_in_format: Op = Op(
+    "to(self, *, dtype, memory_format)",
+    grad_fn="ToCopyBackward0",
+    formula="self as dtype in the order memory_format",
+    forward=lambda self, dtype, memory_format: copied(self, named_format(memory_format), dtypes.named(dtype).numpy),
+    rules=(Rule("self", "g", lambda g: g),),
+    public=False,
+    examples=lambda: [Example((normal(1, 2, 2, 2),), {"dtype": "float64", "memory_format": "channels_last"})],
 )
 to_whole: Op = Op("to(self, *, dtype)", grad_fn="", formula="self as dtype", forward=to_copy.forward, public=False)
 
@@ -48,13 +59,23 @@ def to(self: Tensor, *args: Any, **options: Any) -> Tensor:
     if wanted is None:
         raise TypeError(f"to(): argument 'dtype' must be torch.dtype, not {typename(kind)}")
     check_device(given.get("device"), "to")
-    check_layout(given.get("memory_format"))
-    return self if wanted is self.dtype and not given.get("copy") else cast(self, wanted)
+    return _converted(self, wanted, given.get("memory_format"), bool(given.get("copy")))
 
 
-def cast(self: Tensor, kind: DType) -> Tensor:
+def _converted(self: Tensor, kind: DType, order: MemoryFormat | None, copy: bool) -> Tensor:
+    """This tensor, or a copy if it has another dtype, lies otherwise in memory, or a `copy` is wanted."""
+    order = order or preserve_format
+    as_it_lies = order is preserve_format or suggested(self._array) is order
+    return self if as_it_lies and kind is self.dtype and not copy else cast(self, kind, order)
+
+
+def cast(self: Tensor, kind: DType, order: MemoryFormat = preserve_format) -> Tensor:
     """A copy of a tensor as dtype `kind`, recorded unless that has no gradients."""
     assert kind.numpy  # refuses a dtype that is a name only
+    if order is not preserve_format:
+        attrs = {"dtype": kind.name, "memory_format": order.name}
+        arranged: Tensor = apply(to_copy_in_format, (self,), attrs)
+        return arranged
     result: Tensor = apply(to_copy if kind.is_floating_point else to_whole, (self,), {"dtype": kind.name})
     return result
 
@@ -75,15 +96,17 @@ def _named(args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
 
 def _flags(rest: tuple[Any, ...], options: dict[str, Any], args: tuple[Any, ...]) -> dict[str, Any]:
     known = {"device", "dtype", "memory_format", *_FLAGS}
-    if len(rest) > len(_FLAGS) or not options.keys() <= known:
+    order = options.get("memory_format")
+    unfit = order is not None and not isinstance(order, MemoryFormat)
+    if unfit or len(rest) > len(_FLAGS) or not options.keys() <= known:
         raise combination("to", args, options, *_CALLS)
     return dict(zip(_FLAGS, rest, strict=False)) | options
 
 
 def _converter(name: str, kind: DType) -> Any:
     def convert(self: Tensor, *, memory_format: Any = None) -> Tensor:
-        check_layout(memory_format)
-        return self if kind is self.dtype else cast(self, kind)
+        order = None if memory_format is None else checked_format(name, memory_format)
+        return _converted(self, kind, order, False)
 
     convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f"This tensor as {kind.name}."
@@ -100,7 +123,9 @@ for name, target in _CONVERTERS.items():
 
 
 @front("type", function=False)
-def type_front(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Tensor | str:
+def type_front(
+    self: Tensor, dtype: Any = None, non_blocking: bool = False, *, memory_format: MemoryFormat = preserve_format
+) -> Tensor | str:
     """The name of the tensor's type; with `dtype`, this tensor in that type."""
     if dtype is None:
         return f"torch.{self.dtype.tensor_type}Tensor"
@@ -108,7 +133,7 @@ def type_front(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> T
     if isinstance(dtype, legacy.tensortype):
         kind = dtype.dtype
     if kind is not None:
-        return self.to(kind)
+        return _converted(self, kind, checked_format("type", memory_format), False)
     if isinstance(dtype, (str, type)):
         raise ValueError(f"invalid type: '{dtype if isinstance(dtype, str) else dtype.__name__}'")
     raise TypeError("dtype must be a type, str, or dtype object")

@@ -11,6 +11,9 @@ from gviz import emit
 from gviz.engine import announce_memory, announce_operation, messages, watching
 from gviz.engine.apply import apply, broadcast_error
 from gviz.engine.arguments import fitting, typename
+from gviz.engine.layout import checked_format, contiguous_format, copied, is_in, preserve_format
+from gviz.engine.layout import memory_format as MemoryFormat
+from gviz.engine.layout import named as named_format
 from gviz.engine.memory import address_of
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
@@ -23,7 +26,7 @@ clone: Op = Op(
     "clone(self)",
     grad_fn="CloneBackward0",
     formula="a copy of self",
-    forward=lambda self: np.array(self),
+    forward=lambda self: np.array(self) if self.flags.c_contiguous else copied(self),
     rules=(Rule("self", "g", lambda g: g),),
     examples=lambda: [Example((normal(2, 3),), {})],
 )
@@ -35,6 +38,15 @@ clone_in_order: Op = Op(
     rules=(Rule("self", "g", lambda g: g),),
     public=False,
     examples=lambda: [Example((normal(2, 3),), {})],
+)
+clone_in_format: Op = Op(
+    "clone(self, *, memory_format)",
+    grad_fn="CloneBackward0",
+    formula="a copy of self in the order memory_format",
+    forward=lambda self, memory_format: copied(self, named_format(memory_format)),
+    rules=(Rule("self", "g", lambda g: g),),
+    public=False,
+    examples=lambda: [Example((normal(1, 2, 2, 2),), {"memory_format": "channels_last"})],
 )
 detach: Op = Op(
     "detach(self)",
@@ -102,8 +114,22 @@ def _copied(self: Array, src: Array) -> Array:
     return np.broadcast_to(src, shape).astype(self.dtype)
 
 
-derive(clone)
 derive(detach)
+
+
+@front("clone")
+def clone_front(input: Tensor, *, memory_format: MemoryFormat | None = preserve_format) -> Tensor:
+    """A copy; its elements lie in memory as those of `input`, or as `memory_format` says."""
+    order = preserve_format if memory_format is None else checked_format("clone", memory_format)
+    return _cloned(input, order)
+
+
+def _cloned(self: Tensor, order: MemoryFormat) -> Tensor:
+    if order is preserve_format or order is contiguous_format:
+        copy: Tensor = apply(clone if order is preserve_format else clone_in_order, (self,))
+    else:
+        copy = apply(clone_in_format, (self,), {"memory_format": order.name})
+    return copy
 
 
 @front("copy_", function=False)
@@ -148,18 +174,27 @@ def detach_(self: Tensor) -> Tensor:
 
 
 @front("contiguous", function=False)
-def contiguous(self: Tensor) -> Tensor:
-    """This tensor if its memory is in C order, else a copy that is."""
-    if self._array.flags.c_contiguous:
+def contiguous(self: Tensor, *, memory_format: MemoryFormat = contiguous_format) -> Tensor:
+    """This tensor if its memory is in C order, or as `memory_format` says, else a copy that is."""
+    order = checked_format("contiguous", memory_format)
+    if is_in(self._array, order):
         return self
-    result: Tensor = apply(clone_in_order, (self,))
-    return result
+    if order is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    return _cloned(self, order)
 
 
 @front("is_contiguous", function=False)
-def is_contiguous(self: Tensor) -> bool:
-    """Whether the memory is in C order."""
-    return bool(self._array.flags.c_contiguous)
+def is_contiguous(self: Tensor, *, memory_format: MemoryFormat = contiguous_format) -> bool:
+    """Whether the memory is in C order, or as `memory_format` says."""
+    return is_in(self._array, checked_format("is_contiguous", memory_format))
+
+
+@front("dim_order", function=False)
+def dim_order(self: Tensor) -> tuple[int, ...]:
+    """The dimensions from the one whose elements lie furthest from each other to the closest."""
+    strides = strides_of(self._array)
+    return tuple(sorted(range(self.ndim), key=lambda dim: -strides[dim]))
 
 
 @front("is_inference", method=False)
@@ -214,4 +249,8 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         announce_memory.moved(channel, self, value)
 
 
-attribute("data", _get_data, _set_data)
+def _delete_data(self: Tensor) -> None:
+    raise RuntimeError(messages.DATA_DELETED)
+
+
+attribute("data", _get_data, _set_data, _delete_data)

@@ -124,5 +124,13 @@ def imag(input: Tensor) -> Tensor:
     raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
 
 
-attribute("real", real)
-attribute("imag", imag)
+def _set_real(self: Tensor, value: Any) -> None:
+    self[...] = value  # its elements are real
+
+
+def _set_imag(self: Tensor, value: Any) -> None:
+    imag(self)
+
+
+attribute("real", real, _set_real)
+attribute("imag", imag, _set_imag)

@@ -8,13 +8,17 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from gviz import emit
 from gviz.engine import announce, announce_memory, messages, watching
+from gviz.engine.arguments import sizes
+from gviz.engine.layout import checked_format, contiguous_format, is_in, preserve_format, strides_in, suggested
+from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.memory import address_of, owner_of
 from gviz.engine.op import Op
 from gviz.engine.ops.axes import t, transpose
-from gviz.engine.ops.shape import normal_dims, sizes_of, squeeze_all, squeeze_dim, squeeze_dims, unsqueeze_op
+from gviz.engine.ops.shape import normal_dims, squeeze_all, squeeze_dim, squeeze_dims, unsqueeze_op
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import view_in_place
@@ -73,30 +77,41 @@ def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 
 
 @front("resize_", function=False)
-def resize_(self: Tensor, *size: Any) -> Tensor:
+def resize_(self: Tensor, *size: Any, memory_format: MemoryFormat | None = None) -> Tensor:
     """Become another shape of the same memory, or of more: new elements are zero. RuntimeError for one with history."""
     if self.requires_grad:
         raise RuntimeError(messages.RESIZE)
-    shape = sizes_of(size)
-    if shape != self._array.shape:
-        _replace(self, _resized(self._array, shape))
+    shape = sizes("resize_", size)
+    order = contiguous_format if memory_format is None else checked_format("resize_", memory_format)
+    if order is preserve_format:
+        raise RuntimeError("Unsupported memory formatPreserve")
+    strides = strides_in(shape, order)
+    if shape != self._array.shape or not (memory_format is None or is_in(self._array, order)):
+        _replace(self, _resized(self._array, shape, strides))
     return self
 
 
 @front("resize_as_", function=False)
-def resize_as_(self: Tensor, the_template: Tensor) -> Tensor:
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """`resize_` to the shape of another tensor."""
-    return resize_(self, *the_template.shape)
+    order = suggested(the_template._array) if memory_format is preserve_format else memory_format
+    return resize_(self, the_template.shape, memory_format=order)
 
 
-def _resized(array: Array, shape: tuple[int, ...]) -> Array:
+def _resized(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
     memory, size = owner_of(array).reshape(-1), prod(shape)
     start = (address_of(array) - address_of(memory)) // array.itemsize
     if start + size <= memory.size:
-        return memory[start : start + size].reshape(shape)
+        return _laid_out(memory[start : start + size], shape, strides)
     larger = np.zeros(size, array.dtype)
     larger[: memory.size - start] = memory[start:]
-    return larger.reshape(shape)
+    return _laid_out(larger, shape, strides)
+
+
+def _laid_out(memory: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    if not memory.size:
+        return memory.reshape(shape)
+    return as_strided(memory, shape, [step * memory.itemsize for step in strides])
 
 
 def _replace(tensor: Tensor, array: Array) -> None:

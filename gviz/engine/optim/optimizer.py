@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
-from gviz.engine.hooks import HookHandle
+from gviz.engine.hooks import RemovableHandle
 from gviz.engine.modes import enable_grad, no_grad
 from gviz.engine.nn.gradients import clear_grad
 from gviz.engine.nn.members import typename
@@ -166,29 +166,29 @@ class Optimizer:
         self.__dict__.setdefault("_watched", False)
         self.__dict__.setdefault("_workspace", Workspace())
 
-    def register_step_pre_hook(self, hook: Hook) -> HookHandle:
+    def register_step_pre_hook(self, hook: Hook) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` before a step; what it returns are the arguments instead."""
-        return HookHandle(self._hooks["step_pre"], hook)
+        return RemovableHandle(self._hooks["step_pre"], hook)
 
-    def register_step_post_hook(self, hook: Hook) -> HookHandle:
+    def register_step_post_hook(self, hook: Hook) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` after a step."""
-        return HookHandle(self._hooks["step_post"], hook)
+        return RemovableHandle(self._hooks["step_post"], hook)
 
-    def register_state_dict_pre_hook(self, hook: Hook) -> HookHandle:
+    def register_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
         """Call ``hook(optimizer)`` before the state is asked for."""
-        return HookHandle(self._hooks["state_dict_pre"], hook)
+        return RemovableHandle(self._hooks["state_dict_pre"], hook)
 
-    def register_state_dict_post_hook(self, hook: Hook) -> HookHandle:
+    def register_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
         """Call ``hook(optimizer, state_dict)`` after the state was asked for; what it returns is the state instead."""
-        return HookHandle(self._hooks["state_dict_post"], hook)
+        return RemovableHandle(self._hooks["state_dict_post"], hook)
 
-    def register_load_state_dict_pre_hook(self, hook: Hook) -> HookHandle:
+    def register_load_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
         """Call ``hook(optimizer, state_dict)`` before a state is loaded; what it returns is loaded instead."""
-        return HookHandle(self._hooks["load_state_dict_pre"], hook)
+        return RemovableHandle(self._hooks["load_state_dict_pre"], hook)
 
-    def register_load_state_dict_post_hook(self, hook: Hook) -> HookHandle:
+    def register_load_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
         """Call ``hook(optimizer)`` after a state was loaded."""
-        return HookHandle(self._hooks["load_state_dict_post"], hook)
+        return RemovableHandle(self._hooks["load_state_dict_post"], hook)
 
     def __repr__(self) -> str:
         groups = []

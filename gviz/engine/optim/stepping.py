@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gviz import emit
 from gviz.engine import announce
-from gviz.engine.hooks import HookHandle
+from gviz.engine.hooks import RemovableHandle
 from gviz.engine.tensor import Tensor
 from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.events.options import options_of, per_group
@@ -106,11 +106,11 @@ def _parameters(optimizer: Optimizer) -> list[Tensor]:
     return [p for group in optimizer.param_groups for p in group["params"]]
 
 
-def register_optimizer_step_pre_hook(hook: Hook) -> HookHandle:
+def register_optimizer_step_pre_hook(hook: Hook) -> RemovableHandle:
     """Call ``hook(optimizer, args, kwargs)`` before every optimizer's step."""
-    return HookHandle(_before, hook)
+    return RemovableHandle(_before, hook)
 
 
-def register_optimizer_step_post_hook(hook: Hook) -> HookHandle:
+def register_optimizer_step_post_hook(hook: Hook) -> RemovableHandle:
     """Call ``hook(optimizer, args, kwargs)`` after every optimizer's step."""
-    return HookHandle(_after, hook)
+    return RemovableHandle(_after, hook)
