@@ -58,10 +58,10 @@ class _Norm(Module):
 
     def reset_running_stats(self) -> None:
         """Forget the statistics of the past."""
-        if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
-            self.running_mean.zero_()
-            self.running_var.fill_(1)
-            self.num_batches_tracked.zero_()
+        if self.track_running_stats:  # an AttributeError where there are none, as in PyTorch
+            self.running_mean.zero_()  # type: ignore[union-attr]
+            self.running_var.fill_(1)  # type: ignore[union-attr]
+            self.num_batches_tracked.zero_()  # type: ignore[union-attr]
 
     def reset_parameters(self) -> None:
         """Give the weights their first values, and forget the statistics."""
@@ -102,7 +102,7 @@ class _BatchNorm(_Norm):
         """Normalize: by the batch while training, by the running statistics afterwards."""
         self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.num_batches_tracked is not None:
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:
                 factor = 1.0 / float(self.num_batches_tracked)
