@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine.arguments import whole_numbers
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.kernels import laid_out_as
-from gviz.engine.ops.shape import normal_dims, run, sizes_of
+from gviz.engine.ops.shape import normal_dims, run
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
@@ -68,7 +69,10 @@ def flip(self: Tensor, *order: Any, dims: Any = None) -> Tensor:
     """A copy in reverse order along `dims`."""
     if order and dims is not None:
         raise TypeError("flip() got multiple values for argument 'dims'")
-    wanted = normal_dims(sizes_of(order if dims is None else (dims,)), self.ndim)
+    if not order and dims is None:
+        raise TypeError('flip() missing 1 required positional arguments: "dims"')
+    given = whole_numbers("flip", "dims", order if dims is None else dims, 1)
+    wanted = normal_dims(given, self.ndim)
     for d in wanted:
         if wanted.count(d) > 1:
             raise RuntimeError(f"dim {d} appears multiple times in the list of dims")

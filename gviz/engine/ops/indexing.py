@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from operator import index as as_index
 from typing import Any, NoReturn
@@ -10,7 +11,7 @@ import numpy as np
 
 from gviz.engine import messages
 from gviz.engine.apply import apply
-from gviz.engine.arguments import fitting
+from gviz.engine.arguments import fitting, typename
 from gviz.engine.ops.memory import copy_, fill_
 from gviz.engine.ops.picking import PLACES, index_op, index_put_op, key_of
 from gviz.engine.ops.selecting import select, sliced
@@ -21,6 +22,17 @@ from gviz.engine.views import apply_in_place
 
 Indices = Sequence[Tensor | None]
 _DTYPES = ("int64", "bool", "int32", "uint8")
+
+
+class ByteMask(Tensor):
+    """A mask that was given as bytes: it still selects, with a warning."""
+
+    __slots__ = ()
+
+
+def _warn_of_bytes(indices: Indices) -> None:
+    if any(isinstance(index, ByteMask) for index in indices):
+        warnings.warn(messages.BYTE_INDEX, stacklevel=4)
 
 
 @front("__getitem__", function=False)
@@ -78,6 +90,7 @@ def _without_leading_ones(value: Tensor) -> Tensor:
 
 def picked(self: Tensor, indices: Indices) -> Tensor:
     """The elements at index tensors, one (or None) for each dimension."""
+    _warn_of_bytes(indices)
     result: Tensor = _diagnosed(self, indices, lambda: apply(*index_op.present((self, *_slots(indices)))))
     return result
 
@@ -88,6 +101,14 @@ def put_in_place(self: Tensor, indices: Indices, values: Tensor, *, accumulate: 
 
 
 def _put(self: Tensor, indices: Indices, values: Tensor, run: Callable[..., Tensor], accumulate: bool) -> Tensor:
+    if values._array.size == 1 and not accumulate and _only_mask(indices):
+        place, mask = next((place, index) for place, index in enumerate(indices) if index is not None)
+        _check_mask(self, mask, place)
+        if isinstance(mask, ByteMask):
+            raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
+        values = values.to(self.dtype)  # PyTorch fills where one mask is given one element, whatever its dtype
+    else:
+        _warn_of_bytes(indices)
     if values.dtype is not self.dtype:
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
@@ -96,6 +117,12 @@ def _put(self: Tensor, indices: Indices, values: Tensor, run: Callable[..., Tens
     op, tensors = index_put_op.present((self, values, *_slots(indices)))
     result: Tensor = _diagnosed(self, indices, lambda: run(op, tensors, {"accumulate": accumulate}), values)
     return result
+
+
+def _only_mask(indices: Indices) -> bool:
+    """Whether a mask is all that selects."""
+    given = [index for index in indices if index is not None]
+    return len(given) == 1 and given[0].dtype.name == "bool"
 
 
 def _slots(indices: Indices) -> list[Tensor | None]:
@@ -110,8 +137,8 @@ def _diagnosed(self: Tensor, indices: Indices, call: Callable[[], Any], values: 
         return call()
     except IndexError as error:
         _complain(self, indices, error)
-    except RuntimeError as error:
-        if values is None or not str(error).startswith(("shape mismatch", "operands could not", "could not broadcast")):
+    except (RuntimeError, TypeError) as error:
+        if values is None or not str(error).startswith(_OF_SHAPES):
             raise
         if np.may_share_memory(self._array, values._array):
             raise RuntimeError(messages.OVERLAPPING_READ) from None
@@ -120,6 +147,10 @@ def _diagnosed(self: Tensor, indices: Indices, call: Callable[[], Any], values: 
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
             f"shape {list(shape)}"
         ) from None
+
+
+_OF_SHAPES = ("shape mismatch", "operands could not", "could not broadcast", "NumPy boolean array indexing assignment")
+"""How numpy's complaints begin that values have another shape than the places they go to."""
 
 
 def _complain(self: Tensor, indices: Indices, error: IndexError) -> NoReturn:
@@ -159,7 +190,10 @@ def _check_mask(self: Tensor, mask: Tensor, dim: int) -> None:
 
 def _keys(key: Any) -> tuple[Any, ...]:
     """The parts of a key: lists, ranges, arrays and masks as tensors, the rest as it is."""
-    parts = key if isinstance(key, tuple) or _holds_keys(key) else (key,)
+    parts = key if isinstance(key, tuple) else (key,)
+    if _holds_keys(key):
+        warnings.warn(messages.LIST_OF_KEYS, stacklevel=4)
+        parts = key
     return tuple([_as_tensor(part) for part in parts])
 
 
@@ -174,10 +208,12 @@ def _as_tensor(key: Any) -> Any:
         return _checked(key)
     if isinstance(key, (list, tuple, range)) or (isinstance(key, np.ndarray) and key.ndim):
         array = key if isinstance(key, np.ndarray) else np.asarray(_plain(key))
+        if array.dtype.kind == "U":
+            raise TypeError("new(): invalid data type 'str'")
         if array.dtype.kind == "f":
             array = array.astype(np.int64)
         return _checked(new_tensor(array))
-    return np.bool_(key) if isinstance(key, np.ndarray) and key.dtype.kind == "b" else key
+    return bool(key) if isinstance(key, np.ndarray) and key.dtype.kind == "b" else key
 
 
 def _checked(index: Tensor) -> Tensor:
@@ -187,7 +223,7 @@ def _checked(index: Tensor) -> Tensor:
     if index.dtype.name != "uint8":
         return index
     index._read("array")
-    return new_tensor(index._array.astype(bool))
+    return new_tensor(index._array.astype(bool), ByteMask)
 
 
 def _plain(key: Any) -> Any:
@@ -198,7 +234,7 @@ def _plain(key: Any) -> Any:
 
 def _is_flag(key: Any) -> bool:
     """True and False, which make a dimension of their own."""
-    return isinstance(key, (bool, np.bool_)) or (isinstance(key, Tensor) and not key.ndim and key.dtype.name == "bool")
+    return isinstance(key, bool) or (isinstance(key, Tensor) and not key.ndim and key.dtype.name == "bool")
 
 
 def _is_index(key: Any) -> bool:
@@ -256,7 +292,7 @@ def _whole(key: Any) -> int:
     try:
         return as_index(key)
     except TypeError:
-        raise IndexError(messages.INVALID_INDEX.format(kind=type(key).__name__)) from None
+        raise IndexError(messages.INVALID_INDEX.format(kind=typename(key))) from None
 
 
 def _sliced(self: Tensor, axis: int, key: slice) -> Tensor:

@@ -167,9 +167,13 @@ def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Number) -> Prepared:
 def _check_fit_of_mask(name: str, self: Tensor, mask: Tensor) -> None:
     _check_fit(mask, self)
     if mask.dtype.name != "bool":
-        kind = {"int64": "long int", "int32": "int", "float32": "float", "float64": "double"}.get(
-            mask.dtype.name, mask.dtype.name
-        )
+        kind = {
+            "int64": "long int",
+            "int32": "int",
+            "float32": "float",
+            "float64": "double",
+            "uint8": "unsigned char",
+        }.get(mask.dtype.name, mask.dtype.name)
         raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {kind}")
 
 
@@ -192,7 +196,7 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Prepared:
         )
     _check_fit(mask, self)
     if mask.dtype.name != "bool":
-        kind = "long int" if mask.dtype.name == "int64" else mask.dtype.tensor_type.lower()
+        kind = mask.dtype.tensor_type
         raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {kind}")
     return scatter_where, (self, mask, source), {}
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.apply import apply
+from gviz.engine.arguments import combination, integer, whole_numbers
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.ops.joining import cat_op, stack_op
@@ -97,6 +98,7 @@ def split(
 @front("split_with_sizes")
 def split_with_sizes(self: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of the given sizes along `dim`, as views."""
+    split_sizes = whole_numbers("split_with_sizes", "split_sizes", _one(split_sizes), 2)
     if not self.ndim:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     (axis,) = normal_dims(dim, self.ndim)
@@ -114,11 +116,16 @@ def split_with_sizes(self: Tensor, split_sizes: Sequence[int], dim: int = 0) -> 
     return result
 
 
+def _one(sizes: Any) -> Any:
+    return list(sizes) if isinstance(sizes, (tuple, list)) else sizes
+
+
 @front("chunk")
 def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` parts of equal size along `dim`, as views; the last may be smaller."""
     if not self.ndim:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    chunks = integer("chunk", chunks, "chunks", 2)
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     (axis,) = normal_dims(dim, self.ndim)
@@ -131,7 +138,8 @@ def tensor_split(
     self: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
 ) -> tuple[Tensor, ...]:
     """As many parts as said, their sizes at most one apart, or cut before the given indices; views."""
-    wanted = next(v for v in (indices_or_sections, indices, sections) if v is not None)
+    wanted: Any = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
+    _check_cuts("tensor_split", self, wanted)
     if not self.ndim:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     (axis,) = normal_dims(dim, self.ndim)
@@ -148,7 +156,31 @@ def tensor_split(
     return tuple([sliced(self, axis, start, end) for start, end, _ in bounds])
 
 
+def _check_cuts(name: str, self: Tensor, wanted: Any) -> None:
+    """Refuse what is neither a number of parts nor the places between them."""
+    if isinstance(wanted, Tensor):
+        what = f"{name} expected tensor_indices_or_sections to"
+        if wanted.dtype.name != "int64":
+            raise RuntimeError(f"{what} have dtype of long, but got {wanted.dtype.tensor_type}")
+        if wanted.ndim > 1:
+            raise RuntimeError(
+                f"{what} be a zero-dimensional or one-dimensional tensor, but got a tensor with {wanted.ndim} dims"
+            )
+        return
+    places = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
+    if not all(hasattr(place, "__index__") for place in places):
+        raise combination(name, (self, wanted) if wanted is not None else (self,), {}, *_CUTS)
+
+
+_CUTS = (
+    "Tensor input, tuple of ints indices, int dim = 0",
+    "Tensor input, Tensor tensor_indices_or_sections, int dim = 0",
+    "Tensor input, int sections, int dim = 0",
+)
+
+
 def _split_along(self: Tensor, wanted: int | Sequence[int], axis: int, name: str) -> tuple[Tensor, ...]:
+    _check_cuts(name, self, wanted)
     if isinstance(wanted, int) and (not wanted or self.shape[axis] % wanted):
         raise RuntimeError(
             f"torch.{name} attempted to split along dimension {axis}, but the size of the dimension "

@@ -85,6 +85,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         raise RuntimeError(
             f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
         )
+    if upscale_factor <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {upscale_factor}")
     square = upscale_factor**2
     if input.shape[-3] % square:
         raise RuntimeError(
@@ -119,6 +121,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         raise RuntimeError(
             f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
         )
+    if downscale_factor <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {downscale_factor}")
     for name, dim in (("height", -2), ("width", -1)):
         if input.shape[dim] % downscale_factor:
             raise RuntimeError(
