@@ -10,6 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gviz import representation
 from gviz.version import __version__
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from gviz.api.within import post_mortem as post_mortem
     from gviz.frameworks import attach as attach
     from gviz.frameworks import record as record
+    from gviz.representation import NotebookFront, QuestionFront
     from gviz.trace import load as load
     from gviz.trace.recording.record import mark as mark
 
@@ -43,6 +45,21 @@ _HOMES = {
 """The public names, and where each is at home; a type checker is told the same above."""
 
 __all__ = ["__version__", *_HOMES]
+
+
+def _notebook_front() -> NotebookFront:
+    from gviz.integrations import notebook
+
+    return notebook
+
+
+def _question_front() -> QuestionFront:
+    from gviz.api import questions
+
+    return questions
+
+
+representation.register_fronts(notebook=_notebook_front, questions=_question_front)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
 BOTTOM = {
     "arguments", "driven", "notice", "on_import", "own_process", "errors", "plain_text", "values", "site", "numbers",
-    "value_text", "display", "garbage", "whole_files", "scratch", "syntax", "variables",
+    "value_text", "representation", "garbage", "whole_files", "scratch", "syntax", "variables",
 }  # fmt: skip
 MAY_IMPORT = {
     "arguments": {"errors"},
@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "errors": set(),
     "crash": {"errors"},
     "plain_text": set(),
-    "display": set(),
+    "representation": set(),
     "garbage": set(),
     "whole_files": {"errors", "plain_text"},
     "values": set(),
@@ -57,7 +57,7 @@ MAY_IMPORT = {
     "cli": BOTTOM
     | {"api", "compare", "consequences", "crash", "events", "explain", "graphify", "live", "program"}
     | {"render", "trace", "tui", "version", "whatif", "where", "words", "__file__"},
-    "__init__": {"api", "frameworks", "integrations", "trace", "version"},
+    "__init__": {"api", "frameworks", "integrations", "representation", "trace", "version"},
     "__main__": {"cli"},
 }
 OF_TRACE = {

@@ -8,7 +8,7 @@ from gviz.api.drawable import drawn
 from gviz.api.moments import moment_of
 from gviz.api.viewing import play_in_notebook, view
 from gviz.api.within import active, held
-from gviz.display import in_notebook
+from gviz.representation import in_notebook
 from gviz.tui import terminal
 from gviz.tui.beginning import Beginning
 from gviz.tui.opening import open_debugger

@@ -14,14 +14,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from gviz import notice, own_process
-from gviz.display import DRAWN_BY, in_notebook
+from gviz.representation import in_notebook, notebook_front
 from gviz.site import Frame
 from gviz.tui import terminal
 from gviz.tui.leaving import Leaving, by_exit_code
@@ -57,7 +56,7 @@ def view(path: Path, at: int | None = None, *, waited_for: bool = False, stack: 
 
 def play_in_notebook(timeline: Timeline, at: int | None) -> None:
     """Show the page that steps through a recording, opened at event `at`, else at its end."""
-    notebook = import_module(DRAWN_BY)
+    notebook = notebook_front()
     notebook.remark("gviz: a notebook has no terminal for the debugger; this page steps through what was recorded")
     notebook.play(timeline, at)
 

@@ -11,16 +11,15 @@ import atexit
 import os
 import sys
 import threading
-from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from gviz import emit, frameworks, notice, site
 from gviz.api.viewing import view
-from gviz.display import DRAWN_BY, in_notebook
 from gviz.errors import GvizError
 from gviz.live.protocol import Why
+from gviz.representation import in_notebook, notebook_front
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.record import Recording
 from gviz.trace.recording.within import Within
@@ -42,7 +41,7 @@ def breakpoint(*_: Any, **__: Any) -> None:
             _show(going_on, here=True)
         elif in_notebook():
             said = "gviz: nothing is recorded here: %%gviz at the top of a cell, or with gviz.debug(): …, does that"
-            import_module(DRAWN_BY).remark(said)
+            notebook_front().remark(said)
         else:
             _Unseen(Path(sys.argv[0]).name).begin()
 
@@ -61,7 +60,7 @@ class debug:  # it is used as a function: with gviz.debug(): …
             self._own = self._made is None
             if self._made is None:
                 if in_notebook():
-                    import_module(DRAWN_BY).hide_machinery()
+                    notebook_front().hide_machinery()
                 self._made = frameworks.record().__enter__()
 
     def __exit__(

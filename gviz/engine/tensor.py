@@ -13,7 +13,6 @@ from copy import deepcopy
 from typing import Any, ClassVar
 
 from gviz import emit
-from gviz.display import Displayed
 from gviz.emit import Seen
 from gviz.engine import announce, assigned_grad, messages, modes, watching
 from gviz.engine.conversions import Conversions
@@ -22,6 +21,7 @@ from gviz.engine.memory import InMemory, Storage, copy_with_owner
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Edge, Node
 from gviz.engine.printing import tensor_text
+from gviz.representation import Displayed
 from gviz.values import Array
 
 UNCOUNTED = -1

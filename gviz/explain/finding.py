@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gviz.display import Displayed
 from gviz.plain_text import file_line
+from gviz.representation import Displayed
 from gviz.site import Frame
 
 

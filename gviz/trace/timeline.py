@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any, TypeVar, cast
 
 from gviz import events as e
-from gviz.display import Played
+from gviz.representation import Played
 from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts

@@ -13,10 +13,10 @@ from pathlib import Path
 from types import TracebackType
 
 from gviz import arguments, emit, notice
-from gviz.display import Displayed
 from gviz.emit import Channel, Listener
 from gviz.errors import GvizError
 from gviz.events import Failed, Marked
+from gviz.representation import Displayed
 from gviz.trace.file import format as file_format
 from gviz.trace.file import shortening
 from gviz.trace.file.about import about

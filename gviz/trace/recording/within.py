@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gviz import notice
-from gviz.display import Displayed
+from gviz.representation import Displayed
 
 if TYPE_CHECKING:
     from gviz.trace.recording.record import Recording

@@ -1,0 +1,89 @@
+"""The rich representation of gviz's objects: what a notebook shows of a tensor, a recording or a finding.
+
+Those objects stand low in the house, and who draws them stands high. So this file keeps a place for each of the two
+fronts, which `gviz/__init__.py` fills, and which is imported when the first object is shown.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class NotebookFront(Protocol):
+    """How objects appear in a notebook: `gviz.integrations.notebook`."""
+
+    def bundle(self, thing: Any) -> dict[str, str]:
+        """The MIME bundle of an object: text, and a picture if it has a graph."""
+
+    def player(self, timeline: Any, at: int | None = None) -> Any:
+        """The page that steps through a recording, opened at event `at`, else at its end."""
+
+    def play(self, timeline: Any, at: int | None = None) -> None:
+        """Show that page below the cell."""
+
+    def remark(self, text: str) -> None:
+        """Write a line below the cell."""
+
+    def hide_machinery(self) -> None:
+        """Leave the frames of the kernel out of recordings."""
+
+
+class QuestionFront(Protocol):
+    """How a recording answers in code: `gviz.api.questions`."""
+
+    def why(self, trace: Any, place: str, *, at: int | str | None = None) -> Any:
+        """Why a node has the value or gradient it has."""
+
+    def check(self, trace: Any) -> Any:
+        """What is wrong in the recording."""
+
+
+class _Fronts:
+    notebook: Callable[[], NotebookFront]
+    questions: Callable[[], QuestionFront]
+
+
+def register_fronts(*, notebook: Callable[[], NotebookFront], questions: Callable[[], QuestionFront]) -> None:
+    """Take the functions that import the two fronts."""
+    _Fronts.notebook, _Fronts.questions = staticmethod(notebook), staticmethod(questions)
+
+
+def notebook_front() -> NotebookFront:
+    """The front for notebooks, imported now."""
+    return _Fronts.notebook()
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook, which shows pages and has no terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
+class Displayed:
+    """An object that a notebook shows as a picture, and as text where there are no pictures."""
+
+    __slots__ = ()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return notebook_front().bundle(self)
+
+
+class Played(Displayed):
+    """A recording, which can also be asked and stepped through."""
+
+    __slots__ = ()
+
+    def player(self, at: int | None = None) -> Any:
+        """For a notebook: the page that steps through the recording, opened at event `at` (else where it ended)."""
+        return notebook_front().player(self, at)
+
+    def explain(self, place: str, at: int | None = None) -> Any:
+        """Why ``w.grad``, ``loss`` or ``#4`` is as it is at event `at` (else at the end), as `gviz.why` answers."""
+        return _Fronts.questions().why(self, place, at=at)
+
+    def check(self) -> Any:
+        """What is wrong or suspicious in the recording, as `gviz.check` lists it."""
+        return _Fronts.questions().check(self)
