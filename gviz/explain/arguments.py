@@ -12,7 +12,9 @@ def attribute_words(attributes: tuple[tuple[str, str], ...]) -> dict[str, str]:
 
 
 def _attribute(name: str, value: str) -> str:
-    """A dimension by its number, as ``dim 1``: it is no factor."""
+    """A dimension by its number, as ``dim 1``: it is no factor. Dtypes and devices are no texts."""
+    if name in ("dtype", "device", "source"):
+        return value.strip("'")
     if value == "None":
         return _LEFT_OUT.get(name, value)
     if name in ("dim", "dims"):

@@ -95,9 +95,8 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
             return _created(timeline, event)
         case StorageWritten():
             return _written(timeline, moment, event)
-        case DataSet(node=node, output_nr=nr, writer=writer, version=version, value=value):
-            how = "were set" if writer in (0, moment.actor) else f"were changed by {label(timeline, writer)}"
-            return f"{_owned(timeline, node, nr, 'data')} {how}, version {version}, now {short(value)}"
+        case DataSet():
+            return _set(timeline, moment, event)
         case RequiresGradSet(requires_grad=wanted, stack=stack):
             return f"requires_grad was set to {wanted}{made_at(timeline.stack(stack))}"
         case SavedFreed():
@@ -199,24 +198,54 @@ def _written(timeline: Timeline, moment: Moment, event: StorageWritten) -> str:
         if not first or timeline.info(first).created.outputs[output_nr].storage != event.storage:
             break
         owner = first
-    now = _held(timeline, moment, owner, event) or event.value
-    step = step_of(timeline, owner, moment.n) if owner and is_unseen(timeline, owner, event.node) else None
-    if step is not None:
-        was = _held(timeline, timeline.at(moment.n - 1), owner, event)
-        before = f" from {short(was)}" if was is not None else ""
-        return f"{shown(step.kind)} takes it{before} to {short(now)}, in place, version {event.version}"
+    nr, now = _held(timeline, moment, owner, event)
+    if now is not None and owner and is_unseen(timeline, owner, event.node):
+        taken = _taken(timeline, moment, owner, nr, now, event.version)
+        if taken:
+            return taken
     whose = f"the memory of {label(timeline, owner)}" if owner and owner != event.node else "its memory"
     writer = f" by {label(timeline, event.node)}" if event.node and event.node != owner else ""
-    return f"{whose} was written in place{writer}, version {event.version}, now {short(now)}"
+    return f"{whose} was written in place{writer}, version {event.version}, now {short(now or event.value)}"
 
 
-def _held(timeline: Timeline, moment: Moment, owner: int, event: StorageWritten) -> Value | None:
-    """What a tensor's memory holds at a moment, in the tensor's own shape; None where that is not known."""
+def _taken(timeline: Timeline, moment: Moment, node: int, nr: int, now: Value, version: int) -> str:
+    """By which optimizer's step a tensor was written at a moment, from what to what; empty if it was none."""
+    step = step_of(timeline, node, moment.n)
+    if step is None:
+        return ""
+    was = _shown_before(timeline, moment, node, nr)
+    taken = f" from {short(was)}" if was is not None else ""
+    return f"{shown(step.kind)} takes it{taken} to {short(now)}, in place, version {version}"
+
+
+def _shown_before(timeline: Timeline, moment: Moment, node: int, nr: int) -> Value | None:
+    before = timeline.at(moment.n - 1).state(node)
+    return before.outputs[nr].value if before is not None and nr < len(before.outputs) else None
+
+
+def _set(timeline: Timeline, moment: Moment, event: DataSet) -> str:
+    """What a tensor shows that got other memory, or lies in a part of what was written."""
+    by_none = event.writer in (0, moment.actor)
+    if by_none and event.value == _shown_before(timeline, moment, event.node, event.output_nr):
+        return f"its memory was written elsewhere: it is {short(event.value)} as before"
+    taken = by_none and _taken(timeline, moment, event.node, event.output_nr, event.value, event.version)
+    how = "were set" if by_none else f"were changed by {label(timeline, event.writer)}"
+    owned = _owned(timeline, event.node, event.output_nr, "data")
+    return taken or f"{owned} {how}, version {event.version}, now {short(event.value)}"
+
+
+def _held(timeline: Timeline, moment: Moment, owner: int, event: StorageWritten) -> tuple[int, Value | None]:
+    """Which output of a node the write of this moment concerns, and what it shows; None if it concerns none."""
     state = moment.state(owner) if owner else None
     if state is None:
-        return None
+        return 0, None
     held = zip(timeline.info(owner).created.outputs, state.outputs, strict=True)
-    return next((now.value for made, now in held if made.storage == event.storage), None)
+    concerned = (
+        (nr, now.value)
+        for nr, (made, now) in enumerate(held)
+        if made.storage == event.storage and now.value_seq == moment.n
+    )
+    return next(concerned, (0, None))
 
 
 def _flowed(timeline: Timeline, moment: Moment, event: GradFlowed) -> str:

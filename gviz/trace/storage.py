@@ -24,29 +24,49 @@ def value_after(output: Output, written: Value, find_array: FindArray) -> Value 
     """
     if output.value is None:
         return written if output.strides is None else None
-    dtype, shape = output.value.dtype, output.value.shape
-    if ITEM_SIZES.get(dtype) != ITEM_SIZES.get(written.dtype):
+    dtype, shape, itemsize = output.value.dtype, output.value.shape, ITEM_SIZES.get(output.value.dtype)
+    if itemsize is None or written.dtype not in ITEM_SIZES:
         return Value(dtype, shape)
-    if output.strides is None:
-        same = written.size == output.value.size
-        return Value(dtype, shape, written.data, written.stats, written.blob) if same else Value(dtype, shape)
-    data = _strided(output.offset, output.strides, shape, written, find_array)
-    return Value(dtype, shape, data)
+    is_all = output.value.size * itemsize == written.nbytes
+    if written.dtype == dtype and is_all:
+        if output.strides is None:
+            return Value(dtype, shape, written.data, written.stats, written.blob)
+        if written.stats is not None and written.data is None and written.blob is None:
+            return Value(dtype, shape, None, written.stats if _is_dense(shape, output.strides) else None)
+    strides = _in_a_row(shape) if output.strides is None else output.strides
+    return Value(dtype, shape, _strided(output.offset, strides, shape, itemsize, written, find_array))
+
+
+def _in_a_row(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a plain C-order array."""
+    return tuple(prod(shape[place + 1 :]) for place in range(len(shape)))
+
+
+def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether elements lie without gaps, each once, in any order of the dimensions."""
+    step = 1
+    for stride, size in sorted(zip(strides, shape, strict=False)):
+        if size != 1:
+            if stride != step:
+                return False
+            step *= size
+    return len(shape) == len(strides)
 
 
 def _strided(
-    offset: int, strides: tuple[int, ...], shape: tuple[int, ...], written: Value, find_array: FindArray
+    offset: int, strides: tuple[int, ...], shape: tuple[int, ...], size: int, written: Value, find_array: FindArray
 ) -> bytes | None:
+    """The elements of `size` bytes that a view shows, in whatever dtype they were written."""
     raw = written.data
     if raw is None:
         found = find_array(written) if written.blob is not None else None
-        if found is None or written.dtype == "bfloat16":
+        if found is None:
             return None
-        raw = found.tobytes()
-    size = ITEM_SIZES[written.dtype]
+        bits = found.astype("<f4").view("<u4") >> 16 if written.dtype == "bfloat16" else found
+        raw = (bits.astype("<u2") if written.dtype == "bfloat16" else bits).tobytes()
     if prod(shape) * size > LARGEST_VIEW or not _fits(offset, strides, shape, len(raw) // size):
         return None
-    items: Array = np.frombuffer(raw, f"V{size}")
+    items: Array = np.frombuffer(raw, f"V{size}", len(raw) // size)
     view = np.lib.stride_tricks.as_strided(items[offset:], shape, tuple(step * size for step in strides))
     return view.tobytes()
 

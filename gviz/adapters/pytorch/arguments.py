@@ -39,6 +39,8 @@ def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in
             _sort(name, name, value, given, attrs)
     if is_reflected:
         given.reverse()
+    if called in _LIKE_ANOTHER:
+        del given[1:]
     no_gradient = [Untracked(name, operand) for name, operand in given if not _leads_on(operand)]
     tensors = _named_tensors(names, args, kwargs) if is_own else ()
     return Call(called, [operand for _, operand in given], tuple(attrs), in_place, no_gradient, tensors)
@@ -49,6 +51,9 @@ def _named_tensors(names: Sequence[str], args: Sequence[Any], kwargs: Mapping[st
     given = [*zip(names, args, strict=False), *kwargs.items()]
     return tuple(name for name, value in given if isinstance(value, torch.Tensor))
 
+
+_LIKE_ANOTHER = {"to", "type_as"}
+"""Functions that look only at the dtype and device of a second tensor."""
 
 _NUMBER_BY_NUMBER = {
     "view", "reshape", "expand", "permute", "repeat", "tile", "flip", "resize_", "new_zeros", "new_ones", "new_empty",

@@ -263,7 +263,7 @@ _TELLING = {
     "size", "dim", "numel", "stride", "item", "tolist", "numpy", "is_floating_point", "is_complex", "is_contiguous",
     "__len__", "__bool__", "__repr__", "__format__", "__float__", "__int__", "__index__", "__array__", "__hash__",
     "backward", "storage", "untyped_storage", "data_ptr", "storage_offset", "__deepcopy__", "__reduce_ex__",
-    "get_device", "element_size", "is_nonzero", "equal", "allclose", "is_same_size", "__dir__", "ndimension", "type",
+    "get_device", "element_size", "is_nonzero", "equal", "allclose", "is_same_size", "__dir__", "ndimension",
     "result_type", "can_cast", "promote_types", "__iter__", "is_shared", "share_memory_", "pin_memory", "nelement",
     "__contains__",
 }  # fmt: skip

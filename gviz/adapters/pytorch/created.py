@@ -78,8 +78,12 @@ def mask(session: Session, drawn: torch.Tensor) -> Mark:
 def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why: str) -> Mark:
     """Announce an operation that autograd does not track, whose results are new tensors."""
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
-    given = tuple(name for name, _ in call.attrs)
+    attrs, given = call.attrs, tuple(name for name, _ in call.attrs)
     operation = operations.untracked(call.name, len(call.operands), call.in_place, given)
+    if tensors and call.name.rstrip("_") in operations.CONVERSIONS:
+        operation, facts = operations.conversion(operation, as_it_lies(tensors[-1]), as_it_lies(outputs[0]))
+        attrs = tuple(({name: it for name, it in attrs if not name.startswith("argument")} | facts).items())
+        given = tuple(name for name, _ in attrs)
     inputs, numbers = [], []
     for operand in call.operands:
         if isinstance(operand, torch.Tensor):
@@ -93,7 +97,7 @@ def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why
     described = tuple(of_untracked(session, tensor, inputs, origin, in_place=call.in_place) for tensor in outputs)
     say_created(
         session, mark, operation, operation, kind="op", inputs=tuple(inputs), outputs=described,
-        attrs=(*call.attrs, *operations.defaults(operation, given), *oddities(outputs[0])), requires_grad=False,
+        attrs=(*attrs, *operations.defaults(operation, given), *oddities(outputs[0])), requires_grad=False,
         why=why,
     )  # fmt: skip
     return mark

@@ -163,6 +163,9 @@ def _made(
     attrs = tuple((settings | dict(own.attrs) if own.attrs else settings).items())
     if outputs:
         attrs += oddities(next(iter(outputs.values())))
+    if kept_for_rule.grad_fn in _CONVERTING and (kinds := _converted(node, outputs)):
+        operation, facts = operations.conversion(operation, *kinds)
+        attrs = tuple(({name: it for name, it in attrs if not name.startswith("argument")} | facts).items())
     shown = operations.as_given(operation, len(inputs.edges), tuple(inputs.further))
     say_created(
         session, mark, shown, shown, kind="op", inputs=tuple(inputs.edges), outputs=described,
@@ -171,6 +174,20 @@ def _made(
     mark.kept, mark.is_first = inputs.kept, own.given is not None
     watch_node(session, node, mark, ends, operation, keeps=bool(saved))
     return mark
+
+
+_CONVERTING = {"ToCopyBackward0", "CopyBackwards"}
+
+
+def _converted(node: Any, outputs: Mapping[int, torch.Tensor]) -> tuple[operations.Kind, operations.Kind] | None:
+    """What a node of a conversion was given, and what it made; None where that is not known."""
+    before, output_nr = node.next_functions[-1]
+    known = getattr(before, "_input_metadata", ())
+    source = before.variable if before is not None and is_accumulator(before) else None
+    if source is None and output_nr < len(known):
+        source = known[output_nr]
+    made = next(iter(outputs.values()), None) if outputs else next(iter(getattr(node, "_input_metadata", ())), None)
+    return None if source is None or made is None else (source, made)
 
 
 def _given(session: Session, node: Any, call: Call, inputs: Sequence[Edge]) -> tuple[Value | None, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
@@ -71,13 +71,51 @@ class _Memory(_Known):
     (``x.data = v``), or have another form here (``x.t_()``). `number` is 0 until a recorded output lies here.
     PyTorch keeps the Python object of a memory for as long as it is used. `transposed` is what the transposition of the
     last leaf here gave, until somebody writes here.
+
+    What the whole memory holds gives the value of every output that lies in it, as long as its elements are kept. Where
+    it is too large for that, its statistics are those of a tensor that fills it (`whole` is the last of these), but of
+    no other: its `parts` are looked at after each write.
     """
 
-    __slots__ = ("moved", "number", "owners", "transposed")
+    __slots__ = ("moved", "number", "owners", "parts", "transposed", "whole")
     transposed: Output | None
     moved: tuple[weakref.ref[torch.Tensor], ...]
     number: int
     owners: tuple[weakref.ref[torch.Tensor], ...]
+    parts: tuple[_Part, ...]
+    whole: weakref.ref[torch.Tensor] | None
+
+
+class _Part(weakref.ref[torch.Tensor]):
+    """A tensor that shows a part of its memory; `is_apart` once it was said apart from what the memory holds."""
+
+    __slots__ = ("is_apart",)
+    is_apart: bool
+
+
+def _in(memory: _Memory, known: weakref.ref[torch.Tensor]) -> torch.Tensor | None:
+    """A tensor, if it is alive and still lies in a memory."""
+    tensor = known()
+    return tensor if tensor is not None and lies_in(tensor, memory()) else None
+
+
+def _meet(one: torch.Tensor, written: torch.Tensor) -> bool:
+    """Whether a tensor may show something of what was written through another one, as it lies."""
+    return overlap(as_it_lies(one), written)
+
+
+class Written(NamedTuple):
+    """A write to memory `number` (0: no recorded output lies there), and what shows it.
+
+    `whole` is a tensor of the dtype in which the elements of the memory are told; None where nobody shows all of them,
+    but `parts`: those that show something of what was written, and at the first write also all others, which what the
+    memory holds tells no longer. `moved` are tensors that came there, or have another form there.
+    """
+
+    number: int
+    whole: torch.Tensor | None
+    moved: list[torch.Tensor]
+    parts: list[torch.Tensor]
 
 
 class Hooks(Protocol):
@@ -189,15 +227,41 @@ class Marks:
                 memory.transposed = known
         return known
 
-    def written(self, tensor: torch.Tensor) -> tuple[int, list[torch.Tensor]]:
-        """The number of a memory that was written to, and the tensors that have moved to where the writer wrote."""
+    def lies(self, tensor: torch.Tensor, *, fills: bool) -> None:
+        """Remember that a tensor was announced which `fills` its memory, or shows a part of it, or as another dtype.
+
+        Parts are told apart only where more is in the memory than is kept of one value.
+        """
+        memory = self._memory(tensor)
+        storage = None if memory is None else memory()
+        if memory is None or storage is None:
+            return
+        whole = None if memory.whole is None else _in(memory, memory.whole)
+        if fills and (whole is None or whole.dtype is tensor.dtype):
+            memory.whole = weakref.ref(tensor)
+        elif storage.nbytes() > self.channel.limit:
+            part = _Part(tensor)
+            part.is_apart = False
+            alive = [(known, known()) for known in memory.parts]
+            memory.parts = (*[known for known, it in alive if it is not None and it is not tensor], part)
+
+    def written(self, tensor: torch.Tensor) -> Written:
+        """What is to be said of a write to the memory of a tensor."""
         memory = self._memory(tensor)
         if memory is None:
-            return self.channel.next_storage(), []
+            return Written(self.channel.next_storage(), None, [], [])
         memory.transposed = None
-        alive = (moved() for moved in memory.moved)
-        here = [it for it in alive if it is not None and lies_in(it, memory())]
-        return memory.number, [it for it in here if overlap(as_it_lies(it), as_it_lies(tensor))]
+        here = as_it_lies(tensor)
+        moved = [it for known in memory.moved if (it := _in(memory, known)) is not None and _meet(it, here)]
+        parts = []
+        for known in memory.parts:
+            part = _in(memory, known)
+            if part is None or any(part is it for it in moved) or (known.is_apart and not _meet(part, here)):
+                continue
+            known.is_apart = True
+            parts.append(part)
+        whole = None if memory.whole is None else _in(memory, memory.whole)
+        return Written(memory.number, tensor if whole is None and not memory.parts else whole, moved, parts)
 
     def move(self, tensor: torch.Tensor) -> None:
         """A tensor has come to the memory that it lies in, or has another form there, since it was announced."""
@@ -218,7 +282,7 @@ class Marks:
             self._clear()
             known = _Memory(memory, self._bury)
             known.key, known.table, known.owners, known.moved = id(memory), self._memories, (), ()
-            known.transposed, known.number = None, 0
+            known.transposed, known.number, known.parts, known.whole = None, 0, (), None
             self._memories[known.key] = known
         return known
 
@@ -231,6 +295,9 @@ class Marks:
         for memory in list(self._memories.values()):
             memory.owners = tuple(owner for owner in memory.owners if owner() is not tensor)
             memory.moved = tuple(moved for moved in memory.moved if moved() is not tensor)
+            memory.parts = tuple(part for part in memory.parts if part() is not tensor)
+            if memory.whole is not None and memory.whole() is tensor:
+                memory.whole = None
 
     def let_go(self) -> None:
         """Refer to no tensor any more."""

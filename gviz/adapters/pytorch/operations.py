@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import torch
@@ -141,6 +141,42 @@ def untracked(called: str, tensors: int, in_place: bool = False, given: tuple[st
     if fitting:
         return replace(min(fitting, key=unlike), name=name)
     return Operation(name, slots=("input",) * min(tensors, 1))
+
+
+CONVERSIONS = frozenset(
+    {
+        "to", "type", "type_as", "float", "double", "half", "bfloat16", "cfloat", "cdouble", "chalf", "bool", "byte",
+        "char", "short", "int", "long", "cpu", "cuda", "xpu", "mtia", "hpu", "ipu", "copy",
+    }
+)  # fmt: skip
+"""What gives the numbers of one tensor in another dtype, or on another device."""
+
+
+class Kind(Protocol):
+    """Where numbers lie, and as what: a tensor, or what a graph node knows of one."""
+
+    @property
+    def dtype(self) -> torch.dtype: ...
+    @property
+    def device(self) -> torch.device: ...
+
+
+def conversion(operation: Operation, source: Kind, made: Kind) -> tuple[Operation, dict[str, str]]:
+    """How a conversion reads, and its arguments: as which dtype, from which device (`source`) to which.
+
+    A program gives them in many ways, ``x.to(other)`` and ``x.double()`` among them: what came of it says them all.
+    """
+    is_cast, is_moved = source.dtype is not made.dtype, source.device != made.device
+    facts = {"dtype": str(made.dtype).removeprefix("torch.")} if is_cast else {}
+    if is_moved:
+        facts |= {"source": str(source.device), "device": str(made.device)}
+    return _converting(operation, is_cast, is_moved), facts
+
+
+@cache
+def _converting(operation: Operation, is_cast: bool, is_moved: bool) -> Operation:
+    slot = "src" if "src" in operation.slots else next(iter(operation.slots), "input")
+    return replace(operation, formula=f"{slot}{' from source to device' * is_moved}{' as dtype' * is_cast}")
 
 
 @cache

@@ -11,7 +11,7 @@ import torch
 from gviz.adapters.pytorch import private
 from gviz.adapters.pytorch.private import without_modes
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.tensor_facts import fills_its_memory, version_of
+from gviz.adapters.pytorch.tensor_facts import fills_its_memory, shows_all_of_its_memory, version_of
 from gviz.adapters.pytorch.values import as_it_lies, has_numbers, name_of
 from gviz.events import Attr, Edge, Output
 from gviz.values import Value
@@ -25,10 +25,16 @@ def output(
     """A tensor as an output of a node, a view of the node `origin` unless that is 0; `look` gives its value."""
     value = (look or session.value)(tensor)
     number = session.marks.storage(tensor)
-    version, tensor = version_of(tensor), as_it_lies(tensor)
-    if tensor.layout is not torch.strided or tensor.is_nested or (not origin and fills_its_memory(tensor)):
+    version, shown = version_of(tensor), as_it_lies(tensor)
+    if shown.layout is not torch.strided or shown.is_nested:
         return Output(value, number, version)
-    offset, strides = int(tensor.storage_offset()), tuple(tensor.stride())
+    if not (shows_all := shows_all_of_its_memory(shown)):
+        session.marks.lies(tensor, fills=False)
+    if not origin and fills_its_memory(shown):
+        if shows_all:
+            session.marks.lies(tensor, fills=True)
+        return Output(value, number, version)
+    offset, strides = int(shown.storage_offset()), tuple(shown.stride())
     return Output(value, number, version, origin, offset, strides)
 
 

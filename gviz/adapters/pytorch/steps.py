@@ -14,7 +14,7 @@ from gviz.adapters.pytorch.graph import mark_of
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session, Update
 from gviz.adapters.pytorch.tensor_facts import held_grad, number_in, version_of
-from gviz.adapters.pytorch.writes import grad_changed, has_other_ranks, say_averaged, say_written
+from gviz.adapters.pytorch.writes import grad_changed, has_other_ranks, say_all_written, say_averaged
 from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.events.options import options_of, per_group
 
@@ -129,6 +129,5 @@ def _recorded(session: Session, parameters: list[torch.Tensor]) -> list[torch.Te
 def _say_values(session: Session, updated: list[torch.Tensor]) -> tuple[int, ...]:
     """Say the new values of parameters, and give their nodes."""
     marks = [mark_of(session, parameter) for parameter in updated]
-    for parameter, mark in zip(updated, marks, strict=True):
-        say_written(session, parameter, mark.node)
+    say_all_written(session, [(parameter, mark.node) for parameter, mark in zip(updated, marks, strict=True)])
     return tuple(mark.node for mark in marks)

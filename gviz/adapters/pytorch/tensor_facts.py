@@ -66,6 +66,30 @@ def fills_its_memory(tensor: torch.Tensor) -> bool:
         return True
 
 
+def shows_all_of_its_memory(tensor: torch.Tensor) -> bool:
+    """Whether a tensor shows every element of its memory once, in any order, in the dtype of what it is a view of."""
+    base = private.base_of(tensor) if private.is_view(tensor) else None
+    if base is not None and base.dtype is not tensor.dtype:
+        return False
+    try:
+        return tensor.untyped_storage().nbytes() == tensor.nbytes and is_dense(tensor)
+    except (NotImplementedError, RuntimeError):  # no memory of its own
+        return True
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements lie without gaps, each once: in a row, or with the dimensions in another order."""
+    if tensor.is_contiguous():
+        return True
+    step = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1:
+            if stride != step:
+                return False
+            step *= size
+    return True
+
+
 def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors in one memory may show the same elements."""
     if any(it.is_nested or it.layout is not torch.strided or private.has_symbols(it) for it in (one, other)):

@@ -20,6 +20,7 @@ from gviz.adapters.pytorch.private import (
     without_modes,
     without_overrides,
 )
+from gviz.adapters.pytorch.tensor_facts import is_dense
 from gviz.emit import Channel
 from gviz.events import Unseen
 from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Array, Stats, Unordered, Value, Whole, each_once, repeated, statistics
@@ -97,6 +98,13 @@ class Capture:
         count = tensor.untyped_storage().nbytes() // tensor.element_size()
         with without_modes():
             return self(tensor.detach().as_strided((count,), (1,), 0))
+
+    def memory_of(self, tensor: torch.Tensor) -> Value:
+        """The dtype and number of all elements in the memory of a tensor, where nobody shows all of them."""
+        tensor = as_it_lies(tensor)
+        if not has_numbers(tensor):
+            return Value(_kind_of(tensor), sizes(tensor))
+        return Value(name_of(tensor.dtype), (tensor.untyped_storage().nbytes() // tensor.element_size(),))
 
     def number(self, number: float, dtype: torch.dtype) -> Value:
         """The value of a Python number as a tensor of a floating dtype."""
@@ -176,19 +184,6 @@ def has_numbers(tensor: torch.Tensor) -> bool:
     if kind is not torch.Tensor and kind is not torch.nn.Parameter and not _is_plain(kind):
         return False
     return not (is_wrapped(tensor) or is_batch(tensor))
-
-
-def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements lie without gaps, each once: in a row, or with the dimensions in another order."""
-    if tensor.is_contiguous():
-        return True
-    step = 1
-    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if size != 1:
-            if stride != step:
-                return False
-            step *= size
-    return True
 
 
 def unseen(*tensors: torch.Tensor) -> AbstractContextManager[object]:

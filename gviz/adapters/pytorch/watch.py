@@ -16,8 +16,8 @@ from gviz.adapters.pytorch.marks import Grads, Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.private import is_batch, without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, Step, clock
-from gviz.adapters.pytorch.tensor_facts import held_grad
-from gviz.adapters.pytorch.values import as_it_lies, computes_unseen, has_numbers, is_dense, sizes, unseen
+from gviz.adapters.pytorch.tensor_facts import held_grad, is_dense
+from gviz.adapters.pytorch.values import as_it_lies, computes_unseen, has_numbers, sizes, unseen
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, HookRan, SavedFreed, StepFinished, StepStarted
 from gviz.values import Unordered, Value
 

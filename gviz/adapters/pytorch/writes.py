@@ -13,7 +13,8 @@ from gviz.adapters.pytorch.graph import edge_of, mark_of, visit
 from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, held_grad, version_of
+from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, held_grad, overlap, version_of
+from gviz.adapters.pytorch.values import as_it_lies
 from gviz.events import DataSet, GradSet, StorageWritten
 from gviz.values import Value
 
@@ -49,7 +50,7 @@ def _reshaped(session: Session, target: torch.Tensor, mark: Mark) -> None:
         session.marks.move(target)
     else:
         session.marks.remember(target, mark)
-    _say_moved(session, session.marks.written(target)[1], mark.node)
+    _say_shown(session, session.marks.written(target).moved, mark.node)
 
 
 _RESHAPING = {
@@ -102,16 +103,30 @@ def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
 
 
 def say_written(session: Session, tensor: torch.Tensor, node: int) -> None:
-    """Say what a tensor's memory holds now."""
-    (number, moved), version = session.marks.written(tensor), version_of(tensor)
-    if number:
-        session.channel.say(StorageWritten(number, node, version, whole(session, tensor)))
-    _say_moved(session, moved, node)
+    """Say what a tensor's memory holds now, and what each tensor shows that this does not tell."""
+    say_all_written(session, ((tensor, node),))
 
 
-def _say_moved(session: Session, moved: Iterable[torch.Tensor], writer: int = 0) -> None:
-    """Say what tensors show that lie elsewhere than where they were announced, or in another form."""
-    for tensor in moved:
+def say_all_written(session: Session, tensors: Iterable[tuple[torch.Tensor, int]]) -> None:
+    """Say what the memories of several tensors hold, each with its writer; all of them have been written by now."""
+    parts_said: set[int] = set()
+    memories_said: set[int] = set()
+    for tensor, node in tensors:
+        written, version = session.marks.written(tensor), version_of(tensor)
+        parts = [it for it in written.parts if id(it) not in parts_said and session.marks.of(it) is not None]
+        parts_said.update(map(id, parts))
+        for part in parts:
+            _say_shown(session, (part,), node if overlap(as_it_lies(part), as_it_lies(tensor)) else 0)
+        if written.number and not (written.parts and written.number in memories_said):
+            memories_said.add(written.number)
+            held = session.value.memory_of(tensor) if written.whole is None else session.value.memory(written.whole)
+            session.channel.say(StorageWritten(written.number, node, version, held))
+        _say_shown(session, written.moved, node)
+
+
+def _say_shown(session: Session, tensors: Iterable[torch.Tensor], writer: int = 0) -> None:
+    """Say what tensors show that what their memory holds does not tell: they came there, or are a part of it."""
+    for tensor in tensors:
         node, output_nr = edge_of(session, tensor)
         version, stack = version_of(tensor), session.channel.stack()
         session.channel.say(DataSet(node, output_nr, version, session.value(tensor), writer or node, stack))
@@ -123,11 +138,6 @@ def say_changed(session: Session, operands: Iterable[object]) -> None:
         mark = session.marks.of_tensor(operand) if isinstance(operand, torch.Tensor) else None
         if isinstance(operand, torch.Tensor) and mark is not None:
             say_written(session, operand, mark.node)
-
-
-def whole(session: Session, tensor: torch.Tensor) -> Value:
-    """All elements of a tensor's memory, in a row."""
-    return session.value.memory(tensor)
 
 
 def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -143,7 +153,7 @@ def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
             grad_changed(session, tensor)
         if known is not None:
             session.marks.move(tensor)
-            _say_moved(session, (tensor,))
+            _say_shown(session, (tensor,))
     return result
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gviz.events import StorageWritten
+from gviz.events import DataSet, StorageWritten
 from gviz.explain.finding import Finding
 from gviz.explain.names import label, made_at
 from gviz.explain.ways import ancestors
@@ -39,7 +39,7 @@ def leapt(timeline: Timeline, node: int, n: int) -> Finding | None:
 def _of(timeline: Timeline, leaf: int, n: int) -> Iterator[Leap]:
     """The last step that wrote to a leaf, if it was too long."""
     seqs = (seq for seq in reversed(timeline.events_of(leaf)) if seq < n)
-    seq = next((seq for seq in seqs if isinstance(timeline.event(seq), StorageWritten)), 0)
+    seq = next((seq for seq in seqs if isinstance(timeline.event(seq), StorageWritten | DataSet)), 0)
     if not seq or step_of(timeline, leaf, seq) is None:
         return
     before, after = (_rms(timeline.held(leaf, 0, at)) for at in (seq - 1, seq))

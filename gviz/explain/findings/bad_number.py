@@ -7,9 +7,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from operator import attrgetter
 
-from gviz.events import BackwardStarted, GradAccumulated, GradFlowed
+from gviz.events import (
+    BackwardStarted,
+    DataSet,
+    GradAccumulated,
+    GradCaptured,
+    GradFlowed,
+    NodeCreated,
+    StorageWritten,
+)
 from gviz.explain.bad_numbers.birth import followed
-from gviz.explain.bad_numbers.places import Place
+from gviz.explain.bad_numbers.places import Place, worst
 from gviz.explain.finding import Finding
 from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, iteration_called, label
@@ -104,21 +112,27 @@ def _came_to(survey: Survey, born: int) -> str:
 
 
 def _reached(survey: Survey) -> Iterator[Place]:
-    """The bad losses and the bad additions to a ``.grad``, in order of time."""
-    for seq, event in survey.select(BackwardStarted, GradAccumulated):
-        if isinstance(event, GradAccumulated) and bad_text(event.part):
-            yield "grad", event.node, seq
-        elif isinstance(event, BackwardStarted):
-            roots = (node for node, nr in event.roots if node in survey.timeline.nodes)
-            yield from (("value", node, seq) for node in roots if bad_text(survey.timeline.held(node, 0, seq)))
+    """The bad losses, the bad additions to a ``.grad`` and the bad results of ``autograd.grad``, in order of time."""
+    for seq, event in survey.select(BackwardStarted, GradAccumulated, GradCaptured):
+        match event:
+            case GradAccumulated(node=node, part=given) | GradCaptured(node=node, value=given):
+                if bad_text(given):
+                    yield "grad", node, seq
+            case BackwardStarted():
+                roots = (node for node, nr in event.roots if node in survey.timeline.nodes)
+                yield from (("value", node, seq) for node in roots if bad_text(survey.timeline.held(node, 0, seq)))
 
 
 def _place_of(timeline: Timeline, seq: int) -> Place:
+    """Where the bad number of an event is: in the value of what it makes or writes, else in a gradient."""
     match timeline.event(seq):
-        case GradFlowed(node=node) | GradAccumulated(node=node):
-            return "grad", node, seq
+        case NodeCreated(node=node) | StorageWritten(node=node) | DataSet(node=node):
+            return "value", node, seq
+        case BackwardStarted(roots=roots, seeds=seeds):
+            seeded = ((node, seed) for (node, _), seed in zip(roots, seeds, strict=False))
+            return "grad", worst(seeded) or roots[0][0], seq
         case event:
-            return "value", getattr(event, "node", 0), seq
+            return "grad", getattr(event, "node", 0), seq
 
 
 def _is_a_mask(timeline: Timeline, node: int) -> bool:

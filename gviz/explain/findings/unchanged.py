@@ -53,7 +53,8 @@ def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int
     What became of a parameter is noted in `known`, until it has moved: nothing is asked of it then.
     """
     parameters = [survey.nodes[node] for node in survey.optimized if node in survey.nodes]
-    owners = {made.created.outputs[0].storage: made.node for made in parameters}
+    alone = ((made, made.created.outputs[0]) for made in parameters)  # those that share a memory are told one by one
+    owners = {output.storage: made.node for made, output in alone if output.strides is None}
     holds = {made.node: made.value for made in parameters}
     written: set[int] = set()
     for seq, event in survey.select(StorageWritten, DataSet, GradAccumulated, OptimizerStepped):
