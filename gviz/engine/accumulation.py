@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import messages, watching
+from gviz.engine.modes import thread
 from gviz.engine.node import Grad
 from gviz.engine.ops.strided import overlaps_itself
 from gviz.engine.tensor import Tensor, new_tensor
@@ -85,6 +86,8 @@ def _recorded_copy(leaf: Tensor, grad: Tensor) -> Tensor:
 
 def _add(to: Tensor, grad: Grad) -> None:
     array = to._array
+    if to.is_inference() and not thread.inference:
+        raise RuntimeError(messages.INFERENCE_IN_PLACE)
     if overlaps_itself(array):
         raise RuntimeError(messages.OVERLAPPING_WRITE)
     np.add(array, grad, out=array)

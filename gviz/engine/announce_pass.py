@@ -11,7 +11,7 @@ from gviz.emit import Channel
 from gviz.engine.announce import seen, seen_node
 from gviz.engine.announce_memory import memory_written
 from gviz.engine.modes import thread
-from gviz.engine.node import Edge, Grad, GradientEdge, Node, Nowhere
+from gviz.engine.node import Edge, Grad, GradientEdge, Node
 from gviz.events import (
     BackwardFinished,
     BackwardStarted,
@@ -74,9 +74,7 @@ class PassReport:
         self.channel.say(BackwardFinished(self.number, error, raised))
 
     def step_started(self, node: Node, grads: Sequence[Grad | None]) -> int:
-        """A node's rule runs; returns the node's number, 0 for a place that has none, of which nothing is said."""
-        if node.__class__ is Nowhere:
-            return 0
+        """A node's rule runs; returns the node's number."""
         arrived = self._arrived.pop(node, None)
         if arrived is None:
             captured = self._of_first if node.is_first else self._captured
@@ -93,8 +91,6 @@ class PassReport:
     def flowed(self, source: int, slot: int, target: Edge, part: Grad, total: Grad | None) -> None:
         """One contribution from input `slot` of node number `source` arrived; `total` is None for the first."""
         node, output_nr = target
-        if node.__class__ is Nowhere:
-            return
         arrived = self._arrived.get(node)
         if arrived is None:
             arrived = self._arrived[node] = seen_node(self.channel, node).node, [None] * len(node.outputs)

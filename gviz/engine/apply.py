@@ -87,9 +87,8 @@ def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) 
     edges: list[Edge | None] = []
     constants = 0
     for t in tensors:
-        if t._base is not None and (nowhere := t._refresh()) is not None:
-            edges.append(nowhere)
-            continue
+        if t._base is not None:
+            t._refresh()
         if t._grad_fn is not None:
             edges.append((t._grad_fn, t._output_nr))
         elif t._requires_grad:
@@ -97,7 +96,7 @@ def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) 
         else:
             edges.append(None)
             constants += 1
-    if constants == len(edges):
+    if constants == len(edges) and not any_requires_grad(tensors):
         return output
     node = output._grad_fn = _new(op.node_class)
     node.sequence_nr = next_sequence_nr()
@@ -154,16 +153,28 @@ def why_untracked(tensors: Sequence[Tensor]) -> str:
     if not thread.grad_enabled:  # a view that must not be recorded may be written here
         off = "inference" if thread.inference else "no_grad"
         return off if any(t.requires_grad for t in tensors) else "inputs"
-    return "inputs" if all(edge is None for edge in edges_of(tensors)) else ""
+    edges_of(tensors)  # raises for a view that must not be used
+    return "" if any_requires_grad(tensors) else "inputs"
+
+
+def any_requires_grad(tensors: Sequence[Tensor]) -> bool:
+    """Whether an operation on these tensors is recorded.
+
+    It may be although all its edges are None: a view that was made under ``no_grad`` requires grad with its base, but
+    has no node through which a gradient could reach it.
+    """
+    for t in tensors:
+        if t._requires_grad or (t._base is not None and t._base._requires_grad):
+            return True
+    return False
 
 
 def edges_of(tensors: Sequence[Tensor]) -> list[Edge | None]:
-    """Where the gradients of these tensors go; None for those that require none."""
+    """Where the gradients of these tensors go; None for those that require none, and for untracked views."""
     edges: list[Edge | None] = []
     for t in tensors:
-        if t._base is not None and (nowhere := t._refresh()) is not None:
-            edges.append(nowhere)
-            continue
+        if t._base is not None:
+            t._refresh()
         grad_fn = t._grad_fn
         if grad_fn is not None:
             edges.append((grad_fn, t._output_nr))
@@ -175,7 +186,7 @@ def edges_of(tensors: Sequence[Tensor]) -> list[Edge | None]:
 def _record(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor]) -> Node | None:
     """Make the node of an operation and let its outputs come from it; None if no input requires grad."""
     edges = edges_of(tensors)
-    if edges.count(None) == len(edges):
+    if edges.count(None) == len(edges) and not any_requires_grad(tensors):
         return None
     node = start_node(op, edges, tensors, attrs)
     if op.saved_names:
@@ -220,6 +231,8 @@ def _share(op: Op, base: Tensor, outputs: Sequence[Tensor]) -> None:
     for output in outputs:
         if op.memory != "data":
             output._counter = base._counter
+        else:  # a writer of its own, but of inference only if the data are
+            output._counter = [min(base._counter[0], 0)]
         if op.memory == "view":
             output._base = base if base._base is None else base._base
             output._view_version = base._counter[0]

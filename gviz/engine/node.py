@@ -96,8 +96,7 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """Where gradients go, one pair per argument that can have one; ``(None, 0)`` where none is needed."""
-        edges = self.places(self.next_edges)
-        return tuple((None, 0) if edge is None or edge[0].__class__ is Nowhere else edge for edge in edges)
+        return tuple((None, 0) if edge is None else edge for edge in self.places(self.next_edges))
 
     def places(self, of_slots: Sequence[Any]) -> Sequence[Any]:
         """What belongs to each argument that can have a gradient, given what belongs to each slot."""
@@ -290,12 +289,3 @@ class AccumulateGrad(Node):
 
     def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
         raise AssertionError("a leaf accumulates; it has no rule")
-
-
-class Nowhere(AccumulateGrad):
-    """The end of a graph at a view that has no history, made under ``no_grad``: what arrives here is dropped."""
-
-    __slots__ = ()
-
-    def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
-        return ()

@@ -258,13 +258,16 @@ class Tensor(Conversions, Displayed):
     def _is_stale_view(self) -> bool:
         """Whether its base was written to, so that its ``grad_fn`` would be made anew."""
         base = self._base
-        return base is not None and base._grad_fn is not None and self._view_version != self._counter[0]
+        if base is None or (self._grad_fn is None and not base._requires_grad):
+            return False
+        return self._view_version != self._counter[0]
 
-    def _refresh(self) -> Edge | None:
-        """Bring a view's ``grad_fn`` up to date with what was written to its base since; an edge if it has none."""
-        from gviz.engine.views import refresh  # the one place where a tensor needs the ops built on it
+    def _refresh(self) -> None:
+        """Bring a view's ``grad_fn`` up to date with what was written to its base since."""
+        if self._is_stale_view():
+            from gviz.engine.views import refresh  # the one place where a tensor needs the ops built on it
 
-        return refresh(self)
+            refresh(self)
 
     __hash__ = object.__hash__
 

@@ -22,7 +22,7 @@ from gviz.engine.apply import Attrs, compute, edges_of, operands, start_node, wh
 from gviz.engine.blocks import BLOCK, fit_blocks, run_in_blocks
 from gviz.engine.dtypes import castable, of
 from gviz.engine.modes import thread
-from gviz.engine.node import Edge, Grad, Metadata, Node, Nowhere, plain_name
+from gviz.engine.node import Edge, Grad, Metadata, Node, plain_name
 from gviz.engine.op import Op
 from gviz.engine.ops.strided import Geometry, overlaps_itself, partly_overlaps, read_part, replace_part
 from gviz.engine.saved import pack
@@ -71,17 +71,13 @@ class CopySlices(Node):
         return had
 
 
-def refresh(view: Tensor) -> Edge | None:
-    """Bring a view's ``grad_fn`` up to date with its base, see Note [Views and writes].
+def refresh(view: Tensor) -> None:
+    """Bring a stale view's ``grad_fn`` up to date with its base, see Note [Views and writes].
 
-    A view that was made unrecorded has none although it requires grad with its base: its gradient goes nowhere.
+    Its base may require grad no longer; then the new node leads nowhere.
     """
     base = view._base
-    if base is None or not base._requires_grad:
-        view._view_version = view._counter[0]
-        return None
-    if view._view_version == view._counter[0]:
-        return (Nowhere(view), 0) if view._grad_fn is None and not view._requires_grad else None
+    assert base is not None, "only a view can be stale"
     if view._creation != "default":
         raise RuntimeError(_forbidden(view, "its base or another view of its base has been modified inplace"))
     view._view_version = view._counter[0]
@@ -91,7 +87,6 @@ def refresh(view: Tensor) -> Edge | None:
     _give_history(node, view)
     if emit.channel is not None:
         announce_operation.regenerated(emit.channel, read_part, base, view, node)
-    return None
 
 
 def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs, *, may_overlap: bool = False) -> Tensor:
@@ -166,9 +161,9 @@ def check_in_place(target: Tensor) -> None:
     if base is not None:
         if target._creation != "default":
             raise RuntimeError(_forbidden(target, "is being modified inplace"))
-        if base._requires_grad and base._grad_fn is None:
+        if target.requires_grad and base._grad_fn is None:
             raise RuntimeError(messages.LEAF_VIEW_IN_PLACE)
-    elif target._requires_grad and target._grad_fn is None:
+    if target.requires_grad and target.grad_fn is None:
         raise RuntimeError(messages.LEAF_IN_PLACE)
 
 

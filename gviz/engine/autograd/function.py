@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 from gviz import emit
 from gviz.engine import announce_operation, messages, watching
 from gviz.engine.announce_function import function_called, function_ran
-from gviz.engine.apply import apply, edges_of, why_untracked
+from gviz.engine.apply import any_requires_grad, apply, edges_of, why_untracked
 from gviz.engine.autograd.function_node import NO_TENSOR, FunctionCtx, FunctionNode
 from gviz.engine.missing import lookup_in
 from gviz.engine.modes import no_grad, thread
@@ -80,7 +80,7 @@ class Function:
         node = cls._node_class(given)
         tensors = [arg for arg in given if isinstance(arg, Tensor)]
         inputs = _Inputs(given, tensors, edges_of(tensors))
-        if emit.channel is not None and thread.grad_enabled and any(inputs.edges):
+        if emit.channel is not None and thread.grad_enabled and any_requires_grad(tensors):
             inputs.values = function_called(emit.channel, node, tensors)
         returned = _run_forward(cls, node.ctx, args, kwargs)
         outputs = returned if isinstance(returned, tuple) else (returned,)
@@ -150,7 +150,7 @@ def _finished(node: FunctionNode, inputs: _Inputs, outputs: tuple[Any, ...]) -> 
     _check_marks(ctx)
     for dirty in ctx.dirty_tensors:
         dirty._counter[0] += 1
-    recorded = thread.grad_enabled and any(inputs.edges)
+    recorded = thread.grad_enabled and any_requires_grad(tensors)
     known = None if emit.channel is None else announce_operation.edges(emit.channel, tensors)
     node.next_edges = inputs.edges if recorded else ()
     node.results = [(o._array.shape, o._array.dtype) if isinstance(o, Tensor) else None for o in outputs]

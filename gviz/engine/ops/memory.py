@@ -15,10 +15,11 @@ from gviz.engine.layout import checked_format, contiguous_format, copied, is_in,
 from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.layout import named as named_format
 from gviz.engine.memory import address_of
+from gviz.engine.modes import thread
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.surface import Number, attribute, derive, front
-from gviz.engine.tensor import Tensor
+from gviz.engine.tensor import UNCOUNTED, Tensor
 from gviz.engine.views import apply_in_place
 from gviz.values import Array
 
@@ -163,7 +164,9 @@ def zero_(self: Tensor) -> Tensor:
 
 @front("detach_", function=False)
 def detach_(self: Tensor) -> Tensor:
-    """Leave the graph in place. RuntimeError for a view, whose base would stay in it."""
+    """Leave the graph in place. RuntimeError for a view, whose base would stay in it; nothing in ``inference_mode``."""
+    if thread.inference and not self.is_inference():
+        return self  # PyTorch's autograd, which would do it, is passed over there
     if self._base is not None:
         raise RuntimeError(messages.DETACH_VIEW)
     if watching.watchers and (recorder := watching.recorder()) is not None:
@@ -245,6 +248,8 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     if watching.watchers and (recorder := watching.recorder()) is not None:
         recorder.switched(self, "assigning to .data")
     self._array = value._array
+    if value.is_inference() and not self.is_inference():
+        self._counter = [UNCOUNTED]
     if channel is not None:
         announce_memory.moved(channel, self, value)
 

@@ -16,6 +16,7 @@ from gviz.engine.arguments import sizes
 from gviz.engine.layout import checked_format, contiguous_format, is_in, preserve_format, strides_in, suggested
 from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.memory import address_of, owner_of
+from gviz.engine.modes import thread
 from gviz.engine.op import Op
 from gviz.engine.ops.axes import t, transpose
 from gviz.engine.ops.shape import normal_dims, squeeze_all, squeeze_dim, squeeze_dims, unsqueeze_op
@@ -79,7 +80,7 @@ def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 @front("resize_", function=False)
 def resize_(self: Tensor, *size: Any, memory_format: MemoryFormat | None = None) -> Tensor:
     """Become another shape of the same memory, or of more: new elements are zero. RuntimeError for one with history."""
-    if self.requires_grad:
+    if self.requires_grad and not thread.inference:
         raise RuntimeError(messages.RESIZE)
     shape = sizes("resize_", size)
     order = contiguous_format if memory_format is None else checked_format("resize_", memory_format)
