@@ -9,7 +9,7 @@ import numpy as np
 from gviz.engine.apply import zeros
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import where_op
-from gviz.engine.ops.examples import spaced
+from gviz.engine.ops.examples import normal, spaced
 from gviz.engine.ops.kernels import only, refuse_unless
 from gviz.engine.ops.unary import on
 from gviz.engine.surface import derive
@@ -272,14 +272,27 @@ softshrink: Op = Op(
     torch="nn.functional.softshrink",
     examples=lambda: [Example((spaced(2, 3),), {"lambd": lambd}) for lambd in (0.5 + 0.1, 0.3)],
 )
+prelu_slope: Op = Op(
+    "prelu_kernel_backward(grad, self, weight)",
+    grad_fn="PreluKernelBackwardBackward0",
+    formula="grad, grad * weight below 0",
+    forward=lambda grad, self, weight: np.where(self > 0, grad, grad * weight),
+    rules=(
+        Rule("grad", "g, g * weight below 0", lambda g, self, weight: where_op(self >= 0, g, g * weight)),
+        Rule("weight", "g * grad below 0, summed", lambda g, grad, self: chosen(self < 0, g * grad)),
+    ),
+    public=False,
+    examples=lambda: [Example((normal(2, 3), spaced(2, 3), spaced(1, 3)), {})],
+)
+"""The slope of prelu: at 0 it is that of the negative side, and the slope's own slope that of the positive one."""
 prelu_kernel: Op = Op(
     "prelu(self, weight)",
     grad_fn="PreluKernelBackward0",
     formula="self, weight * self below 0",
     forward=lambda self, weight: np.where(self > 0, self, weight * self),
     rules=(
-        Rule("self", "g, g * weight below 0", lambda g, self, weight: where_op(self > 0, g, g * weight)),
-        Rule("weight", "g * self below 0, summed", lambda g, self: chosen(self <= 0, g * self)),
+        Rule("self", "g, g * weight below 0", lambda g, self, weight: prelu_slope(g, self, weight)),
+        Rule("weight", "g * self below 0, summed", lambda g, self: chosen(self < 0, g * self)),
     ),
     public=False,
     examples=lambda: [Example((spaced(2, 3), spaced(1, 3)), {})],

@@ -199,11 +199,11 @@ multi_margin: Op = Op(
 
 
 def _named(target: Array) -> Array:
-    """Which classes each row names, up to its first -1."""
+    """How often each row names each class, up to its first -1: PyTorch counts a class that is named twice twice."""
     rows = np.atleast_2d(target)
     ended = np.cumsum(rows == -1, axis=1) > 0
-    named = np.zeros(rows.shape, bool)
-    np.logical_or.at(named, (np.arange(len(rows))[:, np.newaxis].repeat(rows.shape[1], 1)[~ended], rows[~ended]), True)
+    named = np.zeros(rows.shape, np.int64)
+    np.add.at(named, (np.arange(len(rows))[:, np.newaxis].repeat(rows.shape[1], 1)[~ended], rows[~ended]), 1)
     return named.reshape(target.shape)
 
 
@@ -212,17 +212,19 @@ def _multilabel_margin(self: Array, target: Array, reduction: str) -> tuple[Any,
         raise RuntimeError("argument #2 'target' is out of range")
     named = _named(target)
     gaps = _gaps(self, named)
-    return reduced(np.maximum(gaps, 0).sum((-2, -1)) / self.shape[-1], reduction), named.astype(self.dtype)
+    losses = (np.maximum(gaps, 0) * named[..., :, np.newaxis].astype(self.dtype)).sum((-2, -1)) / self.shape[-1]
+    return reduced(losses, reduction), (named > 0).astype(self.dtype)
 
 
 def _gaps(self: Array, named: Array) -> Array:
     """1 - (a named class - another), for each pair of such; 0 for other pairs."""
-    pairs = named[..., :, np.newaxis] & ~named[..., np.newaxis, :]
+    pairs = (named[..., :, np.newaxis] > 0) & (named[..., np.newaxis, :] == 0)
     return np.where(pairs, 1 - (self[..., :, np.newaxis] - self[..., np.newaxis, :]), np.zeros((), self.dtype))
 
 
 def _slopes(self: Array, target: Array) -> Array:
-    near = (_gaps(self, _named(target)) > 0).astype(self.dtype)
+    named = _named(target)
+    near = (_gaps(self, named) > 0).astype(self.dtype) * named[..., :, np.newaxis].astype(self.dtype)
     return np.asarray((near.sum(-2) - near.sum(-1)) / self.shape[-1], self.dtype)
 
 

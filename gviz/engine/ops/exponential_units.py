@@ -17,8 +17,8 @@ from gviz.values import Array
 
 
 def _negative(self: Any) -> Any:
-    """`self` where it is not positive, else zero: its exponential is finite."""
-    return where_op(self <= 0, self, zeros(self, ()))
+    """`self` where it is negative, else zero: its exponential is finite, and at 0 it has no slope, as in PyTorch."""
+    return where_op(self < 0, self, zeros(self, ()))
 
 
 def _elu(self: Array, alpha: float, scale: float, input_scale: float) -> Any:
@@ -34,7 +34,7 @@ def _through_elu(g: Any, self: Any, alpha: float, scale: float, input_scale: flo
 def _through_written_elu(g: Any, result: Any, alpha: float, scale: float, input_scale: float) -> Any:
     if alpha < 0:
         raise RuntimeError(NEGATIVE_SLOPE.format(name="elu") + ".")
-    return where_op(result <= 0, g * ((result + alpha * scale) * input_scale), g * scale)
+    return where_op(result <= 0, g * ((_negative(result) + alpha * scale) * input_scale), g * scale)
 
 
 def _rounded_inverse(alpha: float) -> float:

@@ -91,7 +91,7 @@ def _huber(difference: Array, delta: float) -> Array:
 
 
 def _huber_slope(difference: Any, delta: float) -> Any:
-    near = (difference <= delta) & (difference >= -delta)
+    near = (difference < delta) & (difference > -delta)  # where both are equal, the next slope is 0
     return where_op(near, difference, sign(difference) * delta)
 
 
@@ -134,7 +134,8 @@ def _signs(*shape: int) -> Array:
 
 
 def _through_soft_margin(g: Any, self: Any, target: Any, reduction: str) -> Any:
-    return share(g, self, reduction) * (-target * sigmoid(-target * self))
+    power = exp(-target * self)
+    return share(g, self, reduction) * (-target * power / (1 + power))  # nan where it overflows, as in PyTorch
 
 
 soft_margin: Op = Op(
@@ -154,6 +155,9 @@ soft_margin: Op = Op(
 )
 
 
+_LEAST = float(np.float32(1e-12))
+
+
 def _weighted(losses: Any, weight: Any) -> Any:
     return losses if weight is None else losses * weight
 
@@ -165,9 +169,32 @@ def _bce(self: Array, target: Array, weight: Array | None, reduction: str) -> An
     return reduced(_weighted(losses, weight), reduction)
 
 
+def _both_apart(self: Any) -> Any:
+    """``self * (1 - self)``, never 0."""
+    return (self + 1e-12) * (1 - self + 1e-12)
+
+
+bce_slope: Op = Op(
+    "binary_cross_entropy_backward(self, target)",
+    grad_fn="BinaryCrossEntropyBackwardBackward0",
+    formula="(self - target) / (self * (1 - self))",
+    forward=lambda self, target: (self - target) / np.maximum((1 - self) * self, _LEAST),
+    rules=(
+        Rule(
+            "self",
+            "g * (self**2 - 2 * self * target + target) / (self * (1 - self))**2",
+            lambda g, self, target: g * ((self * self - 2 * self * target + target) / _both_apart(self) ** 2),
+        ),
+        Rule("target", "-g / (self * (1 - self))", lambda g, self: -g / _both_apart(self)),
+    ),
+    public=False,
+    examples=lambda: [Example((within(0.1, 0.9, 2, 3), within(0.1, 0.9, 2, 3)), {})],
+)
+"""The slope of a loss, of which PyTorch limits the slope in another way than the slope itself."""
+
+
 def _through_bce_input(g: Any, self: Any, target: Any, weight: Any, reduction: str) -> Any:
-    slope = (self - target) / clamp_min((1 - self) * self, min=1e-12)
-    return _weighted(share(g, self, reduction) * slope, weight)
+    return _weighted(share(g, self, reduction) * bce_slope(self, target), weight)
 
 
 def _through_bce_target(g: Any, self: Any, target: Any, weight: Any, reduction: str) -> Any:

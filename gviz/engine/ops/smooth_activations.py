@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine.apply import zeros
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.examples import normal, spaced
@@ -132,7 +133,8 @@ def _softplus(self: Array, beta: float, threshold: float) -> Any:
 
 def _through_softplus(g: Any, self: Any, beta: float, threshold: float) -> Any:
     scaled = self * beta
-    return where_op(scaled > threshold, g, g * sigmoid(scaled))
+    bent = where_op(scaled < threshold, scaled, zeros(self, ()) + threshold)  # at the threshold it counts as straight
+    return where_op(scaled > threshold, g, g * sigmoid(bent))
 
 
 softplus: Op = Op(
