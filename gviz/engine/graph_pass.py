@@ -95,8 +95,12 @@ class Pass:
             raise RuntimeError(messages.UNUSED_INPUT.format(index=index))
 
     def will_run(self, node: Node | None) -> bool:
-        """Whether this pass runs a node or takes a result there. RuntimeError for a leaf of which it is a result."""
-        if node is None or node not in self._waiting:
+        """Whether this pass comes to a node and runs it or takes a result there.
+
+        It starts at a single root, and does not come to it: so PyTorch counts, and a hook for several gradients does
+        not wait for that of the root. RuntimeError for a leaf of which it is a result.
+        """
+        if node is None or node not in self._waiting or self._is_only_root(node):
             return False
         captured = any((node, output_nr) in self._capturing for output_nr in range(len(node.outputs)))
         if captured and node.__class__ is AccumulateGrad:
@@ -275,13 +279,20 @@ class Pass:
         thread.grad_enabled = self.create_graph
 
     def _is_needed(self, node: Node, grads: list[Grad | None]) -> bool:
-        """Whether a node runs in a limited pass; captures what arrived, after its hooks unless the node itself runs."""
+        """Whether a node runs in a limited pass; captures what arrived, after its hooks unless the node itself runs.
+
+        The hooks of a root run even if nothing is wanted of it. Of several roots PyTorch leaves such a one out.
+        """
         runs = self._needed is None or node in self._needed
-        if any((node, output_nr) in self._capturing for output_nr in range(len(grads))):
-            if not runs and node.extras is not None:
-                self._run_tensor_hooks(node, node.extras, grads)
+        captures = any((node, output_nr) in self._capturing for output_nr in range(len(grads)))
+        if not runs and (captures or self._is_only_root(node)) and node.extras is not None:
+            self._run_tensor_hooks(node, node.extras, grads)
+        if captures:
             self._capture(node, grads)
         return runs
+
+    def _is_only_root(self, node: Node) -> bool:
+        return len(self.roots) == 1 and node is self.roots[0][0]
 
     def _capture(self, node: Node, grads: list[Grad | None]) -> None:
         for output_nr, grad in enumerate(grads):

@@ -12,6 +12,7 @@ from gviz.engine.backward import Place
 from gviz.engine.graph_pass import Pass, running
 from gviz.engine.hooks import RemovableHandle
 from gviz.engine.missing import lookup_in
+from gviz.engine.node import AccumulateGrad
 from gviz.engine.node import GradientEdge as GradientEdge
 from gviz.engine.node import Node as Node
 from gviz.engine.saved import Pair, hooks, pop, push
@@ -105,7 +106,7 @@ class MultiHandle:
 def _when_all(tensors: Sequence[Any], fn: Callable[[list[Tensor | None]], None]) -> list[RemovableHandle]:
     if not all(t.requires_grad for t in tensors):
         raise AssertionError(messages.NOT_IN_GRAPH)
-    nodes = [ref(t._edge()[0]) for t in tensors]  # a hook lives in a node, and must not keep it alive
+    nodes = [_node_of(t) for t in tensors]
     count = len(tensors)
     come: WeakKeyDictionary[Pass, list[Tensor | None]] = WeakKeyDictionary()
     missing: WeakKeyDictionary[Pass, int] = WeakKeyDictionary()
@@ -123,6 +124,24 @@ def _when_all(tensors: Sequence[Any], fn: Callable[[list[Tensor | None]], None])
         return hook
 
     return [t.register_hook(hook_of(position)) for position, t in enumerate(tensors)]
+
+
+def _node_of(tensor: Tensor) -> Callable[[], Node | None]:
+    """Gives the node at which the gradient of a tensor arrives; the hook that asks lives there, and holds it weakly.
+
+    A leaf has another one in each graph if none is alive in between, and none before the first.
+    """
+    node, _ = tensor._edge()
+    if not isinstance(node, AccumulateGrad):
+        return ref(node)
+    leaf = ref(tensor)
+
+    def present() -> Node | None:
+        alive = leaf()
+        known = None if alive is None else alive._accumulator
+        return None if known is None else known()
+
+    return present
 
 
 def _when_any(tensors: Sequence[Any], fn: Callable[[Tensor], None]) -> list[RemovableHandle]:
