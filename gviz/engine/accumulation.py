@@ -61,7 +61,7 @@ def adds_in_place(before: Grad, parts: Sequence[Grad | None]) -> bool:
 
 
 def _taken(leaf: Tensor, grad: Grad, shared: bool, version: int) -> Tensor:
-    if shared or not _obeys(grad, leaf._array):
+    if shared or grad.shape != leaf._array.shape or not _obeys(grad, leaf._array):
         return _copied(leaf, grad)
     # PyTorch takes over views, too, and so lets two leaves share a gradient; here each has its own.
     taken = new_tensor(grad if isinstance(grad, np.ndarray) and grad.base is None else np.array(grad))

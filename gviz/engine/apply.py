@@ -163,10 +163,7 @@ def any_requires_grad(tensors: Sequence[Tensor]) -> bool:
     It may be although all its edges are None: a view that was made under ``no_grad`` requires grad with its base, but
     has no node through which a gradient could reach it.
     """
-    for t in tensors:
-        if t._requires_grad or (t._base is not None and t._base._requires_grad):
-            return True
-    return False
+    return any(t._requires_grad or (t._base is not None and t._base._requires_grad) for t in tensors)
 
 
 def edges_of(tensors: Sequence[Tensor]) -> list[Edge | None]:

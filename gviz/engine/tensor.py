@@ -135,9 +135,9 @@ class Tensor(Conversions, Displayed):
         if not isinstance(requires_grad, bool):
             kind = type(requires_grad).__name__
             raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
-        if self.grad_fn is not None and not requires_grad:
+        if not requires_grad and self.grad_fn is not None:
             raise RuntimeError(messages.FLAG_ON_NON_LEAF + messages.FLAG_OFF_HINT)
-        if self.grad_fn is None:
+        if self._grad_fn is None:  # asked for without a look at the base: that could raise, and must not here
             self._set_requires_grad(requires_grad, messages.METHOD_CANNOT_REQUIRE)
         return self
 

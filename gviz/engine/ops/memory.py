@@ -19,7 +19,7 @@ from gviz.engine.modes import thread
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
 from gviz.engine.surface import Number, attribute, derive, front
-from gviz.engine.tensor import UNCOUNTED, Tensor
+from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
 from gviz.values import Array
 
@@ -248,8 +248,6 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     if watching.watchers and (recorder := watching.recorder()) is not None:
         recorder.switched(self, "assigning to .data")
     self._array = value._array
-    if value.is_inference() and not self.is_inference():
-        self._counter = [UNCOUNTED]
     if channel is not None:
         announce_memory.moved(channel, self, value)
 

@@ -13,6 +13,7 @@ from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
 from gviz.engine.apply import zeros
+from gviz.engine.memory import address_of, owner_of
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.adding import added
 from gviz.engine.ops.examples import normal
@@ -31,10 +32,16 @@ class Geometry:
 
     @classmethod
     def of(cls, base: Array, view: Array) -> Geometry:
-        """The geometry of `view` in `base`, which share memory."""
-        item = base.itemsize
-        distance = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-        return cls(base.shape, _in_items(base), view.shape, _in_items(view), distance // item)
+        """The geometry of `view` in `base`.
+
+        They share memory unless one of them has been given other data: then the view is taken, as PyTorch takes it, to
+        lie in the base where it lies in its own memory.
+        """
+        distance = address_of(view) - address_of(base)
+        own, other = owner_of(base), owner_of(view)
+        if own is not other and not np.may_share_memory(own, other):
+            distance += address_of(own) - address_of(other)
+        return cls(base.shape, _in_items(base), view.shape, _in_items(view), distance // base.itemsize)
 
     @property
     def start(self) -> int:
