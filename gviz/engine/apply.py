@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Attrs = dict[str, Any]
 Memory = Literal["new", "view", "alias", "data"]
 """Whose memory an output has, see `Op`."""
+Overlap = Literal["elementwise", "apart", "indexed", "masked", "once", "free"]
+"""Which places in memory may meet in a write, see `views.check_overlap`."""
 
 NO_ATTRS: Attrs = {}
 

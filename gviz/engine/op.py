@@ -32,7 +32,7 @@ from typing import Any, Literal
 import msgspec
 
 from gviz.engine import messages
-from gviz.engine.apply import NO_ATTRS, Attrs, Memory, apply
+from gviz.engine.apply import NO_ATTRS, Attrs, Memory, Overlap, apply
 from gviz.engine.node import Edge, Node, raw_saved_tensor, saved_attribute, saved_tensor
 from gviz.engine.return_types import results_type
 from gviz.engine.rule import SIZES, Call, Example, Rule, picker
@@ -63,7 +63,8 @@ class Op:
     `readings` say how `formula` and the rules' texts read for some arguments, the more particular before the others.
     `untracked` is the reason why an op never records. `torch` is the path, from ``torch``, of the function that means
     this op when called with its tensors and attributes (its name if it is public); `differs` says how it then differs.
-    `drawn` is the slot of a mask that a call draws itself, of random numbers.
+    `drawn` is the slot of a mask that a call draws itself, of random numbers. `overlap` says which places in memory
+    may meet when it writes in place, see `views.check_overlap`.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Op:
         torch: str = "",
         differs: str = "",
         drawn: str = "",
+        overlap: Overlap = "elementwise",
         examples: Callable[[], Sequence[Example]] = tuple,
     ) -> None:
         self.signature = signature
@@ -114,6 +116,7 @@ class Op:
         self.torch = torch or (self.name if public else "")
         self.differs = differs
         self.drawn = drawn
+        self.overlap: Overlap = overlap
         self.examples = examples
         self.is_operator = getattr(forward, "__module__", "") == "_operator"
         self._compile()

@@ -15,6 +15,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import announce, announce_memory, messages
+from gviz.engine.apply import Overlap
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.return_types import Results, results_type
@@ -59,6 +60,16 @@ _EXACT = frozenset((
     "kthvalue", "max", "min", "median", "mode", "cummax", "cummin", "masked_select", "searchsorted", "bucketize",
     "nonzero", "scatter", "scatter_add",
 ))  # fmt: skip
+_OVERLAP: dict[str, Overlap] = {
+    **dict.fromkeys([*_JOINS, "gather", "index_select", "take", "scatter", "scatter_add", "index_add"], "apart"),
+    **dict.fromkeys((
+        "sum", "nansum", "mean", "nanmean", "amax", "amin", "prod", "std", "var", "logsumexp", "norm", "all", "any",
+        "argmax", "argmin", "mm", "bmm", "matmul", "mv", "dot", "addmm", "addmv", "baddbmm", "tril", "triu", "softmax",
+        "log_softmax",
+    ), "free"),
+    **dict.fromkeys(["quantile", "nanquantile"], "once"),
+}  # fmt: skip
+"""The rules by which PyTorch looks for places in memory that meet, see `views.check_overlap`."""
 _ORDER = "bif"
 _C_NAMES = {
     "float16": "c10::Half",
@@ -146,8 +157,10 @@ def _write(name: str, target: Tensor, made: Tensor, inputs: Sequence[Tensor]) ->
     _check_cast(name, made.dtype, target.dtype)
     if target.shape != made.shape:
         _resize(target, made.shape)
-    check_overlap(target, inputs)
-    apply_in_place(copy, (target, made), {})
+    apart, others = (inputs[:1], inputs[1:]) if name == "gather" else (inputs, [])  # its index is read as elements
+    check_overlap(target, apart, _OVERLAP.get(name, "elementwise"))
+    check_overlap(target, others, "elementwise")
+    apply_in_place(copy, (target, made), {}, rule="free")
 
 
 def _check_cast(name: str, made: DType, wanted: DType) -> None:

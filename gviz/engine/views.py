@@ -18,13 +18,13 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import announce_operation, messages, notes, watching
-from gviz.engine.apply import Attrs, compute, edges_of, operands, start_node, why_untracked
+from gviz.engine.apply import Attrs, Overlap, compute, edges_of, operands, start_node, why_untracked
 from gviz.engine.blocks import BLOCK, fit_blocks, run_in_blocks
 from gviz.engine.dtypes import castable, of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Grad, Metadata, Node, plain_name
 from gviz.engine.op import Op
-from gviz.engine.ops.strided import Geometry, overlaps_itself, partly_overlaps, read_part, replace_part
+from gviz.engine.ops.strided import Geometry, overlap, overlaps_itself, read_part, replace_part
 from gviz.engine.saved import pack
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.events import OpSeen
@@ -89,10 +89,10 @@ def refresh(view: Tensor) -> None:
         announce_operation.regenerated(emit.channel, read_part, base, view, node)
 
 
-def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs, *, may_overlap: bool = False) -> Tensor:
+def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs, *, rule: Overlap | None = None) -> Tensor:
     """Run `op` and write its result into the memory of the first tensor, which is returned.
 
-    RuntimeError if two of its elements are one place in memory, unless they `may_overlap`.
+    RuntimeError if places in memory meet that must not, by the op's rule or another one, see `check_overlap`.
     """
     target = tensors[0]
     if target.is_inference() and not thread.inference:
@@ -100,8 +100,7 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs, *, may_overl
     if thread.grad_enabled and any(t.requires_grad for t in tensors):
         check_in_place(target)
     untracked = why_untracked(tensors)
-    if not may_overlap:
-        check_overlap(target, tensors[1:])
+    check_overlap(target, tensors[1:], rule or op.overlap)
     arrays = operands(op, tensors) if target._array.size > BLOCK else ()
     in_blocks = bool(arrays) and fit_blocks(op, arrays, target._array)
     if not in_blocks:
@@ -115,7 +114,7 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs, *, may_overl
     if in_blocks:
         thread.quietly(run_in_blocks, op, arrays, attrs, target._array)
     else:
-        thread.quietly(target._array.__setitem__, ..., result)
+        thread.quietly(_write, target._array, result)
     if not target.is_inference():
         target._counter[0] += 1
     notes.remember_write(target)
@@ -187,13 +186,36 @@ _WHY_FORBIDDEN = {
 }
 
 
-def check_overlap(target: Tensor, others: Sequence[Tensor]) -> None:
-    """Refuse to write one place twice, or to places that are read as other elements."""
+def _write(array: Array, result: Array) -> None:
+    if overlaps_itself(array):  # what stays as it was must not undo what was written to the same place
+        changed = (result != array) & ~((result != result) & (array != array))
+        np.copyto(array, result, where=changed, casting="unsafe")
+    else:
+        array[...] = result
+
+
+def check_overlap(target: Tensor, others: Sequence[Tensor], rule: Overlap) -> None:
+    """Refuse a write in which places in memory meet that must not. PyTorch has a rule for each family of functions.
+
+    Most (``elementwise``) write no place twice, and read what they write only as the same element. Those that write at
+    indices read nothing of what they write (``apart``); ``index_put_`` and its like (``indexed``) may write a place
+    twice, and so may ``masked_fill_`` (``masked``), which reads its mask as elements. A few (``once``) write no place
+    twice and read what they like. All is ``free`` for a fill, which has one value, and for products of matrices, which
+    PyTorch does not check.
+    """
+    if rule == "free":
+        return
     array = target._array
-    if overlaps_itself(array):
+    if rule in ("elementwise", "apart", "once") and overlaps_itself(array):
         raise RuntimeError(messages.OVERLAPPING_WRITE)
-    if any(np.may_share_memory(other._array, array) and partly_overlaps(other._array, array) for other in others):
-        raise RuntimeError(messages.OVERLAPPING_READ)
+    if rule == "once":
+        return
+    refused = ("partial",) if rule in ("elementwise", "masked") else ("partial", "full")
+    for other in others:
+        if rule == "masked" and other._array.dtype.kind != "b":
+            continue  # the one value, which is read before
+        if np.may_share_memory(other._array, array) and overlap(other._array, array) in refused:
+            raise RuntimeError(messages.OVERLAPPING_READ)
 
 
 def _check_fit(result: Array, own: Array) -> None:

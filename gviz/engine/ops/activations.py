@@ -169,6 +169,7 @@ def _threshold_op(grad_fn: str, torch: str) -> Op:
         in_place=True,
         public=False,
         torch=torch,
+        overlap="free",
         examples=lambda: [Example((spaced(2, 3),), {"threshold": 0.1, "value": 2.0})],
     )
 

@@ -62,6 +62,7 @@ index_add_op: Op = Op(
     ),
     public=False,
     torch="index_add",
+    overlap="apart",
     examples=lambda: [
         Example((normal(3, 2), normal(3, 2), _INDEX), {"dim": 0, "alpha": 2.5}),
         Example((normal(2, 3), normal(2, 3), _INDEX), {"dim": 1, "alpha": 1}),
@@ -78,6 +79,7 @@ index_copy_op: Op = Op(
     ),
     public=False,
     torch="index_copy",
+    overlap="apart",
     examples=lambda: [Example((normal(2, 3), normal(2, 2), _UNIQUE), {"dim": 1})],
 )
 index_fill_op: Op = Op(
@@ -88,6 +90,7 @@ index_fill_op: Op = Op(
     rules=(Rule("self", "g, 0 at the entries index", lambda g, index, dim: index_fill_op(g, index, dim=dim, value=0)),),
     public=False,
     torch="index_fill",
+    overlap="indexed",
     examples=lambda: [Example((normal(2, 3), _UNIQUE), {"dim": 1, "value": 1.5})],
 )
 index_fill_with: Op = Op(
@@ -101,6 +104,7 @@ index_fill_with: Op = Op(
     ),
     public=False,
     torch="index_fill",
+    overlap="free",
     examples=lambda: [Example((normal(2, 3), normal(), _UNIQUE), {"dim": 1})],
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import index as as_index
 from typing import Any, NoReturn
 
@@ -97,7 +98,11 @@ def picked(self: Tensor, indices: Indices) -> Tensor:
 
 def put_in_place(self: Tensor, indices: Indices, values: Tensor, *, accumulate: bool) -> Tensor:
     """Write `values` at index tensors, or add them."""
-    return _put(self, indices, values, apply_in_place, accumulate)
+    given = [index for index in indices if index is not None]
+    is_fill = not accumulate and values.numel() == 1 and len(given) == 1 and given[0].dtype.name == "bool"
+    return _put(
+        self, indices, values, partial(apply_in_place, rule="masked") if is_fill else apply_in_place, accumulate
+    )
 
 
 def _put(self: Tensor, indices: Indices, values: Tensor, run: Callable[..., Tensor], accumulate: bool) -> Tensor:

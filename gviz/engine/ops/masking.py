@@ -34,6 +34,7 @@ fill_where: Op = Op(
     rules=(Rule("self", "g, 0 where mask", lambda g, mask: fill_where(g, mask, value=0)),),
     public=False,
     torch="masked_fill",
+    overlap="masked",
     examples=lambda: [Example((normal(2, 3), _MASK), {"value": 1.5}), Example((normal(3), _MASK), {"value": 0})],
 )
 fill_where_with: Op = Op(
@@ -47,6 +48,7 @@ fill_where_with: Op = Op(
     ),
     public=False,
     torch="masked_fill",
+    overlap="masked",
     examples=lambda: [Example((normal(2, 3), _MASK, normal()), {})],
 )
 select_where: Op = Op(
@@ -89,6 +91,7 @@ scatter_where: Op = Op(
     ),
     public=False,
     torch="masked_scatter",
+    overlap="once",
     examples=lambda: [Example((normal(2, 3), _MASK, normal(2, 2)), {})],
 )
 scattered_back: Op = Op(

@@ -84,6 +84,7 @@ fill: Op = Op(
     write_block=lambda self, value: self.fill(value),
     rules=(Rule("self", "0", lambda g: g * 0),),
     public=False,
+    overlap="free",
     examples=lambda: [Example((normal(2, 3),), {"value": 2.0})],
 )
 fill_tensor: Op = Op(
@@ -93,6 +94,7 @@ fill_tensor: Op = Op(
     forward=lambda self, value: np.full(self.shape, value, self.dtype),
     rules=(Rule("self", "0", lambda g: g * 0), Rule("value", "g, summed", lambda g: g)),  # the engine sums
     public=False,
+    overlap="once",
     examples=lambda: [Example((normal(2, 3), normal()), {})],
 )
 zero: Op = Op(
@@ -103,6 +105,7 @@ zero: Op = Op(
     write_block=lambda self: self.fill(0),
     rules=(Rule("self", "0", lambda g: g * 0),),
     public=False,
+    overlap="free",
     examples=lambda: [Example((normal(2, 3),), {})],
 )
 
@@ -136,7 +139,7 @@ def _cloned(self: Tensor, order: MemoryFormat) -> Tensor:
 @front("copy_", function=False)
 def copy_(self: Tensor, src: Tensor) -> Tensor:
     """Write the elements of `src` here; what lies in the same places stays as it is."""
-    return apply_in_place(copy, (self, src), {}, may_overlap=_lie_together(self._array, src._array))
+    return apply_in_place(copy, (self, src), {}, rule="free" if _lie_together(self._array, src._array) else None)
 
 
 def _lie_together(one: Array, other: Array) -> bool:
@@ -153,13 +156,13 @@ def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
             )
         return apply_in_place(fill_tensor, (self, value), {})
-    return apply_in_place(fill, (self,), {"value": fitting(value, self.dtype)}, may_overlap=True)
+    return apply_in_place(fill, (self,), {"value": fitting(value, self.dtype)})
 
 
 @front("zero_", function=False)
 def zero_(self: Tensor) -> Tensor:
     """Write 0 to every element."""
-    return apply_in_place(zero, (self,), {}, may_overlap=True)
+    return apply_in_place(zero, (self,), {})
 
 
 @front("detach_", function=False)

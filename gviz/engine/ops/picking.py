@@ -142,6 +142,7 @@ index_put_op = IndexOp(
         Rule("values", "g at the indices", _with_indices(lambda g, indices: index_op(g, *indices))),
     ),
     public=False,
+    overlap="indexed",
     examples=lambda: [
         Example((normal(2, 3), normal(2), *_at(np.array([0, 1]), np.array([1, 1]))), {"accumulate": False}),
         Example((normal(2, 3), normal(3), *_at(np.array([1, 1]))), {"accumulate": True}),

@@ -153,6 +153,7 @@ ldexp: Op = Op(
     ),
     promotes="float",
     in_place=True,
+    overlap="once",
     examples=lambda: [Example((normal(2, 3), normal(3)), {}), Example((normal(), normal()), {})],
 )
 

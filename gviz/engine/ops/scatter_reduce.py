@@ -123,6 +123,7 @@ scatter_reduce_op: Op = Op(
     rules=(Rule("self, src", "g by its share in result; g at index by its share in result", _backward),),
     public=False,
     torch="scatter_reduce",
+    overlap="apart",
     examples=_examples,
 )
 

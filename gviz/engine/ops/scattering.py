@@ -66,6 +66,7 @@ scatter_op: Op = Op(
     ),
     public=False,
     torch="scatter",
+    overlap="apart",
     examples=lambda: [Example((normal(2, 3), normal(2, 2), _UNIQUE), {"dim": 1})],
 )
 scatter_value: Op = Op(
@@ -76,6 +77,7 @@ scatter_value: Op = Op(
     rules=(Rule("self", "g, 0 at index", lambda g, index, dim: scatter_value(g, index, dim=dim, value=0)),),
     public=False,
     torch="scatter",
+    overlap="apart",
     examples=lambda: [Example((normal(2, 3), _INDEX), {"dim": 1, "value": 1.5})],
 )
 scatter_combined: Op = Op(
@@ -85,6 +87,7 @@ scatter_combined: Op = Op(
     forward=lambda self, src, index, dim, reduce: _combined(self, index, src, dim, _REDUCE[reduce]),
     rules=(Rule("self", "none", _no_derivative("scatter")), Rule("src", "none", _no_derivative("scatter"))),
     public=False,
+    overlap="apart",
 )
 scatter_value_combined: Op = Op(
     "scatter(self, index, *, dim, value, reduce)",
@@ -93,6 +96,7 @@ scatter_value_combined: Op = Op(
     forward=lambda self, index, dim, value, reduce: _combined(self, index, value, dim, _REDUCE[reduce]),
     rules=(Rule("self", "none", _no_derivative("scatter")),),
     public=False,
+    overlap="apart",
 )
 scatter_add_op: Op = Op(
     "scatter_add(self, src, index, *, dim)",
@@ -105,6 +109,7 @@ scatter_add_op: Op = Op(
     ),
     public=False,
     torch="scatter_add",
+    overlap="apart",
     examples=lambda: [Example((normal(2, 3), normal(2, 2), _INDEX), {"dim": 1})],
 )
 put_op: Op = Op(
@@ -118,6 +123,7 @@ put_op: Op = Op(
     ),
     public=False,
     torch="put",
+    overlap="apart",
     examples=lambda: [
         Example((normal(2, 3), np.array([0, -1]), normal(2)), {"accumulate": False}),
         Example((normal(2, 3), np.array([4, 4]), spaced(2)), {"accumulate": True}),

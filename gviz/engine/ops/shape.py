@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from gviz.engine import dtypes
 from gviz.engine.apply import apply
@@ -85,9 +86,27 @@ def expanded(self: Array, size: Shape) -> Array:
                 f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton "
                 f"dimension {dim}.  Target sizes: {list(target)}.  Tensor sizes: {list(self.shape)}"
             )
+    if self.ndim and 1 in target:
+        strided = as_strided(self, target, _expanded_strides(self, target))
+        if strided.flags.writeable is self.flags.writeable:  # numpy may take what was expanded before as read-only
+            return strided
     view = np.broadcast_to(self, target)
     view.flags.writeable = self.flags.writeable
     return view
+
+
+def _expanded_strides(self: Array, target: Shape) -> list[int]:
+    """The strides that PyTorch gives an expanded tensor; numpy has 0 for every dimension of size 1."""
+    strides: list[int] = []
+    new = len(target) - self.ndim
+    for place in reversed(range(len(target))):
+        if place >= new and self.shape[place - new] == target[place]:
+            strides.append(self.strides[place - new])
+        elif place < new and target[place] == 1:
+            strides.append(target[place + 1] * strides[-1])
+        else:
+            strides.append(0)
+    return strides[::-1]
 
 
 def in_shape(g: Any, size: Shape) -> Any:

@@ -7,6 +7,7 @@ to, so it is first brought into the base's own layout.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -81,14 +82,19 @@ def overlaps_itself(array: Array) -> bool:
     return array.size > 1 and 0 in [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
 
 
-def partly_overlaps(a: Array, b: Array) -> bool:
-    """Whether two arrays without gaps share memory other than element for element; not judged for those with gaps."""
+def overlap(a: Array, b: Array) -> Literal["no", "partial", "full"]:
+    """Whether two arrays without gaps share memory, element for element or otherwise.
+
+    As in PyTorch, those with gaps are not judged, and a dimension of size 1 counts.
+    """
+    if a is b:
+        return "full"
     if not (a.size and b.size and _has_no_gaps(a) and _has_no_gaps(b)):
-        return False
+        return "no"
     (low, high), (other_low, other_high) = byte_bounds(a), byte_bounds(b)
     if (low, high) == (other_low, other_high):
-        return a.strides != b.strides
-    return low < other_high and other_low < high
+        return "full" if a.strides == b.strides else "partial"
+    return "partial" if low < other_high and other_low < high else "no"
 
 
 def _has_no_gaps(array: Array) -> bool:

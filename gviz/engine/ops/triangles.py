@@ -21,6 +21,7 @@ tril_op: Op = Op(
     rules=(Rule("self", "g, 0 above a diagonal", lambda g, diagonal: tril_op(g, diagonal=diagonal)),),
     public=False,
     torch="tril",
+    overlap="free",
     examples=lambda: [Example((normal(3, 4),), {"diagonal": 1}), Example((normal(2, 3, 2),), {"diagonal": -1})],
 )
 triu_op: Op = Op(
@@ -31,6 +32,7 @@ triu_op: Op = Op(
     rules=(Rule("self", "g, 0 below a diagonal", lambda g, diagonal: triu_op(g, diagonal=diagonal)),),
     public=False,
     torch="triu",
+    overlap="free",
     examples=lambda: [Example((normal(3, 4),), {"diagonal": -1})],
 )
 
