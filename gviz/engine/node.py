@@ -260,7 +260,7 @@ def plain_name(node: Node) -> str:
     """A node's name as PyTorch's messages write it: ``Mul`` for ``MulBackward0``, ``Sum1`` for ``SumBackward1``."""
     name = node.name()
     stem, _, number = name.rpartition("Backward")
-    return stem + number.lstrip("0") if number.isdigit() else name
+    return stem + number.lstrip("0") if not number or number.isdigit() else name
 
 
 class AccumulateGrad(Node):
