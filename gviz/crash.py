@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from gviz.errors import GvizError
+from gviz.private_folder import make_private
 
 KEPT = 10
 EXIT_CODE = 70
@@ -65,7 +66,7 @@ def _surroundings() -> Iterator[str]:
 
 
 def _written(text: str, kind: str, folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder)
     for old in sorted(folder.glob(f"{kind}-*.txt"), key=lambda path: path.stat().st_mtime)[: -(KEPT - 1)]:
         old.unlink(missing_ok=True)
     with NamedTemporaryFile("w", prefix=f"{kind}-", suffix=".txt", dir=folder, delete=False, encoding="utf-8") as file:

@@ -34,6 +34,10 @@ class GvizError(Exception):
         return lines
 
 
+class Refused(GvizError):
+    """The system does not let a file be written, and another name is not the remedy: a full disk, for example."""
+
+
 class NotStored(GvizError):
     """Numbers that the recording does not hold, ``the value of #4``: what is asked of them cannot be told."""
 

@@ -100,6 +100,7 @@ def record(
     last: int | str | None = None,
     max_size: int | str | None = None,
     until: Until = "",
+    share: bool = False,
 ) -> Recording | Within:
     """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
@@ -109,10 +110,12 @@ def record(
     parameters their names from the start.
     Of a long run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size`
     bytes (``"500M"``) of the newest. With `until` (``"nan"``, ``"inf"``) the recording ends with the first of these.
+    Only its owner can read the trace; `share` leaves that to the umask.
 
     Of PyTorch, `phase` ``"backward"`` records passes alone, at a fraction of the cost, and `module` (a path or class,
     with ``*``) what its calls do; `compiled` ``"eager"`` runs what ``torch.compile`` made as it is written.
-    GvizError for what an option does not know.
+    GvizError for what an option does not know, and for a path at which no trace can be. Where the system does not let
+    one be written, as on a full disk, a warning is given, and the block runs unrecorded.
     """
     if not (model is None or hasattr(model, "_parameters") or any(one.owns(model) for one in FOREIGN)):
         hint = "it is a torch.nn.Module, whose parameters get their names"
@@ -121,7 +124,7 @@ def record(
     if wanted.is_limited and not any(one.possible for one in FOREIGN):
         raise GvizError("phase and module are for PyTorch", why="gviz's own engine is recorded whole", exit_code=2)
     present = next((one.package for one in FOREIGN if one.imported), OWN)
-    kept = Kept(limit, keep, source, window, last, max_size, until)
+    kept = Kept(limit, keep, source, window, last, max_size, until, share)
     made = recording.record(path, kept, force=force, framework=framework or present)
     for one in FOREIGN:
         if one.imported or one.owns(model):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Callable
@@ -21,6 +22,16 @@ def shown(text: str, *, lines: bool = False) -> str:
     if lines and "\n" in text:
         return "\n".join(shown(line) for line in text.replace("\r\n", "\n").split("\n"))
     return "".join(map(_visible, text))
+
+
+def shown_json(document: str) -> str:
+    """A JSON document with everything invisible in it written as JSON's own escape: who reads it gets the same text.
+
+    ``"a\\u202eb"`` cannot turn the line around in which a terminal or a code review shows it. Line ends are kept.
+    """
+    if document.replace("\n", "").isprintable():
+        return document
+    return "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in document)
 
 
 def told(thing: object) -> str:

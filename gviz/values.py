@@ -136,13 +136,19 @@ def capture(array: Array | np.generic, limit: int = INLINE_BYTES) -> Value:
 
 
 def capturing(limit: int) -> Callable[[Array | np.generic], Value]:
-    """What captures one array after the other: bytes up to `limit` of them (0.2 µs if few), else statistics (3 µs)."""
+    """What captures one array after the other: bytes up to `limit` of them (0.2 µs if few), else statistics (3 µs).
+
+    Where there is no memory for either, the shape is kept alone: the program has not asked for that memory.
+    """
 
     def captured(array: Array | np.generic) -> Value:
-        if array.nbytes > limit:
-            return Value(_NAMES[array.dtype], array.shape, None, statistics(np.asarray(array)))
-        # `tobytes` of a numpy scalar makes an array first
-        data = array.tobytes() if array.__class__ is np.ndarray else array.data.tobytes()
+        try:
+            if array.nbytes > limit:
+                return Value(_NAMES[array.dtype], array.shape, None, statistics(np.asarray(array)))
+            # `tobytes` of a numpy scalar makes an array first
+            data = array.tobytes() if array.__class__ is np.ndarray else array.data.tobytes()
+        except MemoryError:
+            return shape_of(array)
         return Value(_NAMES[array.dtype], array.shape, data)
 
     return captured

@@ -10,7 +10,8 @@ PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
 BOTTOM = {
     "arguments", "driven", "notice", "on_import", "own_process", "errors", "plain_text", "values", "site", "numbers",
-    "value_text", "representation", "garbage", "whole_files", "scratch", "syntax", "variables",
+    "value_text", "representation", "garbage", "whole_files", "private_folder", "scratch", "syntax",
+    "variables",
 }  # fmt: skip
 MAY_IMPORT = {
     "arguments": {"errors"},
@@ -19,13 +20,14 @@ MAY_IMPORT = {
     "own_process": set(),
     "driven": set(),
     "errors": set(),
-    "crash": {"errors"},
+    "crash": {"errors", "private_folder"},
     "plain_text": set(),
     "representation": set(),
     "garbage": set(),
     "whole_files": {"errors", "plain_text"},
     "values": set(),
     "scratch": set(),
+    "private_folder": set(),
     "site": set(),
     "variables": {"site"},
     "version": set(),

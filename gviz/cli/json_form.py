@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from gviz.events import Event
+from gviz.plain_text import shown_json
 from gviz.values import Value
 
 SCHEMA = 1
@@ -18,7 +19,7 @@ SCHEMA = 1
 
 def text(**parts: object) -> str:
     """One JSON document with the schema's number."""
-    return json.dumps({"schema": SCHEMA, **form(parts)}, indent=2, ensure_ascii=False, allow_nan=False)
+    return shown_json(json.dumps({"schema": SCHEMA, **form(parts)}, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def form(thing: object) -> Any:

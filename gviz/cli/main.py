@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,6 +16,7 @@ import click
 
 from gviz.cli import streams
 from gviz.cli.settings import GlobalOptions, debug_option, display_options
+from gviz.cli.signals import BySignal
 from gviz.errors import GvizError, did_you_mean
 
 COMMANDS = (
@@ -37,7 +39,7 @@ COMMANDS = (
 )
 """Every command, in the order of the help; each is the file of its name in ``commands``."""
 
-_INTERRUPTED, _CLOSED_PIPE = 130, 141
+_INTERRUPTED, _CLOSED_PIPE = BySignal.of(signal.SIGINT), 141
 
 
 class Commands(click.Group):
@@ -104,22 +106,24 @@ def main() -> None:
     """The console script."""
     streams.prepare()
     code = run_command(sys.argv[1:])
-    if sys.flags.inspect:
+    if sys.flags.inspect or isinstance(code, BySignal):
         _leave(code)
     sys.exit(code)
 
 
 def _leave(code: int) -> NoReturn:
-    """End this process where Python would go on with a prompt, as -i and PYTHONINSPECT ask of the program alone."""
+    """End this process by a signal, or where Python would go on with a prompt, as -i and PYTHONINSPECT ask it to."""
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
+    if isinstance(code, BySignal):
+        code.end()
     os._exit(code)
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Run one command line; give its exit code."""
+    """Run one command line; give its exit code, a `BySignal` where a signal is to end this process."""
     settings = GlobalOptions.from_environment()
     try:
         code = _execute(arguments, settings)

@@ -41,16 +41,21 @@ class Program:
     output: Path | None = None
     force: bool = False
     keep_source: bool = True
+    share: bool = False
     keeping: Keeping = WHOLE
     graph_breaks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The trace of a program that ran, and the program's exit code."""
+    """The trace of a program that ran, and the program's exit code.
+
+    `interrupted` is that exit code where a signal has ended the program that was sent to gviz, or to both.
+    """
 
     trace: Path
     exit_code: int
+    interrupted: int = 0
 
 
 engine_option = click.option(
@@ -69,11 +74,13 @@ _OPTIONS = (
                  "run; under torchrun also under a name with {rank} in it."),
     click.option("-f", "--force", is_flag=True, help="Write over an existing trace."),
     *what_to_keep.OPTIONS,
+    click.option("--share", is_flag=True, help="Let the umask say who may read the trace, as for other files. Without "
+                 "this only you may."),
     click.option("--no-source", is_flag=True, help="Leave the program's text out of the trace."),
     click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="SCRIPT [ARGS]..."),
 )  # fmt: skip
 
-_RECORDING = ("argv", "as_module", "engine", "output", "force")
+_RECORDING = ("argv", "as_module", "engine", "output", "force", "share")
 
 
 def takes_program(command: _Command) -> Callable[..., Any]:
@@ -100,14 +107,15 @@ def record_program(program: Program) -> Recorded:
     if program.output is not None:
         outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
     trace = program.output or places.new_trace(program.argv[0])
-    process, code = run_recorded(order(program, trace), program.argv)
-    if code and lock.writer_of(trace) != process:
+    ran = run_recorded(order(program, trace), program.argv)
+    code = ran.code
+    if code and lock.writer_of(trace) != ran.process:
         if code >= 128:
             raise GvizError("nothing was recorded", exit_code=code)
         raise click.exceptions.Exit(code)  # the recording process has said why
     for one in (trace, *rank_names.beside(trace)):
         fold_file(one)
-    return Recorded(trace, code)
+    return Recorded(trace, code, code if ran.ended_by_what_came else 0)
 
 
 def is_left(trace: Path) -> bool:
@@ -121,9 +129,10 @@ def to_run(program: Program, command: Sequence[str] = ("run",)) -> str:
     """The command line that runs a program under the debugger, or as another `command` does, recorded as this one."""
     engine = [] if program.engine == "auto" else ["--engine", program.engine]
     source = [] if program.keep_source else ["--no-source"]
+    shared = ["--share"] if program.share else []
     script, *arguments = program.argv
     named = ["-m", shell.quoted(script)] if program.as_module else [shell.word(script)]
-    options = map(shell.quoted, [*engine, *what_to_keep.as_typed(program.keeping), *source])
+    options = map(shell.quoted, [*engine, *what_to_keep.as_typed(program.keeping), *shared, *source])
     return " ".join(["gviz", *command, *options, *named, *map(shell.quoted, arguments)])
 
 
@@ -135,6 +144,7 @@ def order(program: Program, trace: Path, *, live: str = "", again: bool = False)
         engine=program.engine,
         as_module=program.as_module,
         keep_source=program.keep_source,
+        share=program.share,
         keeping=program.keeping,
         parent=os.getpid(),
         replace=again or (program.force and program.output is not None),

@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from gviz.cli import recordings, script_arguments
 from gviz.cli.program import Program, is_trace, record_program
 from gviz.errors import GvizError
@@ -38,7 +40,10 @@ def recorded(program: Program) -> Iterator[Recordings]:
 
 @contextmanager
 def trace_of(program: Program) -> Iterator[Path]:
-    """A trace, or that of a run of the program, which is not kept unless it has an `output`; of ranks their folder."""
+    """A trace, or that of a run of the program, which is not kept unless it has an `output`; of ranks their folder.
+
+    A signal that has ended the program ends the command too, once it has answered from what was recorded.
+    """
     name, *theirs = program.argv
     if not program.as_module and is_trace(Path(name)):
         script_arguments.refuse_for_trace(name, theirs)
@@ -47,8 +52,14 @@ def trace_of(program: Program) -> Iterator[Path]:
     with scratch_folder() as folder:
         own = program.output or folder / rank_names.MAIN
         with _output_on_stderr():
-            trace = record_program(replace(program, output=own)).trace
-        yield rank_names.whole(trace)
+            recorded = record_program(replace(program, output=own))
+        try:
+            yield rank_names.whole(recorded.trace)
+        except GvizError as error:
+            error.exit_code = recorded.interrupted or error.exit_code
+            raise
+    if recorded.interrupted:
+        raise click.exceptions.Exit(recorded.interrupted)
 
 
 @contextmanager

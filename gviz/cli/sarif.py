@@ -12,7 +12,7 @@ from gviz.explain.finding import Finding, lines, whole
 from gviz.explain.kind import Kind
 from gviz.explain.on_ranks import OnRanks
 from gviz.explain.table import findable
-from gviz.plain_text import shown
+from gviz.plain_text import shown, shown_json
 from gviz.site import Frame
 from gviz.version import __version__
 
@@ -36,7 +36,8 @@ def text(found: list[OnRanks], ranks: Callable[[OnRanks], str]) -> str:
         "results": [_result(one, ranks(one)) for one in found],
         "columnKind": "unicodeCodePoints",
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
+    document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return shown_json(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def _rule(kind: Kind) -> dict[str, Any]:

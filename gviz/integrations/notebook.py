@@ -9,7 +9,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from html import escape
 from importlib.util import find_spec
@@ -222,13 +222,15 @@ def play_cell(shell: Any, line: str, cell: str) -> None:
     _refuse_waiting(shell, cell)
     hide_machinery()
     _hide_magic()
+    how = ""
     with _place(asked.output) as path:
-        failed = _recorded(shell, cell, path)
-        with open_trace(path) as log:
-            timeline = Timeline(log)
-            play(timeline, asked.at)
+        failed, trace = _recorded(shell, cell, path)
+        if trace.exists():  # else a warning has said why nothing is recorded
+            with open_trace(trace) as log:
+                timeline = Timeline(log)
+                play(timeline, asked.at)
+                how = "; the player shows how it came to that" if timeline.nodes else ""
     if failed:
-        how = "; the player shows how it came to that" if timeline.nodes else ""
         raise CellFailed(f"the cell failed, see above{how}")
 
 
@@ -248,30 +250,39 @@ def _refuse_waiting(shell: Any, cell: str) -> None:
         raise GvizError("%%gviz cannot run a cell with await", why=why, hint=hint, exit_code=2)
 
 
-def _recorded(shell: Any, cell: str, path: Path) -> bool:
-    """Run a cell with its recording going to `path`; whether it failed, which it has then shown itself."""
+def _recorded(shell: Any, cell: str, path: Path | None) -> tuple[bool, Path]:
+    """Run a cell with its recording going to `path`; whether it failed, which it has then shown, and its trace."""
     from gviz.frameworks import record
 
     result: Any = None
+    recording = record(path, force=path is not None)
     try:
-        with record(path, force=True):
+        with recording:
             result = shell.run_cell(cell, store_history=False)
             result.raise_error()
     except BaseException as error:
         if result is None or error not in (result.error_before_exec, result.error_in_exec):
             raise
-        return True
-    return False
+        return True, recording.path
+    return False, recording.path
 
 
 @contextmanager
-def _place(output: Path | None) -> Iterator[Path]:
-    """Where the trace goes: where it was asked for, or into a folder that lasts as long as it is needed."""
+def _place(output: Path | None) -> Iterator[Path | None]:
+    """Where the trace goes: where it was asked for, or into a folder that lasts as long as it is needed.
+
+    None, which is the cache, where the system has no room for such a folder.
+    """
     if output is not None:
         yield output
         return
-    with tempfile.TemporaryDirectory(prefix="gviz-") as folder:
-        yield Path(folder) / "cell.gviz"
+    with ExitStack() as needed:
+        try:
+            folder = needed.enter_context(tempfile.TemporaryDirectory(prefix="gviz-"))
+        except OSError:
+            yield None
+        else:
+            yield Path(folder) / "cell.gviz"
 
 
 class _Arguments(argparse.ArgumentParser):

@@ -89,7 +89,7 @@ class TestRecording:
         recording, self._recording = self._recording, None
         recording.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
         if error is not None and not self.explanation:
-            self.explanation = "\n".join(str(one) for one in _wrong(self._timeline()))
+            self._explain(_wrong)
 
     def draw(self) -> Path | None:
         """Draw the graph at its last moment beside the trace; None if there is nothing to draw."""
@@ -97,14 +97,14 @@ class TestRecording:
         from gviz.render.exporters import exporter_for
         from gviz.render.moments import last_moment
         from gviz.render.request import ExportOptions
-        from gviz.trace import load
 
-        timeline, path = load(self.path), self.path.with_name(_PICTURE)
+        path = self.path.with_name(_PICTURE)
         try:
+            timeline = self._timeline()
             picture = exporter_for(_PICTURE).render(timeline, last_moment(timeline), ExportOptions())
-        except GvizError:
+            path.write_bytes(picture if isinstance(picture, bytes) else picture.encode())
+        except (GvizError, OSError):
             return None  # no picture is no reason for a test to end otherwise
-        path.write_bytes(picture if isinstance(picture, bytes) else picture.encode())
         return path
 
     def _check(self, kinds: list[str]) -> None:
@@ -121,17 +121,23 @@ class TestRecording:
     def _fail(self, tensor: Any, aspect: Aspect, what: str) -> None:
         __tracebackhide__ = True
         node = self._recording.node_of(tensor) if self._recording is not None else 0
-        found = self._why(node, aspect)
         unseen = [_unseen(tensor)] if not node and aspect == "grad" and _grad(tensor) is None else []
-        told = [found] if found is not None else [*unseen, *_wrong(self._timeline())]
-        self.explanation = "\n".join(map(str, told))
+
+        def explain(timeline: Timeline) -> list[Any]:
+            found = _why(timeline, node, aspect)
+            return [found] if found is not None else [*unseen, *_wrong(timeline)]
+
+        self._explain(explain)
         pytest.fail(f"a tensor of shape {tuple(tensor.shape)} {what}", pytrace=True)
 
-    def _why(self, node: int, aspect: Aspect) -> Finding | None:
-        from gviz.explain.why import why
+    def _explain(self, explain: Callable[[Timeline], list[Any]]) -> None:
+        """Keep what the recording answers; where it could not be made, as on a full disk, why there is no answer."""
+        from gviz.errors import GvizError
 
-        timeline = self._timeline()
-        return why(timeline, timeline.at(len(timeline)), node, aspect) if node in timeline.nodes else None
+        try:
+            self.explanation = "\n".join(map(str, explain(self._timeline())))
+        except GvizError as error:
+            self.explanation = f"nothing can be explained: {error}"
 
     def _timeline(self) -> Timeline:
         from gviz.trace import load
@@ -186,6 +192,12 @@ def pytest_runtest_makereport(
         trace = [f"trace: {recording.path}"]
         report.sections.append(("gviz", "\n".join([recording.explanation or "nothing to explain", *drawn, *trace])))
     return report
+
+
+def _why(timeline: Timeline, node: int, aspect: Aspect) -> Finding | None:
+    from gviz.explain.why import why
+
+    return why(timeline, timeline.at(len(timeline)), node, aspect) if node in timeline.nodes else None
 
 
 def _grad(tensor: Any) -> Any:

@@ -59,15 +59,17 @@ WHOLE = Keeping()
 class Order:
     """Where the trace goes, which engine ``import torch`` means, whether a module is run, how much is kept.
 
-    `replace` lets the new trace take the place of one that is there, once everything before the recording has
-    succeeded. `parent` is the process that gives the order: the program ends with it. `live` is the socket of the
-    debugger that holds the program. `graph_breaks`: what a static graph could not hold is noted, too.
+    `share` lets the umask say who may read the trace, instead of its owner only. `replace` lets the new trace take the
+    place of one that is there, once everything before the recording has succeeded. `parent` is the process that gives
+    the order: the program ends with it. `live` is the socket of the debugger that holds the program. `graph_breaks`:
+    what a static graph could not hold is noted, too.
     """
 
     trace: str
     engine: Engine = "auto"
     as_module: bool = False
     keep_source: bool = True
+    share: bool = False
     keeping: Keeping = WHOLE
     replace: bool = False
     parent: int = 0
@@ -82,7 +84,7 @@ class Order:
 
         how = self.keeping
         window, last, size = Window(how.first, how.last), how.newest or None, how.max_size or None
-        return Kept(how.limit, how.keep, self.keep_source, window, last, size, how.until)
+        return Kept(how.limit, how.keep, self.keep_source, window, last, size, how.until, self.share)
 
     @property
     def records_ranks(self) -> bool:

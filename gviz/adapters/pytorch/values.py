@@ -64,7 +64,7 @@ class Capture:
             return Value(_kind_of(tensor), sizes(tensor))
         try:
             return self._read(tensor)
-        except (RuntimeError, TypeError):  # a dtype that numpy has not, or memory that cannot be read
+        except (RuntimeError, TypeError, MemoryError):  # a dtype that numpy has not, or memory that cannot be read
             return Value(name_of(tensor.dtype), sizes(tensor))
 
     def of_first(self, tensor: torch.Tensor) -> Value:

@@ -103,7 +103,7 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @engine_option
 def command(
     source: str, arguments: tuple[str, ...], output: str, kind: str, engine: Engine, force: bool, **how: Any
-) -> None:
+) -> int:
     """Write a picture of the graph at one moment, or one for each.
 
     A script is run and recorded first; what it is to get stands behind --: gviz export train.py -o g.svg -- --lr 0.1.
@@ -121,16 +121,19 @@ def command(
     pictures = _pictures(path, output)
     for _, target in pictures:
         _refuse(target, kind, how["moments"], path, force=force)  # before a long recording, not after it
+    interrupted = 0
     with scratch_folder() as folder:
         if not is_trace(path):
             own = folder / f"{path.stem}.gviz"
-            pictures = [(record_program(Program((source, *arguments), engine=engine, output=own)).trace, output)]
+            recorded = record_program(Program((source, *arguments), engine=engine, output=own))
+            pictures, interrupted = [(recorded.trace, output)], recorded.interrupted
         for number, (trace, target) in enumerate(pictures):
             if target == "-":
                 print_picture(trace, kind, **how)
             else:
                 slides = folder / "slide.svg" if not number else None
                 _write(trace, target, how, slides, force=force)
+    return interrupted
 
 
 def _pictures(source: Path, output: str) -> list[tuple[Path, str]]:

@@ -57,7 +57,7 @@ def command(settings: GlobalOptions, program: Program, opening: Opening, pause: 
         return recorded.exit_code
     streams.say(f"trace: {recorded.trace}")
     code = debug(recorded.trace, settings, Beginning(_title(program), opening=opening.over_a_recording))
-    return recorded.exit_code or code
+    return int(recorded.exit_code) or code
 
 
 def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mode) -> int:

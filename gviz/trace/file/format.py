@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sqlite3
@@ -11,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, Refused
 from gviz.trace.file.lock import Lock
 
 FORMAT = 5
@@ -36,28 +37,53 @@ _BLANKS = re.compile("[ \t\n\f\r]+")  # what SQLite takes for blanks, and nothin
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
 
 
-class NoRoom(GvizError):
+_OWNER_ONLY, _BY_UMASK = 0o600, 0o666
+"""Who may read and write a trace, unless it is shared. SQLite gives its own files next to the trace the same mode."""
+
+_WRONG_NAME = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}
+
+
+class NoRoom(Refused):
     """There is no room for the file of a trace."""
 
 
-def created(path: Path, about: Mapping[str, str]) -> tuple[sqlite3.Connection, Lock]:
-    """A new trace without events, for one writer. GvizError if there is a file already, or none can be made."""
+def created(path: Path, about: Mapping[str, str], *, share: bool = False) -> tuple[sqlite3.Connection, Lock]:
+    """A new trace without events, for one writer. Only its owner may read it; if it is shared, the umask decides.
+
+    GvizError if there is a file already, or there cannot be one of this name; Refused if the system is at fault.
+    """
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _BY_UMASK if share else _OWNER_ONLY))
     except FileExistsError:
         raise GvizError(f"{path} already exists", hint="choose another name, or allow it to be replaced") from None
     except OSError as trouble:
-        raise GvizError(f"{path} cannot be written: {trouble.strerror}") from trouble
-    lock = Lock(path)
+        raise _refusal(path, trouble) from trouble
+    try:
+        lock = Lock(path)
+    except OSError as trouble:
+        with suppress(OSError):
+            path.unlink()
+        raise _refusal(path, trouble) from trouble
     try:
         return _prepared(path, about), lock
-    except sqlite3.Error as trouble:
+    except (sqlite3.Error, OSError, MemoryError) as trouble:
         with suppress(OSError):
             path.unlink()
         lock.close()
-        kind = NoRoom if _is_full(trouble) else GvizError
-        hint = "choose a shorter path: this may be too long for SQLite" if has_long_path(path) else ""
-        raise kind(f"{path} cannot be written: {in_words(trouble)}", hint=hint) from trouble
+        raise _refusal(path, trouble) from trouble
+
+
+def _refusal(path: Path, trouble: Exception) -> GvizError:
+    """Why no trace can be written at a path."""
+    hint = ""
+    if isinstance(trouble, OSError):
+        kind = NoRoom if _is_full(trouble) else GvizError if trouble.errno in _WRONG_NAME else Refused
+        return kind(f"{path} cannot be written: {trouble.strerror}")
+    if has_long_path(path) and getattr(trouble, "sqlite_errorcode", 0) == sqlite3.SQLITE_CANTOPEN:
+        kind, hint = GvizError, "choose a shorter path: this may be too long for SQLite"
+    else:
+        kind = NoRoom if _is_full(trouble) else Refused
+    return kind(f"{path} cannot be written: {in_words(trouble)}", hint=hint)
 
 
 def has_long_path(path: Path) -> bool:
@@ -78,6 +104,8 @@ def in_words(trouble: Exception) -> str:
 
 
 def _is_full(trouble: Exception) -> bool:
+    if isinstance(trouble, OSError):
+        return trouble.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return isinstance(trouble, sqlite3.Error) and getattr(trouble, "sqlite_errorcode", 0) in _FULL
 
 

@@ -10,7 +10,8 @@ from contextlib import closing, suppress
 from itertools import chain, count
 from pathlib import Path
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, Refused
+from gviz.private_folder import make_private
 from gviz.trace.file.lock import Lock, is_locked
 
 _ID_AT = 68
@@ -58,7 +59,7 @@ def remove_trace(path: Path) -> None:
         try:
             part.unlink(missing_ok=True)
         except OSError as trouble:
-            raise GvizError(f"{part} cannot be removed", why=trouble.strerror or "") from trouble
+            raise Refused(f"{part} cannot be removed", why=trouble.strerror or "") from trouble
 
 
 def make_way(path: Path) -> None:
@@ -130,7 +131,7 @@ def _written(path: Path) -> float:
 
 def _made(folder: Path) -> Path:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
     except OSError as trouble:
-        raise GvizError(f"cannot make the folder {folder}", why=trouble.strerror or "", hint="name a file") from trouble
+        raise Refused(f"cannot make the folder {folder}", why=trouble.strerror or "", hint="name a file") from trouble
     return folder

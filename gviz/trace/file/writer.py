@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import get_ident
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, Refused
 from gviz.events import Event
 from gviz.trace.codec import values_of
 from gviz.trace.file import format as file_format
@@ -24,6 +25,7 @@ from gviz.trace.file.chunks import Chunks
 from gviz.trace.file.ending import Ending
 from gviz.trace.file.event_table import EventTable, Said
 from gviz.trace.file.failing_node import failing_node
+from gviz.trace.file.places import remove_trace
 from gviz.trace.file.request import Request
 from gviz.trace.file.ring import Ring
 from gviz.trace.file.shortening import shorten
@@ -48,7 +50,8 @@ class TraceWriter:
     Events reach the file after 1000 of them, after 50 ms, at `flush` (call it whenever the program stops), and at
     `close`. Trouble with the file detaches the writer: `on_trouble` is called once with what happened, the program goes
     on, and the file keeps what was written. After a fork the child's copy does nothing. Of elements above `limit` bytes
-    only the statistics are kept, unless that is None; `ending` says where to end before the program does.
+    only the statistics are kept, unless that is None; `ending` says where to end before the program does. Only the
+    owner may read the file, unless it is to `share`: then the umask decides.
 
     Only the writer's own thread touches the file, the program's threads append and wait: an exception from a signal
     handler comes up in the main thread, between any two instructions, and would leave a batch half taken.
@@ -63,6 +66,7 @@ class TraceWriter:
         bounds: Bounds = UNBOUNDED,
         limit: int | None = None,
         ending: Ending | None = None,
+        share: bool = False,
     ) -> None:
         self.path = Path(path)
         self.dead = False
@@ -76,15 +80,22 @@ class TraceWriter:
         self._count = 0
         self._first_bad, self._bad = 0, FirstBad()
         started = _clock()
-        with _at_files:
-            self._connection, self._lock = file_format.created(self.path, about)
+        with _at_files, _signals_blocked(_FILE_SIZE):
+            self._connection, self._lock = file_format.created(self.path, about, share=share)
         self._chunks = Chunks(self._connection)
         self._events = EventTable(self._connection, self._chunks, started)
         self._ring = Ring(self._connection, bounds, self._events.put_at) if bounds else None
         self._checkpointed = time.monotonic()
         self._ended = False
         self._thread = threading.Thread(target=self._work, name="gviz trace writer", daemon=True)
-        self._thread.start()
+        try:
+            with _signals_blocked(_OF_THE_PROGRAM):  # a new thread starts with what is blocked here
+                self._thread.start()
+        except RuntimeError as trouble:  # the program may have no more threads
+            self._let_go()
+            with suppress(GvizError):
+                remove_trace(self.path)
+            raise Refused(f"{self.path} cannot be written: {trouble}") from trouble
         _open_writers.add(self)
 
     def say(self, event: Event) -> None:
@@ -203,15 +214,18 @@ class TraceWriter:
     def _let_go(self) -> None:
         """Close the file, and let everybody go on."""
         self.dead = True
-        if self._lock.is_open:
-            with suppress(sqlite3.Error):  # after trouble with the file there may be room for this, or not
-                fold(self._connection)
-            self._connection.close()
-            self._lock.close()
-        else:  # its numbers may be the program's own files by now
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
-        _open_writers.discard(self)
-        self._ended = True
+        try:
+            if self._lock.is_open:
+                with suppress(sqlite3.Error, MemoryError):  # after trouble there may be room for this, or not
+                    fold(self._connection)
+                with suppress(sqlite3.Error, OSError):
+                    self._connection.close()
+                    self._lock.close()
+            else:  # its numbers may be the program's own files by now
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+        finally:
+            _open_writers.discard(self)
+            self._ended = True  # `close` waits for nothing else
 
     def _checkpoint(self) -> None:
         """Fold the write-ahead log into the file now and then, so that neither grows without end."""
@@ -286,6 +300,34 @@ class TraceWriter:
 
 def _nothing() -> None:
     """No last words."""
+
+
+_FILE_SIZE = {signal.SIGXFSZ} if hasattr(signal, "SIGXFSZ") else set()
+"""What the system sends to who writes beyond the limit on the size of files, and the write fails all the same."""
+
+_FAULTS = {
+    getattr(signal, name)
+    for name in ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGKILL", "SIGSTOP")
+    if hasattr(signal, name)
+}
+_OF_THE_PROGRAM = signal.valid_signals() - _FAULTS
+"""No thread of gviz's takes these. A program may block a signal in all of its threads and wait for it: the system would
+give it to a thread that does not block it, and end the program."""
+
+
+@contextmanager
+def _signals_blocked(numbers: set[signal.Signals]) -> Iterator[None]:
+    """Keep signals from this thread, and drop a limit on the size of files that gviz has met meanwhile."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        if numbers == _FILE_SIZE and not numbers & before and numbers & signal.sigpending():
+            signal.sigwait(numbers)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _abandon_all() -> None:

@@ -20,7 +20,8 @@ class Kept:
     Arrays are kept whole up to `limit` bytes (None: 1024), larger ones as statistics; `keep` asks for less. `source`
     keeps the text of the program's files. Outside of `window` nothing is recorded. Of a long run only the `last`
     iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size` bytes (``"500M"``) of the newest.
-    With `until` (``"nan"``, ``"inf"``) the recording ends with the first event that holds one.
+    With `until` (``"nan"``, ``"inf"``) the recording ends with the first event that holds one. Only the owner may read
+    the trace, unless it is to `share`: then the umask decides, as for other files.
     """
 
     limit: int | None = None
@@ -30,6 +31,7 @@ class Kept:
     last: int | str | None = None
     max_size: int | str | None = None
     until: Until = ""
+    share: bool = False
 
     def __post_init__(self) -> None:
         bounds(self.last, self.max_size)
@@ -37,6 +39,7 @@ class Kept:
         refuse_unknown("until", self.until, get_args(Until))
         if self.limit is not None:
             arguments.whole("limit", self.limit)
+        arguments.flag("share", self.share)
         if not isinstance(self.window, Window):
             raise arguments.refused("window", self.window, "a gviz.trace.recording.window.Window")
 

@@ -14,14 +14,14 @@ from types import TracebackType
 
 from gviz import arguments, emit, notice
 from gviz.emit import Channel, Listener
-from gviz.errors import GvizError
+from gviz.errors import GvizError, Refused
 from gviz.events import Failed, Marked
 from gviz.representation import Displayed
 from gviz.trace.file import format as file_format
 from gviz.trace.file import shortening
 from gviz.trace.file.about import about
 from gviz.trace.file.ending import Ending
-from gviz.trace.file.places import make_way, new_trace, refuse_other_file
+from gviz.trace.file.places import make_way, new_trace, refuse_other_file, traces
 from gviz.trace.file.writer import TraceWriter
 from gviz.trace.recording.capture import overhearing, overhearing_warnings
 from gviz.trace.recording.kept import EVERYTHING, Kept
@@ -49,10 +49,16 @@ class Recording(Displayed):
     """A context manager: what happens in its block is written to the trace at `path`.
 
     An exception that leaves the block is said as `Failed` and goes on its way. After a fork only the parent records.
+    Whatever fails here, a full disk or a fault of gviz, is said once in a warning, and the block runs unrecorded from
+    there on. An error is raised only for what the program itself can mend: a second recording, a name that cannot be.
     """
 
-    def __init__(self, path: Path, kept: Kept = EVERYTHING, framework: str = OWN, *, replaces: bool = False) -> None:
+    def __init__(
+        self, path: Path, kept: Kept = EVERYTHING, framework: str = OWN, *,
+        replaces: bool = False, refused: Exception | None = None,
+    ) -> None:  # fmt: skip
         self.path = path
+        self._refused = refused  # why there is no place for a trace, where that is known before it begins
         self._replaces = replaces
         self.framework = framework
         self._kept = kept
@@ -65,14 +71,26 @@ class Recording(Displayed):
         self._joined = ExitStack()  # left by the thread that closes: a framework may keep things for each thread
 
     def __enter__(self) -> Recording:
-        global latest
         emit.refuse_second()  # before there is a file, or is none any more
+        try:
+            self._begin()
+        except Exception as trouble:  # whatever it is, the program goes on
+            if isinstance(trouble, GvizError) and not isinstance(trouble, Refused):
+                raise
+            why = f": {trouble.why}" if isinstance(trouble, GvizError) and trouble.why else ""
+            notice.say(f"gviz: warning: nothing is recorded: {file_format.in_words(trouble)}{why}")
+        return self
+
+    def _begin(self) -> None:
+        global latest
+        if self._refused is not None:
+            raise self._refused
         if self._replaces:
             make_way(self.path)
         kept, limit = self._kept, emit.limit_of(self._kept.keep, self._kept.limit)
         writer = self._writer = TraceWriter(
             self.path, about=about(self.framework), on_trouble=self._detached, bounds=kept.bounds, limit=limit,
-            ending=Ending(kept.until, self._ended) if kept.until else None,
+            ending=Ending(kept.until, self._ended) if kept.until else None, share=kept.share,
         )  # fmt: skip
         self.channel = Channel(
             self._through(writer), limit=kept.limit, keep=kept.keep, handed_over=shortening.LARGEST,
@@ -84,7 +102,6 @@ class Recording(Displayed):
             self._listen()
             begun.pop_all()
         latest = self
-        return self
 
     def _listen(self) -> None:
         self._open.enter_context(emit.listening(self.channel))
@@ -144,7 +161,9 @@ class Recording(Displayed):
         global _program
         self._through = through or _straight
         try:
-            _program = self.__enter__()
+            emit.refuse_second()
+            self._begin()
+            _program = self
         except file_format.NoRoom as trouble:
             self._warn(str(trouble))
 
@@ -181,7 +200,10 @@ class Recording(Displayed):
         return os.fspath(self.path)
 
     def _close(self, error: BaseException | None = None) -> None:
-        self._joined.close()
+        try:
+            self._joined.close()
+        except Exception as trouble:  # what listened to a framework could not take itself out
+            self._warn(file_format.in_words(trouble))
         if self._writer is not None:
             self._writer.close(partial(self._end, error))
         self._open.close()  # in a forked child, whose writer does nothing
@@ -221,10 +243,14 @@ def record(
     """
     if _program is not None and emit.channel is _program.channel:
         return Within(_program)
-    given = new_trace(sys.argv[0]) if path is None else Path(arguments.new_path("path", path))
-    return recording_to(
-        given, kept, force=arguments.flag("force", force), framework=arguments.text("framework", framework)
-    )
+    force, framework = arguments.flag("force", force), arguments.text("framework", framework)
+    if path is not None:
+        return recording_to(Path(arguments.new_path("path", path)), kept, force=force, framework=framework)
+    try:
+        given = new_trace(sys.argv[0])
+    except (Refused, OSError) as trouble:  # there is no cache: a home that cannot be written to
+        return Recording(traces() / "unwritten.gviz", kept, framework, refused=trouble)
+    return recording_to(given, kept, force=force, framework=framework)
 
 
 def recording_to(

@@ -1,0 +1,235 @@
+"""A signal that is sent to gviz has the effect that it has on plain Python."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+from cli.programs import ROOT
+
+from gviz.cli import signals
+from gviz.trace.file.reader import open_trace
+
+BEGIN = "import os, select, signal, sys, time\n"
+READY = "print('ready', os.getpid(), flush=True)\n"
+END = "print('end')\n"
+HANDLER = "def got(number, frame): print('got', number, flush=True)\n"
+PROGRAMS = {
+    "waits": f"{READY}sys.stdin.read()\n{END}",
+    "sleeps in C": f"{READY}time.sleep(600)\n",
+    "computes": f"{READY}while not select.select([0], [], [], 0)[0]: sum(range(1000))\n{END}",
+    "multiplies matrices": f"import numpy\na = numpy.ones((400, 400))\n{READY}"
+    f"while not select.select([0], [], [], 0)[0]: a @ a\n{END}",
+    "is in a backward pass": "import gviz.engine as torch\nw = torch.ones(2, requires_grad=True)\ny = w * w\n"
+    f"y.register_hook(lambda grad: sys.stdin.read() and None)\n{READY}y.sum().backward()\n{END}",
+    "handles": f"{HANDLER}signal.signal(2, got); signal.signal(15, got)\n{READY}sys.stdin.read()\n{END}",
+    "leaves in a handler": f"def leave(number, frame): sys.exit(3)\nsignal.signal(2, leave); signal.signal(15, leave)\n"
+    f"{READY}sys.stdin.read()\n",
+    "catches": f"try:\n    {READY}    sys.stdin.read()\nexcept KeyboardInterrupt: print('caught', flush=True)\n"
+    f"sys.stdin.read()\n{END}",
+    "ignores": f"signal.signal(2, signal.SIG_IGN); signal.signal(15, signal.SIG_IGN)\n{READY}sys.stdin.read()\n{END}",
+    "cleans up": "import atexit\natexit.register(print, 'bye')\n"
+    f"try:\n    {READY}    sys.stdin.read()\nfinally: print('left')\n",
+    "blocks and waits": "numbers = [2, 15]\nsignal.pthread_sigmask(signal.SIG_BLOCK, numbers)\n"
+    f"{READY}print('got', signal.sigwait(numbers))\n",
+    "asyncio": "import asyncio\nasync def main():\n    try:\n"
+    f"        {READY}        await asyncio.sleep(600)\n    finally: print('cancelled')\n"
+    "asyncio.run(main())\n",
+    "has a child": "import subprocess\nchild = subprocess.Popen(['sleep', '600'])\n"
+    f"signal.signal(2, lambda *_: print('got', flush=True)); signal.signal(15, signal.getsignal(2))\n{READY}"
+    "sys.stdin.read()\ntime.sleep(0.1)\nprint('end', child.poll())\nchild.kill()\n",
+}
+"""Programs that say when they have come so far as to wait for a signal, or for the end of their input."""
+
+NAMES = "INT TERM HUP QUIT USR1 USR2 PIPE WINCH ALRM XCPU XFSZ CONT"
+SIGNALS = [getattr(signal, f"SIG{name}") for name in NAMES.split() if hasattr(signal, f"SIG{name}")]
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals are POSIX")
+
+
+def started(folder, *command):
+    """A process of its own group, whose program has come so far as to wait; and the number of the program."""
+    process = subprocess.Popen(
+        [sys.executable, *command], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, process_group=0, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    while (line := process.stdout.readline()) and not line.startswith("ready "):
+        pass
+    assert line, process.stderr.read()
+    return process, int(line.split()[1])
+
+
+def send(process, program, number, to):
+    """Send a signal to one process or to the group."""
+    if to == "group":
+        os.killpg(process.pid, number)
+    else:
+        os.kill(program if to == "program" else process.pid, number)
+
+
+def outcome(folder, command, number, to, expected=None):
+    """The exit status and the output of a program that gets a signal.
+
+    Input ends at once where nothing else is `expected`; else only after the lines that come before the end, so that
+    nothing depends on how fast a signal is passed on.
+    """
+    process, program = started(folder, *command)
+    send(process, program, number, to)
+    said = []
+    if expected is not None:
+        lines = expected[1].splitlines(keepends=True)
+        said = [process.stdout.readline() for line in lines if not line.startswith("end")]
+    if expected is None or "end" in expected[1]:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+    rest = process.stdout.read()
+    err = process.stderr.read()
+    for stream in (process.stdout, process.stderr):
+        stream.close()
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+    return process.wait(), "".join(said) + rest, err
+
+
+def compare(folder, program, number, to):
+    """A program under python and under gviz, whose trace is kept."""
+    (folder / "program.py").write_text(BEGIN + PROGRAMS[program])
+    plain = outcome(folder, ["program.py"], number, to)
+    under = outcome(folder, ["-m", "gviz", "record", "-o", "t.gviz", "program.py"], number, to, plain)
+    assert under[:2] == plain[:2], under[2]
+    assert sorted(path.name for path in folder.iterdir()) == ["program.py", "t.gviz"]
+    with open_trace(folder / "t.gviz") as log:
+        assert log.finished or plain[0] in {-number for number in SIGNALS if number != signal.SIGINT}
+    traceback = plain[2].splitlines()
+    assert under[2].splitlines()[: len(traceback)] == traceback
+
+
+@pytest.mark.parametrize("to", ["gviz", "group", "program"])
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_each_signal_does_what_it_does_to_python(tmp_path, number, to):
+    compare(tmp_path, "waits", number, to)
+
+
+@pytest.mark.parametrize("to", ["gviz", "group"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_each_program_does_with_it_what_it_does_under_python(tmp_path, program, number, to):
+    compare(tmp_path, program, number, to)
+
+
+@pytest.mark.parametrize("to", ["gviz", "group"])
+def test_each_of_several_signals_arrives_once(tmp_path, to):
+    text = f"{BEGIN}{HANDLER}signal.signal(2, got)\n{READY}sys.stdin.read()\n{END}"
+    (tmp_path / "program.py").write_text(text)
+    process, program = started(tmp_path, "-m", "gviz", "record", "-o", "t.gviz", "program.py")
+    with process:
+        for _ in range(5):
+            send(process, program, signal.SIGINT, to)
+            assert process.stdout.readline() == "got 2\n"
+        process.stdin.close()
+        assert process.stdout.read() == "end\n"
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("to", ["gviz", "group"])
+def test_gviz_stops_and_goes_on_with_its_program(tmp_path, to):
+    """A shell has the terminal again as soon as gviz has stopped."""
+    (tmp_path / "program.py").write_text(BEGIN + PROGRAMS["waits"])
+    process, program = started(tmp_path, "-m", "gviz", "record", "-o", "t.gviz", "program.py")
+    with process:
+        for _ in range(2):
+            send(process, program, signal.SIGTSTP, to)
+            assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+            assert _state(program) in ("T", "")
+            send(process, program, signal.SIGCONT, to)
+            assert os.WIFCONTINUED(os.waitpid(process.pid, os.WCONTINUED)[1])
+        process.stdin.close()
+        assert process.stdout.read() == "end\n"
+    assert process.returncode == 0
+
+
+def _state(process):
+    """What a process does, as one letter; nothing where the system does not say."""
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def test_a_program_that_does_not_stop_does_not_stop_gviz(tmp_path):
+    text = f"{BEGIN}{HANDLER}signal.signal(signal.SIGTSTP, got)\n{READY}sys.stdin.read()\n{END}"
+    (tmp_path / "program.py").write_text(text)
+    process, program = started(tmp_path, "-m", "gviz", "record", "-o", "t.gviz", "program.py")
+    with process:
+        send(process, program, signal.SIGTSTP, "gviz")
+        assert process.stdout.readline() == f"got {int(signal.SIGTSTP)}\n"
+        process.stdin.close()
+        assert process.stdout.read() == "end\n"
+
+
+WORDS = {
+    "check": ["program.py"],
+    "why": ["w.grad", "program.py"],
+    "show": ["program.py"],
+    "export": ["-o", "graph.svg", "program.py"],
+}
+
+
+@pytest.mark.parametrize("to", ["gviz", "group"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("command", WORDS)
+def test_commands_that_run_a_program_answer_and_end_by_the_signal(tmp_path, command, number, to):
+    ready = (
+        "import gviz.trace.recording.record as r\nr.latest.flush()\nprint('ready', 0, file=sys.stderr, flush=True)\n"
+    )
+    text = "import gviz.engine as torch\nw = torch.ones(2, requires_grad=True)\n(w * w).sum().backward()\n"
+    (tmp_path / "program.py").write_text(f"{BEGIN}{text}{ready}sys.stdin.read()\n")
+    with subprocess.Popen(
+        [sys.executable, "-m", "gviz", command, *WORDS[command]], cwd=tmp_path, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    ) as process:  # fmt: skip
+        assert process.stderr.readline() == "ready 0\n"
+        send(process, 0, number, to)
+        out, err = process.stdout.read(), process.stderr.read()
+    assert process.returncode == -number, err
+    assert out or (tmp_path / "graph.svg").exists(), err
+
+
+def test_a_signal_while_the_trace_is_closed_leaves_it_closed(tmp_path):
+    text = """
+from gviz.trace.file import finishing
+finish = finishing.finish
+def slow(*given):
+    os.write(1, b"ready %d\\n" % os.getpid())
+    sys.stdin.read()
+    finish(*given)
+finishing.finish = slow
+"""
+    (tmp_path / "program.py").write_text(BEGIN + text)
+    process, program = started(tmp_path, "-m", "gviz", "record", "-o", "t.gviz", "program.py")
+    with process:
+        send(process, program, signal.SIGINT, "gviz")
+        process.stdin.close()
+        process.stdout.read()
+    with open_trace(tmp_path / "t.gviz") as log:
+        assert log.finished
+
+
+def test_what_comes_before_the_program_has_started_is_sent_to_it_then():
+    passed = signals.Signals(None)
+    passed.handle(signal.SIGTERM, None)
+    with subprocess.Popen(["sleep", "600"]) as program:
+        passed.begin(program)
+        assert passed.wait(patient=True) == -signal.SIGTERM
+    assert passed.received == {signal.SIGTERM}
+
+
+def test_a_witness_that_was_killed_lets_signals_be_passed_on():
+    with signals.passed_on() as passed, subprocess.Popen(["sleep", "600"]) as program:
+        os.kill(passed._witness._pid, signal.SIGKILL)
+        passed.begin(program)
+        signal.raise_signal(signal.SIGUSR1)
+        assert passed.wait(patient=True) == -signal.SIGUSR1
