@@ -101,8 +101,7 @@ def compare(folder, program, number, to):
     assert sorted(path.name for path in folder.iterdir()) == ["program.py", "t.gviz"]
     with open_trace(folder / "t.gviz") as log:
         assert log.finished or plain[0] in {-number for number in SIGNALS if number != signal.SIGINT}
-    traceback = plain[2].splitlines()
-    assert under[2].splitlines()[: len(traceback)] == traceback
+    assert not plain[2] or plain[2].splitlines()[-1] in under[2].splitlines()  # the line before may be another
 
 
 @pytest.mark.parametrize("to", ["gviz", "group", "program"])

@@ -63,7 +63,7 @@ TROUBLES = {
     "a file system that is read-only": (REFUSED.format(errno.EROFS), "", "nothing is recorded"),
     "a folder that is": (REFUSED.format(errno.EACCES), "", "nothing is recorded"),
     "no file descriptors at the beginning": (NO_FILES, "", "nothing is recorded"),
-    "no file descriptors later": ("", NO_FILES, ""),
+    "no file descriptors later": ("", NO_FILES, "has ended: unable to open database file"),
     "a folder that is removed": ("", "shutil.rmtree(os.path.dirname(path))", "has ended"),
     "a file that is removed": ("", "os.unlink(path)", "has ended"),
     "a file that becomes read-only": ("", "os.chmod(path, 0o400)", ""),
@@ -99,7 +99,7 @@ def test_the_program_goes_on_and_is_told_once(tmp_path, trouble):
     trace = tmp_path / "traces" / "t.gviz"
     if "nothing" in says:
         assert not (tmp_path / "traces").exists() or not [*trace.parent.iterdir()]
-    elif trace.exists() and trace.stat().st_size:
+    elif trace.exists() and "cut short" not in trouble:
         assert [name for _, name in load(trace).marks][:1] in ([], ["before"])
 
 
