@@ -1,7 +1,13 @@
 """Run a PyTorch program while it is listened to, and read what it said."""
 
+from importlib import metadata
+
 from gviz import emit
 from gviz.events import Event, NodeCreated, OpSeen
+
+_INSTALLED = [one.version for one in metadata.distributions(name="torch")]
+RELEASE = tuple(map(int, _INSTALLED[0].split(".")[:2])) if _INSTALLED else (0, 0)
+"""The release of PyTorch that is installed, as ``(2, 13)``."""
 
 
 def events_of(program, wanted=None, **options) -> list[Event]:

@@ -4,8 +4,8 @@ import warnings
 
 import pytest
 
-from gviz.events import NodeCreated, OpSeen
-from tests.adapters.recorded import events_of, of_kind
+from gviz.events import NodeCreated, OpSeen, Warned
+from tests.adapters.recorded import RELEASE, events_of, of_kind
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -26,7 +26,7 @@ class Graph:
             (self.ops[event.op].name, self.ops[event.op].slots[slot])
             for event in self.made.values()
             for slot, (node, _) in enumerate(event.inputs)
-            if node and (value := self.made[node].outputs[0].value).array() is not None
+            if node and (value := self.made[node].outputs[0].value) is not None and value.array() is not None
             and self.made[node].kind == "constant" and value.array().ravel().tolist() == list(numbers)
         ]  # fmt: skip
 
@@ -156,4 +156,7 @@ def test_what_scripted_code_is_given_is_used():
         x = torch.tensor([[1.0, 2.0]])
         return net(x + 0).sum(), net(x).sum(), x
 
+    if RELEASE < (2, 9):  # nobody hears of the call, and so what its nodes have saved may have hooks
+        assert "version" in [event.unseen for event in of_kind(events_of(program), Warned)]
+        return
     assert ("addmm", "mat1") in Graph(program).users(1.0, 2.0)

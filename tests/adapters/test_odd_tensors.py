@@ -66,10 +66,13 @@ def test_a_gradient_that_a_rule_passes_on_is_jagged(wanted):
         parts = [torch.ones(2, 2, requires_grad=True), torch.ones(3, 2, requires_grad=True)]
         h = linear(torch.nested.as_nested_tensor(parts, layout=torch.jagged))
         (h * h + h).values().sum().backward()
+        leaves.extend([*parts, *linear.parameters()])
 
+    leaves = []
     log = events_of(program, wanted=wanted)
     assert [event.error for event in of_kind(log, BackwardFinished)] == [""]
-    assert len(of_kind(log, GradAccumulated)) == 4
+    with_grad = [leaf for leaf in leaves if leaf.grad is not None]  # PyTorch 2.4 has none for a bias
+    assert len(of_kind(log, GradAccumulated)) == len(with_grad) >= 3
 
 
 def test_a_gradient_that_a_hook_is_given_has_the_shape_of_its_leaf():
@@ -217,6 +220,7 @@ def test_a_class_may_say_another_shape_than_its_elements_have():
     part = torch.ones(1000).as_subclass(Packed)[:6]
     log = events_of(program)
     made = [output.value for event in of_kind(log, NodeCreated) for output in event.outputs]
+    made = [value for value in made if value is not None]  # PyTorch 2.4 says nothing of what lies within a call
     assert {value.shape for value in made if value.is_known} == {(6,), (), (1000,)}
     assert {value.dtype for value in made} == {"float32"}
     assert (("size", (6,)),) in [event.attrs for event in of_kind(log, NodeCreated)]

@@ -2,12 +2,11 @@
 
 import importlib
 import sys
-from contextlib import nullcontext
 
 import pytest
 
-from gviz.events import StepStarted
-from tests.adapters.recorded import events_of, of_kind, operations
+from gviz.events import NOT_SEEN, NodeCreated, OpSeen, StepStarted, Warned
+from tests.adapters.recorded import RELEASE, events_of, of_kind, operations
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -28,7 +27,6 @@ AT_IMPORT = {
     "_C._jit_get_schemas_for_operator": "names of some arguments",
     "_C._functorch.is_functorch_wrapped_tensor": "transforms",
     "_C._functorch.is_legacy_batchedtensor": "batches of gradients",
-    "_C._autograd.SavedTensor": "which inputs",
     "Tensor._version": "writes in place",
     "Tensor._base": "bases of views",
     "Tensor._is_view": "views",
@@ -84,12 +82,19 @@ def program():
     return loss
 
 
-@pytest.mark.filterwarnings("default")
+def lost(log):
+    """What a recording says that it has not, with this version of PyTorch."""
+    return [event for event in of_kind(log, Warned) if event.unseen == "version"]
+
+
 @pytest.mark.parametrize("name", AT_IMPORT)
 def test_without_a_name_that_is_looked_for_at_import(name, without):
     without(name)
-    with pytest.warns(UserWarning, match=AT_IMPORT[name]):
-        log = events_of(program)
+    log = events_of(program)
+    said, *_ = lost(log)  # older releases lack the shapes of what is within a call as well
+    assert said.category == NOT_SEEN
+    assert AT_IMPORT[name] in said.message
+    assert name in said.message
     assert operations(log)[-2:] == ["MulBackward0", "SumBackward0"]
     assert len(of_kind(log, StepStarted)) == 4
 
@@ -100,7 +105,77 @@ def test_without_a_name_that_is_looked_for_at_the_start(name, monkeypatch):
     *homes, last = name.split(".")
     for part in homes:
         holder = getattr(holder, part)
-    monkeypatch.delattr(holder, last)
-    with pytest.warns(UserWarning, match=AT_START[name]) if AT_START[name] else nullcontext():
-        log = events_of(lambda: torch.ones(1, requires_grad=True) * 2)
+    monkeypatch.delattr(holder, last, raising=False)  # older releases lack it anyway
+    log = events_of(lambda: torch.ones(1, requires_grad=True) * 2)
+    assert [AT_START[name] in said.message for said in lost(log)] == [True] * bool(AT_START[name])
     assert operations(log) == ["MulBackward0"]
+
+
+def test_a_release_lacks_what_is_said_of_it():
+    from gviz.adapters.pytorch import private
+
+    assert set(private.missing) == {name for name, since in private.SINCE.items() if since > RELEASE}
+
+
+def cells():
+    x = torch.tensor([[1.0, 2.0]])
+    return torch.nn.GRUCell(2, 3)(x), torch.nn.RNNCell(2, 3)(x), torch.nn.functional.linear(x, leaf(), leaf(3))
+
+
+def leaf(*shape):
+    return torch.ones(shape or (3, 2), requires_grad=True)
+
+
+def described(log):
+    """What was announced, as far as an older release can tell: operations, and their inputs by slot."""
+    ops = {event.op: event for event in of_kind(log, OpSeen)}
+    made = of_kind(log, NodeCreated)
+    return [(ops[it.op].name, it.inputs, ops[it.op].slots[: len(it.inputs)], len(it.outputs)) for it in made]
+
+
+@pytest.mark.parametrize("name", ["_C._autograd.SavedTensor", "_C._functions"])
+def test_an_older_release_tells_the_same_structure(name, without):
+    usual = described(events_of(cells))
+    without(name)
+    assert described(events_of(cells)) == usual
+
+
+def test_what_hooks_have_packed_is_not_unpacked_where_nobody_can_tell(without):
+    def program():
+        x, unpacked = leaf(), []
+        with torch.autograd.graph.saved_tensors_hooks(lambda it: it, unpacked.append):
+            torch.nn.functional.linear(torch.ones(1, 2), x)
+            torch.nn.functional.kl_div(x.log_softmax(1), torch.ones(3, 2), reduction="batchmean")
+            with torch._C.DisableTorchFunction():
+                late = x * x
+        late * 2
+        assert not unpacked
+        with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
+            torch.nn.functional.linear(torch.ones(1, 2), x)
+            assert torch._C._autograd._saved_tensors_hooks_get_disabled_error_message() == "not here"
+        assert torch._C._autograd._saved_tensors_hooks_get_disabled_error_message() is None
+
+    without("_C._autograd.SavedTensor")
+    events_of(program)
+
+
+def unseen_halves(x):
+    """Two outputs of a node that nobody has heard of being made, one after the other."""
+    first, second = x
+    return first * 2, second * 3
+
+
+@pytest.mark.parametrize("program", [cells, lambda: unseen_halves(leaf(2, 3) * 1)])
+def test_no_edge_leads_to_an_output_that_was_not_announced(program, without):
+    without("_C._functions")
+    outputs = {}
+    for made in of_kind(events_of(program), NodeCreated):
+        assert all(not node or output_nr < outputs[node] for node, output_nr in made.inputs)
+        outputs[made.node] = len(made.outputs)
+
+
+def test_shapes_that_an_older_release_does_not_tell_are_said_to_be_lacking_once(without):
+    without("_C._functions")
+    log = events_of(lambda: (cells(), cells()))
+    (said,) = lost(log)
+    assert "lacks shapes of what is computed within a call" in said.message

@@ -1,12 +1,12 @@
 """Puts gviz into PyTorch for the length of a recording, and takes it out again.
 
-Every private name is looked for first. What is missing disables only what needs it, and is said.
+Every private name is looked for first. A missing one disables only what needs it. The recording says once what it will
+not have: as an event, and by no warning of Python's, which fails the tests of a program that makes errors of warnings.
 """
 
 from __future__ import annotations
 
 import copy
-import warnings
 from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
@@ -20,7 +20,6 @@ from gviz.adapters.pytorch.parts import parts
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.wanted import EVERYTHING, Wanted
 from gviz.emit import Channel
-from gviz.events import Warned
 
 site.hide(torch.__path__[0] + "/")
 site.hide(copy.__file__)  # by which PyTorch copies layers: the line is that of who asked for the copies
@@ -40,13 +39,17 @@ class Attached:
 
     def __enter__(self) -> Attached:
         with ExitStack() as leaving:  # whatever fails below, PyTorch is as it was
-            for name, put_in in parts(self.session.wanted.phase).items():
+            losses: dict[str, str] = {}
+            for loss, put_in in parts(self.session.wanted.phase).items():
                 try:
                     put_in(self.session, leaving)
                 except (AttributeError, ImportError, KeyError) as missing:
-                    self._say_missing(name, str(missing))
+                    losses[loss] = str(missing)
             for name, loss in private.missing.items():
-                self._say_missing(loss, f"torch.{name}")
+                if name not in private.SINCE:
+                    losses.setdefault(loss, f"torch has no {name}")
+            if losses:
+                self.session.lacks("; ".join(f"{loss} ({why})" for loss, why in losses.items()))
             if self.session.is_partial:
                 self.session.not_seen("modules")
             regions.put_in(self.session, leaving)
@@ -70,8 +73,3 @@ class Attached:
         """The node that a tensor is an output of, 0 if it was not heard of."""
         mark = self.session.marks.of(tensor) if isinstance(tensor, torch.Tensor) else None
         return mark.node if mark is not None else 0
-
-    def _say_missing(self, loss: str, name: str) -> None:
-        text = f"PyTorch {torch.__version__} is not the version gviz knows: {loss} will be missing ({name})"
-        self.session.channel.say(Warned("GvizWarning", text, 0))
-        warnings.warn(f"gviz: {text}", stacklevel=3)

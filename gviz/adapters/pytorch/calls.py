@@ -13,15 +13,16 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from gviz.adapters.pytorch import attributes, operations, writes
+from gviz.adapters.pytorch import attributes, operations, private, writes
 from gviz.adapters.pytorch.arguments import call_of, tensors_in
 from gviz.adapters.pytorch.created import NO_CALL, Call, Given, switched_off, untracked
-from gviz.adapters.pytorch.graph import edge_of, enter, visit
+from gviz.adapters.pytorch.graph import edge_of, enter, visit, widths
 from gviz.adapters.pytorch.original import original_of
-from gviz.adapters.pytorch.private import innermost_mode, without_overrides
+from gviz.adapters.pytorch.private import call_begins, call_ends, has_to_unpack, innermost_mode, without_overrides
 from gviz.adapters.pytorch.returned import say_returned
 from gviz.adapters.pytorch.session import Session, clock
 from gviz.adapters.pytorch.tensor_facts import grad_fn_of, is_cut_off, version_of
+from gviz.site import is_hidden
 
 _Special = Callable[[Session, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 _FOLDER = torch.__path__[0]
@@ -69,10 +70,14 @@ class Listening(TorchFunctionMode):
         first = args[0] if args else next(iter(kwargs.values())) if kwargs else None
         with without_overrides():
             before = version_of(first) if isinstance(first, torch.Tensor) else 0
+        if has_to_unpack:
+            call_begins()
         result = function(*args, **kwargs) if kwargs else function(*args)
         began = clock()
         with without_overrides():
             self._look_at(result, first, before, function, args, kwargs or _NO_KEYWORDS, sys._getframe(1))
+        if has_to_unpack:
+            call_ends()
         session.spent += clock() - began
         return result
 
@@ -119,6 +124,8 @@ def observe(
     if isinstance(target, torch.Tensor):
         writes.wrote(session, target, call_of(function, args, kwargs, in_place=True), silent=silent)
         return
+    if silent == "import":
+        return
     if silent == "module" and session.thread.scopes:
         silent = ""  # a step of a forward, which the program called
     made: dict[Any, dict[int, torch.Tensor]] = {}
@@ -141,6 +148,8 @@ def observe(
         for operand in call.operands:
             if isinstance(operand, torch.Tensor):
                 edge_of(session, operand)
+    if not private.knows_outputs and len(made) > 1:
+        call = replace(call, widths=widths(session, [*made]))
     for node, its_outputs in made.items():
         visit(session, node, its_outputs, call)
     if loose and not silent:
@@ -196,8 +205,22 @@ def _is_silent(frame: Any) -> str:
     if known is None:
         known = "other" if path.startswith(_SILENT) else ""
         known = "optimizer" if path.startswith(_OPTIMIZERS) else "module" if path.startswith(_MODULES) else known
-        _silent_files[path] = known
-    return known
+        _silent_files[path] = known = known or (_LOUD if path.startswith(_FOLDER) else "")
+    return known if known is not _LOUD else "import" if _is_imported(frame) else ""
+
+
+_LOUD = "loud"
+"""Other files of PyTorch, whose operations are steps of the program that calls them."""
+
+
+def _is_imported(frame: Any) -> bool:
+    """Whether a module of PyTorch is being imported: it computes tables for itself, as Dynamo, which a first step of an
+    optimizer brings."""
+    while frame is not None and is_hidden(frame.f_code.co_filename):
+        if frame.f_code.co_name == "<module>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _foreach(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

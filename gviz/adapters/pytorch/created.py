@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import torch
@@ -39,7 +40,8 @@ class Call:
     """A call that made nodes: what it is called, its tensors and numbers in order, its other arguments by name.
 
     Of a function of the program `tensors` are the names of the arguments that are tensors, and `given` their numbers,
-    and which version of each that was, where it is one of the first calls; empty and None of any other call.
+    and which version of each that was, where it is one of the first calls; empty and None of any other call. `widths`
+    says how many outputs its nodes have at least, where they do not say it themselves.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Call:
     untracked: Sequence[Untracked] = ()
     tensors: tuple[str, ...] = ()
     given: Given | None = None
+    widths: Mapping[Any, int] = field(default_factory=dict)
 
 
 NO_CALL = Call("", ())

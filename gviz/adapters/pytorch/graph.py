@@ -7,6 +7,7 @@ the result, and their values are not known.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -35,6 +36,8 @@ def edge_of(session: Session, tensor: torch.Tensor) -> Edge:
     if mark is None:
         announce = border if session.is_partial else visit
         mark = announce(session, node, {tensor.output_nr: tensor}, NO_CALL)
+    if tensor.output_nr >= mark.width:
+        return (session.marks.of_tensor(tensor) or enter(session, tensor)).node, 0
     return mark.node, tensor.output_nr
 
 
@@ -114,12 +117,14 @@ def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call
     """Announce a graph node that `call` made, with those of its `outputs` that are at hand, and all it depends on."""
     of_node = session.marks.of_node
     stack, alone, place = [node], True, session.channel.stack()
+    if not private.knows_outputs and node not in call.widths:
+        call = replace(call, widths={**call.widths, **widths(session, [node])})
     while True:
         top = stack[-1]
         ends, waiting = [], []
         for before, output_nr in top.next_functions:
             mark = None if before is None else of_node(before)
-            ends.append((mark, output_nr))
+            ends.append((None if mark is not None and output_nr >= mark.width else mark, output_nr))
             if mark is None is not before:
                 waiting.append(before)
         if waiting:
@@ -135,6 +140,19 @@ def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call
             _enter_accumulator(session, top)
         else:
             _made(session, top, ends, {}, call, place, alone=False)
+
+
+def widths(session: Session, roots: Sequence[Any]) -> dict[Any, int]:
+    """How many outputs the nodes have at least that are not announced yet: as many as the graph behind `roots` uses."""
+    found, stack = dict.fromkeys(roots, 1), [*roots]
+    while stack:
+        for before, output_nr in stack.pop().next_functions:
+            if before is None or session.marks.of_node(before) is not None:
+                continue
+            if before not in found:
+                stack.append(before)
+            found[before] = max(found.get(before, 1), output_nr + 1)
+    return found
 
 
 def border(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
@@ -157,7 +175,7 @@ def _made(
     inputs = inputs_of(session, node, ends, operation, call, outputs, alone=alone)
     described = outputs_of(
         session, node, outputs, inputs.edges, in_place=own.in_place, is_first=own.given is not None,
-        is_new=call is not NO_CALL,
+        is_new=call.name != "", width=call.widths.get(node, 1),
     )  # fmt: skip
     mark = Mark(session.channel.next_node())
     attrs = tuple((settings | dict(own.attrs) if own.attrs else settings).items())
@@ -172,6 +190,8 @@ def _made(
         attrs=attrs, requires_grad=True, stack=place, given=_given(session, node, own, inputs.edges),
     )  # fmt: skip
     mark.kept, mark.is_first = inputs.kept, own.given is not None
+    if not private.knows_outputs:
+        mark.width = len(described)
     watch_node(session, node, mark, ends, operation, keeps=bool(saved))
     return mark
 

@@ -30,14 +30,16 @@ class Mark(Seen):
     """The announcement of a node. `uses` counts the edges that lead to it; `kept` lives as long as it does; `told` is
     the ``.grad`` that was told last, of a buffer what it then held, `named` its path in a model, `sought` whether a
     model that has it was looked for. `is_first` says that it is of one of the first calls of a function of the program.
+    `width` is the number of outputs it was announced with, where PyTorch may come up with more.
     """
 
-    __slots__ = ("is_first", "kept", "named", "retained", "sought", "told", "uses")
+    __slots__ = ("is_first", "kept", "named", "retained", "sought", "told", "uses", "width")
 
     def __init__(self, node: int) -> None:
         super().__init__(node)
         self.is_first = False
         self.uses = 0
+        self.width = 1 << 30
         self.named = ""
         self.sought = False
         self.told: Value | None = None

@@ -50,16 +50,17 @@ def of_untracked(
 
 def of_node(
     session: Session, node: Any, outputs: Mapping[int, torch.Tensor], inputs: Sequence[Edge], *, in_place: bool,
-    is_first: bool, is_new: bool,
+    is_first: bool, is_new: bool, width: int,
 ) -> tuple[Output, ...]:  # fmt: skip
     """The outputs of a node: those at hand with their values, of the others shape and dtype.
 
     One that `is_new` was made by the call that is looked at now: what it keeps of its result is as it gave it. Of one
-    that `is_first`, as a call of a function of the program, the values are kept whole.
+    that `is_first`, as a call of a function of the program, the values are kept whole. There are `width` of them at
+    least: some PyTorch does not tell.
     """
-    made = getattr(node, "_input_metadata", ())
+    made = private.outputs_of(node)
     described = []
-    for output_nr in range(max(len(made), max(outputs, default=0) + 1)):
+    for output_nr in range(max(len(made), max(outputs, default=0) + 1, width)):
         tensor = outputs.get(output_nr)
         if tensor is not None:
             is_view = inputs and not in_place and private.is_view(tensor)
@@ -100,6 +101,8 @@ def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output |
 def _unseen(session: Session, made: Any) -> Output:
     """An output of which only the shape is known, if that."""
     session.not_seen("forward" if session.wanted.phase == "backward" else "composite")
+    if not private.knows_outputs:
+        session.lacks(private.missing["_C._functions.AccumulateGrad._input_metadata"])
     try:
         shape = tuple(made.shape) if made is not None else ()
     except RuntimeError:  # nested: its parts have shapes, it has none

@@ -87,13 +87,15 @@ def _put_in_engine(session: Session, leaving: ExitStack) -> None:
 
 
 def _put_in_functions(session: Session, leaving: ExitStack) -> None:
-    """``Function.apply`` asks no mode."""
-    apply = torch.autograd.Function.__dict__["apply"].__func__
+    """``Function.apply`` asks no mode. It is a class method written in Python, since PyTorch 2.14 in C."""
+    bound_to = torch.autograd.Function.__dict__["apply"].__get__
 
-    @wraps(apply)
+    @wraps(torch.autograd.Function.apply)
     def listened(cls: Any, *args: Any, **options: Any) -> Any:
+        if private.keeps_books(cls):
+            return bound_to(None, cls)(*args, **options)
         given = _given(session, cls, args, options) if session.is_heard and not session.is_outside else None
-        result = apply(cls, *args, **options)
+        result = bound_to(None, cls)(*args, **options)
         outputs = (result,) if isinstance(result, torch.Tensor) else result
         if session.is_heard and not session.is_outside and isinstance(outputs, (tuple, list)):
             tensors = [output for output in outputs if isinstance(output, torch.Tensor)]

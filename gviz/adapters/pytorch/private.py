@@ -1,18 +1,29 @@
 """The private names of PyTorch that gviz uses, each looked for once; without it, something less is said instead.
 
-What is put in the place of PyTorch's own functions is looked for where that is done (`parts`).
+What is put in the place of PyTorch's own functions is looked for where that is done (`parts`). `SINCE` has the names
+that older releases lack; the others are in every release from 2.4 on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 import torch
 
+SINCE = {
+    "_C._functions.AccumulateGrad._input_metadata": (2, 6),
+    "_C._autograd.SavedTensor.data": (2, 9),
+}
+"""The first release that has a name, of those that some supported release lacks."""
+
 missing: dict[str, str] = {}
-"""What will be missing from a recording, by the name that was not found."""
+"""What will be missing from a recording, by the name that was not found.
+
+What an older release lacks (`SINCE`) is said where a program makes it matter, all else when a recording begins.
+"""
 
 
 def _look(name: str, otherwise: Any, loss: str) -> Any:
@@ -74,20 +85,92 @@ version = _attribute("_version", 0, "writes in place")
 base_of = _attribute("_base", None, "the bases of views")
 has_symbols = _attribute("_has_symbolic_sizes_strides", True, "nothing but some time")
 """Whether some size of a tensor is a symbol, as while PyTorch compiles."""
-_saved_data = _look("_C._autograd.SavedTensor.data", None, "which inputs a call that makes several nodes uses where")
+_metadata = _look("_C._functions.AccumulateGrad._input_metadata", None, "shapes of what is computed within a call")
+knows_outputs = _metadata is not None
+"""Whether a graph node says how many outputs it was made for, and their shapes."""
+
+
+def outputs_of(node: Any) -> Sequence[Any]:
+    """What a graph node says of its outputs; nothing where it does not."""
+    return node._input_metadata if knows_outputs else ()
+
+
+_saved_data = _look("_C._autograd.SavedTensor.data", None, "some inputs of what was computed unseen")
+has_to_unpack = _saved_data is None
+"""Whether a saved tensor can be read in one way only, which runs the hooks that have packed it."""
+_next_node = _look("_C._autograd._get_sequence_nr", None, "nothing") if has_to_unpack else None
+
+
+class _Call(threading.local):
+    """The number that the first node would get of the call which a thread is in, where nodes have to be unpacked."""
+
+    first_node = 1 << 64
+
+
+_call = _Call()
+
+
+def call_begins() -> None:
+    """From now on this thread makes nodes whose saved tensors may be unpacked: see `saved`."""
+    _call.first_node = 1 << 64 if _next_node is None else _next_node()
+
+
+def call_ends() -> None:
+    """The nodes of the call were looked at. Any older one may have been packed by hooks that are gone by now."""
+    _call.first_node = 1 << 64
+
+
+def is_closed(node: Any) -> bool:
+    """Whether a graph node was made by no call that is looked at now, so that its saved tensors may not be read."""
+    return has_to_unpack and node._sequence_nr() < _call.first_node
 
 
 def saved(node: Any, name: str) -> torch.Tensor | None:
-    """The tensor that a graph node keeps under a name, as it lies there: where hooks have packed it there is none."""
+    """The tensor that a graph node keeps under a name, as it lies there: where hooks have packed it there is none.
+
+    Before PyTorch 2.9 nobody can tell whether hooks have. Those that a thread has now have packed what its call made,
+    and so it is read of these nodes alone, and where there are no hooks.
+    """
     kept: Any = getattr(node, f"_raw_saved_{name}", None)
-    if _saved_data is None or isinstance(kept, (tuple, list, type(None))) or kept.unpack_hook is not None:
+    if isinstance(kept, (tuple, list, type(None))):
         return None
-    tensor = kept.data
+    if has_to_unpack:
+        if is_closed(node) or _packs():
+            return None
+        tensor = _unpacked(node, name)
+    else:
+        tensor = None if kept.unpack_hook is not None else kept.data
     return tensor if isinstance(tensor, torch.Tensor) else None
 
 
+def _unpacked(node: Any, name: str) -> Any:
+    try:
+        return getattr(node, f"_saved_{name}")
+    except RuntimeError:  # it was released, or written to since
+        return None
+
+
+def _packs() -> bool:
+    """Whether hooks pack what this thread saves. Only switching them off tells: that is refused where there are any."""
+    autograd = torch._C._autograd
+    before = autograd._saved_tensors_hooks_get_disabled_error_message()
+    try:
+        autograd._saved_tensors_hooks_disable(before or "asked by gviz")
+    except RuntimeError:
+        return True
+    finally:
+        if before is None:
+            autograd._saved_tensors_hooks_enable()
+    return False
+
+
 def is_released(node: Any, names: Iterable[str]) -> bool:
-    """Whether a pass has let go of what a graph node kept under these names; no hook that packed it is run."""
+    """Whether a pass has let go of what a graph node kept under these names; no hook that packed it is run.
+
+    Before PyTorch 2.9 nobody can tell.
+    """
+    if has_to_unpack:
+        return False
     try:
         for name in names:
             own = name.removeprefix("saved_")  # a custom function keeps all under ``saved_tensors``
@@ -100,3 +183,12 @@ def is_released(node: Any, names: Iterable[str]) -> bool:
 
 
 is_view: Callable[[torch.Tensor], bool] = _look("Tensor._is_view", lambda tensor: False, "views")
+
+
+def keeps_books(function: type) -> bool:
+    """Whether a custom function is no step of any computation.
+
+    Releases before 2.12, and other packages that checkpoint as these do, keep the inputs of a checkpoint in such a
+    function. No pass goes through it.
+    """
+    return function.__name__ == "_NoopSaveInputs"

@@ -113,17 +113,18 @@ def put_in_earlier(session: Session, leaving: ExitStack) -> None:
     frames = sys.modules.get("torch._dynamo.eval_frame")
     if frames is None or not private.can_move_modes:
         return
+    name = _SWITCH if hasattr(frames, _SWITCH) else _OLDER_SWITCH
+    switch, within = getattr(frames, name), threading.local()
     if session.wanted.compiled == "eager":
-        leaving.enter_context(torch.compiler.set_stance("force_eager"))
+        _run_as_written(frames, name, switch, leaving)
         return
-    switch, within = frames._maybe_set_eval_frame, threading.local()
 
     @wraps(switch)
     def listened(callback: Any) -> Any:
         caller, regions = sys._getframe(1), vars(within).setdefault("regions", [])
         if regions and regions[-1][0] is caller:
             _put_back(regions.pop()[1])
-        elif callback not in (None, False) and caller.f_code.co_name == "compile_wrapper":
+        elif callback not in (None, False) and caller.f_code.co_name in _RUNNERS:
             before = _taken_out()
             if any(isinstance(mode, Listening) for mode in before):
                 regions.append((caller, before))
@@ -132,7 +133,27 @@ def put_in_earlier(session: Session, leaving: ExitStack) -> None:
                     _name_parameters(session, caller.f_locals.get("fn"))
         return switch(callback)
 
-    replace(frames, "_maybe_set_eval_frame", listened, leaving)
+    replace(frames, name, listened, leaving)
+
+
+_SWITCH, _OLDER_SWITCH = "_maybe_set_eval_frame", "set_eval_frame"
+"""The function that switches Dynamo on and off; the other one in PyTorch 2.4."""
+
+_RUNNERS = {"compile_wrapper", "_fn"}
+"""What the functions are called that run a compiled one; the other is that of older releases."""
+
+
+def _run_as_written(frames: Any, name: str, switch: Callable[[Any], Any], leaving: ExitStack) -> None:
+    """Never switch Dynamo on: what is compiled runs as it is written."""
+    if hasattr(torch.compiler, "set_stance"):
+        leaving.enter_context(torch.compiler.set_stance("force_eager"))
+        return
+
+    @wraps(switch)
+    def listened(callback: Any) -> Any:
+        return switch(None if callback else callback)
+
+    replace(frames, name, listened, leaving)
 
 
 @contextmanager

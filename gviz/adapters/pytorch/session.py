@@ -104,7 +104,7 @@ class Session:
         self.hears_operations = wanted.phase == "all" and private.can_hide
         self.spent = 0
         """Nanoseconds that threads of the program have spent on being listened to."""
-        self._not_seen: set[Unseen] = set()
+        self._not_seen: set[str] = set()
         self.marks = Marks(channel)
         self.value = Capture(channel, self.not_seen)
         self.thread = ThreadState()
@@ -140,6 +140,13 @@ class Session:
             self._not_seen.add(what)
             text = _NOT_SEEN[what].format(module=self.wanted.module)
             self.channel.say(Warned(NOT_SEEN, text, self.channel.stack(), what))
+
+    def lacks(self, loss: str) -> None:
+        """Say once that this release of PyTorch keeps something from the recording that another shows."""
+        if loss not in self._not_seen:
+            self._not_seen.add(loss)
+            text = f"a recording of PyTorch {torch.__version__} lacks {loss}"
+            self.channel.say(Warned(NOT_SEEN, text, self.channel.stack(), "version"))
 
     def current_pass(self) -> Pass | None:
         """The pass that the running step belongs to; None where nobody listens.
