@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST_ARGS ?=
 
-.PHONY: demo test lint check fuzz hostile kills golden media operations findings commands bench clean
+.PHONY: demo test lint check compat fuzz hostile kills golden media operations findings commands bench clean
 
 demo: $(READY)                  ## open the debugger on the first lesson
 	@$(BIN)/gviz demo
@@ -21,6 +21,9 @@ lint: $(READY)                  ## ruff and mypy
 	$(BIN)/mypy
 
 check: lint test
+
+compat:                         ## the adapter's tests on each PyTorch from 2.4 on, 6 GB at a time: make compat ARGS="2.8.0"
+	@$(PYTHON) tests/compat.py $(ARGS)
 
 N ?= 2000
 fuzz: $(READY)                  ## N random programs under PyTorch (which must be installed) and the engine: make fuzz N=10000
@@ -56,7 +59,7 @@ bench: $(READY)                 ## measure, and print the table
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .compat .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(READY): pyproject.toml
 	@echo "setting up $(VENV) ..."
