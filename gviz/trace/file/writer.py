@@ -11,6 +11,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import get_ident
@@ -80,8 +81,9 @@ class TraceWriter:
         self._count = 0
         self._first_bad, self._bad = 0, FirstBad()
         started = _clock()
+        create = partial(file_format.created, share=True) if share else file_format.created
         with _at_files, _signals_blocked(_FILE_SIZE):
-            self._connection, self._lock = file_format.created(self.path, about, share=share)
+            self._connection, self._lock = create(self.path, about)
         self._chunks = Chunks(self._connection)
         self._events = EventTable(self._connection, self._chunks, started)
         self._ring = Ring(self._connection, bounds, self._events.put_at) if bounds else None
