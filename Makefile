@@ -26,8 +26,8 @@ compat:                         ## the adapter's tests on each PyTorch from 2.4 
 	@$(PYTHON) tests/compat.py $(ARGS)
 
 N ?= 2000
-fuzz: $(READY)                  ## N random programs under PyTorch (which must be installed) and the engine: make fuzz N=10000
-	GVIZ_FUZZ=$(N) GVIZ_REQUIRE_TORCH=1 $(BIN)/python -m pytest -q -x tests/engine/test_random_programs.py
+fuzz: $(READY)                  ## N random programs under PyTorch (which must be installed) and the engine: make fuzz N=10000 SEED=7
+	$(BIN)/python tests/engine/fuzz.py $(N) $(if $(SEED),--seed $(SEED))
 
 hostile: $(READY)               ## N expressions that want too much: make hostile N=10000
 	GVIZ_HOSTILE=$(N) $(BIN)/python -m pytest -q -s tests/where/test_hostile_expressions.py

@@ -9,6 +9,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import announce_operation, dtypes, messages, watching
+from gviz.engine.memory_order import laid_out
 from gviz.engine.modes import is_entered, thread
 from gviz.engine.node import Edge, Node, next_sequence_nr
 from gviz.engine.saved import pack
@@ -122,14 +123,15 @@ def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
     arrays = operands(op, tensors)
     try:
         try:
-            return (
+            result = (
                 thread.run_quietly(op.forward, *arrays, **attrs) if attrs else thread.run_quietly(op.forward, *arrays)
             )
         except RuntimeError as error:
             if not is_entered(error):
                 raise
-        with np.errstate(all="ignore"):
-            return op.forward(*arrays, **attrs)
+            with np.errstate(all="ignore"):
+                result = op.forward(*arrays, **attrs)
+        return laid_out(result, arrays) if op.pointwise else result
     except ValueError as error:
         if thread.grad_enabled:
             edges_of(tensors)  # raises for a view that must not be used: PyTorch looks at that first
@@ -232,7 +234,7 @@ def _share(op: Op, base: Tensor, outputs: Sequence[Tensor]) -> None:
             output._counter = base._counter
         else:  # a writer of its own, but of inference only if the data are
             output._counter = [min(base._counter[0], 0)]
-        if op.memory == "view":
+        if op.memory == "view" and not base.is_inference():  # autograd knows nothing of an inference tensor
             output._base = base if base._base is None else base._base
             output._view_version = base._counter[0]
             output._creation = made

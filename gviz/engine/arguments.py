@@ -216,4 +216,8 @@ def typename(value: object) -> str:
     kind = type(value)
     if kind is DType:
         return "torch.dtype"
-    return f"{kind.__module__}.{kind.__name__}" if kind.__module__ in ("numpy", "decimal") else kind.__name__
+    return (
+        f"{kind.__module__}.{kind.__name__}"
+        if kind.__module__ in ("numpy", "decimal", "torch.return_types")
+        else kind.__name__
+    )

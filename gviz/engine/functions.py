@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gviz.engine import backward
+from gviz.engine.methods import Methods
 from gviz.engine.nn import functional as functional
 from gviz.engine.ops import any_all as any_all
 from gviz.engine.ops import arithmetic as arithmetic
@@ -70,6 +71,17 @@ from gviz.engine.ops import trigonometric as trigonometric
 from gviz.engine.surface import FUNCTIONS, front
 
 front("backward", function=False)(backward.backward)
+
+WRITES = """
+abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_ atanh_
+ceil_ clamp_ clamp_max_ clamp_min_ clip_ cos_ cosh_ deg2rad_ detach_ erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ floor_
+frac_ index_put_ ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_
+resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_
+"""
+"""The methods that write which PyTorch has as functions too: ``torch.relu_(x)``."""
+
+for name in WRITES.split():
+    front(name, method=False)(vars(Methods)[name])
 
 __all__ = sorted(FUNCTIONS)
 globals().update(FUNCTIONS)

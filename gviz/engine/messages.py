@@ -304,6 +304,10 @@ ANOMALY_SHOWS = (
     "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
     "question was changed in there or anywhere later. Good luck!"
 )
+NO_GRADIENTS_TO_CLIP = (
+    "Expected !nested_tensorlist[0].empty() to be true, but got false.  (Could this error message be improved?  If so, "
+    "please report an enhancement request to PyTorch.)"
+)
 
 
 _warned = set[str]()

@@ -30,6 +30,7 @@ from copy import copy
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
 
 from gviz.engine import messages
 from gviz.engine.apply import NO_ATTRS, Attrs, Memory, Overlap, apply
@@ -64,7 +65,8 @@ class Op:
     `untracked` is the reason why an op never records. `torch` is the path, from ``torch``, of the function that means
     this op when called with its tensors and attributes (its name if it is public); `differs` says how it then differs.
     `drawn` is the slot of a mask that a call draws itself, of random numbers. `overlap` says which places in memory
-    may meet when it writes in place, see `views.check_overlap`.
+    may meet when it writes in place, see `views.check_overlap`. The result of one that is `pointwise` lies in memory as
+    its operands do, as PyTorch lays it out; one that promotes, or runs a ufunc, always is.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class Op:
         differs: str = "",
         drawn: str = "",
         overlap: Overlap = "elementwise",
+        pointwise: bool | None = None,
         examples: Callable[[], Sequence[Example]] = tuple,
     ) -> None:
         self.signature = signature
@@ -117,6 +120,9 @@ class Op:
         self.differs = differs
         self.drawn = drawn
         self.overlap: Overlap = overlap
+        if pointwise is None:
+            pointwise = (bool(promotes) and not self.variadic) or isinstance(forward, np.ufunc)
+        self.pointwise = pointwise
         self.examples = examples
         self.is_operator = getattr(forward, "__module__", "") == "_operator"
         self._compile()
@@ -200,6 +206,8 @@ class Op:
         if self.variadic:
             return edges
         by_slot = dict(zip(self.slots, edges, strict=True))
+        if self.grad_fn == "NotImplemented":  # a node of PyTorch's own, which knows no places
+            return [edge for edge in map(by_slot.get, self.ruled) if edge is not None]
         return [by_slot.get(slot) for slot in self.ruled]
 
     def shown(self) -> dict[str, property]:

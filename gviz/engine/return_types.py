@@ -19,7 +19,7 @@ class Results(tuple[Any, ...]):
     def __getattr__(self, name: str) -> Tensor:
         if name in self.names:
             return self[self.names.index(name)]  # type: ignore[no-any-return]
-        raise AttributeError(f"'{type(self).__qualname__}' object has no attribute '{name}'")
+        raise AttributeError(f"'torch.return_types.{type(self).__qualname__}' object has no attribute '{name}'")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self).__name__, self.names, tuple(self))

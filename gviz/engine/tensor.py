@@ -315,6 +315,13 @@ def new_tensor(array: Array, cls: type[Tensor] = Tensor, _new: Any = object.__ne
     return t
 
 
+def written(tensor: Tensor, times: int) -> Tensor:
+    """A new tensor with the version that it has where PyTorch computes it by writes to it."""
+    if tensor._counter[0] != UNCOUNTED:
+        tensor._counter[0] += times
+    return tensor
+
+
 def _mark_new(tensor: Tensor) -> None:
     if thread.inference:
         tensor._counter = [UNCOUNTED]

@@ -97,9 +97,10 @@ def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs, *, rule: Ove
     target = tensors[0]
     if target.is_inference() and not thread.inference:
         raise RuntimeError(messages.INFERENCE_IN_PLACE)
-    if thread.grad_enabled and any(t.requires_grad for t in tensors):
+    unknown = "" if op.rules else op.untracked  # to autograd, which then sees no more than another version
+    if not unknown and thread.grad_enabled and any(t.requires_grad for t in tensors):
         check_in_place(target)
-    untracked = why_untracked(tensors)
+    untracked = unknown or why_untracked(tensors)
     check_overlap(target, tensors[1:], rule or op.overlap)
     arrays = operands(op, tensors) if target._array.size > BLOCK else ()
     in_blocks = bool(arrays) and fit_blocks(op, arrays, target._array)

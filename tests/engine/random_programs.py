@@ -5,13 +5,17 @@ After every line everything that can be seen of every variable is looked at.
 
 from hypothesis import strategies as st
 
-START = """
-import torch
+BEGINNING = """
 a = torch.tensor([[1., 2., 3.], [4., 5., 6.]], dtype=torch.float64, requires_grad=True)
 b = torch.tensor([0.5, -1., 2.], dtype=torch.float64, requires_grad=True)
 c = torch.tensor([[3., 1., 2.], [0., -2., 0.5]], dtype=torch.float64)
 d = a * 1
 e = b * 2
+""".strip().splitlines()
+START = (
+    "import torch\n"
+    + "\n".join(BEGINNING)
+    + """
 def noted(name, factor=None):
     def hook(grad):
         see(name)
@@ -19,6 +23,7 @@ def noted(name, factor=None):
         return None if factor is None else grad * factor
     return hook
 """
+)
 NAMES = "abcde"
 EXPRESSIONS = [
     "{x} + {y}", "{x} - {y}", "{x} * {y}", "{x} / {y}", "{x} * 0.5", "2 - {x}", "1 / {x}", "2 ** {x}", "{x}.abs()", "{x}.sin()",

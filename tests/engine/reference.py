@@ -1,7 +1,12 @@
 """PyTorch in a process of its own: a random program may crash it (release 2.13 does crash on some)."""
 
+import contextlib
 import multiprocessing
+import pickle
 from functools import cache
+
+LONGEST = 60
+"""Seconds after which a program that does not end counts as a crash."""
 
 
 class Crashed(Exception):
@@ -16,12 +21,23 @@ class Reference:
 
     def run(self, program):
         """What the program showed, see `twin.run`. Crashed if PyTorch did not survive it."""
+        self.ask("program", program)
+        return self.answer()
+
+    def ask(self, what, argument):
+        """Begin with a "program" (its text), a "script" (the seed to write it from), or the "lines" of a script."""
         if self._process is None or not self._process.is_alive():
             self._start()
+        self._connection.send((what, argument))
+
+    def answer(self):
+        """What `run`, `random_scripts.written` or `random_scripts.recorded` gives for what was asked."""
         try:
-            self._connection.send(program)
+            if not self._connection.poll(LONGEST):
+                self._process.kill()
             return self._connection.recv()
-        except (EOFError, ConnectionError, BrokenPipeError) as end:
+        except (EOFError, OSError, MemoryError, pickle.UnpicklingError) as end:  # it wrote over its own memory, too
+            self._process.kill()
             self._process.join()
             raise Crashed(f"PyTorch's process ended with {self._process.exitcode}") from end
 
@@ -41,8 +57,16 @@ def reference():
 
 def _serve(connection):
     import torch
+    from random_scripts import recorded, written
     from twin import run
 
     torch.set_num_threads(1)
-    while True:
-        connection.send(run(connection.recv(), "torch"))
+    answers = {
+        "program": lambda text: run(text, "torch"),
+        "script": written,
+        "lines": lambda lines: recorded(lines, "torch"),
+    }
+    with contextlib.suppress(EOFError):  # who asked has ended
+        while True:
+            what, argument = connection.recv()
+            connection.send(answers[what](argument))

@@ -1,22 +1,21 @@
 """PyTorch and the engine stay the same after every line of random programs; ``make fuzz N=10000`` tries more."""
 
-import os
-
 import pytest
+from fuzz import first_difference
 from hypothesis import HealthCheck, given, note, reject, settings
 from hypothesis import strategies as st
 from random_programs import lines, program
+from random_scripts import recorded
 from reference import Crashed, reference
 from twin import assert_all_same, run
 
-MORE = int(os.environ.get("GVIZ_FUZZ", "0"))
-"""How many programs to try with a seed of their own, instead of the fixed ones."""
+SCRIPTS = range(240)
 
 
 @pytest.mark.torch
 @settings(
-    max_examples=MORE or 150,
-    derandomize=not MORE,
+    max_examples=150,
+    derandomize=True,
     deadline=None,
     print_blob=False,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
@@ -30,3 +29,40 @@ def test_as_pytorch(written):
     except Crashed:
         reject()
     assert_all_same(expected, run(text, "gviz.engine"), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("seeds", [SCRIPTS[i : i + 40] for i in range(0, len(SCRIPTS), 40)], ids=str)
+def test_scripts_of_everything(seeds):
+    for seed in seeds:
+        reference().ask("script", seed)
+        try:
+            lines, expected = reference().answer()
+        except Crashed:
+            continue
+        found = first_difference(lines, expected, recorded(lines, "gviz.engine"))
+        assert found is None, "\n".join([f"seed {seed}", *lines[: found[0] + 1], *map(str, found[1:])])
+
+
+def test_a_difference_is_found():
+    lines = ["a = data(3)", "b = a * 2"]
+    real, ours = (recorded(text, "gviz.engine") for text in (lines, [lines[0], "b = a * 2.5"]))
+    assert first_difference(lines, real, real) is None
+    number, path, *_ = first_difference(lines, real, ours)
+    assert (number, path) == (1, ("variables", "b", "array"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (("RuntimeError", "a\nb"), ("RuntimeError", "a\nc"), True),
+        (("RuntimeError", "a"), ("RuntimeError", "b"), False),
+        (("RuntimeError", "a"), ("ValueError", "a"), False),
+        (("RuntimeError", "a"), None, False),
+        (("TypeError", "sum() received an invalid combination of arguments"), ("TypeError", "other words"), True),
+    ],
+)
+def test_errors_are_compared(one, other, same):
+    record = {"shown": [], "modes": (), "variables": {}}
+    found = first_difference(["x"], [{"error": one} | record], [{"error": other} | record])
+    assert (found is None) is same

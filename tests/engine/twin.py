@@ -27,42 +27,149 @@ def assert_all_same(real, ours, rtol, atol):
 
 def run(program, package):
     """What a program showed, as plain data; an error that ends it is the last entry."""
-    seen = []
-    module = importlib.import_module(package)
+    session = Session("", package)
+    session.run(program)
+    return [*session.seen, session.output.getvalue()]
 
-    def see(*values):
-        seen.extend(plain(value, module) for value in values)
 
-    def numbers(*tensors):
-        seen.extend(None if t is None else t.detach().numpy().copy() for t in tensors)
+class Session:
+    """A program that runs under one of the two, line by line."""
 
-    def attempt(call):
-        try:
-            see(call())
-        except Exception as error:
-            seen.append(failure(error))
+    def __init__(self, start, package):
+        self.module = module = importlib.import_module(package)
+        self.seen = []
+        self.output = io.StringIO()
+        self._gradients = {}  # the nodes behind gradients: each framework has formulas of its own for them
+        self._passed = []  # gradients themselves
+        self._inference = False  # whether there was an inference tensor
 
-    def load(name, globals=None, locals=None, fromlist=(), level=0):
-        if name.split(".")[0] != "torch":
-            return builtins.__import__(name, globals, locals, fromlist, level)
-        found = importlib.import_module(package + name.removeprefix("torch"))
-        return found if fromlist else module
+        def see(*values):
+            self.seen.extend(plain(value, module) for value in values)
 
-    space = {
-        "see": see,
-        "numbers": numbers,
-        "attempt": attempt,
-        "torch": module,
-        "__builtins__": {**vars(builtins), "__import__": load},
+        def numbers(*tensors):
+            self.seen.extend(None if t is None else t.detach().numpy(force=True).copy() for t in tensors)
+
+        def attempt(call):
+            try:
+                see(call())
+            except Exception as error:
+                self.seen.append(failure(error))
+
+        def load(name, globals=None, locals=None, fromlist=(), level=0):
+            if name.split(".")[0] != "torch":
+                return builtins.__import__(name, globals, locals, fromlist, level)
+            found = importlib.import_module(package + name.removeprefix("torch"))
+            return found if fromlist else module
+
+        self.space = {
+            "__name__": "program",
+            "see": see,
+            "numbers": numbers,
+            "attempt": attempt,
+            "torch": module,
+            "__builtins__": {**vars(builtins), "__import__": load},
+        }
+        self.run(start)
+
+    def run(self, text):
+        """Run a part of the program; False if it failed, and its error is the last that was seen."""
+        with contextlib.redirect_stdout(self.output), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                exec(compile(text, "<program>", "exec"), self.space)
+            except Exception as error:
+                self.seen.append(failure(error))
+                return False
+        return True
+
+    def record(self, text):
+        """Run a line, and give what it showed and everything that can be seen of the variables after it."""
+        before = dict(self.space)
+        self.seen, self.output = [], io.StringIO()
+        worked = self.run(text)
+        error = None if worked else self.seen.pop()
+        shown = [*self.seen, self.output.getvalue()]
+        self._note_gradients(before if "create_graph" in text else self.space)
+        if "grad(" in text or ".grad" in text:
+            self._passed += [value for name, value in self._tensors() if before.get(name) is not value]
+        return {"error": error, "shown": shown, "modes": self._modes(), "variables": self._state()}
+
+    def _note_gradients(self, before):
+        for name, value in self._tensors():
+            if value.is_leaf and value.grad is not None and value.grad.grad_fn is not None:
+                self._gradients[value.grad.grad_fn] = name
+            if before.get(name) is not value and value.grad_fn is not None:
+                self._gradients[value.grad_fn] = name
+
+    def _tensors(self):
+        named = [(name, value) for name, value in self.space.items() if isinstance(value, self.module.Tensor)]
+        return [(name, value) for name, value in named if readable(value)]
+
+    def _modes(self):
+        return self.module.is_grad_enabled(), self.module.is_inference_mode_enabled()
+
+    def _state(self):
+        state = {}
+        # What is made of it later, and the order of second derivatives in memory, differ: see docs/differences.md.
+        self._inference = self._inference or any(value.is_inference() for _, value in self._tensors())
+        for name, value in list(self.space.items()):
+            if isinstance(value, self.module.Tensor):
+                state[name] = looked_at(value, self._gradients)
+                if self._inference:
+                    state[name] |= {"version": None, "view": None}
+                if any(value is gradient for gradient in self._passed):
+                    state[name] |= {"view": None, "version": None}
+                    state[name] |= {"stride": None} if self._gradients else {}
+            elif isinstance(value, self.module.nn.Module):
+                state[name] = {
+                    "training": value.training,
+                    "parameters": {n: looked_at(t, self._gradients) for n, t in value.named_parameters()},
+                    "buffers": {n: looked_at(t, self._gradients) for n, t in value.named_buffers()},
+                }
+        return state
+
+
+def readable(tensor):
+    """Whether its graph may be looked at; of a view that was written in a forbidden way it may not."""
+    try:
+        return tensor.grad_fn is tensor.grad_fn
+    except RuntimeError:
+        return False
+
+
+def looked_at(tensor, gradients):
+    """Everything that can be seen of a tensor, or the error of who looks at a view that is lost."""
+    try:
+        node, leaf = tensor.grad_fn, tensor.is_leaf
+    except RuntimeError as error:
+        return {"unreadable": failure(error)}
+    kept = leaf or tensor.retains_grad
+    grad = tensor.grad if kept else None
+    inference = tensor.is_inference()
+    return {
+        "type": type(tensor).__name__,
+        "dtype": str(tensor.dtype),
+        "shape": tuple(tensor.shape),
+        "array": tensor.detach().numpy(force=True).copy(),
+        "stride": [s for s, n in zip(tensor.stride(), tensor.shape, strict=True) if n > 1 and tensor.numel()],
+        "offset": tensor.storage_offset() if tensor.numel() else 0,
+        "view": tensor._is_view(),
+        "requires_grad": tensor.requires_grad,
+        "is_leaf": leaf,
+        "retains_grad": tensor.retains_grad,
+        "inference": inference,
+        "grad_fn": None if node in gradients else node_name(node),
+        "output_nr": None if node in gradients else tensor.output_nr,
+        "graph": edges(node, gradients),
+        "version": None if inference else tensor._version,
+        "grad": None
+        if grad is None
+        else {
+            "dtype": str(grad.dtype),
+            "array": grad.detach().numpy(force=True).copy(),
+            "requires_grad": grad.requires_grad,
+        },
     }
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            exec(compile(program, "<program>", "exec"), space)
-        except Exception as error:
-            seen.append(failure(error))
-    return [*seen, output.getvalue()]
 
 
 def failure(error):
@@ -74,14 +181,14 @@ def plain(value, module):
     if isinstance(value, module.Tensor):
         grad = value.grad if value.is_leaf or value.retains_grad else None
         return {
-            "array": value.detach().numpy().copy(),
+            "array": value.detach().numpy(force=True).copy(),
             "dtype": str(value.dtype),
             "grad_fn": node_name(value.grad_fn),
             "next": edges(value.grad_fn),
             "requires_grad": value.requires_grad,
             "is_leaf": value.is_leaf,
             "version": value._version,
-            "grad": None if grad is None else grad.detach().numpy().copy(),
+            "grad": None if grad is None else grad.detach().numpy(force=True).copy(),
         }
     if isinstance(value, (tuple, list)) and not isinstance(value, str):
         return [plain(item, module) for item in value]
@@ -94,13 +201,19 @@ def node_name(node):
     return None if node is None else type(node).__name__
 
 
-def edges(node):
-    """The names and output numbers a node points to, with the whole graph behind them once, in order of discovery."""
-    if node is None:
+def edges(node, until=()):
+    """The names and output numbers a node points to, with the whole graph behind them once, in order of discovery.
+
+    What lies behind the nodes of `until` is left out.
+    """
+    if node is None or node in until:
         return []
     numbers, rows, stack = {node: 0}, [], [node]
     while stack:
         top = stack.pop(0)
+        if top in until:
+            rows.append(["a gradient"])
+            continue
         row = [node_name(top)]
         for target, slot in top.next_functions:
             if target is not None and target not in numbers:

@@ -10,6 +10,8 @@ from gviz import emit
 from gviz.emit import Seen
 from gviz.engine import announce, dtypes, messages
 from gviz.engine.memory import InMemory
+from gviz.engine.memory_order import laid_out
+from gviz.engine.modes import thread
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 
@@ -30,6 +32,8 @@ class Parameter(Tensor):
         array = _array_of(data)
         if requires_grad and array.dtype.kind != "f":
             raise RuntimeError(messages.FACTORY_CANNOT_REQUIRE)
+        if requires_grad and data is not None and data.is_inference() and not thread.inference:
+            raise RuntimeError(messages.INFERENCE_FLAG)
         parameter: Parameter = new_tensor(array, cls)  # type: ignore[assignment]  # it makes the class it is given
         if data is not None:
             parameter._counter = data._counter
@@ -42,7 +46,7 @@ class Parameter(Tensor):
         if id(self) in memo:
             known: Parameter = memo[id(self)]
             return known
-        copy = memo[id(self)] = type(self)(new_tensor(self._array.copy("K")), self._requires_grad)
+        copy = memo[id(self)] = type(self)(new_tensor(laid_out(self._array.copy(), [self._array])), self._requires_grad)
         return copy
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:

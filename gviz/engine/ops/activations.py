@@ -45,6 +45,7 @@ cut: Op = Op(
     "threshold_backward(self, at)",
     grad_fn="ThresholdBackwardBackward0",
     formula="self, 0 where at <= 0",
+    pointwise=True,
     forward=_cut,
     rules=(Rule("self", "g, 0 where at <= 0", lambda g, at: cut(g, at)),),
     public=False,
@@ -54,6 +55,7 @@ relu: Op = Op(
     "relu(self)",
     grad_fn="ReluBackward0",
     formula="max(self, 0)",
+    pointwise=True,
     forward=_relu,
     rules=(Rule("self", "g where result > 0, else 0", lambda g, result: cut(g, result)),),
     in_place=True,
@@ -79,6 +81,7 @@ leaky_relu: Op = Op(
     "leaky_relu(self, *, negative_slope=0.01)",
     grad_fn="LeakyReluBackward0",
     formula="self, negative_slope * self below 0",
+    pointwise=True,
     forward=only("f", "leaky_relu_cpu", _leaky),
     rules=(
         Rule(
@@ -95,6 +98,7 @@ leaky_relu_written: Op = Op(
     "leaky_relu(self, *, negative_slope=0.01)",
     grad_fn="LeakyReluBackward1",
     formula=leaky_relu.formula,
+    pointwise=True,
     forward=leaky_relu.forward,
     rules=(Rule("self", "g, g * negative_slope below 0", _through_written_leaky),),
     in_place=True,
@@ -106,7 +110,8 @@ leaky_relu_written: Op = Op(
 def _rrelu(self: Array, noise: Array, lower: float, upper: float, training: bool) -> Any:
     """`noise` holds the slope of each element; without training all have the mean one."""
     refuse_unless(self.dtype.kind == "f", "rrelu_with_noise_out_cpu" if training else "leaky_relu_cpu", self)
-    return np.where(self > 0, self, self * (noise if training else (lower + upper) / 2))
+    result = np.where(self > 0, self, self * (noise if training else (lower + upper) / 2))
+    return result if training else np.asarray(result, order="C")
 
 
 def _through_rrelu(g: Any, at: Any, noise: Any, lower: float, upper: float, training: bool) -> Any:
@@ -158,6 +163,7 @@ def _threshold_op(grad_fn: str, torch: str) -> Op:
         "threshold(self, *, threshold, value)",
         grad_fn=grad_fn,
         formula="self where above threshold, else value",
+        pointwise=True,
         forward=_threshold,
         rules=(
             Rule(
@@ -194,6 +200,7 @@ hardtanh: Op = Op(
     "hardtanh(self, *, min_val=-1.0, max_val=1.0)",
     grad_fn="HardtanhBackward0",
     formula="self, at least min_val, at most max_val",
+    pointwise=True,
     forward=lambda self, min_val, max_val: np.clip(self, self.dtype.type(min_val), self.dtype.type(max_val)),
     rules=(
         Rule(
@@ -214,6 +221,7 @@ hardsigmoid: Op = Op(
     "hardsigmoid(self)",
     grad_fn="HardsigmoidBackward0",
     formula="(self + 3) / 6, at least 0, at most 1",
+    pointwise=True,
     forward=only("f", "hardsigmoid_cpu", lambda self: np.clip(self + 3, 0, 6) / 6),
     rules=(
         Rule("self", "g / 6 where -3 < self < 3, else 0", lambda g, self: chosen((self > -3) & (self < 3), g * _SIXTH)),
@@ -233,6 +241,7 @@ hardswish: Op = Op(
     "hardswish(self)",
     grad_fn="HardswishBackward0",
     formula="self * hardsigmoid(self)",
+    pointwise=True,
     forward=only("f", "hardswish_cpu", lambda self: self * np.clip(self + 3, 0, 6) / 6),
     rules=(Rule("self", "g * (self / 3 + 1 / 2) where -3 < self < 3, g above, 0 below", _through_hardswish),),
     in_place=True,
@@ -250,6 +259,7 @@ hardshrink: Op = Op(
     "hardshrink(self, *, lambd=0.5)",
     grad_fn="HardshrinkBackward0",
     formula="self outside -lambd and lambd, else 0",
+    pointwise=True,
     forward=only("f", "hardshrink_cpu", lambda self, lambd: np.where((self >= -lambd) & (self <= lambd), 0, self)),
     rules=(Rule("self", "g outside -lambd and lambd, else 0", _outside),),
     public=False,
@@ -267,6 +277,7 @@ softshrink: Op = Op(
     "softshrink(self, *, lambd=0.5)",
     grad_fn="SoftshrinkBackward0",
     formula="self, nearer to 0 by lambd, 0 between -lambd and lambd",
+    pointwise=True,
     forward=only("f", "softshrink_check", _softshrink),
     rules=(Rule("self", "g outside -lambd and lambd, else 0", _outside),),
     public=False,
@@ -290,6 +301,7 @@ prelu_kernel: Op = Op(
     "prelu(self, weight)",
     grad_fn="PreluKernelBackward0",
     formula="self, weight * self below 0",
+    pointwise=True,
     forward=lambda self, weight: np.where(self > 0, self, weight * self),
     rules=(
         Rule("self", "g, g * weight below 0", lambda g, self, weight: prelu_slope(g, self, weight)),

@@ -9,6 +9,7 @@ import numpy as np
 from gviz.engine.apply import apply
 from gviz.engine.op import Op
 from gviz.engine.ops.dims import Dims, numpy_names, reduced_dims
+from gviz.engine.ops.kernels import in_rows
 from gviz.engine.surface import checked, front
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
@@ -19,7 +20,9 @@ def _holds(name: str, ufunc: np.ufunc, formula: str) -> Op:
         truth = ufunc.reduce(self != 0, axis=dim, keepdims=keepdim)
         return np.asarray(truth).astype(np.uint8) if self.dtype == np.uint8 else truth  # as PyTorch has it
 
-    return Op(f"{name}(self, *, dim=None, keepdim=False)", grad_fn="", formula=formula, forward=forward, public=False)
+    return Op(
+        f"{name}(self, *, dim=None, keepdim=False)", grad_fn="", formula=formula, forward=in_rows(forward), public=False
+    )
 
 
 all_op = _holds("all", np.logical_and, "whether all hold")
@@ -28,7 +31,7 @@ count_op: Op = Op(
     "count_nonzero(self, *, dim)",
     grad_fn="",
     formula="number of elements of self that are not 0",
-    forward=lambda self, dim: np.add.reduce(self != 0, axis=dim, dtype=np.int64),
+    forward=in_rows(lambda self, dim: np.add.reduce(self != 0, axis=dim, dtype=np.int64)),
     public=False,
 )
 

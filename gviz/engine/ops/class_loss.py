@@ -157,7 +157,8 @@ def _multi_margin(self: Array, target: Array, weight: Array | None, p: int, marg
     dim = _class_dim(self.shape)
     if ((target < 0) | (target >= self.shape[dim])).any():
         raise RuntimeError("target out of range")
-    below = np.maximum(margin - np.expand_dims(_picked(self, target, None), dim) + self, 0) ** p
+    below = margin - np.expand_dims(_picked(self, target, None), dim) + self
+    below = np.where(below > 0, below, np.zeros((), self.dtype)) ** p  # a nan counts as nothing
     np.put_along_axis(below, np.expand_dims(target, dim), 0, dim)
     losses = below.sum(dim) / self.shape[dim]
     return reduced(losses if weight is None else losses * weight[target], reduction)

@@ -14,7 +14,7 @@ from gviz.engine.ops.examples import normal
 from gviz.engine.ops.kernels import check_broadcast
 from gviz.engine.ops.unary import nothing
 from gviz.engine.surface import Number, checked, derive, derive_all, front, number, operand, operator
-from gviz.engine.tensor import Tensor
+from gviz.engine.tensor import Tensor, written
 from gviz.engine.views import apply_in_place
 from gviz.values import Array
 
@@ -54,6 +54,7 @@ isclose: Op = Op(
     grad_fn="",
     formula="|self - other| <= atol + rtol * |other|",
     forward=_close,
+    pointwise=True,
 )
 
 
@@ -87,7 +88,16 @@ for op, aliases in ALIASES.items():
     front(f"__{op.name}__", function=False)(operator(op, takes_arrays=op is eq))  # as in PyTorch, the only one
     _offer_in_place(op, aliases)
 derive_all(isnan, isinf, isfinite, isreal, isposinf, isneginf)
-derive(isclose, numbers=False)
+
+
+@front("isclose")
+def isclose_front(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
+    """Where `input` and `other` are nearly equal."""
+    other = checked(isclose, other, 2)
+    result: Tensor = apply(isclose, (input, other), {"rtol": rtol, "atol": atol, "equal_nan": equal_nan})
+    return written(result, 2 if equal_nan and input.dtype.is_floating_point else 1)
 
 
 def _where(condition: Array, self: Array, other: Array) -> Any:
@@ -109,6 +119,7 @@ where_op: Op = Op(
     ),
     public=False,
     torch="where",
+    pointwise=True,
     examples=lambda: [Example((normal(2, 3) > 0, normal(2, 3), normal(3)), {})],
 )
 

@@ -15,7 +15,7 @@ from gviz.engine.ops.examples import normal, spaced
 from gviz.engine.ops.exponential import exp
 from gviz.engine.ops.gathering import scatter_along
 from gviz.engine.ops.joining import cat
-from gviz.engine.ops.kernels import in_rows, only
+from gviz.engine.ops.kernels import all_in_rows, in_rows, only
 from gviz.engine.ops.memory import copy_
 from gviz.engine.ops.reduction import in_dtype, name_of
 from gviz.engine.surface import Runner, checked, front
@@ -31,7 +31,7 @@ def _cumsum(self: Array, dim: int, dtype: str | None = None) -> Any:
 
 
 def _from_end(self: Array, dim: int) -> Any:
-    return np.flip(_cumsum(np.flip(self, dim), dim), dim) if self.ndim else self.copy()
+    return np.ascontiguousarray(np.flip(_cumsum(np.flip(self, dim), dim), dim)) if self.ndim else self.copy()
 
 
 def _along() -> list[Example]:
@@ -128,7 +128,7 @@ def _cumulative_extreme(name: str, grad_fn: str, best: np.ufunc) -> Op:
         f"{name}(self, *, dim)",
         grad_fn=grad_fn,
         formula=f"{name[3:]} of self up to each element along dim",
-        forward=_running(best),
+        forward=all_in_rows(_running(best)),
         rules=(
             Rule(
                 "self",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.apply import apply
+from gviz.engine.memory_order import in_columns
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.diagonals import diag_embed_op, diagonal_op
 from gviz.engine.ops.examples import normal
@@ -60,7 +61,7 @@ def _cholesky(A: Array, upper: bool) -> Array:
             f"linalg.cholesky: {element_text(A, bad)}The factorization could not be completed because the input is not "
             f"positive-definite (the leading minor of order {orders[bad]} is not positive-definite)."
         ) from None
-    return np.asarray(np.swapaxes(factor, -1, -2) if upper else factor)
+    return in_columns(np.swapaxes(factor, -1, -2) if upper else factor)
 
 
 def _cholesky_vjp(g: Any, L: Any, upper: bool) -> Any:
@@ -74,9 +75,9 @@ def _cholesky_vjp(g: Any, L: Any, upper: bool) -> Any:
 
 def _qr(A: Array, mode: str) -> tuple[Array, Array]:
     if mode == "r":
-        return np.zeros(0, A.dtype), np.linalg.qr(A).R
+        return np.zeros(0, A.dtype), in_columns(np.linalg.qr(A).R)
     q, r = np.linalg.qr(A, "complete" if mode == "complete" else "reduced")
-    return q, r
+    return in_columns(q), in_columns(r)
 
 
 def _qr_vjp(grads: Any, Q: Any, R: Any, A_sym_sizes: tuple[int, ...], mode: str) -> Any:
@@ -112,7 +113,7 @@ def _svd(A: Array, full_matrices: bool) -> tuple[Array, Array, Array]:
         raise LinAlgError(
             "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
         ) from None
-    return u, s, vh
+    return in_columns(u), s, in_columns(vh)
 
 
 def _gaps(values: Any) -> Any:
@@ -144,7 +145,7 @@ def _svd_vjp(grads: Any, U: Any, S: Any, Vh: Any) -> Any:
 
 def _eigh(A: Array, UPLO: str) -> tuple[Array, Array]:
     values, vectors = np.linalg.eigh(A, "U" if UPLO == "U" else "L")
-    return values, vectors
+    return values, in_columns(vectors)
 
 
 def _eigh_vjp(grads: Any, eigenvalues: Any, eigenvectors: Any) -> Any:

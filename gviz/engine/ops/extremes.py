@@ -12,7 +12,7 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.dims import Dims, applied, kept, numpy_names, one_dim, reduced_dims
 from gviz.engine.ops.examples import spaced
 from gviz.engine.ops.gathering import scatter_along
-from gviz.engine.ops.kernels import in_rows
+from gviz.engine.ops.kernels import all_in_rows, in_rows
 from gviz.engine.ops.limits import maximum, minimum
 from gviz.engine.ops.shape import unsqueeze_dims
 from gviz.engine.surface import checked, front
@@ -45,7 +45,7 @@ def picking(name: str, grad_fn: str, formula: str, pick: Callable[..., Any], sig
         f"{name}(self, *, {signature}dim, keepdim=False)",
         grad_fn=grad_fn,
         formula=formula,
-        forward=forward,
+        forward=all_in_rows(forward),
         rules=(Rule("self", "g at indices, else 0", at_indices),),
         outputs=("values", "indices"),
         differentiable_outputs=1,
@@ -157,7 +157,7 @@ aminmax: Op = Op(
     "aminmax(self, *, dim=None, keepdim=False)",
     grad_fn="AminmaxBackward0",
     formula="min and max of self over dim",
-    forward=_aminmax,
+    forward=all_in_rows(_aminmax),
     rules=(Rule("self", "grads where self is min or max, shared among ties", _through_both),),
     outputs=("min", "max"),
     named=True,
@@ -175,7 +175,7 @@ def _place(name: str, find: Callable[..., Any]) -> Op:
         f"{name}(self, *, dim=None, keepdim=False)",
         grad_fn="",
         formula=f"where self is {'largest' if name == 'argmax' else 'smallest'}",
-        forward=lambda self, dim, keepdim: find(self, axis=dim if self.ndim else None, keepdims=keepdim),
+        forward=in_rows(lambda self, dim, keepdim: find(self, axis=dim if self.ndim else None, keepdims=keepdim)),
         public=False,
     )
 

@@ -51,12 +51,21 @@ rot90_op: Op = Op(
     "rot90(self, *, k, dims)",
     grad_fn="Rot90Backward0",
     formula="self turned k times from the first of dims to the second",
-    forward=lambda self, k, dims: np.rot90(self, k, dims).copy(),
+    forward=lambda self, k, dims: _turned(self, k, dims),
     rules=(Rule("self", "g turned back", lambda g, k, dims: rot90_op(g, k=-k, dims=dims)),),
     public=False,
     torch="rot90",
     examples=lambda: [Example((normal(2, 3),), {"k": 1, "dims": (0, 1)})],
 )
+
+
+def _turned(self: Array, k: int, dims: Dims) -> Array:
+    """A flipped copy whose dimensions are then exchanged, if it is turned by 90 or 270 degrees."""
+    one, other = dims
+    if k % 2 == 0:
+        return laid_out_as(self, np.rot90(self, k, (one, other)))
+    flipped = laid_out_as(self, np.flip(self, other if k % 4 == 1 else one))
+    return np.swapaxes(flipped, one, other)
 
 
 def _rolled(self: Array, shifts: Dims, dims: Dims) -> Array:

@@ -60,6 +60,7 @@ addcmul: Op = Op(
     "addcmul(self, tensor1, tensor2, *, value=1)",
     grad_fn="AddcmulBackward0",
     formula="self + value * tensor1 * tensor2",
+    pointwise=True,
     forward=only("uif", "addcmul_cpu_out", _addcmul),
     write_block=_addcmul_block,
     rules=(
@@ -75,6 +76,7 @@ addcdiv: Op = Op(
     "addcdiv(self, tensor1, tensor2, *, value=1)",
     grad_fn="AddcdivBackward0",
     formula="self + value * tensor1 / tensor2",
+    pointwise=True,
     forward=_addcdiv,
     write_block=_addcdiv_block,
     rules=(
@@ -138,6 +140,7 @@ lerp_number: Op = Op(
     "lerp(self, end, *, weight)",
     grad_fn="LerpBackward0",
     formula="self + weight * (end - self)",
+    pointwise=True,
     forward=only("f", "lerp_kernel_scalar", _between),
     write_block=_between_block,
     rules=(
@@ -153,6 +156,7 @@ lerp: Op = Op(
     "lerp(self, end, weight)",
     grad_fn="LerpBackward1",
     formula="self + weight * (end - self)",
+    pointwise=True,
     forward=only("f", "lerp_kernel_tensor", _between),
     rules=(
         Rule("self", "g * (1 - weight)", lambda g, weight: g * (1 - weight)),

@@ -10,6 +10,7 @@ from gviz.engine.apply import apply, broadcast_error
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.adding import added, places_along
 from gviz.engine.ops.examples import normal
+from gviz.engine.ops.kernels import in_rows
 from gviz.engine.ops.shape import expand, normal_dims, reshape, run
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
@@ -30,7 +31,7 @@ gather_op: Op = Op(
     "gather(self, index, *, dim, sparse_grad=False)",
     grad_fn="GatherBackward0",
     formula="self at index along dim",
-    forward=lambda self, index, dim, sparse_grad=False: _gathered(self, index, dim),
+    forward=in_rows(lambda self, index, dim, sparse_grad=False: _gathered(self, index, dim)),
     rules=(
         Rule(
             "self",

@@ -43,6 +43,8 @@ def _shown(tensor: Tensor) -> str:
 
 
 def _grids(vectors: Sequence[Tensor]) -> list[Tensor]:
+    if any(vector.dtype is not vectors[0].dtype for vector in vectors):
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     size = tuple([vector.numel() for vector in vectors])
     lines = [
         view(vector, *[n if d == place else 1 for d, n in enumerate(size)]) for place, vector in enumerate(vectors)

@@ -302,7 +302,8 @@ def _whole(key: Any) -> int:
 
 def _sliced(self: Tensor, axis: int, key: slice) -> Tensor:
     length = self.shape[axis]
-    return self if key.indices(length) == (0, length, 1) else _slice(self, axis, key)
+    whole = key.indices(length) == (0, length, 1) and (key.start is None or key.start >= 0)
+    return self if whole else _slice(self, axis, key)  # a start counted from the end is a view even of everything
 
 
 def _slice(self: Tensor, axis: int, key: slice) -> Tensor:

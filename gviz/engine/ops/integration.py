@@ -5,15 +5,16 @@ from __future__ import annotations
 from gviz.engine.dtypes import bool_
 from gviz.engine.ops import scalars
 from gviz.engine.ops.dims import one_dim
+from gviz.engine.ops.selecting import sliced
 from gviz.engine.ops.shape import run
 from gviz.engine.surface import Number, front
-from gviz.engine.tensor import Tensor
+from gviz.engine.tensor import Tensor, written
 
 
 def _neighbours(y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """All but the last along `axis`, and all but the first."""
-    size = y.shape[axis] - 1
-    return y.narrow(axis, 0, size), y.narrow(axis, 1, size)
+    size = y.shape[axis]
+    return sliced(y, axis, 0, max(size - 1, 0)), sliced(y, axis, min(1, size), size)
 
 
 @front("trapezoid", "trapz", method=False)
@@ -23,7 +24,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, d
     if y.dtype is bool_:
         raise RuntimeError("trapezoid: received a bool input for `y`, but bool is not supported")
     if not y.shape[axis]:
-        return y.detach().sum(axis)
+        return written(y.detach().sum(axis), 1)
     if x is None:
         whole = y.sum(axis) - run(scalars.times, y.select(axis, 0) + y.select(axis, -1), other=0.5)
         return run(scalars.times, whole, other=float(1 if dx is None else dx))

@@ -9,6 +9,7 @@ import numpy as np
 
 from gviz.engine import dtypes
 from gviz.engine.apply import broadcast_error
+from gviz.engine.memory_order import empty_as
 from gviz.values import Array
 
 Forward = Callable[..., Any]
@@ -41,9 +42,18 @@ def in_rows(forward: Forward) -> Forward:
     return laid_out
 
 
+def all_in_rows(forward: Forward) -> Forward:
+    """`in_rows`, for several results."""
+
+    def laid_out(*arrays: Array, **attrs: Any) -> tuple[Array, ...]:
+        return tuple([np.asarray(result, order="C") for result in forward(*arrays, **attrs)])
+
+    return laid_out
+
+
 def laid_out_as(model: Array, array: Array) -> Array:
     """The array in the order that the elements of `model` have in memory."""
-    result = np.empty_like(model, array.dtype, shape=array.shape)
+    result = empty_as(model, array.dtype)
     result[...] = array
     return result
 

@@ -139,6 +139,7 @@ clamp: Op = Op(
         Reading((("min", "None"),), "self, at most max"),
         Reading((("max", "None"),), "self, at least min"),
     ),
+    pointwise=True,
     forward=_limited,
     rules=(Rule("self", INSIDE, _inside),),
     in_place=True,
@@ -159,6 +160,7 @@ clamp_tensors: Op = Limits(
         Reading((), "self, at least min", beside=("min",)),
         Reading((), "self, at most max", beside=("max",)),
     ),
+    pointwise=True,
     forward=_limited,
     rules=(
         Rule("self", INSIDE, _inside),
@@ -189,6 +191,7 @@ def _one_sided(signature: str, grad_fn: str, forward: Callable[..., Array], *rul
         signature,
         grad_fn=grad_fn,
         formula=f"self, limited by {limit}",
+        pointwise=True,
         forward=forward,
         rules=rules,
         in_place=True,

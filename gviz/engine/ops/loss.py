@@ -230,7 +230,8 @@ bce: Op = Op(
 def _bce_with_logits(self: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str) -> Any:
     softplus = np.log1p(np.exp(-np.abs(self))) + np.maximum(-self, 0)
     pull = softplus if pos_weight is None else (1 + (pos_weight - 1) * target) * softplus
-    return reduced(_weighted((1 - target) * self + pull, weight), reduction)
+    losses = _weighted((1 - target) * self + pull, weight)
+    return reduced(losses.astype(np.result_type(self, target), copy=False), reduction)  # whatever the weights are
 
 
 def _through_logits(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -110,6 +111,9 @@ def mv_front(self: Tensor, vec: Tensor) -> Tensor:
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {self.ndim}, {vec.ndim}")
     if self.shape[1] != vec.shape[0]:
         raise RuntimeError(f"size mismatch, got input ({self.shape[0]}), mat ({size_text(self)}), vec ({vec.shape[0]})")
+    if self.dtype is not vec.dtype:
+        kinds = f"{vec.dtype.tensor_type}, {self.dtype.tensor_type}, and {vec.dtype.tensor_type}"
+        raise RuntimeError(f"addmv input tensors must have the same dtype, but got {kinds}")
     refuse_bools("addmv_impl_cpu", self, vec)
     result: Tensor = apply(mv, (self, vec))
     return result
@@ -137,7 +141,7 @@ def _check_vectors(name: str, a: Tensor, b: Tensor) -> None:
         raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
     if a.dtype is not b.dtype:
         kinds = f"{a.dtype.tensor_type} and {b.dtype.tensor_type}"
-        raise RuntimeError(f"{name} : expected both vectors to have same dtype, but found {kinds}")
+        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {kinds}")
     if a.shape != b.shape:
         raise RuntimeError(
             "inconsistent tensor size, expected tensor "
@@ -166,7 +170,13 @@ def bmm_front(self: Tensor, mat2: Tensor) -> Tensor:
     return result
 
 
-@front("matmul", "__matmul__")
+@front("__matmul__", function=False, checks=True)
+def matmul_operator(self: Tensor, other: Any) -> Any:
+    """``self @ other``, which numbers have not."""
+    return NotImplemented if isinstance(other, (bool, int, float)) else matmul(self, other)
+
+
+@front("matmul")
 def matmul(self: Tensor, other: Tensor) -> Tensor:
     """The matrix product, by the operands' dimensions: dot, mv, mm, or matrix by matrix over leading dimensions."""
     checked(mm, other, 2)

@@ -152,5 +152,5 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The sums of products of the vectors along `dim`."""
-    result: Tensor = (x * y).sum(dim)
+    result: Tensor = x.vdot(y) if x.ndim == y.ndim == 1 and x.shape == y.shape else (x * y).sum(dim)
     return result

@@ -193,7 +193,7 @@ def _check_addmm(self: Tensor, mat1: Tensor, mat2: Tensor) -> tuple[int, ...]:
     for name, matrix in (("mat1", mat1), ("mat2", mat2)):
         if matrix.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {matrix.ndim}-D tensor")
-    for name, matrix in (("mat1", mat1), ("self", self)):
+    for name, matrix in (("self", self), ("mat1", mat1)):
         if matrix._array.dtype != mat2._array.dtype:
             kinds = f"{matrix.dtype.tensor_type} and {mat2.dtype.tensor_type}"
             raise RuntimeError(f"{name} and mat2 must have the same dtype, but got {kinds}")

@@ -18,7 +18,7 @@ from gviz.engine.memory import address_of
 from gviz.engine.modes import thread
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
-from gviz.engine.surface import Number, attribute, derive, front
+from gviz.engine.surface import Number, attribute, derive, front, operand
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
 from gviz.values import Array
@@ -137,8 +137,9 @@ def _cloned(self: Tensor, order: MemoryFormat) -> Tensor:
 
 
 @front("copy_", function=False)
-def copy_(self: Tensor, src: Tensor) -> Tensor:
+def copy_(self: Tensor, src: Tensor | Number) -> Tensor:
     """Write the elements of `src` here; what lies in the same places stays as it is."""
+    src = operand(copy, src, self)
     return apply_in_place(copy, (self, src), {}, rule="free" if _lie_together(self._array, src._array) else None)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal, positive
-from gviz.engine.ops.kernels import only
+from gviz.engine.ops.kernels import all_in_rows, only
 from gviz.engine.ops.powers import rsqrt
 from gviz.engine.ops.reduction import sum_dim
 from gviz.engine.ops.shape import in_shape
@@ -77,7 +77,7 @@ layer_norm: Op = Op(
     "native_layer_norm(input, weight?, bias?, *, normalized_shape, eps)",
     grad_fn="NativeLayerNormBackward0",
     formula="(input - mean) / sqrt(variance + eps) * weight + bias",
-    forward=only("f", "LayerNormKernelImpl", _layer_norm),
+    forward=all_in_rows(only("f", "LayerNormKernelImpl", _layer_norm)),
     rules=(
         Rule("input", "g * weight / deviation, less its mean and its share along the result", _through_layer_input),
         Rule(

@@ -14,6 +14,7 @@ from gviz.engine.ops.comparison import isnan, where_op
 from gviz.engine.ops.dims import Dims, applied, kept, numpy_names, reduced_dims
 from gviz.engine.ops.examples import normal, spaced
 from gviz.engine.ops.exponential import exp
+from gviz.engine.ops.kernels import in_rows
 from gviz.engine.ops.reduction import in_dtype, name_of, sum_dim
 from gviz.engine.ops.signs import absolute, sign
 from gviz.engine.surface import Number, checked, front
@@ -87,7 +88,7 @@ vector_norm_op: Op = Op(
     grad_fn="LinalgVectorNormBackward0",
     formula="size of self over dim: (sum of |self|**ord)**(1 / ord)",
     readings=read_by_order("ord"),
-    forward=_size,
+    forward=in_rows(_size),
     rules=(Rule("self", "g * sign(self) * (|self| / result)**(ord - 1)", _through_norm),),
     public=False,
     examples=lambda: [

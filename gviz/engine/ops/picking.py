@@ -51,7 +51,7 @@ def _picked(self: Array, *indices: Any) -> Array:
         taken: Array = self.take(key[0], 0)  # several times as fast as self[key]
         return taken
     picked: Array = self[key]
-    return np.asarray(picked, order="C") if self.flags.c_contiguous else picked
+    return np.asarray(picked, order="C") if len(key) > 1 or self.flags.c_contiguous else picked
 
 
 def _put_back(self: Array, *indices: Any, sizes: Shape) -> Array:

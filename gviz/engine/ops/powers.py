@@ -12,7 +12,7 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.examples import normal, positive
 from gviz.engine.ops.exponential import LN2, exp2, log
-from gviz.engine.ops.kernels import only, refuse_unless
+from gviz.engine.ops.kernels import in_rows, only, refuse_unless
 from gviz.engine.ops.unary import on, smooth
 from gviz.engine.surface import Number, Runner, checked, derive, derive_all, front, number
 from gviz.engine.tensor import Tensor
@@ -114,7 +114,8 @@ pow_number: Op = Op(
     "pow(self, exponent)",
     grad_fn="PowBackward2",
     formula="self**exponent",
-    forward=pow_tensor.forward,
+    forward=in_rows(pow_tensor.forward),
+    pointwise=False,
     rules=(
         Rule("exponent", "g * result * log(self)", lambda g, self, exponent, result: _by(g, self, exponent, result)),
     ),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.apply import apply
+from gviz.engine.memory_order import in_columns
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.decompositions import positive_definite
 from gviz.engine.ops.examples import normal
@@ -46,7 +47,7 @@ def pinv_vjp(g: Any, self: Any, result: Any) -> Any:
 
 def _lstsq(self: Array, b: Array, rcond: float | None) -> tuple[Array, Array, Array, Array]:
     cut = max(self.shape[-2:]) * np.finfo(self.dtype).eps if rcond is None else rcond
-    solution = _pinv(self, None, cut) @ b
+    solution = in_columns(_pinv(self, None, cut) @ b)
     values = np.linalg.svd(self, compute_uv=False)
     rank = np.asarray((values > cut * values.max(-1, keepdims=True, initial=0)).sum(-1), np.int64)
     nothing = np.zeros(0, self.dtype)  # the driver "gelsy", the default, gives neither residuals nor singular values
@@ -62,7 +63,7 @@ def _lstsq_vjp(grads: Any, self: Any, b: Any) -> tuple[Any, Any]:
 def _by_factor(self: Array, input2: Array, upper: bool) -> Array:
     factor = np.triu(input2) if upper else np.tril(input2)
     across = np.swapaxes(factor, -1, -2)
-    return np.asarray(np.linalg.solve(across @ factor if upper else factor @ across, self))
+    return in_columns(np.linalg.solve(across @ factor if upper else factor @ across, self))
 
 
 def _by_factor_vjp(g: Any, input2: Any, result: Any, upper: bool) -> tuple[Any, Any]:

@@ -44,7 +44,7 @@ def _quantile(
     ordered = _ordered(self, axis)
     ordered = ordered.view(*_shape(self, axis, keepdim), ordered.shape[-1] if ordered.ndim else 1)
     result = _interpolated(ordered, parts, name, interpolation)
-    return result.unsqueeze(0).transpose(0, -1).squeeze(-1) if parts.ndim else result.squeeze(-1)
+    return result.unsqueeze_(0).transpose_(0, -1).squeeze_(-1) if parts.ndim else result.squeeze_(-1)
 
 
 def _ordered(self: Tensor, axis: int | None) -> Tensor:

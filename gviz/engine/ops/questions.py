@@ -92,9 +92,13 @@ def element_size(self: Tensor) -> int:
 @front("storage_offset", function=False)
 def storage_offset(self: Tensor) -> int:
     """How many elements of its base's memory lie before its first."""
-    base = self if self._base is None else self._base
-    bytes_before = self._array.ctypes.data - base._array.ctypes.data if self._array.size else 0
-    return int(bytes_before) // self._array.itemsize
+    own = self._array
+    base = own if self._base is None else self._base._array
+    if self.is_inference() or not np.may_share_memory(own, base):  # it keeps no base, or was given other memory
+        base = own
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+    return (own.ctypes.data - base.ctypes.data) // own.itemsize if own.size else 0
 
 
 @front("equal")

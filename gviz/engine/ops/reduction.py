@@ -54,6 +54,14 @@ def _mean(self: Array, dim: Any = None, keepdim: Any = False, dtype: str | None 
     return np.add.reduce(self, axis=dim, keepdims=keepdim) * self.dtype.type(np.nan)  # np.mean would warn
 
 
+def _shared(g: Any, sizes: Shape, dim: Shape, keepdim: bool) -> Any:
+    """The gradient of a mean in equal parts. In memory of its own: a hook may write to it, unlike to that of a sum."""
+    count = prod([sizes[d] for d in dim])
+    if isinstance(g, Tensor):
+        return spread(g, sizes, dim, keepdim) / count
+    return np.array(spread(g / count, sizes, dim, keepdim), order="C")
+
+
 class Mean(Op):
     """A mean, whose node shows the number of elements too."""
 
@@ -100,7 +108,7 @@ mean_all: Op = Mean(
         Rule(
             "self",
             "g / number of elements",
-            lambda g, self_sym_sizes: expand(g / prod(self_sym_sizes), size=self_sym_sizes),
+            lambda g, self_sym_sizes: _shared(g, self_sym_sizes, tuple(range(len(self_sym_sizes))), keepdim=False),
         ),
     ),
     public=False,
@@ -116,9 +124,7 @@ mean_dim: Op = Mean(
         Rule(
             "self",
             "g / size of dim",
-            lambda g, self_sym_sizes, dim, keepdim: spread(
-                g / prod([self_sym_sizes[d] for d in dim]), self_sym_sizes, dim, keepdim
-            ),
+            lambda g, self_sym_sizes, dim, keepdim: _shared(g, self_sym_sizes, dim, keepdim),
         ),
     ),
     public=False,
@@ -144,7 +150,7 @@ nansum_op: Op = Op(
     "nansum(self, *, dim=None, keepdim=False, dtype=None)",
     grad_fn="NansumBackward0",
     formula="sum of what is a number in self",
-    forward=_nansum,
+    forward=in_rows(_nansum),
     rules=(Rule("self", "g for every element that is a number", _through_nansum),),
     public=False,
     torch="nansum",

@@ -86,6 +86,7 @@ def expanded(self: Array, size: Shape) -> Array:
                 f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton "
                 f"dimension {dim}.  Target sizes: {list(target)}.  Tensor sizes: {list(self.shape)}"
             )
+    self = np.asarray(self)  # a gradient that is one number may be a numpy scalar, which nobody could write to
     if self.ndim and 1 in target:
         strided = as_strided(self, target, _expanded_strides(self, target))
         if strided.flags.writeable is self.flags.writeable:  # numpy may take what was expanded before as read-only

@@ -100,7 +100,7 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: MemoryForma
 
 
 def _resized(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
-    memory, size = owner_of(array).reshape(-1), prod(shape)
+    memory, size = owner_of(array).ravel("K"), prod(shape)
     start = (address_of(array) - address_of(memory)) // array.itemsize
     if start + size <= memory.size:
         return _laid_out(memory[start : start + size], shape, strides)

@@ -30,6 +30,7 @@ sgn: Op = Op(
     "sgn(self)",
     grad_fn="SgnBackward0",
     formula="sign of self",
+    pointwise=True,
     forward=_sign,
     rules=(Rule("self", "0", lambda g, self, result: nothing(g)),),  # they serve complex numbers only
     in_place=True,
@@ -40,6 +41,7 @@ absolute: Op = Op(
     "abs(self)",
     grad_fn="AbsBackward0",
     formula="|self|",
+    pointwise=True,
     forward=only("uif", "abs_cpu", np.abs),
     rules=(Rule("self", "g * sign(self)", lambda g, self: g * sign(self)),),
     in_place=True,
@@ -78,6 +80,7 @@ nan_to_num: Op = Op(
     "nan_to_num(self, *, nan=None, posinf=None, neginf=None)",
     grad_fn="NanToNumBackward0",
     formula="self, with nan and infinities replaced",
+    pointwise=True,
     forward=_nan_to_num,
     rules=(Rule("self", "g where self is finite, else 0", lambda g, self: where_op(isfinite(self), g, zeros(g, ()))),),
     in_place=True,
@@ -87,6 +90,7 @@ signbit: Op = Op(
     "signbit(self)",
     grad_fn="",
     formula="self has a minus",
+    pointwise=True,
     forward=lambda self: np.signbit(self) if self.dtype.kind == "f" else np.less(self, 0),
 )
 
@@ -106,6 +110,7 @@ heaviside: Op = Op(
     "heaviside(self, values)",
     grad_fn="NotImplemented",
     formula="0 below 0, values at 0, 1 above",
+    pointwise=True,
     forward=_heaviside,
     rules=(Rule("self", "none", _unknown), Rule("values", "none", _unknown)),
     in_place=True,

@@ -13,7 +13,7 @@ from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.examples import normal, spaced
 from gviz.engine.ops.exponential import exp, sigmoid
 from gviz.engine.ops.joining import cat_op
-from gviz.engine.ops.kernels import only
+from gviz.engine.ops.kernels import in_rows, only
 from gviz.engine.ops.selecting import narrow
 from gviz.engine.ops.special import erf
 from gviz.engine.ops.trigonometric import tanh
@@ -76,6 +76,7 @@ gelu: Op = Op(
     "gelu(self, *, approximate='none')",
     grad_fn="GeluBackward0",
     formula="self * probability that a normal number is below self",
+    pointwise=True,
     forward=only("f", "GeluKernelImpl", _gelu),
     rules=(Rule("self", "g * (cdf(self) + self * pdf(self))", _through_gelu),),
     public=False,
@@ -88,6 +89,7 @@ silu: Op = Op(
     "silu(self)",
     grad_fn="SiluBackward0",
     formula="self * sigmoid(self)",
+    pointwise=True,
     forward=only("f", "silu_cpu", lambda self: self / (1 + np.exp(-self))),
     rules=(
         Rule("self", "g * sigmoid(self) * (1 + self * (1 - sigmoid(self)))", lambda g, self: _through_silu(g, self)),
@@ -117,6 +119,7 @@ mish: Op = Op(
     "mish(self)",
     grad_fn="MishBackward0",
     formula="self * tanh(softplus(self))",
+    pointwise=True,
     forward=only("f", "mish_cpu", _mish),
     rules=(Rule("self", "g * (tanh(softplus(self)) + self * derivative of tanh(softplus(self)))", _through_mish),),
     in_place=True,
@@ -141,6 +144,7 @@ softplus: Op = Op(
     "softplus(self, *, beta=1, threshold=20)",
     grad_fn="SoftplusBackward0",
     formula="log(1 + exp(beta * self)) / beta, self where beta * self is above threshold",
+    pointwise=True,
     forward=only("f", "softplus_cpu", _softplus),
     rules=(Rule("self", "g * sigmoid(beta * self), g above threshold", _through_softplus),),
     public=False,
@@ -156,7 +160,7 @@ log_sigmoid: Op = Op(
     "logsigmoid(self)",
     grad_fn="LogSigmoidBackward0",
     formula="log(sigmoid(self))",
-    forward=only("f", "log_sigmoid_cpu", lambda self: np.minimum(self, 0) - np.log1p(np.exp(-np.abs(self)))),
+    forward=in_rows(only("f", "log_sigmoid_cpu", lambda self: np.minimum(self, 0) - np.log1p(np.exp(-np.abs(self))))),
     rules=(Rule("self", "g * sigmoid(-self)", lambda g, self: g * sigmoid(-self)),),
     public=False,
     torch="nn.functional.logsigmoid",

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gviz.engine.apply import apply
+from gviz.engine.memory_order import in_columns
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.examples import normal
@@ -25,7 +26,7 @@ def _invertible(*stack: int) -> Array:
 
 def _inverse(A: Array) -> Array:
     try:
-        return np.linalg.inv(A)
+        return in_columns(np.linalg.inv(A))
     except np.linalg.LinAlgError:
         _no_inverse(A)
 
@@ -46,9 +47,10 @@ def _solution(A: Array, B: Array, left: bool) -> Array:
     columns = B[..., None] if vector else B
     try:
         if left:
-            solved = np.linalg.solve(A, columns)
+            solved = in_columns(np.linalg.solve(A, columns))
         else:
-            solved = np.swapaxes(np.linalg.solve(np.swapaxes(A, -1, -2), np.swapaxes(columns, -1, -2)), -1, -2)
+            turned_back = np.linalg.solve(np.swapaxes(A, -1, -2), np.swapaxes(columns, -1, -2))
+            solved = np.ascontiguousarray(np.swapaxes(turned_back, -1, -2))
     except np.linalg.LinAlgError:
         bad = next((i for i, a in enumerate(A.reshape(-1, *A.shape[-2:])) if zero_pivot(a)), 0)
         raise LinAlgError(

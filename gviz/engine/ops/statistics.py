@@ -14,7 +14,7 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.dims import Dims, kept, numpy_names, reduced_dims, spread
 from gviz.engine.ops.examples import normal
-from gviz.engine.ops.kernels import in_rows
+from gviz.engine.ops.kernels import all_in_rows, in_rows
 from gviz.engine.ops.reduction import mean_dim
 from gviz.engine.surface import Number, checked, front
 from gviz.engine.tensor import Tensor
@@ -112,7 +112,7 @@ def _with_mean(name: str, grad_fn: str, forward: Callable[..., Any], vjp: Callab
         f"{name}(self, *, dim=None, correction=None, keepdim=False)",
         grad_fn=grad_fn,
         formula=f"{name.removesuffix('_mean')} and mean of self over dim",
-        forward=both,
+        forward=all_in_rows(both),
         rules=(Rule("self", "what the rules of both give, together", vjp),),
         outputs=("result0", "result1"),
         public=False,

@@ -99,8 +99,8 @@ def _as_matrices(a: Tensor, b: Tensor, dims_a: Dims, dims_b: Dims, inner_size: i
     rest_b = [d for d in range(b.ndim) if d not in dims_b]
     rows, columns = [a.shape[d] for d in rest_a], [b.shape[d] for d in rest_b]
     left, right = permute_front(a, *rest_a, *dims_a), permute_front(b, *dims_b, *rest_b)
-    if not rest_a and not rest_b:
-        return reshape(dot_front(flatten(left), flatten(right)), ())
+    if prod(rows) == prod(columns) == 1:
+        return reshape(dot_front(flatten(left), flatten(right)), (*rows, *columns))
     product = mm_front(reshape(left, prod(rows), inner_size), reshape(right, inner_size, prod(columns)))
     return reshape(product, *rows, *columns)
 
@@ -118,6 +118,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
     last = len(tensors) - 1
+    _check_dtypes(tensors)
     for i, tensor in enumerate(tensors):
         if tensor.ndim != 2 and not (tensor.ndim == 1 and i in (0, last)):
             expected = "1D or 2D" if i in (0, last) else "2D"
@@ -134,6 +135,15 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
         shape.append(tensors[last].shape[1])
     _check_chain(tensors, matrices)
     return view(_chained(matrices), *shape) if shape else view(_chained(matrices), ())
+
+
+def _check_dtypes(tensors: Sequence[Tensor]) -> None:
+    for i, tensor in enumerate(tensors):
+        if tensor.dtype is not tensors[0].dtype:
+            own, first = tensor.dtype.tensor_type.lower(), tensors[0].dtype.tensor_type.lower()
+            raise RuntimeError(
+                f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {first} and tensor {i} {own}"
+            )
 
 
 def _check_chain(tensors: Sequence[Tensor], matrices: Sequence[Tensor]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal
+from gviz.engine.ops.kernels import in_rows
 from gviz.engine.ops.variants import Prepared, in_both_ways
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
@@ -17,7 +18,7 @@ tril_op: Op = Op(
     "tril(self, *, diagonal=0)",
     grad_fn="TrilBackward0",
     formula="self, 0 above a diagonal",
-    forward=lambda self, diagonal: np.tril(self, diagonal),
+    forward=in_rows(lambda self, diagonal: np.tril(self, diagonal)),
     rules=(Rule("self", "g, 0 above a diagonal", lambda g, diagonal: tril_op(g, diagonal=diagonal)),),
     public=False,
     torch="tril",
@@ -28,7 +29,7 @@ triu_op: Op = Op(
     "triu(self, *, diagonal=0)",
     grad_fn="TriuBackward0",
     formula="self, 0 below a diagonal",
-    forward=lambda self, diagonal: np.triu(self, diagonal),
+    forward=in_rows(lambda self, diagonal: np.triu(self, diagonal)),
     rules=(Rule("self", "g, 0 below a diagonal", lambda g, diagonal: triu_op(g, diagonal=diagonal)),),
     public=False,
     torch="triu",

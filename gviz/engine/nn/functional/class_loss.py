@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from gviz.engine.nn.functional.activation import logsigmoid
-from gviz.engine.nn.functional.reducing import checked, deprecated, reduce
+from gviz.engine.nn.functional.reducing import checked, deprecated, reduce, refuse_tracked
 from gviz.engine.op import Op
 from gviz.engine.ops import class_loss, scalars
 from gviz.engine.ops.shape import run
@@ -72,6 +72,10 @@ def _nll_of(op: Op, input: Tensor, target: Tensor, weight: Tensor | None, ignore
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
             f"shape: {list(weight.shape)}"
         )
+    refuse_tracked("nll_loss2d_forward" if input.ndim == 4 else "nll_loss_forward", weight=weight)
+    if weight is not None and weight.dtype is not input.dtype:
+        found, expected = weight.dtype.tensor_type, input.dtype.tensor_type
+        raise RuntimeError(f"expected scalar type {expected} but found {found}")
     alone = input.ndim == 1 and target.ndim == 1
     result, _ = op(
         input, target.detach().view() if alone else target, weight, reduction=reduction, ignore_index=ignore_index

@@ -31,7 +31,7 @@ def check(
         if bad:
             raise RuntimeError(text)
     _check_channels(input, weight, bias, transposed, groups)
-    _check_kinds(input, weight, bias)
+    _check_kinds(input, weight, bias, transposed)
     if transposed:
         _check_output(input, weight, stride, padding, dilation, output_padding)
     else:
@@ -73,12 +73,15 @@ def _check_channels(input: Tensor, weight: Tensor, bias: Tensor | None, transpos
         )
 
 
-def _check_kinds(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    if input.dtype is not weight.dtype:
+def _check_kinds(input: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> None:
+    """RuntimeError for mixed dtypes; which of the two is looked at first differs, as in PyTorch."""
+    if transposed and weight.dtype is not input.dtype:
         raise RuntimeError(f"expected scalar type {input.dtype.tensor_type} but found {weight.dtype.tensor_type}")
     if bias is not None and bias.dtype is not input.dtype:
         kinds = [t.dtype.tensor_type.lower() for t in (input, bias)]
         raise RuntimeError(f"Input type ({kinds[0]}) and bias type ({kinds[1]}) should be the same")
+    if weight.dtype is not input.dtype:
+        raise RuntimeError(f"expected scalar type {input.dtype.tensor_type} but found {weight.dtype.tensor_type}")
 
 
 def _check_kernel(input: Tensor, weight: Tensor, padding: Shape, dilation: Shape) -> None:

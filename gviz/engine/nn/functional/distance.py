@@ -38,7 +38,7 @@ norm_op: Op = Op(
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The norm of the differences of rows."""
     apart = run(scalars.plus, x1 - x2, other=eps)
-    return run(norm_op, apart, p=p, dim=(apart.ndim - 1,), keepdim=keepdim)
+    return run(norm_op, apart, p=p, dim=(apart.ndim - 1,) if apart.ndim else (), keepdim=keepdim)
 
 
 @front("cosine_similarity", method=False)

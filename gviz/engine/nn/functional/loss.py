@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from gviz.engine.modes import no_grad
-from gviz.engine.nn.functional.reducing import checked, deprecated, reduce
+from gviz.engine.nn.functional.reducing import checked, deprecated, reduce, refuse_tracked
 from gviz.engine.op import Op
 from gviz.engine.ops import loss, scalars
 from gviz.engine.ops.repeating import broadcast_tensors
@@ -99,6 +99,7 @@ def soft_margin_loss(
 ) -> Tensor:
     """The mean of ``log(1 + exp(-target * input))``."""
     how = checked(deprecated(size_average, reduce, reduction))
+    refuse_tracked("soft_margin_loss", target=target)
     return run(loss.soft_margin, *broadcast_tensors(input, target), reduction=how)
 
 
@@ -142,6 +143,7 @@ def binary_cross_entropy(
         )
     if weight is not None and weight.shape != input.shape:
         weight = weight.expand(*broadcast_tensors(target, weight)[1].shape)
+    refuse_tracked("binary_cross_entropy", weight=weight)
     return _optional(loss.bce, input, target, weight, reduction=how)
 
 
@@ -164,6 +166,7 @@ def binary_cross_entropy_with_logits(
     how = checked(deprecated(size_average, reduce, reduction))
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    refuse_tracked("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     return _optional(loss.bce_with_logits, input, target, weight, pos_weight, reduction=how)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gviz.engine import creation
 from gviz.engine.nn.functional.distance import pairwise_distance
-from gviz.engine.nn.functional.reducing import checked, deprecated, reduce
+from gviz.engine.nn.functional.reducing import checked, deprecated, reduce, refuse_tracked
 from gviz.engine.ops import class_loss, scalars
 from gviz.engine.ops.arithmetic import sub
 from gviz.engine.ops.comparison import where
@@ -46,6 +46,15 @@ def multi_margin_loss(
             raise ValueError("weight must be one-dimensional")
         if weight.shape[0] != input.shape[-1]:
             raise RuntimeError(f"inconsistent weight size, expected {input.shape[-1]} but got {list(weight.shape)}")
+    rows = input.shape[0] if input.ndim == 2 else 1
+    if target.ndim > 1 or target.numel() != rows:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
+            f"size). Expected target size [{rows}], but got {list(target.shape)}. Input has shape {list(input.shape)}."
+        )
+    refuse_tracked("multi_margin_loss", weight=weight)
+    if target.ndim != input.ndim - 1:
+        target = target.reshape(input.shape[:-1])
     result: Tensor = class_loss.multi_margin(input, target, weight, p=p, margin=margin, reduction=how)
     return result
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from gviz.engine.modes import no_grad
 from gviz.engine.nn.functional.pooling import avg_pool2d, avg_pool3d
+from gviz.engine.nn.functional.reducing import refuse_tracked
 from gviz.engine.op import Op
 from gviz.engine.ops import normalization, scalars
 from gviz.engine.ops.padding import pad
@@ -43,8 +44,7 @@ def layer_norm(
     """`input` with mean 0 and variance 1 over its last dimensions, then scaled and shifted."""
     shape = _shape("layer_norm", normalized_shape)
     _check_last(input, shape, "*, ", weight=weight, bias=bias)
-    if any(t is not None and t.dtype is not input.dtype for t in (weight, bias)) and input.dtype.is_floating_point:
-        raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {input.dtype.tensor_type}")
+    _check_kinds(input, weight, bias)
     return _first(normalization.layer_norm, input, weight, bias, normalized_shape=shape, eps=eps)[0]
 
 
@@ -121,6 +121,7 @@ def group_norm(
             "Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(input.shape)} and num_groups={num_groups}"
         )
+    _check_kinds(input, weight, bias)
     attrs = {"N": batch, "C": channels, "HxW": prod(input.shape[2:]), "group": num_groups, "eps": eps}
     return _first(normalization.group_norm, input, weight, bias, **attrs)[0]
 
@@ -160,6 +161,16 @@ def batch_norm(
     return torch_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
+def _check_kinds(input: Tensor, *parameters: Tensor | None) -> None:
+    """RuntimeError, in PyTorch's words, for parameters of another dtype than the input's."""
+    other = [t.dtype.name for t in parameters if t is not None and t.dtype is not input.dtype]
+    if other and input.dtype.is_floating_point:
+        share = "all inputs must share same datatype."
+        raise RuntimeError(
+            f"mixed dtype (CPU): {share if other[0] == 'float32' else 'expect parameter to have scalar type of Float'}"
+        )
+
+
 @front("batch_norm", method=False)
 def torch_batch_norm(
     input: Tensor,
@@ -174,6 +185,7 @@ def torch_batch_norm(
 ) -> Tensor:
     """`batch_norm` with its arguments in another order; the last one is about other devices."""
     _check_batch(input, weight, bias, running_mean, running_var, training)
+    refuse_tracked("native_batch_norm", running_mean=running_mean, running_var=running_var)
     tensors = (input, weight, bias, running_mean, running_var)
     result, mean, inverse = _first(normalization.batch_norm, *tensors, training=training, eps=eps)
     if training and running_mean is not None and running_var is not None and input.numel():

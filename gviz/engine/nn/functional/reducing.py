@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import warnings
 
+from gviz.engine.modes import thread
 from gviz.engine.tensor import Tensor
+
+
+def refuse_tracked(function: str, **constants: Tensor | None) -> None:
+    """RuntimeError, in PyTorch's words, for a tensor that wants a gradient `function` does not have."""
+    for name, tensor in constants.items():
+        if tensor is not None and tensor.requires_grad and thread.grad_enabled:
+            raise RuntimeError(
+                f"The function '{function}' is not differentiable with respect to argument '{name}'. This input cannot "
+                "have requires_grad True."
+            )
 
 
 def checked(reduction: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine import messages
 from gviz.engine.creation import tensor
 from gviz.engine.modes import no_grad
 from gviz.engine.ops.limits import clamp_front
@@ -68,8 +69,11 @@ def clip_grads_with_norm_(
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
     """Bring every element of every gradient between ``-clip_value`` and ``clip_value``."""
     bound = float(clip_value)
+    gradients = _gradients(_listed(parameters))
+    if not gradients:
+        raise RuntimeError(messages.NO_GRADIENTS_TO_CLIP)
     with no_grad():
-        for grad in _gradients(_listed(parameters)):
+        for grad in gradients:
             grad.clamp_(min=-bound)
             grad.clamp_(max=bound)
 

@@ -1,0 +1,172 @@
+"""``make fuzz N=10000 SEED=7``: random scripts under PyTorch and the engine, and how many of them agree.
+
+Each kind of disagreement is reported with the smallest script that shows it, and the exit status is 1 if there is any.
+"""
+
+import argparse
+import collections
+import random
+import re
+import sys
+import time
+
+import numpy as np
+from random_scripts import recorded
+from reference import Crashed, Reference
+
+ARGUMENTS = re.compile(
+    r"received an invalid combination of arguments|positional argument|required argument|unexpected keyword|must be .*, not |must be tuple of"
+)
+"""In the words of a TypeError for wrong arguments the two differ, see docs/differences.md."""
+TOLERANCES = {"float64": (1e-8, 1e-10), "float32": (1e-4, 1e-5), "float16": (1e-2, 1e-2)}
+"""Relative and absolute, by the coarsest dtype that a script uses: what is cast to float64 is no more exact than before."""
+
+
+def difference(real, ours, tolerance, path=()):
+    """The first place where two records differ, with what PyTorch and the engine have there; None if they agree.
+
+    Numbers agree within a relative and an absolute `tolerance`.
+    """
+    if (path and path[-1] == "error") or (_is_failure(real) and _is_failure(ours)):
+        return None if _same_error(real, ours) else (path, real, ours)
+    if isinstance(real, dict) and isinstance(ours, dict) and real.keys() == ours.keys():
+        parts = [(key, real[key], ours[key]) for key in real]
+    elif isinstance(real, (list, tuple)) and isinstance(ours, (list, tuple)) and len(real) == len(ours):
+        parts = [(i, *pair) for i, pair in enumerate(zip(real, ours, strict=True))]
+    else:
+        return None if _same_value(real, ours, tolerance) else (path, real, ours)
+    return next(filter(None, (difference(a, b, tolerance, (*path, key)) for key, a, b in parts)), None)
+
+
+def _is_failure(value):
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], str)
+
+
+def _same_error(real, ours):
+    if real is None or ours is None:
+        return real is ours
+    if real[0] != ours[0]:
+        return False
+    if real[0] == "TypeError" and ARGUMENTS.search(real[1]):
+        return True
+    return real[1].split("\n")[0] == ours[1].split("\n")[0]
+
+
+def _same_value(real, ours, tolerance):
+    if isinstance(real, np.ndarray) and isinstance(ours, np.ndarray):
+        if real.dtype != ours.dtype or real.shape != ours.shape:
+            return False
+        rtol, atol = max(tolerance, TOLERANCES[real.dtype.name]) if real.dtype.kind == "f" else (0, 0)
+        scale = np.abs(real[np.isfinite(real)]).max(initial=1.0) if real.dtype.kind == "f" else 1.0
+        return np.allclose(ours, real, rtol=rtol, atol=atol * float(scale), equal_nan=True)
+    if isinstance(real, float) and isinstance(ours, float):
+        return bool(np.isclose(ours, real, rtol=max(tolerance[0], 1e-6), atol=max(tolerance[1], 1e-7), equal_nan=True))
+    if type(real) is not type(ours):
+        return False
+    return bool(np.array_equal(real, ours)) if isinstance(real, np.ndarray) else real == ours
+
+
+def first_difference(lines, real, ours):
+    """(number of the line, path, PyTorch's, the engine's) of the first line after which something differs, or None."""
+    text = "\n".join(lines)
+    coarsest = "float16" if "float16" in text or "half" in text else "float32" if "float" in text else "float64"
+    for number, (expected, got) in enumerate(zip(real, ours, strict=True)):
+        found = difference(expected, got, TOLERANCES[coarsest])
+        if found:
+            return (number, *found)
+    return None
+
+
+def kind(lines, found):
+    """What differs, after what sort of statement: programs of one kind have one cause, as a rule."""
+    number, path, real, ours = found
+    aspect = ".".join(
+        str(part) for part in path if not isinstance(part, int) and part not in ("variables", "parameters", "buffers")
+    )
+    aspect = re.sub(r"^[a-dmp-w](\.|$)", "", aspect) or "variables"
+    if path[-1] == "error":
+        aspect = f"error: {_words(real)} / {_words(ours)}"
+    calls = re.findall(r"(?:torch|F|nn|linalg)\.(\w+)|\.(\w+)\(?|(\w+)\(|([-+*/@%&~=]=?|\[)", lines[number])
+    names = [name for names in calls for name in names if name]
+    return aspect, " ".join(n for n in names if n not in ("data", "k", "float64", "="))[:60]
+
+
+def _words(error):
+    return "none" if error is None else f"{error[0]}: " + re.sub(r"-?\d+(\.\d+)?", "N", error[1].split("\n")[0])[:90]
+
+
+def smaller(lines, found, reference):
+    """The script with the lines left out that the difference does not need."""
+    wanted = kind(lines, found)[0]
+    lines = lines[: found[0] + 1]
+    position = len(lines) - 2
+    while position >= 0:
+        fewer = lines[:position] + lines[position + 1 :]
+        try:
+            reference.ask("lines", fewer)
+            again = first_difference(fewer, reference.answer(), recorded(fewer, "gviz.engine"))
+        except Crashed:
+            again = None
+        if again and kind(fewer, again)[0] == wanted:
+            lines, found = fewer[: again[0] + 1], again
+            position = min(position, len(lines) - 1)
+        position -= 1
+    return lines, found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--seed", type=int, default=None, help="of the first script; the others have the next numbers")
+    parser.add_argument("--kinds", type=int, default=40, help="how many kinds to show")
+    options = parser.parse_args()
+    seed = random.randrange(10**9) if options.seed is None else options.seed
+    reference, began = Reference(), time.time()
+    crashed, failed_lines, all_lines = 0, 0, 0
+    kinds = collections.defaultdict(list)
+    reference.ask("script", seed)
+    for at in range(seed, seed + options.count):
+        try:
+            lines, real = reference.answer()
+        except Crashed:
+            crashed, lines = crashed + 1, None
+        if at + 1 < seed + options.count:
+            reference.ask("script", at + 1)  # PyTorch writes the next one while the engine runs this one
+        if lines is None:
+            continue
+        all_lines += len(lines)
+        failed_lines += sum(record["error"] is not None for record in real)
+        found = first_difference(lines, real, recorded(lines, "gviz.engine"))
+        if found:
+            kinds[kind(lines, found)].append((at, lines, found))
+            print(f"seed {at}: {' after '.join(kind(lines, found))}", flush=True)
+    _report(seed, options, crashed, failed_lines / max(all_lines, 1), kinds, reference)
+    print(f"{time.time() - began:.0f} s")
+    sys.exit(bool(kinds))
+
+
+def _report(seed, options, crashed, failed, kinds, reference):
+    tried = options.count - crashed
+    disagreed = sum(map(len, kinds.values()))
+    rarest = sorted(kinds.items(), key=lambda item: -len(item[1]))
+    for (aspect, calls), cases in rarest[: options.kinds]:
+        at, lines, found = min(cases, key=lambda case: case[2][0])
+        lines, found = smaller(lines, found, reference)
+        print(f"\n== {len(cases)} x {aspect}   after {calls}   (seed {at})")
+        print("\n".join(f"    {line}" for text in lines for line in text.splitlines()))
+        print(f"  {'.'.join(map(str, found[1]))}\n  PyTorch: {_short(found[2])}\n  engine:  {_short(found[3])}")
+    print(
+        f"\nseed {seed}: {tried} scripts tried, {crashed} left out in which PyTorch crashed, {failed:.1%} of their lines fail"
+    )
+    print(
+        f"{tried - disagreed} agree, {(tried - disagreed) / max(tried, 1):.2%}; {disagreed} disagree, {len(kinds)} kinds"
+    )
+
+
+def _short(value):
+    text = repr(value)
+    return text if len(text) < 700 else text[:700] + " ..."
+
+
+if __name__ == "__main__":
+    main()
