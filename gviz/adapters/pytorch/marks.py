@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, lies_in, overlap
+from gviz.adapters.pytorch.tensor_facts import dtype_of, grad_fn_of, grad_of, lies_in, overlap
 from gviz.adapters.pytorch.values import as_it_lies
 from gviz.emit import Channel, Seen
 from gviz.events import Output
@@ -239,7 +239,7 @@ class Marks:
         if memory is None or storage is None:
             return
         whole = None if memory.whole is None else _in(memory, memory.whole)
-        if fills and (whole is None or whole.dtype is tensor.dtype):
+        if fills and (whole is None or dtype_of(whole) is dtype_of(tensor)):
             memory.whole = weakref.ref(tensor)
         elif storage.nbytes() > self.channel.limit:
             part = _Part(tensor)

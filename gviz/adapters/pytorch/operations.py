@@ -17,6 +17,7 @@ import msgspec
 import torch
 
 from gviz.adapters.pytorch.private import schemas_of
+from gviz.adapters.pytorch.tensor_facts import device_of, dtype_of
 from gviz.events import OpSeen, Reading
 
 FUNCTIONS = 1 << 12
@@ -166,11 +167,16 @@ def conversion(operation: Operation, source: Kind, made: Kind) -> tuple[Operatio
 
     A program gives them in many ways, ``x.to(other)`` and ``x.double()`` among them: what came of it says them all.
     """
-    is_cast, is_moved = source.dtype is not made.dtype, source.device != made.device
-    facts = {"dtype": str(made.dtype).removeprefix("torch.")} if is_cast else {}
+    (dtype, device), (into, there) = _kind(source), _kind(made)
+    is_cast, is_moved = dtype is not into, device != there
+    facts = {"dtype": str(into).removeprefix("torch.")} if is_cast else {}
     if is_moved:
-        facts |= {"source": str(source.device), "device": str(made.device)}
+        facts |= {"source": str(device), "device": str(there)}
     return _converting(operation, is_cast, is_moved), facts
+
+
+def _kind(it: Kind) -> tuple[torch.dtype, torch.device]:
+    return (dtype_of(it), device_of(it)) if isinstance(it, torch.Tensor) else (it.dtype, it.device)
 
 
 @cache

@@ -18,6 +18,9 @@ held_grad: Callable[[torch.Tensor], torch.Tensor | None] = _attributes.grad.__ge
 _grad_fn: Callable[[torch.Tensor], torch.autograd.graph.Node | None] = _attributes.grad_fn.__get__
 _is_leaf: Callable[[torch.Tensor], bool] = _attributes.is_leaf.__get__
 
+dtype_of: Callable[[torch.Tensor], torch.dtype] = _attributes.dtype.__get__
+device_of: Callable[[torch.Tensor], torch.device] = _attributes.device.__get__
+
 
 def grad_fn_of(tensor: torch.Tensor) -> torch.autograd.graph.Node | None:
     """The graph node of a tensor; none for a view that PyTorch refuses to say it of.
@@ -69,10 +72,10 @@ def fills_its_memory(tensor: torch.Tensor) -> bool:
 def shows_all_of_its_memory(tensor: torch.Tensor) -> bool:
     """Whether a tensor shows every element of its memory once, in any order, in the dtype of what it is a view of."""
     base = private.base_of(tensor) if private.is_view(tensor) else None
-    if base is not None and base.dtype is not tensor.dtype:
+    if base is not None and dtype_of(base) is not dtype_of(tensor):
         return False
     try:
-        return tensor.untyped_storage().nbytes() == tensor.nbytes and is_dense(tensor)
+        return torch.Tensor.untyped_storage(tensor).nbytes() == tensor.nbytes and is_dense(tensor)
     except (NotImplementedError, RuntimeError):  # no memory of its own
         return True
 
@@ -108,7 +111,7 @@ def _extent(tensor: torch.Tensor) -> tuple[int, int]:
 def lies_in(tensor: torch.Tensor, memory: object) -> bool:
     """Whether that storage is the tensor's memory; some have none of their own."""
     try:
-        return tensor.untyped_storage() is memory
+        return torch.Tensor.untyped_storage(tensor) is memory
     except (NotImplementedError, RuntimeError):
         return False
 
