@@ -14,7 +14,6 @@ from twin import assert_all_same, run
 NAMED = {
     20: "two errors in one call",
     119: "`.data` of another shape, set on a leaf that a graph leads to",
-    120: "float16: `softmax` and other gradients",
     181: "`InstanceNorm` of another dtype than its running statistics",
 }
 """The scripts below that differ, with the row of docs/differences.md that says how."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine.apply import zeros
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.examples import normal, positive, spaced
@@ -170,7 +171,8 @@ def _through_multi_margin(g: Any, self: Any, target: Any, weight: Any, p: int, m
     each = g * weights / sizes[dim]
     each = each / sizes[0] if reduction == "mean" and dim else each
     below = margin - unsqueeze_dims(pick_class(self, target, ignore_index=None), dims=(dim,)) + self
-    others = where_op(below > 0, below * 2 if p == 2 else below * 0 + 1, below * 0)
+    nothing = zeros(g, ())
+    others = where_op(below > 0, below * 2 if p == 2 else nothing + 1, nothing)
     others = others - put_class(pick_class(others, target, ignore_index=None), target, sizes=sizes, ignore_index=None)
     others = others * unsqueeze_dims(each, dims=(dim,))
     return others - put_class(others.sum(dim), target, sizes=sizes, ignore_index=None)
