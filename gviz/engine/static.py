@@ -110,7 +110,7 @@ _set_memory_of: Callable[[Tensor, Array], None] = Tensor._array.__set__  # type:
 class Placeholder(Symbolic):
     """An input of a graph, which every run is fed with."""
 
-    __slots__ = ()
+    __slots__ = ("name",)  # its own, where that of other tensors is not writable
     _is_placeholder = True
     name: str
 
