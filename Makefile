@@ -29,8 +29,8 @@ N ?= 2000
 fuzz: $(READY)                  ## N random programs under PyTorch (which must be installed) and the engine: make fuzz N=10000 SEED=7
 	$(BIN)/python tests/engine/fuzz.py $(N) $(if $(SEED),--seed $(SEED))
 
-hostile: $(READY)               ## N expressions that want too much: make hostile N=10000
-	GVIZ_HOSTILE=$(N) $(BIN)/python -m pytest -q -s tests/where/test_hostile_expressions.py
+hostile: $(READY)               ## N traces damaged at random, and N expressions that want too much: make hostile N=10000
+	GVIZ_HOSTILE=$(N) $(BIN)/python -m pytest -q -s tests/trace/test_mutated.py tests/where/test_hostile_expressions.py
 
 KILLS ?= 50
 kills: $(READY)                 ## kill program and debugger at so many random moments each: make kills KILLS=50

@@ -10,7 +10,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gviz.events import DEFINITIONS, KINDS, BackwardStarted, Event, Output, ScopeEntered
+from gviz.events import (
+    DEFINITIONS,
+    KINDS,
+    BackwardStarted,
+    Event,
+    NodeCreated,
+    OptimizerStepped,
+    Output,
+    Returned,
+    ScopeEntered,
+)
 from gviz.values import ITEM_SIZES, Value
 
 KIND_NUMBERS: dict[type[Event], int] = {kind: number for number, kind in enumerate(KINDS)}
@@ -33,13 +43,38 @@ def encode(event: Event) -> bytes:
 
 def decode(kind: int, body: bytes) -> Event:
     """The event of a row; ValueError if the body is not such an event, or says what no recording can."""
-    event = _decoders[kind].decode(body)
-    if isinstance(event, ScopeEntered) and event.parent >= event.scope:  # who goes outwards comes to an end
-        raise ValueError(f"module call {event.scope} lies in {event.parent}, which begins after it")
+    event: Event = _decoders[kind].decode(body)
+    contradiction = next(_contradictions(event), "")
+    if contradiction:
+        raise ValueError(contradiction)
+    return event
+
+
+def _contradictions(event: Event) -> Iterator[str]:
+    """What in an event cannot be, whatever else is in its trace: everybody above relies on that it is not so.
+
+    What it refers to is the business of `gviz.trace.index.references`.
+    """
+    match event:
+        case NodeCreated(given=given, inputs=inputs) if len(given) > len(inputs):
+            yield f"{len(given)} inputs were given to an operation of {len(inputs)}"
+        case ScopeEntered(scope=scope, parent=parent) if parent >= scope:  # who goes outwards comes to an end
+            yield f"module call {scope} lies in {parent}, which begins after it"
+        case BackwardStarted(roots=roots, seeds=seeds) if len(roots) != len(seeds):
+            yield f"a pass begins at {len(roots)} outputs with {len(seeds)} gradients"
+        case OptimizerStepped(parameters=parameters, per_group=counts) if counts and sum(counts) < len(parameters):
+            yield f"groups of {sum(counts)} parameters have {len(parameters)}"
+        case Returned(path=path):
+            for place, count, _ in path:
+                if 0 < count <= place:
+                    yield f"part {place + 1} of {count} was returned"
     for value in values(event):
         if value.data is not None and prod(value.shape) * ITEM_SIZES.get(value.dtype, -1) != len(value.data):
-            raise ValueError(f"{len(value.data)} bytes do not make an array of shape {str(value.shape)[:60]}")
-    return event
+            yield f"{len(value.data)} bytes do not make an array of shape {str(value.shape)[:60]}"
+        if value.stats is not None:
+            counts = value.stats.nan, value.stats.inf, value.stats.zero
+            if min(counts) < 0 or sum(counts) > value.size:
+                yield f"statistics of {value.size} elements count others"
 
 
 def kind_rows() -> Iterator[tuple[int, str, str]]:

@@ -134,12 +134,9 @@ class Timeline(Played):
         return self._log.columns(start, stop)
 
     def select(self, kinds: Collection[type[E]], start: int = 1, stop: int = 0) -> Iterator[tuple[int, E]]:
-        """The events ``start <= n < stop`` (0: to the end) of these classes, in order; much cheaper than one by one.
-
-        What they refer to is not checked: a node they speak of may not exist in a damaged trace.
-        """
+        """The events ``start <= n < stop`` (0: to the end) of these classes, in order; much cheaper than one by one."""
         stop = min(stop or len(self) + 1, len(self) + 1)
-        selected = self._log.select(start, stop, frozenset(KIND_NUMBERS[kind] for kind in kinds))
+        selected = self._events.select(start, stop, frozenset(KIND_NUMBERS[kind] for kind in kinds))
         return cast("Iterator[tuple[int, E]]", selected)
 
     def op(self, number: int) -> e.OpSeen:

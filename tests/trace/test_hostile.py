@@ -25,7 +25,7 @@ from gviz.trace.file.reader import open_trace
 from gviz.trace.file.writer import TraceWriter
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.values import Value
+from gviz.values import Stats, Value
 
 
 @pytest.fixture(scope="module")
@@ -276,6 +276,8 @@ PASS = e.BackwardStarted(1, ((2, 0),), (ONE,), False, False, (), 0)
         e.NodeCreated(3, 1, "op", ((4, 0),), (), (), True, "", 0, 0),
         e.NodeCreated(3, 1, "op", (), (e.Output(ONE, 1, 0, 999),), (), True, "", 0, 0),
         e.NodeCreated(3, 1, "op", (), (), (), True, "", 0, 0, (1, 999)),
+        e.NodeCreated(3, 1, "op", ((3, 0),), (e.Output(ONE, 1),), (), True, "", 0, 0),
+        e.NodeCreated(2, 1, "op", (), (e.Output(ONE, 1),), (), True, "", 0, 0),
     ],
     ids=lambda stray: type(stray).__name__,
 )
@@ -286,6 +288,31 @@ def test_an_event_about_what_is_not_there_is_damage(tmp_path, stray):
         writer.say(event)
     writer.close()
     assert "the trace is damaged" in refused(tmp_path / "run.gviz").what
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        e.Returned(1, 0, 0, ((2, 2, ""),)),
+        e.BackwardStarted(1, ((1, 0), (1, 0)), (ONE,), False, False, (), 0),
+        e.OptimizerStepped("SGD", (1, 2), 0, (), "", (1, 0)),
+        e.NodeCreated(1, 1, "op", (), (), (), True, "", 0, 0, (0, 0), (ONE,)),
+        e.GradSet(1, 0, "assigned", Value("float64", (2,), None, Stats(0.0, 1.0, 0.5, 0.7, 1, 1, 1))),
+        e.GradSet(1, 0, "assigned", Value("float64", (2,), None, Stats(0.0, 1.0, 0.5, 0.7, -1, 0, 0))),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_an_event_that_contradicts_itself_is_refused(event):
+    with pytest.raises(ValueError, match=r"was returned|gradients|parameters|given|statistics"):
+        read_back(event)
+
+
+def test_events_that_are_read_in_a_row_are_checked_as_single_ones(tmp_path):
+    """A node that two events make has two module calls: whoever asks for that of one event gets the other's."""
+    twice = e.NodeCreated(2, 1, "op", ((1, 0),), (e.Output(ONE, 2),), (), True, "", 0, 7)
+    timeline = Timeline(MemoryLog([LEAF, OP, twice]))
+    with pytest.raises(GvizError, match="which another event makes too"):
+        list(timeline.select([e.NodeCreated]))
 
 
 def test_a_contribution_from_nowhere_is_damage_also_after_it_was_passed(tmp_path):

@@ -78,7 +78,8 @@ def test_an_index_that_says_of_one_node_how_another_was_made_is_damage(path, col
         for name in ("created.seqs", "digest"):
             data = (forged | {"digest": digest(forged)})[name].tobytes()
             database.execute("UPDATE index_column SET bytes = ? WHERE name = ?", (data, name))
-    with open_trace(path) as log, pytest.raises(GvizError, match="made node 2, its index says 1") as caught:
+    said = "made node 2, its index says 1|speaks of node 1, which was not made before"
+    with open_trace(path) as log, pytest.raises(GvizError, match=said) as caught:
         ask(Timeline(log))
     assert caught.value.exit_code == 3
 

@@ -122,7 +122,7 @@ class Trace:
         if found is not None:
             return found
         if not 1 <= seq <= len(self):
-            raise IndexError(seq)
+            raise damaged(self.path, f"its index speaks of event {seq}, and it has {len(self)}")
         if len(self._kept) >= _KEPT_EVENTS:
             self._kept.clear()
         self._kept[seq] = event = self._event(*self._batches.of(seq), seq)

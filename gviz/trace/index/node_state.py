@@ -143,7 +143,7 @@ class NodeStates:
             incoming=incoming,
             parts=parts,
             expected=max(len(parts), progress.expected((node, nr))),
-            grad=e.grad_left(self._log.event(grad_seq)) if grad_seq else None,
+            grad=e.grad_left(self._events.event(grad_seq)) if grad_seq else None,
             grad_seq=grad_seq,
         )
 
@@ -166,12 +166,12 @@ class NodeStates:
             arrived = self._index.lists["arrived"]
             arrivals = [arrived.last(output_key(node, nr), n) for nr in range(outputs)]
             latest = max(self._index.lists["progress"].last(node, n), *arrivals, self._abandoned.before(node, n))
-            covering = pass_of(self._log.event(latest)) if latest else 0
+            covering = pass_of(self._events.event(latest)) if latest else 0
         start = self._index.lists["pass_started"].last(covering, n) if covering else 0
         progress = Progress(covering, self.reach, start)
         if covering:
             for seq in self._index.lists["progress"].between(node, start, n + 1):
-                progress.happen(seq, node, self._log.event(seq), self._log)
+                progress.happen(seq, node, self._events.event(seq), self._log)
         return progress
 
     def _has_failed(self, pass_nr: int, start: int, n: int) -> bool:

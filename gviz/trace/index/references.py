@@ -1,8 +1,13 @@
-"""Whether the nodes an event speaks of were made before: what an event says is not trusted to be about anything."""
+"""The one face through which events are read that a file may say anything in: everybody above may trust what it gives.
+
+An event that comes out of here is about nodes, outputs and inputs that there are, each made once and before it; what
+one event alone cannot say is refused by `gviz.trace.codec.decode`. It is looked at when it is read, and never before:
+a trace with a million events opens at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from gviz import events as e
 from gviz.events import COUNTS, Edge
@@ -34,9 +39,23 @@ class References:
             self._sound.add(seq)
         return event
 
+    def select(self, start: int, stop: int, kinds: Collection[int]) -> Iterator[tuple[int, e.Event]]:
+        """The events ``start <= seq < stop`` of these kinds, in order."""
+        for seq, event in self._log.select(start, stop, kinds):
+            if seq not in self._sound:
+                self._check(seq, event)
+            yield seq, event
+
     def _check(self, seq: int, event: e.Event) -> None:
+        if isinstance(event, e.NodeCreated):
+            if not self._is_alone(event.node):
+                raise damaged(f"event {seq} makes node {event.node}, which another event makes too")
+            self._made[event.node] = seq, len(event.outputs)
+        before = seq - isinstance(
+            event, e.NodeCreated
+        )  # what makes a node uses others: who follows them comes to an end
         for node, output_nr in _outputs(event):
-            if node and self._outputs(node, seq) <= output_nr:
+            if node and self._outputs(node, before) <= output_nr:
                 raise damaged(f"event {seq} speaks of output {output_nr} of node {node}, which has fewer")
         match event:
             case e.GradFlowed(source=source, slot=slot) if source and self._inputs(source, seq) <= slot:
