@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Mapping, Sequence, Set
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from gviz.events import Event
 from gviz.plain_text import shown_json
@@ -23,7 +26,7 @@ def text(**parts: object) -> str:
 
 
 def form(thing: object) -> Any:
-    """What JSON knows of a thing."""
+    """What JSON knows of a thing. TypeError for what has no form here: never the `repr` of an object."""
     match thing:
         case Value():
             return _value(thing)
@@ -31,19 +34,27 @@ def form(thing: object) -> Any:
             return {"event": type(thing).__name__, **form(msgspec.structs.asdict(thing))}
         case msgspec.Struct():
             return form(msgspec.structs.asdict(thing))
-        case dict():
-            return {str(key): form(entry) for key, entry in thing.items()}
-        case tuple() | list():
-            return [form(entry) for entry in thing]
-        case bytes():
-            return thing.hex()
-        case float():
-            return thing if math.isfinite(thing) else str(thing)
         case None | bool() | int() | str():
             return thing
+        case float():
+            return thing if math.isfinite(thing) else str(thing)
+        case complex() | PurePath():
+            return str(thing)
+        case np.generic():
+            return form(thing.item())
+        case np.ndarray():
+            return form(thing.tolist())
+        case bytes():
+            return thing.hex()
+        case Mapping():
+            return {str(key): form(entry) for key, entry in thing.items()}
+        case Sequence():
+            return [form(entry) for entry in thing]
+        case Set():
+            return sorted(form(entry) for entry in thing)
     if dataclasses.is_dataclass(thing):
         return {field.name: form(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
-    return str(thing)
+    raise TypeError(f"a {type(thing).__name__} has no form in JSON")
 
 
 def _value(value: Value) -> dict[str, Any]:

@@ -16,8 +16,6 @@ from gviz.plain_text import shown
 from gviz.trace.file import places
 from gviz.tui import terminal
 
-SCHEMA = 1
-
 
 @click.command("info")
 @click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
@@ -25,13 +23,13 @@ SCHEMA = 1
 @click.pass_obj
 def command(settings: GlobalOptions, kind: str, trace: str | None) -> None:
     """Show versions, paths, and what the terminal can do."""
-    import json
+    from gviz.cli import json_form
 
     if trace is not None:
         hint = f"gviz show {shown(trace)} tells what a trace holds"
         raise GvizError("info is about gviz itself", hint=hint, exit_code=2)
     facts = _facts(settings)
-    click.echo(json.dumps({"schema": SCHEMA, **facts}, indent=2) if kind == "json" else _text(facts))
+    click.echo(json_form.text(**facts) if kind == "json" else _text(facts))
 
 
 def _facts(settings: GlobalOptions) -> dict[str, dict[str, Any]]:
