@@ -50,6 +50,7 @@ def steps_of(framework, name):
     ]
 
 
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")  # as LBFGS does
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_both_frameworks_tell_the_same(name):
     ours, theirs = steps_of(gviz.engine, name), steps_of(torch, name)

@@ -467,6 +467,7 @@ def test_what_a_module_hook_puts_in_place_is_said_beside_a_tensors_own_hook():
     assert [(event.when, event.value.array().item()) for event in ran] == [("pre", 5.0), ("tensor", 6.0)]
 
 
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")  # of PyTorch 2.8 itself
 def test_what_a_step_changes_between_calls_of_its_closure_is_said_before_it_is_used():
     """LBFGS computes with numbers of its own, which are no part of the program, and moves on between evaluations."""
 
@@ -601,11 +602,12 @@ def test_detached_again_nothing_is_left():
     assert not torch.nn.modules.module._global_forward_hooks
 
 
-def test_a_recording_of_what_is_no_model_after_all_leaves_nothing_behind(tmp_path):
+def test_a_recording_of_what_is_no_model_after_all_leaves_nothing_behind(tmp_path, capfd):
     before = (torch.autograd._engine_run_backward, threading.Thread._bootstrap_inner, torch.compile, sys.stdout)
     almost = SimpleNamespace(_parameters=None)
-    with pytest.raises(AttributeError), gviz.record(tmp_path / "a.gviz", model=almost):
+    with gviz.record(tmp_path / "a.gviz", model=almost):
         pass
+    assert "gviz: warning: nothing is recorded: AttributeError(" in capfd.readouterr().err
     assert before == (torch.autograd._engine_run_backward, threading.Thread._bootstrap_inner, torch.compile, sys.stdout)
     assert not torch.overrides._get_current_function_mode_stack()
     with gviz.record(tmp_path / "b.gviz"):
@@ -695,8 +697,8 @@ def test_a_pass_begins_at_an_edge_of_the_graph():
         torch.autograd.backward(torch.autograd.graph.get_gradient_edge((w * 3).sum()))
         assert w.grad.tolist() == [3, 3]
 
-    if RELEASE < (2, 6):  # PyTorch takes no edge there
-        with pytest.raises(AttributeError, match="numel"):
+    if RELEASE < (2, 8):  # PyTorch takes no edge there
+        with pytest.raises((AttributeError, AssertionError)):
             program()
         return
     (started,) = of_kind(events_of(program), BackwardStarted)
