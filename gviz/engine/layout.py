@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from gviz.engine.memory_order import order_of
 from gviz.values import Array
 
 __all__ = [
@@ -153,25 +154,7 @@ def _speaks_for(array: Array, dims: Sequence[int]) -> bool:
 
 def kept_strides(array: Array) -> tuple[int, ...]:
     """The strides, in elements, of a new array whose dimensions lie in memory in the order of those of `array`."""
-    steps = [stride // array.itemsize for stride in array.strides]
-    dims = list(range(array.ndim))[::-1]
-    for place in range(1, array.ndim):
-        for before in range(place - 1, -1, -1):
-            order = _compared(array.shape, steps, dims[before], dims[before + 1])
-            if order < 0:
-                break
-            if order > 0:
-                dims[before], dims[before + 1] = dims[before + 1], dims[before]
-    return _packed(array.shape, dims)
-
-
-def _compared(shape: Sequence[int], steps: Sequence[int], inner: int, outer: int) -> int:
-    """Whether one dimension lies inside another (-1), the other way round (1), or neither (0: one is repeated)."""
-    if not steps[inner] or not steps[outer]:
-        return 0
-    if steps[inner] != steps[outer]:
-        return -1 if steps[inner] < steps[outer] else 1
-    return 1 if shape[inner] > shape[outer] else 0
+    return _packed(array.shape, order_of(array.shape, [array])[::-1])
 
 
 def zeros_like(array: Array, dtype: Any, order: memory_format = preserve_format) -> Array:

@@ -1,5 +1,7 @@
 """In which order the elements of results lie in memory, where the operands are transposed: beside PyTorch's."""
 
+import itertools
+
 import pytest
 from expressions import attempted, split
 from twin import compare
@@ -70,6 +72,21 @@ nn.Conv2d(3, 4, 2).to(memory_format=last).weight.stride() | nn.Conv3d(3, 4, 2).t
 nn.Conv2d(3, 4, 2).to(torch.float64, memory_format=last).weight.stride() | nn.Linear(3, 4).to(memory_format=last).weight.stride()
 torch.memory_format() | torch.layout() | (arranged * 2).stride() | arranged.view(-1) | (arranged + arranged).stride()
 """)
+
+
+@pytest.mark.torch
+def test_new_tensors_are_laid_out_as_expanded_and_permuted_ones():
+    shapes = [*itertools.product((1, 2, 3), repeat=3)]
+    compare(
+        f"""
+import itertools, torch
+for shape in {shapes}:
+    for dims in itertools.permutations(range(4)):
+        turned = torch.zeros(1, *shape).permute(dims)
+        wide = turned.expand(*[3 if size == 1 else size for size in turned.shape])
+        see(wide.clone().stride(), torch.zeros_like(wide).stride())
+"""
+    )
 
 
 @pytest.mark.torch
