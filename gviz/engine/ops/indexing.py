@@ -98,20 +98,17 @@ def picked(self: Tensor, indices: Indices) -> Tensor:
 
 def put_in_place(self: Tensor, indices: Indices, values: Tensor, *, accumulate: bool) -> Tensor:
     """Write `values` at index tensors, or add them."""
-    given = [index for index in indices if index is not None]
-    is_fill = not accumulate and values.numel() == 1 and len(given) == 1 and given[0].dtype.name == "bool"
-    return _put(
-        self, indices, values, partial(apply_in_place, rule="masked") if is_fill else apply_in_place, accumulate
-    )
+    run = partial(apply_in_place, rule="masked") if _is_fill(indices, values, accumulate) else apply_in_place
+    return _put(self, indices, values, run, accumulate)
 
 
 def _put(self: Tensor, indices: Indices, values: Tensor, run: Callable[..., Tensor], accumulate: bool) -> Tensor:
-    if values._array.size == 1 and not accumulate and _only_mask(indices):
+    if _is_fill(indices, values, accumulate):
         place, mask = next((place, index) for place, index in enumerate(indices) if index is not None)
         _check_mask(self, mask, place)
         if isinstance(mask, ByteMask):
             raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
-        values = values.to(self.dtype)  # PyTorch fills where one mask is given one element, whatever its dtype
+        values = values.to(self.dtype)  # PyTorch fills with an element of any dtype
     else:
         _warn_of_bytes(indices)
     if values.dtype is not self.dtype:
@@ -124,10 +121,10 @@ def _put(self: Tensor, indices: Indices, values: Tensor, run: Callable[..., Tens
     return result
 
 
-def _only_mask(indices: Indices) -> bool:
-    """Whether a mask is all that selects."""
+def _is_fill(indices: Indices, values: Tensor, accumulate: bool) -> bool:
+    """Whether a write is a ``masked_fill_`` in PyTorch: one element, written where a single mask says."""
     given = [index for index in indices if index is not None]
-    return len(given) == 1 and given[0].dtype.name == "bool"
+    return values._array.size == 1 and not accumulate and len(given) == 1 and given[0].dtype.name == "bool"
 
 
 def _slots(indices: Indices) -> list[Tensor | None]:
