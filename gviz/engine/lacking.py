@@ -10,7 +10,7 @@ from gviz.engine.conversions import Conversions
 from gviz.engine.methods import Methods
 from gviz.engine.missing import sentence
 from gviz.engine.placement import Placement
-from gviz.engine.surface import NAMESPACE, at
+from gviz.engine.surface import NAMESPACE, set_address
 from gviz.engine.tensor import Tensor
 
 _NAMES = """
@@ -111,4 +111,4 @@ for kind in (Methods, Placement, Conversions, Tensor):
     refuse_writes(kind)
     for name, member in vars(kind).items():
         if isinstance(member, FunctionType) and member.__qualname__.startswith(f"{kind.__name__}."):
-            at(NAMESPACE, f"Tensor.{name}", member)  # in these classes for the reader's sake only
+            set_address(NAMESPACE, f"Tensor.{name}", member)  # one class in PyTorch

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 
@@ -45,29 +46,29 @@ def front(*names: str, method: bool = True, function: bool = True, checks: bool 
     """
 
     def offer(implementation: F) -> F:
-        if id(implementation) not in _PLACED:
+        if implementation not in _addressed:
             implementation.__qualname__ = names[0]  # as Python's errors about the arguments call it
         told = telling_parts(implementation)
         for name in names:
             if function:
                 called = told if checks else wanting_tensors(told, name)
-                FUNCTIONS[name] = at(NAMESPACE, name, taking_out(name, called) if name in WITH_OUT else called)
+                FUNCTIONS[name] = set_address(NAMESPACE, name, taking_out(name, called) if name in WITH_OUT else called)
             if method:
                 called = told if checks else wanting_tensors(told, name, method=True)
                 alone = called is not FUNCTIONS.get(name)
-                setattr(Methods, name, at(NAMESPACE, f"Tensor.{name}", called) if alone else called)
+                setattr(Methods, name, set_address(NAMESPACE, f"Tensor.{name}", called) if alone else called)
         return implementation
 
     return offer
 
 
-_PLACED = set[int]()
+_addressed = WeakSet[Callable[..., Any]]()
 
 
-def at(module: str, path: str, function: F) -> F:
-    """`function`, to be found at a path of a module: pickled by these names, it comes back as itself."""
-    if id(function) not in _PLACED:  # one function may have several names
-        _PLACED.add(id(function))
+def set_address(module: str, path: str, function: F) -> F:
+    """Name `function` by the first path at which it is offered; pickle finds it there again."""
+    if function not in _addressed:  # one function may have several names
+        _addressed.add(function)
         function.__module__, function.__qualname__, function.__name__ = module, path, path.rpartition(".")[2]
     return function
 

@@ -16,7 +16,7 @@ from gviz.engine.nn.hooks import register_module_forward_pre_hook as register_mo
 from gviz.engine.nn.hooks import register_module_full_backward_hook as register_module_full_backward_hook
 from gviz.engine.nn.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from gviz.engine.returned import say_returned
-from gviz.engine.surface import at
+from gviz.engine.surface import set_address
 
 
 class Module(Converted):
@@ -116,7 +116,7 @@ class Module(Converted):
 for kind in Module.__mro__[1:-1]:
     for name, member in vars(kind).items():
         if isinstance(member, FunctionType):
-            at(__name__, f"Module.{name}", member)  # in these classes for the reader's sake only
+            set_address(__name__, f"Module.{name}", member)  # one class in PyTorch
 
 _HOOKS = (
     "_backward_pre_hooks",
