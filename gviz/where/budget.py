@@ -1,16 +1,16 @@
-"""What one evaluation of an expression may spend: work and memory, counted before anything is computed.
+"""The work and memory that one evaluation of an expression may use, charged before anything is computed.
 
-Who types ``any(len(b) > 1 for a in ['a' * 10**6] for b in [a + a + a])`` wants no answer in a minute and no gigabytes.
-A clock finds that out too late, and a limit on the size of single results lets many of them add up. So each operation
-of `gviz.where.operations` states an upper bound of what it will take, by the sizes of its operands, and `Budget.spend`
-refuses it where the evaluation cannot afford it any more.
+A short expression can ask for gigabytes: ``any(len(b) > 1 for a in ['a' * 10**6] for b in [a + a + a])``. A clock
+notices that too late, and a limit on each result lets many results add up. So each operation of
+`gviz.where.operations` states an upper bound of its cost, from the sizes of its operands. `Budget.spend` refuses the
+operation if the rest of the budget does not cover it.
 
-The budget grows with the recorded tensors that the expression reads. A statistic of a tensor with 100 million elements
-takes a second, and has to. Refused is amplification: much work, or much memory, out of little data.
+The budget grows with the recorded tensors that the expression reads: a statistic of 100 million elements takes a
+second, and is allowed to. Only amplification is refused: much work, or much memory, from little data.
 
-* *Work* is counted in nanoseconds of an ordinary machine. They are nominal: an expression costs the same anywhere.
-* *Memory* is what is alive at once. An array is counted until it is freed, so that long formulas over a large tensor
-  need no more than their temporaries. Texts and lists cannot be watched; they count until the evaluation ends.
+* *Work* is counted in nominal nanoseconds, so that an expression costs the same on every machine.
+* *Memory* is what is alive at once. An array counts until it is freed, so a long formula over a large tensor pays for
+  its temporaries only. Python cannot watch texts and lists; they count until the evaluation ends.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ MEMORY = 64 << 20
 """Bytes that every evaluation may hold."""
 
 _GREAT = 1 << 30
-"""Bytes: where 16 times the recorded tensors are more than this, only their threefold is added to it."""
+"""Bytes. The allowance is 16 times the recorded tensors, but at most this plus 3 times the recorded tensors."""
 
 MOST_BITS = 4096
 """Bits of a whole number."""
 
 LONGEST_RESULT = 1_000_000
-"""Items of a result that is no array, and characters of a text: it is shown, or compared."""
+"""Items of a list, or characters of a text, that a whole expression may return: someone shows or compares them."""
 
 STEP = 1000
 """Nanoseconds of a step of Python, whatever it does."""
@@ -62,9 +62,10 @@ class TooMuch(Exception):
 
 
 class Extent(NamedTuple):
-    """What a value holds within all its lists, as often as it is there: items (characters of texts), and which kinds.
+    """How much a value holds, its nested lists included: items (characters, for texts), and of which kinds.
 
-    `bulky` is whether a text or a whole number of more than 64 bits is among them, which no array of numbers holds.
+    An item that is there twice counts twice. `bulky` says that a text, or an integer of more than 64 bits, is among
+    them; no array of numbers can hold these.
     """
 
     items: int
@@ -92,7 +93,7 @@ class Budget:
         self.peak = 0
 
     def spend(self, work: int, memory: int = 0) -> None:
-        """Count work, and bytes that are needed on top of those that are held; raises `TooMuch` for too much."""
+        """Charge work, and bytes needed besides those that are held. Raises `TooMuch` beyond the budget."""
         self.work += work
         if self.work > WORK and self.work > WORK + WORK_PER_ELEMENT * self._recorded("size"):
             raise TooMuch(
@@ -115,7 +116,7 @@ class Budget:
         return MEMORY + min(16 * recorded, _GREAT + 3 * recorded)
 
     def hold(self, result: Any) -> Any:
-        """Count a result that an operation gave for as long as it is alive."""
+        """Count the result of an operation for as long as it is alive."""
         if isinstance(result, np.ndarray):
             if result.base is not None:
                 self._hold_memory(_owner(result))
@@ -126,20 +127,20 @@ class Budget:
         return result
 
     def extent(self, value: Any) -> Extent:
-        """How much a value holds; the look at it is paid for."""
+        """How much a value holds. Looking costs work, too."""
         kind = type(value)
         if kind in _PLAIN:
             return _ONE
         return self._extent(value, {})
 
-    def passes(self, items: Iterable[Any]) -> Iterator[Any]:
-        """The items of a loop, each of whose passes is paid for."""
+    def iterate(self, items: Iterable[Any]) -> Iterator[Any]:
+        """The items of a loop; each pass is charged."""
         for item in items:
             self.spend(2 * STEP)
             yield item
 
-    def given(self, one: Any) -> Any:
-        """What a pass of a loop gives, which a list keeps."""
+    def collect(self, one: Any) -> Any:
+        """Charge the memory of one item that a loop produced, and return it."""
         own = 0 if isinstance(one, np.ndarray) else _FRAME if isinstance(one, Iterator) else sys.getsizeof(one)
         memory = _POINTER + own
         self.spend(STEP, memory)
@@ -147,7 +148,7 @@ class Budget:
         return one
 
     def finish(self, result: Any) -> Any:
-        """The result of the whole expression, which somebody will show or compare; nothing is counted any more."""
+        """The result of the whole expression. Raises `TooMuch` if it is too long to show or compare."""
         self._held.clear()
         if type(result) not in _PLAIN and isinstance(result, str | bytes | list | tuple | set | dict):
             items = self.extent(result).items
@@ -213,7 +214,7 @@ _WORD = 1 << 63
 
 
 def _owner(array: Any) -> Any:
-    """The array that owns the memory of a view; None where it is no array's, as of what a trace holds."""
+    """The array that owns the memory of a view; None if no array does, as for the bytes that a trace holds."""
     base = array.base
     while isinstance(base, np.ndarray):
         if base.base is None:
@@ -223,4 +224,4 @@ def _owner(array: Any) -> Any:
 
 
 Cost = Callable[[Budget, tuple[Any, ...], dict[str, Any]], None]
-"""Pays, from the arguments of an operation and those given by name, for all that it will do."""
+"""Charges a budget for an operation, from its positional and its keyword arguments, before the operation runs."""

@@ -30,7 +30,7 @@ DEEPEST = 2
 """Loops within each other."""
 
 _MOST_LEVELS = 100
-"""Of a tree: whoever visits it stands in several frames a level, below those of the program, which may be many."""
+"""Of a tree. A visitor needs several frames for each level, below those of the program, which may be many."""
 
 
 class Refused(Exception):
@@ -78,7 +78,7 @@ BUILTINS: dict[str, Any] = {
 }
 
 
-def short(text: str) -> str:
+def check_length(text: str) -> str:
     """The text; raises `Refused` if it is longer than anybody types."""
     if len(text) > LONGEST:
         raise Refused(f"it is longer than {LONGEST} characters")
@@ -88,7 +88,7 @@ def short(text: str) -> str:
 def parsed(text: str) -> ast.Expression:
     """Read an expression; raises `Refused` with the reason for what is none."""
     try:
-        tree = syntax.expression(short(text))
+        tree = syntax.expression(check_length(text))
     except SyntaxError as error:
         raise NoPython(error.msg) from None
     except (ValueError, RecursionError, MemoryError):
@@ -124,14 +124,14 @@ def compiled(tree: ast.Expression) -> CodeType:
 
 
 _SILENT = copy_context()
-"""Where numpy warns of nothing. It is made once: to change that and back again takes longer than most expressions."""
+"""A context in which numpy warns of nothing. It is made once: `np.errstate` takes longer than most expressions."""
 _SILENT.run(np.seterr, all="ignore")
 
 
 def evaluate(code: CodeType, names: dict[str, Any], evaluation: Evaluation | None = None) -> Any:
-    """What the expression is where its names mean this; raises whatever it raises, `TooMuch` where it goes too far.
+    """The value of an expression whose variables are `names`. Raises what it raises, and `TooMuch` beyond the budget.
 
-    `evaluation` counts what it spends, for whoever wants to know.
+    After the call `evaluation` knows what was spent.
     """
     evaluation = evaluation or Evaluation(names)
     names["__builtins__"] = BUILTINS
@@ -145,11 +145,11 @@ def evaluate(code: CodeType, names: dict[str, Any], evaluation: Evaluation | Non
 class Evaluation:
     """One run of a compiled expression: pays for each of its operations, then lets it run."""
 
-    __slots__ = ("_hold", "_spend", "budget", "given", "passes")
+    __slots__ = ("_hold", "_spend", "budget", "collect", "iterate")
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.budget = budget = Budget(names)
-        self.passes, self.given = budget.passes, budget.given
+        self.iterate, self.collect = budget.iterate, budget.collect
         self._spend, self._hold = budget.spend, budget.hold
 
     def operate(self, name: str, one: Any, other: Any) -> Any:
@@ -159,11 +159,11 @@ class Evaluation:
             self._spend(STEP)
             return run(one, other)
         if name in ("In", "NotIn"):
-            [other] = operations.materialized((other,))
+            [other] = operations.materialize((other,))
         cost(self.budget, (one, other), {})
         return self._hold(run(one, other))
 
-    def alone(self, name: str, one: Any) -> Any:
+    def operate_unary(self, name: str, one: Any) -> Any:
         """An operator with one operand."""
         run, cost = OPERATORS[name]
         if isinstance(one, np.ndarray):
@@ -172,8 +172,8 @@ class Evaluation:
             self._spend(STEP)
         return self._hold(run(one))
 
-    def compared(self, left: Any, *rest: Any) -> Any:
-        """``a < b < c`` as ``compared(a, "Lt", lambda: b, "Lt", lambda: c)``: each is read only if it is come to."""
+    def compare(self, left: Any, *rest: Any) -> Any:
+        """``a < b < c`` as ``compare(a, "Lt", lambda: b, "Lt", lambda: c)``; ``c`` is evaluated only if ``a < b``."""
         result: Any = True
         for name, later in zip(rest[::2], rest[1::2], strict=True):
             if not result:
@@ -184,7 +184,7 @@ class Evaluation:
 
     def call(self, function: Any, *arguments: Any, **named: Any) -> Any:
         """A function, called by its name."""
-        arguments = operations.materialized(arguments)
+        arguments = operations.materialize(arguments)
         run, cost = operations.function(function, arguments, named)
         cost(self.budget, arguments, named)
         return self._hold(_of_numbers(run(*arguments, **named)))
@@ -194,7 +194,7 @@ class Evaluation:
         found = operations.method(of, name)
         if found is None:
             return self.call(getattr(of, name), *arguments, **named)  # which says why it cannot be called
-        arguments = operations.materialized(arguments)
+        arguments = operations.materialize(arguments)
         run, cost = found
         cost(self.budget, (of, *arguments), named)
         return self._hold(_of_numbers(run(of, *arguments, **named)))
@@ -205,7 +205,7 @@ class Evaluation:
 
     def item(self, of: Any, index: Any) -> Any:
         """``of[index]``"""
-        operations.indexed(self.budget, of, index)
+        operations.charge_index(self.budget, of, index)
         return self._hold(of[index])
 
     def display(self, items: Any) -> Any:
@@ -213,18 +213,18 @@ class Evaluation:
         self._spend(STEP)
         return self._hold(items)
 
-    def keys(self, *keys: Any) -> set[Any]:
+    def make_set(self, *keys: Any) -> set[Any]:
         """The set of some values."""
-        return self.display({*operations.hashed(self.budget, keys)})  # type: ignore[no-any-return]
+        return self.display({*operations.charge_keys(self.budget, keys)})  # type: ignore[no-any-return]
 
-    def pairs(self, *items: Any) -> dict[Any, Any]:
+    def make_dict(self, *items: Any) -> dict[Any, Any]:
         """The dictionary of keys and values that follow each other."""
-        operations.hashed(self.budget, items[::2])
+        operations.charge_keys(self.budget, items[::2])
         return self.display(dict(zip(items[::2], items[1::2], strict=True)))  # type: ignore[no-any-return]
 
 
 def _of_numbers(result: Any) -> Any:
-    """What a function of numpy gives: numbers, and a number for an array of one without dimensions."""
+    """The result of a function of numpy: an array of numbers, and a number instead of an array without dimensions."""
     if isinstance(result, np.ndarray):
         if result.dtype.kind not in "biufc":
             raise TooMuch("an array holds numbers here, of at most 64 bits")
@@ -260,7 +260,7 @@ class _Guard(ast.NodeTransformer):
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         self.generic_visit(node)
-        return _call("alone", ast.Constant(type(node.op).__name__), node.operand)
+        return _call("operate_unary", ast.Constant(type(node.op).__name__), node.operand)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
@@ -268,7 +268,7 @@ class _Guard(ast.NodeTransformer):
         if len(kinds) == 1:
             return _call("operate", kinds[0], node.left, node.comparators[0])
         links = zip(kinds, map(_later, node.comparators), strict=True)
-        return _call("compared", node.left, *chain.from_iterable(links))
+        return _call("compare", node.left, *chain.from_iterable(links))
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         path = _of_numpy(node)
@@ -327,13 +327,13 @@ class _Guard(ast.NodeTransformer):
 
     def visit_Set(self, node: ast.Set) -> ast.expr:
         self.generic_visit(node)
-        return _call("keys", *node.elts)
+        return _call("make_set", *node.elts)
 
     def visit_Dict(self, node: ast.Dict) -> ast.expr:
         if any(key is None for key in node.keys):
             raise Refused("** is not part of an expression here")
         self.generic_visit(node)
-        return _call("pairs", *chain.from_iterable(zip(filter(None, node.keys), node.values, strict=True)))
+        return _call("make_dict", *chain.from_iterable(zip(filter(None, node.keys), node.values, strict=True)))
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
         return self._loop(node)
@@ -350,8 +350,8 @@ class _Guard(ast.NodeTransformer):
         self.generic_visit(node)
         self._depth -= len(node.generators)
         for loop in node.generators:
-            loop.iter = _call("passes", loop.iter)
-        node.elt = _call("given", node.elt)
+            loop.iter = _call("iterate", loop.iter)
+        node.elt = _call("collect", node.elt)
         return node
 
 

@@ -1,9 +1,9 @@
-"""Everything that an expression can do, and what each of it costs: the table that `gviz.where.guarded` goes by.
+"""Every operation of the expression language with its cost: the table behind `gviz.where.guarded`.
 
-An entry is an `Operation`: what runs, and a `Cost` that pays for it before it runs, from the sizes of its operands
-alone. What has no entry is not part of the language. Costs are upper bounds of memory (results and temporaries) and
-estimates of work, in nanoseconds an element. Operators are found by their class in Python's syntax, methods by name
-and by what they are of, functions by identity.
+An entry is an `Operation`: a function, and a `Cost` that charges the budget before the function runs. The cost depends
+only on the sizes of the operands. It is an upper bound of memory (results and temporaries) and an estimate of work, in
+nanoseconds per element. What has no entry is not part of the language. Operators are found by their class in Python's
+syntax tree, methods by name and receiver, functions by identity.
 
 To add an operation, write its line in the table of its family, and its name into `gviz.where.of_tensors` if it is a
 method. ``tests/where/test_hostile_expressions.py`` then measures whether it takes more memory than its line says.
@@ -24,7 +24,7 @@ from gviz.where.summarized import Summarized
 
 
 class Operation(NamedTuple):
-    """What runs, and what pays for it."""
+    """A function, and its cost."""
 
     run: Callable[..., Any]
     cost: Cost
@@ -46,12 +46,12 @@ _WIDER = {"e": np.float64, "f": np.float64, "F": np.complex128}
 
 
 def _widened(numbers: Any) -> Any:
-    """Numbers whose squares leave the range of their type only if they do themselves; any others as they are."""
+    """The numbers in a wider dtype, whose range their squares do not leave; what has no wider dtype as it is."""
     wider = _WIDER.get(numbers.dtype.char) if isinstance(numbers, np.ndarray) else None
     return numbers if wider is None else numbers.astype(wider)
 
 
-# What arrays are given to a function, and what they come to when they are broadcast against each other.
+# The operands of a function: which arrays they are, and how large they are broadcast against each other.
 
 _NUMBERS = "biufc"
 _NO_NUMBERS = "an array holds numbers here, of at most 64 bits"
@@ -67,10 +67,10 @@ class _Sized(NamedTuple):
     kind: str
 
 
-class _Given(NamedTuple):
-    """The arguments of a function of numpy: `total` elements where they are broadcast, each of `width` bytes.
+class _Operands(NamedTuple):
+    """The operands of a function of numpy: `total` elements after broadcasting, each of `width` bytes.
 
-    `work` and `memory` are what it takes to make arrays of lists.
+    `work` and `memory` are the cost of making arrays of those that are lists.
     """
 
     arrays: list[_Sized]
@@ -80,7 +80,7 @@ class _Given(NamedTuple):
     memory: int
 
 
-def _given(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> _Given:
+def _measure(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> _Operands:
     """Measure arguments; raises `TooMuch` for what would make an array of texts, or of objects."""
     if len(arguments) == 1 and not named and isinstance(arguments[0], np.ndarray):  # as it mostly is
         [one] = arguments
@@ -88,7 +88,7 @@ def _given(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) ->
         if kind not in _NUMBERS:
             raise TooMuch(_NO_NUMBERS)
         array = _Sized(one.shape, one.size, width, kind)
-        return _Given([array], one.size, width if kind == "f" else max(width, 8) if kind != "c" else _WIDEST, 0, 0)
+        return _Operands([array], one.size, width if kind == "f" else max(width, 8) if kind != "c" else _WIDEST, 0, 0)
     arrays: list[_Sized] = []
     work = memory = 0
     for one in (*arguments, *named.values()) if named else arguments:
@@ -110,7 +110,7 @@ def _given(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) ->
             arrays.append(_Sized((), 1, 0, "c" if isinstance(one, complex) else "f"))
         elif not _is_word(one):
             raise TooMuch(_NO_NUMBERS)
-    return _Given(arrays, _together(arrays), _width(arrays), work, memory)
+    return _Operands(arrays, _broadcast_size(arrays), _width(arrays), work, memory)
 
 
 def _is_word(one: object) -> bool:
@@ -136,8 +136,8 @@ def _shape(value: Any) -> tuple[int, ...]:
     return shape + value.shape if isinstance(value, np.ndarray) else shape
 
 
-def _together(arrays: list[_Sized]) -> int:
-    """Elements of arrays that are broadcast against each other; of the largest, where they cannot be."""
+def _broadcast_size(arrays: list[_Sized]) -> int:
+    """Elements of arrays that are broadcast against each other; the sum of all, if they cannot be."""
     if len(arrays) == 1:
         return arrays[0].size
     largest = max((one.size for one in arrays), default=1)
@@ -151,7 +151,7 @@ def _together(arrays: list[_Sized]) -> int:
 
 
 def _width(arrays: list[_Sized]) -> int:
-    """Bytes of an element of what arithmetic gives: whole numbers may become float64, numbers of Python do nothing."""
+    """Bytes of one element of an arithmetic result. Integers may become float64; Python numbers widen nothing."""
     widest, floats = 0, True
     for one in arrays:
         widest = max(widest, _WIDEST if one.kind == "c" else one.width)
@@ -166,7 +166,7 @@ def _elementwise(rate: int, width: int = 0, temporary: int = 0) -> Cost:
     """A new array as large as its arguments together, of `width` bytes an element (0: as its arguments')."""
 
     def cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        given = _given(budget, arguments, named)
+        given = _measure(budget, arguments, named)
         each = (width or given.width) + temporary
         budget.spend(STEP + given.work + rate * given.total, given.memory + each * given.total)
 
@@ -177,17 +177,17 @@ def _reduction(rate: int, temporary: float = 0, *, sorts: bool = False) -> Cost:
     """Few numbers of many; `temporary` copies of its argument on the way."""
 
     def cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        given = _given(budget, arguments, named)
+        given = _measure(budget, arguments, named)
         depth = max(given.total.bit_length(), 1) if sorts else 1
-        result = _WIDEST * _left_over(given, arguments, named)
+        result = _WIDEST * _result_size(given, arguments, named)
         copies = int(temporary * given.width * given.total)
         budget.spend(STEP + given.work + rate * depth * given.total, given.memory + copies + result)
 
     return cost
 
 
-def _left_over(given: _Given, arguments: tuple[Any, ...], named: dict[str, Any]) -> int:
-    """Elements that are left of an array along an axis."""
+def _result_size(given: _Operands, arguments: tuple[Any, ...], named: dict[str, Any]) -> int:
+    """Elements of the result of a reduction along an axis."""
     axis = named.get("axis", arguments[1] if len(arguments) > 1 else None)
     if axis is None:
         return 1
@@ -197,8 +197,8 @@ def _left_over(given: _Given, arguments: tuple[Any, ...], named: dict[str, Any])
     return given.total
 
 
-def _over(cost: Cost) -> Cost:
-    """The cost of a function that takes its numbers in a row, too, as Python's own ``max`` does."""
+def _cost_of_several(cost: Cost) -> Cost:
+    """The cost of a function that also takes several numbers, as Python's own ``max`` does."""
 
     def several(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         cost(budget, ([*arguments],) if len(arguments) > 1 else arguments, named)
@@ -207,10 +207,10 @@ def _over(cost: Cost) -> Cost:
 
 
 def _sorting(copies: int, index: int = 0) -> Cost:
-    """All elements in another order: `copies` of them, and `index` bytes an element besides."""
+    """Sorting: `copies` of all elements, and `index` more bytes for each element."""
 
     def cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        given = _given(budget, arguments, named)
+        given = _measure(budget, arguments, named)
         each = copies * given.width + index
         budget.spend(STEP + given.work + 12 * given.total.bit_length() * given.total, given.memory + each * given.total)
 
@@ -218,24 +218,24 @@ def _sorting(copies: int, index: int = 0) -> Cost:
 
 
 def _quantiles(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    given = _given(budget, arguments, named)
+    given = _measure(budget, arguments, named)
     asked = given.arrays[1].size if len(given.arrays) > 1 else 1
     size = given.arrays[0].size if given.arrays else 1
-    left = _left_over(given, (), named) if "axis" in named or len(arguments) > 2 else 1
+    left = _result_size(given, (), named) if "axis" in named or len(arguments) > 2 else 1
     work = (12 * size.bit_length() + 3 * asked) * size
     budget.spend(STEP + given.work + work, given.memory + 2 * given.width * size + 3 * _WIDEST * asked * left)
 
 
 def _differences(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
     times = named.get("n", arguments[1] if len(arguments) > 1 else 1)
-    given = _given(budget, arguments, named)
+    given = _measure(budget, arguments, named)
     count = abs(int(times)) if isinstance(times, int | np.integer) else 1
     work = given.work + (STEP + 5 * given.total) * count
     budget.spend(STEP + work, given.memory + 4 * given.width * given.total)
 
 
 def _norm(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    given = _given(budget, arguments, named)
+    given = _measure(budget, arguments, named)
     first = given.arrays[0] if given.arrays else _Sized((), 1, 8, "f")
     work = 10 * given.total
     if len(first.shape) > 1 and any(
@@ -251,7 +251,7 @@ def _words(arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]
 
 def _indices(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
     """The indices of what is not zero, a row for each."""
-    given = _given(budget, arguments, named)
+    given = _measure(budget, arguments, named)
     first = given.arrays[0] if given.arrays else _Sized((), 1, 8, "f")
     budget.spend(STEP + given.work + 2 * first.size, given.memory)
     there = arguments and isinstance(arguments[0], np.ndarray)
@@ -264,12 +264,12 @@ def _where_cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any
 
 
 _PRODUCT = {("f", 4): 1 / 32, ("f", 8): 1 / 16, ("c", 8): 1 / 8, ("c", 16): 1 / 4, ("f", 2): 16.0}
-"""Nanoseconds of a multiplication in a product of matrices: fast where a library has it."""
+"""Nanoseconds of one multiplication in a product of matrices. BLAS does float32, float64 and complex."""
 
 
 def _matrix_product(*, batched: bool) -> Cost:
     def cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        given = _given(budget, arguments, named)
+        given = _measure(budget, arguments, named)
         work, memory = STEP + given.work, given.memory
         if len(given.arrays) > 1:
             one, other = given.arrays[:2]
@@ -408,17 +408,20 @@ FUNCTIONS: dict[str, Any] = {
 """What an expression may use besides tensors, in the place of Python's builtins."""
 
 TYPES = frozenset(("float", "int", "bool", "str"))
-"""Those that are also something to be handed on: ``x.astype(int)``."""
+"""Those that may also be an argument: ``x.astype(int)``."""
 
 for _name, _function in FUNCTIONS.items():
     if getattr(_function, "__module__", "") == __name__:
-        _function.__qualname__ = _name  # as Python calls it where it is called wrongly
+        _function.__qualname__ = _name  # the name in Python's errors about its arguments
 
 
 _FUNCTION_COSTS: dict[Any, Cost] = {
     **{getattr(np, name): cost for name, cost in _COST_BY_NAME.items() if name != "norm"},
     np.linalg.norm: _norm,
-    **{FUNCTIONS[name]: _over(_COST_BY_NAME[name]) for name in ("any", "all", "min", "max", "mean", "sum", "norm")},
+    **{
+        FUNCTIONS[name]: _cost_of_several(_COST_BY_NAME[name])
+        for name in ("any", "all", "min", "max", "mean", "sum", "norm")
+    },
     FUNCTIONS["zeros"]: _COST_BY_NAME["count_nonzero"],
     FUNCTIONS["where"]: _where_cost,
     FUNCTIONS["round"]: _COST_BY_NAME["round"],
@@ -436,7 +439,7 @@ def function(called: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> 
         name = type(called).__name__
         raise TypeError(f"'{name}' object is not callable" if not callable(called) else "it is no function here")
     if "out" in named or (isinstance(called, np.ufunc) and len(arguments) > called.nin):
-        raise TypeError("nothing is written to here: leave out away")
+        raise TypeError("expressions write nothing: remove the argument out")
     return Operation(called, cost)
 
 
@@ -452,7 +455,7 @@ def _astype(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -
     _elementwise(5, width=_WIDEST)(budget, arguments, named)
 
 
-def _of_row(name: str) -> Callable[..., Any]:
+def _method_named(name: str) -> Callable[..., Any]:
     """The method of this name of whatever it is called on."""
 
     def run(of: Any, *arguments: Any, **named: Any) -> Any:
@@ -475,11 +478,11 @@ def _sorted(of: Any, axis: int = -1) -> Any:
 
 
 OF_ARRAYS: dict[str, Operation] = {
-    **{name: Operation(_of_row(name), _COST_BY_NAME[name]) for name in _LIKE_FUNCTIONS.split()},
-    "copy": Operation(_of_row("copy"), _VIEW),
-    "flatten": Operation(_of_row("flatten"), _VIEW),
-    "astype": Operation(_of_row("astype"), _astype),
-    "item": Operation(_of_row("item"), _small),
+    **{name: Operation(_method_named(name), _COST_BY_NAME[name]) for name in _LIKE_FUNCTIONS.split()},
+    "copy": Operation(_method_named("copy"), _VIEW),
+    "flatten": Operation(_method_named("flatten"), _VIEW),
+    "astype": Operation(_method_named("astype"), _astype),
+    "item": Operation(_method_named("item"), _small),
     "abs": Operation(_magnitudes, _COST_BY_NAME["abs"]),
     "norm": Operation(_norm_of, _norm),
     "sort": Operation(_sorted, _sorting(2)),
@@ -507,18 +510,21 @@ def _searching(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]
 
 
 OF_TEXTS: dict[str, Operation] = {
-    **{name: Operation(_of_row(name), _searching) for name in ("count", "endswith", "find", "index", "startswith")},
     **{
-        name: Operation(_of_row(name), _copying_text)
+        name: Operation(_method_named(name), _searching)
+        for name in ("count", "endswith", "find", "index", "startswith")
+    },
+    **{
+        name: Operation(_method_named(name), _copying_text)
         for name in ("lower", "upper", "lstrip", "rstrip", "strip", "isdigit")
     },
-    "split": Operation(_of_row("split"), _splitting),
+    "split": Operation(_method_named("split"), _splitting),
 }
 """The methods of texts."""
 
 OF_LISTS: dict[str, Operation] = {
-    "count": Operation(_of_row("count"), lambda budget, arguments, named: _meeting(budget, *arguments[:2])),
-    "index": Operation(_of_row("index"), lambda budget, arguments, named: _meeting(budget, *arguments[:2])),
+    "count": Operation(_method_named("count"), lambda budget, arguments, named: _equality(budget, *arguments[:2])),
+    "index": Operation(_method_named("index"), lambda budget, arguments, named: _equality(budget, *arguments[:2])),
     "copy": Operation(list, lambda budget, arguments, named: budget.spend(STEP, 8 * len(arguments[0]))),
 }
 """The methods of lists and tuples."""
@@ -529,7 +535,7 @@ def method(of: Any, name: str) -> Operation | None:
     if isinstance(of, np.ndarray | np.generic):
         return OF_ARRAYS.get(name)
     if isinstance(of, Summarized):
-        return Operation(_of_row(name), _small)
+        return Operation(_method_named(name), _small)
     if isinstance(of, str):
         return OF_TEXTS.get(name)
     return OF_LISTS.get(name) if isinstance(of, list | tuple) else None
@@ -538,13 +544,13 @@ def method(of: Any, name: str) -> Operation | None:
 # Operators.
 
 
-def _grown(bits: int) -> None:
+def _check_bits(bits: int) -> None:
     if bits > MOST_BITS:
         raise TooMuch("it makes too great a number")
 
 
-def _meeting(budget: Budget, one: Any, other: Any) -> None:
-    """Whether values are the same, with all that lists hold: arrays within them are compared as a whole."""
+def _equality(budget: Budget, one: Any, other: Any) -> None:
+    """A comparison of two values with all that their lists hold; arrays in lists are compared as a whole."""
     left, right = budget.extent(one), budget.extent(other)
     pairs = left.items * right.items if left.arrays or right.arrays else left.items + right.items
     budget.spend(STEP + 5 * pairs, pairs if left.arrays or right.arrays else 0)
@@ -559,7 +565,7 @@ def _comparison(budget: Budget, operands: tuple[Any, ...], named: dict[str, Any]
             return
         _elementwise(5, width=1)(budget, operands, named)
     else:
-        _meeting(budget, one, other)
+        _equality(budget, one, other)
 
 
 def _membership(budget: Budget, operands: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -569,18 +575,18 @@ def _membership(budget: Budget, operands: tuple[Any, ...], named: dict[str, Any]
     elif isinstance(other, str):
         _searching(budget, (other, one), {})
     else:
-        _meeting(budget, one, other)
+        _equality(budget, one, other)
 
 
 def _arithmetic(rate: int, *, grows: Callable[[int, int], int] | None = None) -> Cost:
-    """An operation of two numbers or arrays; `grows` says how many bits the result of two whole numbers may have."""
+    """An operation of two numbers or arrays; `grows` bounds the bits of the result of two integers."""
     cost = _elementwise(rate)
 
     def paid(budget: Budget, operands: tuple[Any, ...], named: dict[str, Any]) -> None:
         one, other = operands
         if isinstance(one, int) and isinstance(other, int):
             if grows is not None:
-                _grown(grows(one, other))
+                _check_bits(grows(one, other))
             budget.spend(STEP)
         elif isinstance(one, np.ndarray | np.generic) or isinstance(other, np.ndarray | np.generic):
             cost(budget, operands, named)
@@ -591,9 +597,9 @@ def _arithmetic(rate: int, *, grows: Callable[[int, int], int] | None = None) ->
 
 
 def _joining(budget: Budget, operands: tuple[Any, ...]) -> None:
-    """Texts, lists and sets, one behind the other, or in each other."""
+    """Texts, lists and sets that are concatenated, united or intersected."""
     size = sum(sys.getsizeof(one) for one in operands if isinstance(one, str | list | tuple | set | dict))
-    budget.spend(STEP + 2 * size, 4 * size)  # a text whose other part has wide letters gets as wide
+    budget.spend(STEP + 2 * size, 4 * size)  # one wide letter makes the whole text wide
 
 
 def _copies(budget: Budget, operands: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -643,14 +649,14 @@ OPERATORS: dict[str, Operation] = {
 """The operators, by the names of their classes in Python's syntax."""
 
 GROWING = frozenset(("Mult", "Pow", "LShift"))
-"""Those that make a whole number far greater than both that they are given."""
+"""The operators whose result may be an integer far greater than both operands."""
 
 
 # Indices.
 
 
-def indexed(budget: Budget, of: Any, index: Any) -> None:
-    """Pay for an item, or for some."""
+def charge_index(budget: Budget, of: Any, index: Any) -> None:
+    """Charge ``of[index]``."""
     if isinstance(of, np.ndarray):
         budget.spend(STEP)
         items, memory = _picked(budget, of, index)
@@ -662,7 +668,7 @@ def indexed(budget: Budget, of: Any, index: Any) -> None:
 
 
 def _picked(budget: Budget, of: Any, index: Any) -> tuple[int, int]:
-    """How many elements an index copies out of an array, 0 for those of a view; and the bytes of the index itself."""
+    """How many elements an index copies out of an array (a view: 0), and the bytes of the index itself."""
     parts = index if isinstance(index, tuple) else (index,)
     if all(part is None or part is Ellipsis or type(part) in (int, slice) for part in parts):
         return 0, 0
@@ -676,9 +682,9 @@ def _picked(budget: Budget, of: Any, index: Any) -> tuple[int, int]:
             shapes.append(shape)
             used, memory = used + taken, memory + bytes_
     plain = [part for part in parts if isinstance(part, int | slice) and not isinstance(part, bool)]
-    told = used == len(shapes) and not any(part is Ellipsis for part in parts)
-    rest = _lengths(of.shape, parts) if told else None
-    if rest is None:  # which dimension each part is for is not told by its place: at most the largest ones are left
+    in_order = used == len(shapes) and not any(part is Ellipsis for part in parts)
+    rest = _lengths(of.shape, parts) if in_order else None
+    if rest is None:  # a part's place does not give its dimension: assume that the largest dimensions remain
         kept = max(len(of.shape) - used - sum(isinstance(part, int) for part in plain), 0)
         rest = sorted(of.shape)[len(of.shape) - kept :]
     try:
@@ -688,7 +694,7 @@ def _picked(budget: Budget, of: Any, index: Any) -> tuple[int, int]:
 
 
 def _choice(budget: Budget, part: Any) -> tuple[tuple[int, ...], int, int]:
-    """The shape that a part of an index has, of how many dimensions it chooses, and what it takes."""
+    """The shape of one part of an index, how many dimensions it indexes, and the bytes it needs."""
     if isinstance(part, bool | np.bool_):
         return (1,), 0, 0
     if isinstance(part, np.ndarray) and part.dtype.kind == "b":
@@ -705,7 +711,7 @@ def _choice(budget: Budget, part: Any) -> tuple[tuple[int, ...], int, int]:
 
 
 def _lengths(shape: tuple[int, ...], parts: tuple[Any, ...]) -> list[int]:
-    """What is left of the dimensions that are sliced, and of those that an index does not speak of."""
+    """The lengths of the dimensions that are sliced, after slicing, and of those that the index leaves out."""
     dimensions, left = iter(shape), []
     for part in parts:
         if part is None or isinstance(part, bool | np.bool_):
@@ -723,19 +729,19 @@ def _lengths(shape: tuple[int, ...], parts: tuple[Any, ...]) -> list[int]:
 
 
 def fact(budget: Budget, of: Any, name: str) -> Any:
-    """``x.shape``: what is known of a value without a call. Numbers that are not complex have new zeros as ``imag``."""
+    """``x.shape``: an attribute. ``imag`` of real numbers is a new array of zeros; the others cost nothing."""
     copies = name == "imag" and isinstance(of, np.ndarray)
     budget.spend(STEP + (of.size if copies else 0), of.nbytes if copies else 0)
     return getattr(of, name)
 
 
-def hashed(budget: Budget, keys: Any) -> Any:
-    """Pay for the keys of a set or a dictionary: a hash goes through all that a tuple holds."""
+def charge_keys(budget: Budget, keys: Any) -> Any:
+    """Charge the keys of a set or a dictionary: hashing a tuple visits everything in it."""
     for key in keys:
         budget.spend(STEP + 5 * budget.extent(key).items)
     return keys
 
 
-def materialized(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of a call, with lists in the place of loops."""
+def materialize(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a call, with each generator replaced by its list: its size must be known."""
     return tuple([list(one) if isinstance(one, Iterator) else one for one in arguments])

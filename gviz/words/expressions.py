@@ -74,7 +74,7 @@ def as_value(result: Any) -> Value | None:
 def parsed(text: str) -> ast.Expression:
     """Read an expression; GvizError for what is none."""
     try:
-        tree = guarded.parsed(as_python(guarded.short(text.strip())))
+        tree = guarded.parsed(as_python(guarded.check_length(text.strip())))
     except guarded.NoPython:
         hint = "x.grad, #4, x * 2, norm(x.grad), net.fc1.weight.grad"
         if _ASSIGNED.match(text):
