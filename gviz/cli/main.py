@@ -112,7 +112,7 @@ def main() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """End this process by a signal, or where Python would go on with a prompt, as -i and PYTHONINSPECT ask it to."""
+    """End this process by a signal, or without the prompt that -i and PYTHONINSPECT would open."""
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
@@ -123,7 +123,7 @@ def _leave(code: int) -> NoReturn:
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Run one command line; give its exit code, a `BySignal` where a signal is to end this process."""
+    """Run one command line; return its exit code, a `BySignal` if this process is to end by a signal."""
     settings = GlobalOptions.from_environment()
     try:
         code = _execute(arguments, settings)

@@ -50,7 +50,7 @@ class Program:
 class Recorded:
     """The trace of a program that ran, and the program's exit code.
 
-    `interrupted` is that exit code where a signal has ended the program that was sent to gviz, or to both.
+    `interrupted` is the exit code again if a signal that gviz received ended the program, else 0.
     """
 
     trace: Path
@@ -74,8 +74,8 @@ _OPTIONS = (
                  "run; under torchrun also under a name with {rank} in it."),
     click.option("-f", "--force", is_flag=True, help="Write over an existing trace."),
     *what_to_keep.OPTIONS,
-    click.option("--share", is_flag=True, help="Let the umask say who may read the trace, as for other files. Without "
-                 "this only you may."),
+    click.option("--share", is_flag=True, help="Let the umask decide who may read the trace, as for other files. "
+                 "Without it only you can."),
     click.option("--no-source", is_flag=True, help="Leave the program's text out of the trace."),
     click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="SCRIPT [ARGS]..."),
 )  # fmt: skip
@@ -115,7 +115,7 @@ def record_program(program: Program) -> Recorded:
         raise click.exceptions.Exit(code)  # the recording process has said why
     for one in (trace, *rank_names.beside(trace)):
         fold_file(one)
-    return Recorded(trace, code, code if ran.ended_by_what_came else 0)
+    return Recorded(trace, code, code if ran.ended_by_received else 0)
 
 
 def is_left(trace: Path) -> bool:

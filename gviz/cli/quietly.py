@@ -42,7 +42,7 @@ def recorded(program: Program) -> Iterator[Recordings]:
 def trace_of(program: Program) -> Iterator[Path]:
     """A trace, or that of a run of the program, which is not kept unless it has an `output`; of ranks their folder.
 
-    A signal that has ended the program ends the command too, once it has answered from what was recorded.
+    A signal that ended the program also ends the command, after it has answered from what was recorded.
     """
     name, *theirs = program.argv
     if not program.as_module and is_trace(Path(name)):

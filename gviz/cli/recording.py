@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from gviz.cli import signals, streams
 from gviz.cli.progress import Progress
-from gviz.cli.signals import BySignal, Signals
+from gviz.cli.signals import BySignal, SignalForwarder
 from gviz.program.order import Order, start
 
 _SECONDS_BETWEEN_LOOKS = 0.05
@@ -25,38 +25,38 @@ _SECONDS_TO_END = 5.0
 _HOW_TO_END = "the program goes on after Ctrl-C; Ctrl-\\ ends also what waits in vain, and keeps what was recorded"
 
 
-class Ran(NamedTuple):
-    """A program that has ended: its process, its exit code, and the signals that gviz got meanwhile."""
+class FinishedRun(NamedTuple):
+    """A program that has ended: its process id, its exit code, and the signals that gviz received meanwhile."""
 
     process: int
     code: int
     received: frozenset[int]
 
     @property
-    def ended_by_what_came(self) -> bool:
-        """Whether a signal has ended it that was sent to gviz, or to both."""
+    def ended_by_received(self) -> bool:
+        """Whether a signal ended the program that gviz received, too."""
         return isinstance(self.code, BySignal) and self.code.number in self.received
 
 
-def run_recorded(order: Order, argv: Sequence[str]) -> Ran:
+def run_recorded(order: Order, argv: Sequence[str]) -> FinishedRun:
     """Run a program to its end while its trace is written."""
     if sys.stderr.isatty():
         streams.say(f"recording {argv[0]}; Ctrl-C ends it and keeps what was recorded")
     ending = _Ending()
-    with signals.passed_on() as passed:
-        passed.on_interrupt = ending.wait
+    with signals.forward() as forwarder:
+        forwarder.on_interrupt = ending.wait
         command, environment = start(order, argv)
         process = subprocess.Popen(command, env=environment, close_fds=False)  # what a shell has opened for the program
-        passed.begin(process)
+        forwarder.begin(process)
         import_module("gviz.trace.file.reader")  # while the program starts: what it leaves is read when it has ended
         try:
-            code = _wait(passed, Path(order.trace))
+            code = _wait(forwarder, Path(order.trace))
         finally:
             ending.cancel()
     if code < 0 and -code != signal.SIGINT:  # Python closes the recording before it dies of an interrupt
         end = "ended by SIGTERM" if -code == signal.SIGTERM else "killed"
         streams.say(f"the program was {end}; its last moments may be missing")
-    return Ran(process.pid, BySignal.of(-code) if code < 0 else code, frozenset(passed.received))
+    return FinishedRun(process.pid, BySignal.of(-code) if code < 0 else code, frozenset(forwarder.received))
 
 
 class _Ending:
@@ -78,11 +78,11 @@ class _Ending:
             self._timer.cancel()
 
 
-def _wait(passed: Signals, trace: Path) -> int:
+def _wait(forwarder: SignalForwarder, trace: Path) -> int:
     # On a terminal that also shows the program's own output, a line that renews itself would garble it.
     shows = sys.stderr.isatty() and not sys.stdout.isatty()
     progress, looks = Progress(trace), 0
-    while (code := passed.wait(patient=not shows)) is None:
+    while (code := forwarder.wait(patient=not shows)) is None:
         time.sleep(_SECONDS_BETWEEN_LOOKS)
         looks += 1
         if not looks % _LOOKS_BETWEEN_LINES:

@@ -1,16 +1,20 @@
-"""A signal that is sent to gviz while it waits for a program: it has the effect that it would have on ``python``.
+"""Forwards the signals that gviz gets to the program it waits for, so that they do what they do to ``python``.
 
-The program is in gviz's process group. A signal of the terminal (Ctrl-C) or to the whole group reaches both of them,
-and must not be passed on. A signal to gviz's process only must be. Nothing that a process learns of a signal says which
-of the two it was, so a third process of the group, the *witness*, is asked: it blocks every signal, so whatever is sent
-to the group waits there.
+The program is in gviz's process group. A signal to the whole group (Ctrl-C in the terminal) reaches both processes, and
+must not be forwarded. A signal to gviz's process alone must be. A process cannot see which of the two a signal was. So
+gviz asks a third process of the group, the *witness*. It blocks every signal, so that signals to the group stay pending
+there.
 
-    kill -INT GVIZ      the witness has no SIGINT: it is passed on to the program
-    kill -INT -GROUP    the witness has it: the program has it too
+    kill -INT GVIZ      SIGINT is not pending in the witness: forward it to the program
+    kill -INT -GROUP    SIGINT is pending in the witness: the program has it too
 
-SIGKILL and SIGSTOP cannot be passed on. SIGSEGV, SIGBUS, SIGFPE and SIGILL are not, since a fault of gviz itself would
-be repeated for ever; they end gviz, and the program ends with it. Nor is SIGCHLD, which gviz gets for its own children,
-nor SIGTTOU, which a process that handles it gets again and again.
+Not forwarded are:
+
+* SIGKILL and SIGSTOP: no process can handle them.
+* SIGSEGV, SIGBUS, SIGFPE and SIGILL: a handler that returns repeats the fault for ever. They end gviz, and the program
+  ends with it.
+* SIGCHLD: gviz gets it for its own children.
+* SIGTTOU: a process that handles it gets it again and again.
 """
 
 from __future__ import annotations
@@ -25,13 +29,13 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
-_NOT_PASSED_ON = frozenset(
+_NOT_FORWARDED = frozenset(
     getattr(signal, name)
     for name in ("SIGKILL", "SIGSTOP", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGCHLD", "SIGTTOU")
     if hasattr(signal, name)
 )
 _PYTHON_IGNORES = frozenset(getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name))
-"""Every Python ignores these from its start, whoever has started it: that it does so here says nothing."""
+"""Python ignores these from its start. So their being ignored here does not mean that the caller ignores them."""
 
 
 class BySignal(int):
@@ -48,9 +52,9 @@ class BySignal(int):
         return self - 128
 
     def end(self) -> NoReturn:
-        """End this process by the same signal, without a core of its own: a shell that runs a loop then ends the loop.
+        """End this process by the same signal, so that a shell ends its loop, too. No core is dumped.
 
-        Where a signal does not end it, as where it is the first process of a container, it leaves with the exit code.
+        If the signal does not end the process (the first process of a container), it exits with the exit code.
         """
         with suppress(ImportError, OSError, ValueError):
             import resource  # there is none on Windows
@@ -64,10 +68,21 @@ class BySignal(int):
         os._exit(self)
 
 
-class Signals:
-    """The signals that gviz gets while it waits for a program. `received` are those that came, each once.
+class SignalForwarder:
+    """Handles the signals that gviz gets while it waits for a program. `received` is the set of those that came.
 
-    A signal that comes before the program has started is sent to it as soon as it has.
+    A signal that comes before the program has started is forwarded once it has.
+
+    Ctrl-Z must stop gviz only after the program has stopped: the shell takes the terminal back as soon as gviz stops.
+    Two flags record the two halves, which may come in either order:
+
+        _shall_stop  _program_has_stopped    next
+        no           no                      running; SIGTSTP or SIGTTIN sets the first
+        yes          no                      the program stops (or handles the signal, and SIGCONT clears the first)
+        no           yes                     the program has stopped by itself; SIGTSTP or SIGTTIN sets the first
+        yes          yes                     gviz stops itself by SIGSTOP; the first is cleared
+
+    The second follows what `wait` learns from the system: set when the program stops, cleared when it continues.
     """
 
     def __init__(self, witness: _Witness | None) -> None:
@@ -80,7 +95,7 @@ class Signals:
         self._shall_stop = self._program_has_stopped = False
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Take a signal, as a handler of Python; another may come while one is taken, and then waits its turn."""
+        """The handler of every signal. A signal that comes while another is handled is handled after it."""
         self._came.append(number)
         while self._came and self._process is not None:
             if self._busy:
@@ -101,10 +116,9 @@ class Signals:
             self._pass_on(number)
 
     def wait(self, *, patient: bool) -> int | None:
-        """Wait until the program has ended; its exit code, negative for a signal. None at once if it has not, and this
-        is not `patient`.
+        """The program's exit code, negative for a signal. `patient` waits for it; else None if the program still runs.
 
-        While the program is stopped, gviz is stopped as well, if it was asked to: the shell then has the terminal.
+        gviz stops when the program has stopped, if a signal asked for that.
         """
         assert self._process is not None
         if not hasattr(os, "WUNTRACED"):
@@ -134,10 +148,10 @@ class Signals:
             self._shall_stop = False
 
     def _was_for_group(self, number: int) -> bool:
-        """Whether the program has got a signal itself.
+        """Whether a signal went to the group, so that the program has it, too.
 
-        Of two that came in one moment the witness knows one, as the system does. So those that wait here are taken
-        with the first, until one question has found no more of them.
+        The system keeps a signal pending only once. If it came twice to gviz, the witness may know of one. So those of
+        this number that wait in `_came` count as the same one.
         """
         found = self._witness is not None and self._witness.has(number)
         while found and self._witness is not None and number in self._came:
@@ -158,7 +172,7 @@ class Signals:
 
 
 class _Witness:
-    """A process of this group that blocks every signal, and answers whether it has got one. It ends with this one."""
+    """A process of this group that blocks every signal and reports which are pending. It ends with this process."""
 
     def __init__(self) -> None:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -172,7 +186,7 @@ class _Witness:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def has(self, number: int) -> bool:
-        """Whether it got a signal since this was asked last; no if somebody has killed it."""
+        """Whether the signal is pending in the witness; this clears it. False if the witness was killed."""
         try:
             self._line.sendall(bytes([number]))
             return self._line.recv(1) == b"\1"
@@ -186,7 +200,7 @@ class _Witness:
 
 
 def _answer(other: socket.socket, line: socket.socket) -> NoReturn:
-    """What the witness does, with no signal able to interrupt it."""
+    """The witness's loop: every signal is blocked."""
     try:
         other.close()
         while asked := line.recv(1):
@@ -200,20 +214,20 @@ def _answer(other: socket.socket, line: socket.socket) -> NoReturn:
 
 
 @contextmanager
-def passed_on() -> Iterator[Signals]:
-    """Let signals that gviz gets in here have their effect on the program, not on gviz, which has a trace to show.
+def forward() -> Iterator[SignalForwarder]:
+    """Forward signals to the program for the length of a ``with`` block: gviz itself still has a trace to show.
 
-    A signal that is ignored, as under ``nohup``, stays so: a handler here would make it an ordinary one in the program.
+    A signal that is ignored, as under ``nohup``, stays ignored. With a handler here the program would not inherit that.
     """
     witness = _Witness() if hasattr(os, "fork") else None
-    signals = Signals(witness)
+    forwarder = SignalForwarder(witness)
     before = {}
     try:
-        for number in signal.valid_signals() - _NOT_PASSED_ON:
+        for number in signal.valid_signals() - _NOT_FORWARDED:
             if number in _PYTHON_IGNORES or signal.getsignal(number) not in (signal.SIG_IGN, None):
                 with suppress(OSError, ValueError):  # the C library keeps some for itself
-                    before[number] = signal.signal(number, signals.handle)
-        yield signals
+                    before[number] = signal.signal(number, forwarder.handle)
+        yield forwarder
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -222,4 +236,4 @@ def passed_on() -> Iterator[Signals]:
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """The default of `on_interrupt`."""

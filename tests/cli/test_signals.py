@@ -218,17 +218,17 @@ finishing.finish = slow
 
 
 def test_what_comes_before_the_program_has_started_is_sent_to_it_then():
-    passed = signals.Signals(None)
-    passed.handle(signal.SIGTERM, None)
+    forwarder = signals.SignalForwarder(None)
+    forwarder.handle(signal.SIGTERM, None)
     with subprocess.Popen(["sleep", "600"]) as program:
-        passed.begin(program)
-        assert passed.wait(patient=True) == -signal.SIGTERM
-    assert passed.received == {signal.SIGTERM}
+        forwarder.begin(program)
+        assert forwarder.wait(patient=True) == -signal.SIGTERM
+    assert forwarder.received == {signal.SIGTERM}
 
 
 def test_a_witness_that_was_killed_lets_signals_be_passed_on():
-    with signals.passed_on() as passed, subprocess.Popen(["sleep", "600"]) as program:
-        os.kill(passed._witness._pid, signal.SIGKILL)
-        passed.begin(program)
+    with signals.forward() as forwarder, subprocess.Popen(["sleep", "600"]) as program:
+        os.kill(forwarder._witness._pid, signal.SIGKILL)
+        forwarder.begin(program)
         signal.raise_signal(signal.SIGUSR1)
-        assert passed.wait(patient=True) == -signal.SIGUSR1
+        assert forwarder.wait(patient=True) == -signal.SIGUSR1
