@@ -22,7 +22,7 @@ class Results(tuple[Any, ...]):
         raise AttributeError(f"'torch.return_types.{type(self).__qualname__}' object has no attribute '{name}'")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (type(self).__name__, self.names, tuple(self))
+        return _restored, (type(self).__name__, self.names, tuple(self))
 
     def __repr__(self) -> str:
         items = ",\n".join(f"{name}={item!r}" for name, item in zip(self.names, self, strict=True))
@@ -30,15 +30,15 @@ class Results(tuple[Any, ...]):
 
 
 @cache
-def _named(name: str, names: tuple[str, ...]) -> type[Results]:
+def _type_of(name: str, names: tuple[str, ...]) -> type[Results]:
     members = {"__slots__": (), "names": names, "__match_args__": names, "__module__": "torch.return_types"}
     return type(name, (Results,), members)
 
 
 def results_type(name: str, outputs: Sequence[str]) -> type[Results]:
     """The type of what the operation `name` returns."""
-    return _named(name, tuple(outputs))
+    return _type_of(name, tuple(outputs))
 
 
-def _again(name: str, names: tuple[str, ...], items: tuple[Any, ...]) -> Results:
+def _restored(name: str, names: tuple[str, ...], items: tuple[Any, ...]) -> Results:
     return results_type(name, names)(items)

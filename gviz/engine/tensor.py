@@ -315,8 +315,8 @@ def new_tensor(array: Array, cls: type[Tensor] = Tensor, _new: Any = object.__ne
     return t
 
 
-def written(tensor: Tensor, times: int) -> Tensor:
-    """A new tensor with the version that it has where PyTorch computes it by writes to it."""
+def count_writes(tensor: Tensor, times: int) -> Tensor:
+    """Add writes to a new tensor's version: PyTorch computes some results by writing to them."""
     if tensor._counter[0] != UNCOUNTED:
         tensor._counter[0] += times
     return tensor

@@ -14,7 +14,7 @@ from gviz.engine.ops.examples import normal
 from gviz.engine.ops.kernels import check_broadcast
 from gviz.engine.ops.unary import nothing
 from gviz.engine.surface import Number, checked, derive, derive_all, front, number, operand, operator
-from gviz.engine.tensor import Tensor, written
+from gviz.engine.tensor import Tensor, count_writes
 from gviz.engine.views import apply_in_place
 from gviz.values import Array
 
@@ -97,7 +97,7 @@ def isclose_front(
     """Where `input` and `other` are nearly equal."""
     other = checked(isclose, other, 2)
     result: Tensor = apply(isclose, (input, other), {"rtol": rtol, "atol": atol, "equal_nan": equal_nan})
-    return written(result, 2 if equal_nan and input.dtype.is_floating_point else 1)
+    return count_writes(result, 2 if equal_nan and input.dtype.is_floating_point else 1)
 
 
 def _where(condition: Array, self: Array, other: Array) -> Any:

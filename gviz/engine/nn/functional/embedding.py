@@ -6,7 +6,7 @@ from gviz.engine.modes import no_grad
 from gviz.engine.ops import embedding as ops
 from gviz.engine.ops.shape import run
 from gviz.engine.surface import front
-from gviz.engine.tensor import Tensor, written
+from gviz.engine.tensor import Tensor, count_writes
 from gviz.engine.views import apply_in_place
 
 __all__ = ["embedding", "one_hot"]
@@ -64,4 +64,4 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         num_classes = int(array.max()) + 1
     elif array.size and array.max() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return written(run(ops.one_hot, tensor, num_classes=num_classes), 2)
+    return count_writes(run(ops.one_hot, tensor, num_classes=num_classes), 2)
