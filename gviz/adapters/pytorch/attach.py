@@ -1,7 +1,7 @@
 """Puts gviz into PyTorch for the length of a recording, and takes it out again.
 
-Every private name is looked for first. A missing one disables only what needs it. The recording says once what it will
-not have: as an event, and by no warning of Python's, which fails the tests of a program that makes errors of warnings.
+Every private name is looked for first. A missing one disables only what needs it. The recording says once what it
+lacks. It says so in an event, not in a Python warning: ``-W error`` would turn that into an error of the program.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class Attached:
 
     def __enter__(self) -> Attached:
         with ExitStack() as leaving:  # whatever fails below, PyTorch is as it was
-            losses: dict[str, str] = {}
-            for loss, put_in in parts(self.session.wanted.phase).items():
+            lacks: dict[str, str] = {}
+            for lack, put_in in parts(self.session.wanted.phase).items():
                 try:
                     put_in(self.session, leaving)
                 except (AttributeError, ImportError, KeyError) as missing:
-                    losses[loss] = str(missing)
-            for name, loss in private.missing.items():
+                    lacks[lack] = str(missing)
+            for name, lack in private.missing.items():
                 if name not in private.SINCE:
-                    losses.setdefault(loss, f"torch has no {name}")
-            if losses:
-                self.session.lacks("; ".join(f"{loss} ({why})" for loss, why in losses.items()))
+                    lacks.setdefault(lack, f"torch has no {name}")
+            if lacks:
+                self.session.report_lack("; ".join(f"{lack} ({why})" for lack, why in lacks.items()))
             if self.session.is_partial:
                 self.session.not_seen("modules")
             regions.put_in(self.session, leaving)

@@ -18,7 +18,7 @@ from gviz.adapters.pytorch.arguments import call_of, tensors_in
 from gviz.adapters.pytorch.created import NO_CALL, Call, Given, switched_off, untracked
 from gviz.adapters.pytorch.graph import edge_of, enter, visit, widths
 from gviz.adapters.pytorch.original import original_of
-from gviz.adapters.pytorch.private import call_begins, call_ends, has_to_unpack, innermost_mode, without_overrides
+from gviz.adapters.pytorch.private import begin_call, end_call, has_to_unpack, innermost_mode, without_overrides
 from gviz.adapters.pytorch.returned import say_returned
 from gviz.adapters.pytorch.session import Session, clock
 from gviz.adapters.pytorch.tensor_facts import grad_fn_of, is_cut_off, version_of
@@ -71,13 +71,13 @@ class Listening(TorchFunctionMode):
         with without_overrides():
             before = version_of(first) if isinstance(first, torch.Tensor) else 0
         if has_to_unpack:
-            call_begins()
+            begin_call()
         result = function(*args, **kwargs) if kwargs else function(*args)
         began = clock()
         with without_overrides():
             self._look_at(result, first, before, function, args, kwargs or _NO_KEYWORDS, sys._getframe(1))
         if has_to_unpack:
-            call_ends()
+            end_call()
         session.spent += clock() - began
         return result
 

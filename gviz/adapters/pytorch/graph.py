@@ -143,7 +143,7 @@ def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call
 
 
 def widths(session: Session, roots: Sequence[Any]) -> dict[Any, int]:
-    """How many outputs the nodes have at least that are not announced yet: as many as the graph behind `roots` uses."""
+    """The least number of outputs of each node behind `roots` not announced yet: as many as the graph uses."""
     found, stack = dict.fromkeys(roots, 1), [*roots]
     while stack:
         for before, output_nr in stack.pop().next_functions:

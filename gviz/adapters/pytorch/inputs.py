@@ -82,8 +82,8 @@ def _link_saved(
     session: Session, node: Any, operation: Operation, untracked: Sequence[Untracked], inputs: Inputs
 ) -> None:
     """Link what the node keeps for its rule and is known: operands, as they are, as views or as autocast made them."""
-    if operation.saved and private.is_closed(node):
-        session.lacks(private.missing["_C._autograd.SavedTensor.data"])
+    if operation.saved and private.cannot_unpack(node):
+        session.report_lack(private.missing["_C._autograd.SavedTensor.data"])
         return
     for name in operation.saved:
         slot = operation.slots.index(name) if name in operation.slots else -1

@@ -74,9 +74,9 @@ class _Memory(_Known):
     PyTorch keeps the Python object of a memory for as long as it is used. `transposed` is what the transposition of the
     last leaf here gave, until somebody writes here.
 
-    What the whole memory holds gives the value of every output that lies in it, as long as its elements are kept. Where
-    it is too large for that, its statistics are those of a tensor that fills it (`whole` is the last of these), but of
-    no other: its `parts` are looked at after each write.
+    If the elements of the memory are kept, they give the value of every output in it. If it is too large, only its
+    statistics are kept. These are right only for a tensor that fills the memory; `whole` is the last such tensor. The
+    values of the `parts` are read again after each write.
     """
 
     __slots__ = ("moved", "number", "owners", "parts", "transposed", "whole")
@@ -89,29 +89,29 @@ class _Memory(_Known):
 
 
 class _Part(weakref.ref[torch.Tensor]):
-    """A tensor that shows a part of its memory; `is_apart` once it was said apart from what the memory holds."""
+    """A tensor that shows a part of its memory; `is_apart` once its own value has been reported after a write."""
 
     __slots__ = ("is_apart",)
     is_apart: bool
 
 
-def _in(memory: _Memory, known: weakref.ref[torch.Tensor]) -> torch.Tensor | None:
+def _present(memory: _Memory, known: weakref.ref[torch.Tensor]) -> torch.Tensor | None:
     """A tensor, if it is alive and still lies in a memory."""
     tensor = known()
     return tensor if tensor is not None and lies_in(tensor, memory()) else None
 
 
-def _meet(one: torch.Tensor, written: torch.Tensor) -> bool:
-    """Whether a tensor may show something of what was written through another one, as it lies."""
+def _may_share(one: torch.Tensor, written: torch.Tensor) -> bool:
+    """Whether a tensor may show elements that were written through another one."""
     return overlap(as_it_lies(one), written)
 
 
 class Written(NamedTuple):
-    """A write to memory `number` (0: no recorded output lies there), and what shows it.
+    """A write to memory `number` (0: no recorded output lies there), and the tensors that show it.
 
-    `whole` is a tensor of the dtype in which the elements of the memory are told; None where nobody shows all of them,
-    but `parts`: those that show something of what was written, and at the first write also all others, which what the
-    memory holds tells no longer. `moved` are tensors that came there, or have another form there.
+    `whole` is a tensor that shows the whole memory, in the dtype of the report; None if only `parts` show it. `parts`
+    are the tensors that show something of what was written. The first write reports all parts, because from then on the
+    value of the memory no longer gives theirs. `moved` are tensors that came there, or have another form there.
     """
 
     number: int
@@ -229,16 +229,16 @@ class Marks:
                 memory.transposed = known
         return known
 
-    def lies(self, tensor: torch.Tensor, *, fills: bool) -> None:
-        """Remember that a tensor was announced which `fills` its memory, or shows a part of it, or as another dtype.
+    def note_extent(self, tensor: torch.Tensor, *, fills: bool) -> None:
+        """Remember whether an announced tensor `fills` its memory, or shows a part of it or another dtype.
 
-        Parts are told apart only where more is in the memory than is kept of one value.
+        Parts are remembered only for a memory too large for its elements to be kept.
         """
         memory = self._memory(tensor)
         storage = None if memory is None else memory()
         if memory is None or storage is None:
             return
-        whole = None if memory.whole is None else _in(memory, memory.whole)
+        whole = None if memory.whole is None else _present(memory, memory.whole)
         if fills and (whole is None or dtype_of(whole) is dtype_of(tensor)):
             memory.whole = weakref.ref(tensor)
         elif storage.nbytes() > self.channel.limit:
@@ -248,21 +248,21 @@ class Marks:
             memory.parts = (*[known for known, it in alive if it is not None and it is not tensor], part)
 
     def written(self, tensor: torch.Tensor) -> Written:
-        """What is to be said of a write to the memory of a tensor."""
+        """What to report about a write to the memory of a tensor."""
         memory = self._memory(tensor)
         if memory is None:
             return Written(self.channel.next_storage(), None, [], [])
         memory.transposed = None
         here = as_it_lies(tensor)
-        moved = [it for known in memory.moved if (it := _in(memory, known)) is not None and _meet(it, here)]
+        moved = [it for known in memory.moved if (it := _present(memory, known)) is not None and _may_share(it, here)]
         parts = []
         for known in memory.parts:
-            part = _in(memory, known)
-            if part is None or any(part is it for it in moved) or (known.is_apart and not _meet(part, here)):
+            part = _present(memory, known)
+            if part is None or any(part is it for it in moved) or (known.is_apart and not _may_share(part, here)):
                 continue
             known.is_apart = True
             parts.append(part)
-        whole = None if memory.whole is None else _in(memory, memory.whole)
+        whole = None if memory.whole is None else _present(memory, memory.whole)
         return Written(memory.number, tensor if whole is None and not memory.parts else whole, moved, parts)
 
     def move(self, tensor: torch.Tensor) -> None:

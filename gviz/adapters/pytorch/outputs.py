@@ -29,10 +29,10 @@ def output(
     if shown.layout is not torch.strided or shown.is_nested:
         return Output(value, number, version)
     if not (shows_all := shows_all_of_its_memory(shown)):
-        session.marks.lies(tensor, fills=False)
+        session.marks.note_extent(tensor, fills=False)
     if not origin and fills_its_memory(shown):
         if shows_all:
-            session.marks.lies(tensor, fills=True)
+            session.marks.note_extent(tensor, fills=True)
         return Output(value, number, version)
     offset, strides = int(shown.storage_offset()), tuple(shown.stride())
     return Output(value, number, version, origin, offset, strides)
@@ -102,7 +102,7 @@ def _unseen(session: Session, made: Any) -> Output:
     """An output of which only the shape is known, if that."""
     session.not_seen("forward" if session.wanted.phase == "backward" else "composite")
     if not private.knows_outputs:
-        session.lacks(private.missing["_C._functions.AccumulateGrad._input_metadata"])
+        session.report_lack(private.missing["_C._functions.AccumulateGrad._input_metadata"])
     try:
         shape = tuple(made.shape) if made is not None else ()
     except RuntimeError:  # nested: its parts have shapes, it has none

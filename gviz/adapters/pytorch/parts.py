@@ -92,7 +92,7 @@ def _put_in_functions(session: Session, leaving: ExitStack) -> None:
 
     @wraps(torch.autograd.Function.apply)
     def listened(cls: Any, *args: Any, **options: Any) -> Any:
-        if private.keeps_books(cls):
+        if private.is_bookkeeping(cls):
             return bound_to(None, cls)(*args, **options)
         given = _given(session, cls, args, options) if session.is_heard and not session.is_outside else None
         result = bound_to(None, cls)(*args, **options)

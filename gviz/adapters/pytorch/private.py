@@ -97,12 +97,12 @@ def outputs_of(node: Any) -> Sequence[Any]:
 
 _saved_data = _look("_C._autograd.SavedTensor.data", None, "some inputs of what was computed unseen")
 has_to_unpack = _saved_data is None
-"""Whether a saved tensor can be read in one way only, which runs the hooks that have packed it."""
+"""Whether reading a saved tensor always runs its unpack hook: before PyTorch 2.9 there is no other way."""
 _next_node = _look("_C._autograd._get_sequence_nr", None, "nothing") if has_to_unpack else None
 
 
 class _Call(threading.local):
-    """The number that the first node would get of the call which a thread is in, where nodes have to be unpacked."""
+    """The sequence number of the first node that a thread's current call can make, if `has_to_unpack`."""
 
     first_node = 1 << 64
 
@@ -110,32 +110,32 @@ class _Call(threading.local):
 _call = _Call()
 
 
-def call_begins() -> None:
-    """From now on this thread makes nodes whose saved tensors may be unpacked: see `saved`."""
+def begin_call() -> None:
+    """The nodes that this thread makes from now on may be unpacked: see `saved`."""
     _call.first_node = 1 << 64 if _next_node is None else _next_node()
 
 
-def call_ends() -> None:
-    """The nodes of the call were looked at. Any older one may have been packed by hooks that are gone by now."""
+def end_call() -> None:
+    """The nodes of the call have been read. Hooks that are gone by now may have packed any older node."""
     _call.first_node = 1 << 64
 
 
-def is_closed(node: Any) -> bool:
-    """Whether a graph node was made by no call that is looked at now, so that its saved tensors may not be read."""
+def cannot_unpack(node: Any) -> bool:
+    """Whether the saved tensors of a graph node must not be read, because it is older than the current call."""
     return has_to_unpack and node._sequence_nr() < _call.first_node
 
 
 def saved(node: Any, name: str) -> torch.Tensor | None:
     """The tensor that a graph node keeps under a name, as it lies there: where hooks have packed it there is none.
 
-    Before PyTorch 2.9 nobody can tell whether hooks have. Those that a thread has now have packed what its call made,
-    and so it is read of these nodes alone, and where there are no hooks.
+    Before PyTorch 2.9 a saved tensor does not show whether hooks packed it. So only nodes of the current call are read,
+    and only while the thread has no hooks.
     """
     kept: Any = getattr(node, f"_raw_saved_{name}", None)
     if isinstance(kept, (tuple, list, type(None))):
         return None
     if has_to_unpack:
-        if is_closed(node) or _packs():
+        if cannot_unpack(node) or _packs():
             return None
         tensor = _unpacked(node, name)
     else:
@@ -151,7 +151,7 @@ def _unpacked(node: Any, name: str) -> Any:
 
 
 def _packs() -> bool:
-    """Whether hooks pack what this thread saves. Only switching them off tells: that is refused where there are any."""
+    """Whether hooks pack what this thread saves. PyTorch shows it only by refusing to disable hooks that exist."""
     autograd = torch._C._autograd
     before = autograd._saved_tensors_hooks_get_disabled_error_message()
     try:
@@ -167,7 +167,7 @@ def _packs() -> bool:
 def is_released(node: Any, names: Iterable[str]) -> bool:
     """Whether a pass has let go of what a graph node kept under these names; no hook that packed it is run.
 
-    Before PyTorch 2.9 nobody can tell.
+    Before PyTorch 2.9 this cannot be known, and is False.
     """
     if has_to_unpack:
         return False
@@ -185,10 +185,9 @@ def is_released(node: Any, names: Iterable[str]) -> bool:
 is_view: Callable[[torch.Tensor], bool] = _look("Tensor._is_view", lambda tensor: False, "views")
 
 
-def keeps_books(function: type) -> bool:
-    """Whether a custom function is no step of any computation.
+def is_bookkeeping(function: type) -> bool:
+    """Whether a custom function only keeps the inputs of a checkpoint, and no backward pass goes through it.
 
-    Releases before 2.12, and other packages that checkpoint as these do, keep the inputs of a checkpoint in such a
-    function. No pass goes through it.
+    PyTorch before 2.12 has such a function, and so have packages that copied its checkpoints.
     """
     return function.__name__ == "_NoopSaveInputs"

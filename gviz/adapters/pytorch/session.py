@@ -141,11 +141,11 @@ class Session:
             text = _NOT_SEEN[what].format(module=self.wanted.module)
             self.channel.say(Warned(NOT_SEEN, text, self.channel.stack(), what))
 
-    def lacks(self, loss: str) -> None:
-        """Say once that this release of PyTorch keeps something from the recording that another shows."""
-        if loss not in self._not_seen:
-            self._not_seen.add(loss)
-            text = f"a recording of PyTorch {torch.__version__} lacks {loss}"
+    def report_lack(self, what: str) -> None:
+        """Say once what this release of PyTorch does not show to the recording."""
+        if what not in self._not_seen:
+            self._not_seen.add(what)
+            text = f"a recording of PyTorch {torch.__version__} lacks {what}"
             self.channel.say(Warned(NOT_SEEN, text, self.channel.stack(), "version"))
 
     def current_pass(self) -> Pass | None:

@@ -103,7 +103,7 @@ def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
 
 
 def say_written(session: Session, tensor: torch.Tensor, node: int) -> None:
-    """Say what a tensor's memory holds now, and what each tensor shows that this does not tell."""
+    """Report what a tensor's memory holds now, and each tensor whose value this does not give."""
     say_all_written(session, ((tensor, node),))
 
 
@@ -125,7 +125,7 @@ def say_all_written(session: Session, tensors: Iterable[tuple[torch.Tensor, int]
 
 
 def _say_shown(session: Session, tensors: Iterable[torch.Tensor], writer: int = 0) -> None:
-    """Say what tensors show that what their memory holds does not tell: they came there, or are a part of it."""
+    """Report the values of tensors that the report of their memory does not give: moved tensors, and parts."""
     for tensor in tensors:
         node, output_nr = edge_of(session, tensor)
         version, stack = version_of(tensor), session.channel.stack()
