@@ -22,7 +22,7 @@ lint: $(READY)                  ## ruff and mypy
 
 check: lint test
 
-compat:                         ## the adapter's tests on each PyTorch from 2.4 on, 6 GB at a time: make compat ARGS="2.8.0"
+compat:                         ## the adapter's tests on each PyTorch from 2.4 on; needs 6 GB of disk: make compat ARGS="2.8.0"
 	@$(PYTHON) tests/compat.py $(ARGS)
 
 N ?= 2000
