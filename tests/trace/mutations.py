@@ -366,6 +366,14 @@ class _TooLong(BaseException):
     """A command took longer than it may."""
 
 
+class _Stopped(BaseException):
+    """Somebody has seen enough."""
+
+
+def _stop(*_: object) -> None:
+    raise _Stopped
+
+
 def _too_long(*_: object) -> None:
     raise _TooLong
 
@@ -393,6 +401,8 @@ def broken_rules(sound: Path, seed: int, every: int, counts: Counter[str]) -> It
             code: object = _quietly(arguments)
         except _TooLong as error:
             code, crashes = "too long", [error]
+        except _Stopped:
+            raise
         except BaseException as error:
             code, crashes = type(error).__name__, [error]
         finally:
@@ -407,17 +417,20 @@ def broken_rules(sound: Path, seed: int, every: int, counts: Counter[str]) -> It
 def main(first: int, count: int, every: int = 5) -> int:
     """Try some seeds; print what breaks the rule, and what was tried. 1 if anything does."""
     resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+    signal.signal(signal.SIGTERM, _stop)  # ``timeout 600 python mutations.py 0 1000000``
     counts: Counter[str] = Counter()
-    troubles = 0
+    tried = troubles = 0
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         sound = recorded(Path(folder))
-        for seed in range(first, first + count):
-            for trouble in broken_rules(sound, seed, every, counts):
-                troubles += 1
-                print(trouble, flush=True)
+        with contextlib.suppress(_Stopped):
+            for seed in range(first, first + count):
+                for trouble in broken_rules(sound, seed, every, counts):
+                    troubles += 1
+                    print(trouble, flush=True)
+                tried += 1
     print(", ".join(f"{name} {number}" for name, number in sorted(counts.items())))
-    print(f"{count} traces, {troubles} findings")
+    print(f"{tried} traces, {troubles} findings")
     return min(troubles, 1)
 
 

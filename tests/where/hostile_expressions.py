@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 import resource
+import signal
 import sys
 import time
 import tracemalloc
@@ -179,6 +180,7 @@ if __name__ == "__main__":
     limited()
     first, count = int(sys.argv[1]), int(sys.argv[2])
     slowest = 0.0, ""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(f"stopped at seed {seed}"))
     for seed in range(first, first + count):
         drawn = Drawn(seed).expression(1 + seed % 4)
         began = time.process_time()
