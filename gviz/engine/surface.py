@@ -20,6 +20,7 @@ from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
 from gviz.engine.op import REQUIRED, Op
 from gviz.engine.out import WITH_OUT, taking_out
+from gviz.engine.parser import parser_of
 from gviz.engine.returned import telling_parts
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
@@ -51,10 +52,10 @@ def front(*names: str, method: bool = True, function: bool = True, checks: bool 
         told = telling_parts(implementation)
         for name in names:
             if function:
-                called = told if checks else wanting_tensors(told, name)
+                called = told if checks else wanting_tensors(told, name, parser_of(name))
                 FUNCTIONS[name] = set_address(NAMESPACE, name, taking_out(name, called) if name in WITH_OUT else called)
             if method:
-                called = told if checks else wanting_tensors(told, name, method=True)
+                called = told if checks else wanting_tensors(told, name, parser_of(name, method=True), method=True)
                 alone = called is not FUNCTIONS.get(name)
                 setattr(Methods, name, set_address(NAMESPACE, f"Tensor.{name}", called) if alone else called)
         return implementation
@@ -88,14 +89,12 @@ def derive(op: Op, *aliases: str, numbers: bool = True, number_first: bool = Fal
 
     Without `numbers`, a Python number is refused where a tensor is expected; `number_first` allows one for the first.
     """
-    if op.attrs or len(op.slots) > 2 or not (numbers or len(op.slots) == 1):
-        implementation = _bound(op, numbers)
-    else:
-        implementation = _unary(op) if len(op.slots) == 1 else _binary(op, number_first)
-    front(op.name, *aliases, checks=True)(_named(implementation, op, op.name))
+    bound = bool(op.attrs) or len(op.slots) > 2 or not (numbers or len(op.slots) == 1)
+    implementation = _bound(op, numbers) if bound else _unary(op) if len(op.slots) == 1 else _binary(op, number_first)
+    front(op.name, *aliases, checks=not bound)(_named(implementation, op, op.name))
     if op.in_place:
         variant = in_place(op, numbers)
-        front(*(name + "_" for name in (op.name, *aliases)), function=False, checks=True)(variant)
+        front(*(name + "_" for name in (op.name, *aliases)), function=False, checks=not bound)(variant)
 
 
 def _named(function: Callable[..., Any], op: Op, name: str) -> Callable[..., Any]:

@@ -13,18 +13,21 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from gviz.engine.arguments import typename
+from gviz.engine.parser import Parser, inner_parser, parser_of
 from gviz.engine.returned import telling_parts
 from gviz.engine.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def wanting_tensors(function: F, called: str, *, method: bool = False) -> F:
-    """`function`, which names the argument that is at fault; itself if none of its parameters must be a tensor or an
-    integer.
+def wanting_tensors(function: F, called: str, parser: Parser | None = None, *, method: bool = False) -> F:
+    """`function`, which refuses arguments in PyTorch's words: as its `parser` does, or those that should be a tensor or
+    an integer; itself without a parser and such parameters.
 
     Errors say it is `called` so. The first argument of a `method` is a tensor, and not counted.
     """
+    if parser is not None:
+        return _parsed(function, parser, method)
     first = 1 if method else 0
     wanted, whole = _parameters(function, first, "Tensor"), _parameters(function, first, "int")
     if not (wanted or whole):
@@ -53,6 +56,21 @@ def wanting_tensors(function: F, called: str, *, method: bool = False) -> F:
     return wrapper  # type: ignore[return-value]  # the same signature
 
 
+def _parsed(function: F, parser: Parser, method: bool) -> F:
+    """`function`, before which a parser looks at the arguments, unless there is only a tensor."""
+    refusal = parser.refusal
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if len(args) != 1 or kwargs or not isinstance(args[0], Tensor):
+            refused = refusal(args[1:] if method else args, kwargs)
+            if refused is not None:
+                raise refused
+        return function(*args, **kwargs)
+
+    return wrapper  # type: ignore[return-value]  # the same signature
+
+
 def several(given: tuple[Any, ...]) -> Sequence[Tensor]:
     """The tensors given one by one, or as one list. TypeError for what is none."""
     listed: Sequence[Tensor] = given[0] if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
@@ -74,10 +92,11 @@ _OURS = __name__.rpartition(".")[0]
 
 
 def want_tensors(namespace: dict[str, Any], prefix: str = "") -> None:
-    """Let every public function of a module name the argument that is no tensor; `prefix` stands before its name."""
+    """Let every public function of a module refuse arguments in PyTorch's words; `prefix` stands before its name."""
     for name, thing in list(namespace.items()):
         if not name.startswith("_") and isinstance(thing, FunctionType) and thing.__module__.startswith(_OURS):
-            wrapped = wanting_tensors(telling_parts(thing), prefix + name)
+            parser = parser_of(prefix + name) if prefix else inner_parser(thing, name)
+            wrapped = wanting_tensors(telling_parts(thing), prefix + name, parser)
             if wrapped is not thing:  # pickled by its names, it comes back as itself
                 wrapped.__module__, wrapped.__qualname__ = namespace["__name__"], name
             namespace[name] = wrapped

@@ -41,9 +41,13 @@ def test_it_is_named_although_another_argument_is_at_fault_too():
 
 
 def test_what_was_raised_is_its_cause():
+    def function(input: torch.Tensor, other: torch.Tensor):
+        raise RuntimeError("other must be a 3D tensor")
+
+    function.__annotations__ = {"input": "Tensor", "other": "Tensor"}
     with pytest.raises(TypeError, match="must be Tensor, not list") as refused:
-        torch.bmm(torch.zeros(2, 3), [1.0])
-    assert str(refused.value.__cause__) == "batch1 must be a 3D tensor"
+        wanting_tensors(function, "function")(torch.zeros(2, 3), [1.0])
+    assert str(refused.value.__cause__) == "other must be a 3D tensor"
 
 
 @pytest.mark.parametrize("error", [KeyError, OSError, AssertionError, MemoryError, Exception])
