@@ -2,8 +2,8 @@
 
     make compat                                  # all of RELEASES, one environment at a time: 6 GB each on the disk
     make compat ARGS="2.4.1 2.8.0 --keep"        # some of them, and keep their environments for the next time
-    PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu make compat    # the builds without CUDA: 1 GB each
 
+The builds without CUDA take 1 GB each: name PyTorch's index of them to pip (`PIP_EXTRA_INDEX_URL`).
 Each release runs on the first Python at hand, the oldest that gviz supports first, for which it has a wheel. The table
 at the end names the releases that could not be installed; ``--write`` puts it into docs/pytorch.md. The exit code is 0
 where every release passed, 1 where a test failed, and 3 where none failed, but a release could not be tested.

@@ -219,7 +219,10 @@ def forward() -> Iterator[SignalForwarder]:
 
     A signal that is ignored, as under ``nohup``, stays ignored. With a handler here the program would not inherit that.
     """
-    witness = _Witness() if hasattr(os, "fork") else None
+    witness = None
+    if hasattr(os, "fork"):
+        with suppress(OSError):  # no room for another process: the program runs all the same
+            witness = _Witness()
     forwarder = SignalForwarder(witness)
     before = {}
     try:
