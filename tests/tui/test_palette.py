@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from driving import app_of
+from driving import app_of, rows_of, send, until
 from stories import demo
 from textual.command import CommandPalette
-from textual.widgets import Input, OptionList
+from textual.widgets import Input
 
 from gviz.tui.commands.table import SPECS
 from gviz.tui.config import Config
@@ -14,6 +14,7 @@ from gviz.tui.keymaps import ACTS, keys_of
 from gviz.tui.language.completing import completions
 from gviz.tui.language.parsing import parse
 from gviz.tui.screens.palette import entries, key_acts
+from gviz.tui.widgets.prompt import Prompt
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,41 @@ async def test_the_palette_may_come_back_while_it_leaves():
         assert isinstance(app.screen, CommandPalette)
 
 
+MOVES = ("pageup", "pagedown", "ctrl+home", "ctrl+end", "up", "down", "home", "end", "tab", "shift+tab")
+
+
+@pytest.mark.parametrize("opener", ["ctrl+p", "M", "P", "question_mark", "enter", "colon"])
+async def test_a_key_may_come_before_what_it_moves_in_is_laid_out(opener):
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        for move in MOVES:
+            for key in (opener, move, move):
+                send(app, key)
+            await pilot.pause(0.01)
+            while app.screen is not app._start or app._start.query_one(Prompt).display:
+                await pilot.press("escape")
+
+
+async def test_what_is_typed_for_the_palette_in_one_go_is_carried_out():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        for key in ("ctrl+p", *"go to end", "enter"):
+            send(app, key)
+        await until(pilot, lambda: (app.screen, app._start.cursor.position) == (app._start, 33))
+
+
+async def test_the_palette_says_where_nothing_fits():
+    app = app_of(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("ctrl+p", *"zzzz")
+        await pilot.pause()
+        assert any("nothing fits" in row for row in rows_of(app))
+        await pilot.press("enter", "pagedown", "up")
+        assert isinstance(app.screen, CommandPalette)
+
+
 async def test_the_palette_carries_out_and_asks_on():
     app = app_of(demo())
     async with app.run_test(size=(80, 24)) as pilot:
@@ -93,9 +129,6 @@ async def test_the_palette_carries_out_and_asks_on():
             await pilot.pause()
             await pilot.press("enter")
             await pilot.pause()
-            if isinstance(app.screen, CommandPalette):
-                await pilot.press("enter")
-                await pilot.pause()
             assert len(app.screen.cursor.breakpoints.listed) == done
 
 
@@ -146,7 +179,7 @@ async def chosen(pilot, typed):
     await pilot.press("ctrl+p", *typed)
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
-    while isinstance(pilot.app.screen, CommandPalette) and pilot.app.screen.query_one(OptionList).option_count:
+    if isinstance(pilot.app.screen, CommandPalette):
         await pilot.press("enter")
         await pilot.pause()
 
@@ -190,7 +223,7 @@ async def test_the_palette_shows_what_stands_in_brackets():
         await pilot.press("ctrl+p", *"break")
         await app.workers.wait_for_complete()
         await pilot.pause()
-        rows = ["".join(part.text for part in strip) for strip in app.screen._compositor.render_strips()]
+        rows = rows_of(app)
         assert any("break [PLACE]" in row for row in rows)
         assert any("on EVENT [PLACE]" in row for row in rows)
 
@@ -201,7 +234,7 @@ async def test_the_palette_keeps_to_ascii():
         await pilot.press("ctrl+p", *"go to")
         await app.workers.wait_for_complete()
         await pilot.pause()
-        rows = ["".join(part.text for part in strip) for strip in app.screen._compositor.render_strips()]
+        rows = rows_of(app)
         assert any("Go to event..." in row for row in rows)
         assert all(row.isascii() for row in rows)
 

@@ -6,8 +6,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from textual import events
 from textual.await_complete import AwaitComplete
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.command import Command, CommandInput, CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+from textual.style import Style
+from textual.widgets.option_list import Option
 
 from gviz.tui.commands.table import SPECS
 from gviz.tui.keymaps import ACTS, KEYMAPS, Keys, first
@@ -78,18 +82,52 @@ def key_acts(keys: Keys) -> Iterator[Entry]:
 
 
 class PalettePage(CommandPalette):
-    """The palette, which also bears keys that are faster than it is made: its own parts get them before it is there."""
+    """The palette, which bears keys that are faster than it is made, and finds at once what fits what was typed.
+
+    Textual searches in the background: Enter and PageDown would meet a list that is still filled.
+    """
 
     def dismiss(self, result: None = None) -> AwaitComplete:
         """Leave, as soon as it is there."""
         if not self.is_mounted:
             self.call_later(self._leave)
             return AwaitComplete()
-        self.workers.cancel_node(self)
-        return super().dismiss(result)
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
     def _leave(self) -> None:
         self.dismiss()
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter that was sent before the line had the focus belongs to it."""
+        if event.is_printable and event.character:
+            event.stop()
+            entry = self.query_one(CommandInput)
+            entry.replace(event.character, *sorted(entry.selection))
+
+    def _gather_commands(self, search_value: str) -> None:  # type: ignore[override]  # no work for the background
+        """Show everything that fits, the best first."""
+        found = self.query_one(CommandList)
+        help_style = Style.from_styles(self.get_component_styles("command-palette--help-text"))
+        providers = (each for each in self._providers if isinstance(each, Palette))
+        hits = (hit for provider in providers for hit in provider.hits(search_value))
+        self._refresh_command_list(found, [_row(hit, help_style) for hit in hits], clear_current=True)
+        if not found.option_count:
+            found.add_option(Option(Content("nothing fits"), disabled=True, id=self._NO_MATCHES))
+            self._list_visible = True
+        self.add_class("-ready")
+
+    def _action_command_list(self, action: str) -> None:
+        """Move in the list, which is laid out before it knows what a page is."""
+        if not self.query_one(CommandList).size:
+            self._refresh_layout()
+        if self.query_one(CommandList).size:
+            super()._action_command_list(action)
+
+
+def _row(hit: DiscoveryHit | Hit, help_style: Style) -> Command:
+    """A command of the list: what it is, and below it what it does."""
+    title = hit.prompt if isinstance(hit.prompt, Content) else Content.from_markup(str(hit.prompt))
+    return Command(Content("\n").join([title, Content.from_markup(hit.help or "").stylize_before(help_style)]), hit)
 
 
 def _literal(text: str) -> str:
@@ -100,13 +138,17 @@ def _literal(text: str) -> str:
 class Palette(Provider):
     """Searches `entries` and `key_acts`, and carries out what is chosen."""
 
-    async def discover(self) -> Hits:
-        """What is shown before anything is typed."""
-        for title, help, carry_out in self._all():
-            yield DiscoveryHit(_literal(title), carry_out, text=title, help=_literal(help))
-
     async def search(self, query: str) -> Hits:
-        """What fits."""
+        """What fits, as Textual asks for it."""
+        for hit in self.hits(query):
+            yield hit
+
+    def hits(self, query: str) -> Iterator[DiscoveryHit | Hit]:
+        """What fits; everything before anything is typed."""
+        if not query:
+            for title, help, carry_out in self._all():
+                yield DiscoveryHit(_literal(title), carry_out, text=title, help=_literal(help))
+            return
         matcher = self.matcher(query)
         for title, help, carry_out in self._all():
             score = max(matcher.match(title), matcher.match(help) * 0.5)
