@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from textual import events
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
@@ -32,6 +33,7 @@ from gviz.tui.screens.waiting import WaitingScreen
 from gviz.tui.terminal import is_there
 from gviz.tui.terminal_guard import guarded_terminal
 from gviz.tui.themes import THEMES, colours_fall_together, named, semantic_colours, starting_theme
+from gviz.tui.type_ahead import ORDERED, TypeAhead
 from gviz.tui.widgets import painted
 
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -70,7 +72,24 @@ class ScreenApp(App[None]):
         self.set_class(ascii, "-ascii")
         self._start = start
         self._leaving = False
+        self._type_ahead = TypeAhead(self, super().on_event)
         self.failure: BaseException | None = None
+
+    async def on_event(self, event: events.Event) -> None:
+        """Let keys, clicks and pastes act one after the other."""
+        if isinstance(event, ORDERED) and not event.is_forwarded:
+            await self._type_ahead.take(event)
+        else:
+            await super().on_event(event)
+
+    async def _check_bindings(self, key: str, priority: bool = False) -> bool:
+        """Do what a key is bound to; one that comes while the application leaves finds no screen any more."""
+        return bool(self.screen_stack) and await super()._check_bindings(key, priority)
+
+    @property
+    def typed_ahead(self) -> bool:
+        """Whether keys wait, or the last one is not done."""
+        return self._type_ahead.works
 
     def on_mount(self) -> None:
         """The terminal is ours by now."""

@@ -1,10 +1,9 @@
 """Every key does what the help says, through a running app and nothing else."""
 
 import pytest
-from driving import after, app_of
+from driving import after, app_of, send, until
 from stories import Story, chain, demo, failed, iterations
 from textual.events import Key, MouseScrollDown
-from textual.keys import _character_to_key
 
 from gviz.tui.arrangement import PANELS
 from gviz.tui.cursor import Cursor
@@ -508,6 +507,5 @@ async def test_what_is_typed_in_one_go_over_a_page_arrives_in_the_prompt(opens, 
         await pilot.press(opens)
         assert isinstance(app.screen, SheetScreen)
         for each in f":{typed}":
-            app.post_message(Key(_character_to_key(each), each))
-        await pilot.pause()
-        assert app.screen.query_one(Prompt).query_one("Input").value == typed
+            send(app, each)
+        await until(pilot, lambda: app._start.query_one(Prompt).query_one("Input").value == typed)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from driving import send, until
 from samples.lessons import recording
 from stories import demo
 from textual.widgets import Static
@@ -18,6 +19,7 @@ from gviz.tui.screens.tutor import TutorScreen
 from gviz.tui.title import Title
 from gviz.tui.tutor import PAGES, Tutor
 from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.prompt import Prompt
 
 SOURCE = next(page for page in PAGES if page.key == "1")
 
@@ -106,6 +108,32 @@ async def test_the_lesson_goes_on_with_its_keys_whatever_the_user_has_made_of_th
         await pilot.press("n", "N", "f10")
         assert app.screen.cursor.position == 3
         assert str(app.screen.query_one("#tutor", Static).content).startswith("3/")
+
+
+async def test_a_lesson_typed_in_one_go_is_over():
+    app = taught(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        for page in PAGES:
+            for key in pressed(page.key):
+                send(app, key)
+        await until(pilot, lambda: "That is all" in str(app._start.query_one("#tutor", Static).content))
+
+
+@pytest.mark.parametrize(
+    "keys", [pressed(":watch x.grad (Enter)"), ["M", "escape"], ["ctrl+p", "escape"], ["p", "escape"]]
+)
+async def test_a_lesson_asks_for_esc_only_where_something_is_open(keys):
+    app = taught(demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        for key in [key for page in PAGES[:11] for key in pressed(page.key)]:
+            send(app, key)
+        lesson = app._start.query_one("#tutor", Static)
+        await until(pilot, lambda: str(lesson.content).startswith("12/"))
+        for key in keys:
+            send(app, key)
+        await until(pilot, lambda: app.screen is app._start and not app._start.query_one(Prompt).display)
+        await until(pilot, lambda: not app.typed_ahead)
+        assert "To leave it" not in str(lesson.content)
 
 
 async def test_a_remark_and_the_prompt_are_seen_where_the_lesson_has_the_row_of_keys():

@@ -6,7 +6,6 @@ from functools import cache
 from textwrap import wrap
 from typing import Any
 
-from textual import events
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.geometry import Size
@@ -70,6 +69,12 @@ class TutorScreen(DebuggerScreen):
         return Size(width, height - rows_of(width) + (not self.offers_keys))
 
     @property
+    def least(self) -> Size:
+        """Room for a panel below the lesson."""
+        width, height = super().least
+        return Size(width, height + rows_of(max(width, self.app.size.width)) - 1)
+
+    @property
     def offers_keys(self) -> bool:
         """On a low screen the graph needs the row: the lesson says which key comes next."""
         return self.app.size.height >= TALL
@@ -93,26 +98,23 @@ class TutorScreen(DebuggerScreen):
         """Nothing lies over the lesson."""
         return rows_of(self.app.size.width)
 
-    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+    def on_descendant_focus(self) -> None:
         """Say so when a key has opened the prompt that was to do something else."""
-        prompt = self.query_one(Prompt)
-        if prompt in event.widget.ancestors and not (self._tutor.wanted().startswith(":") and prompt.line == ":"):
-            self._say(self._tutor.aside(typing=True))
+        self._show()
 
     def on_typed(self, message: Typed) -> None:
         """The prompt was left: the lesson goes on."""
         super().on_typed(message)
-        self._say(self._tutor.text())
+        self._show()
 
     def on_screen_suspend(self) -> None:
-        """Say how to come back from a page that keeps the keys; a sheet lets them through."""
-        if not isinstance(self.app.screen, SheetScreen):
-            self._say(self._tutor.aside(typing=False))
+        """Say how to come back from a page that keeps the keys."""
+        self._show()
 
     def on_screen_resume(self) -> None:
         """The lesson goes on."""
         if self._begun:
-            self._say(self._tutor.text())
+            self._show()
 
     def perform(self, command: Command) -> None:
         """Carry out a command; it may be the one that is waited for."""
@@ -135,7 +137,19 @@ class TutorScreen(DebuggerScreen):
 
     def _see(self, command: str) -> None:
         if self._begun and self._tutor.saw(Noticed(command, self.session)):
-            self._say(self._tutor.text())
+            self._show()
 
-    def _say(self, text: str) -> None:
+    def _show(self) -> None:
+        """Say what fits what is on the screen now.
+
+        What has called this may be over: the Enter behind a command closes the prompt before the prompt has the focus.
+        A sheet lets the keys through.
+        """
+        prompt, above = self.query_one(Prompt), self.app.screen
+        if above is not self and not isinstance(above, SheetScreen):
+            text = self._tutor.aside(typing=False)
+        elif prompt.display and not (self._tutor.wanted().startswith(":") and prompt.opened_with == ":"):
+            text = self._tutor.aside(typing=True)
+        else:
+            text = self._tutor.text()
         self.query_one("#tutor", Static).update(Content(self.glyphs.text(text)))

@@ -49,6 +49,8 @@ class Prompt(Horizontal):
         self._sign = ":"
         self._tried: list[str] = []
         self.completer = Completer()
+        self.opened_with = ""
+        """The sign and the text that it was opened with."""
 
     def compose(self) -> ComposeResult:
         """The sign and the line."""
@@ -60,6 +62,7 @@ class Prompt(Horizontal):
         """Open the prompt with some text already typed, and some more that the next letter replaces."""
         self._tried = []
         self._sign, self._at = sign, 0
+        self.opened_with = sign + text + offered
         self.query_one("#sign", Label).update(sign)
         entry = self.query_one(Input)
         entry.value = text + offered
