@@ -1,10 +1,16 @@
-"""Keys of a terminal that also sends bytes which are no text: Textual's own driver ends at the first of them."""
+"""A terminal that sends more than Textual's own driver takes, and that a shell may take away and give back.
+
+Textual ends at the first byte that is no text. After ``kill -STOP`` it would start a second reader of keys, which never
+ends. Where no shell could bring it back it would stop for ever.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import selectors
+import shutil
+import signal
 from codecs import getincrementaldecoder
 from collections.abc import Iterable
 
@@ -28,6 +34,48 @@ _MOST_BYTES = 4096
 
 class ForgivingDriver(LinuxDriver):
     """Reads keys, and ignores what a Latin-1 keyboard, an old mouse, a binary paste or kitty's longer reports say."""
+
+    @property
+    def _has_terminal(self) -> bool:
+        """Whether the screen is drawn: neither the shell nor an editor has the terminal."""
+        return self._writer_thread is not None and self._writer_thread.is_alive()
+
+    def _sigtstp_application(self, *_: object) -> None:
+        """Give the terminal back and stop. Where no shell could bring this process back the kernel does not stop it."""
+        if self._auto_restart and self._has_terminal:
+            self.suspend_application_mode()
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, self._sigtstp_application)
+        if not self._has_terminal:  # SIGCONT may have come already, or never
+            self._sigcont_application()
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Take the terminal, and draw all of it.
+
+        After SIGSTOP, which no program hears of, the shell has written over the screen and changed how keys arrive.
+        """
+        if not self._auto_restart:
+            return  # an editor has the terminal
+        if self._has_terminal:
+            try:
+                job = os.tcgetpgrp(self.fileno)
+            except OSError:
+                return  # who hangs up sends this signal, too; the application looks whether there still is a terminal
+            if job != os.getpgrp():
+                os.kill(os.getpid(), signal.SIGSTOP)  # as any program that writes on the terminal from behind
+                return
+            self.suspend_application_mode()
+        self._must_signal_resume = True
+        self.start_application_mode()  # type: ignore[no-untyped-call]
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """The columns and rows of the terminal that is drawn on: standard output may be a file."""
+        try:
+            columns, rows = os.get_terminal_size(self._file.fileno() if self._file is not None else -1)
+        except (OSError, ValueError):
+            return super()._get_terminal_size()
+        return (columns, rows) if columns > 0 and rows > 0 else shutil.get_terminal_size()
 
     def run_input_thread(self) -> None:
         """Read until the application leaves."""
