@@ -29,6 +29,9 @@ from gviz.values import Array
 LEAF = "tensor"
 """What the operation is called that stands for a tensor which no operation made."""
 
+_KEPT_ITERATIONS = 8
+"""Of so many iterations the nodes are kept: panels ask again and again for those of the one in sight."""
+
 OF_NO_STATEMENT = (
     e.BackwardStarted, e.OptimizerStarted, e.OptimizerStepped, e.GradSet, e.Marked, e.Printed, e.Failed,
 )  # fmt: skip
@@ -58,6 +61,7 @@ class Nodes(Sequence[int]):
         self._contexts = contexts
         self._callers = callers
         self._growing = growing
+        self._of_iterations: dict[tuple[int, int], tuple[int, ...]] = {}
 
     @overload
     def __getitem__(self, place: int) -> int: ...
@@ -144,7 +148,14 @@ class Nodes(Sequence[int]):
 
     def of(self, iteration: Iteration) -> tuple[int, ...]:
         """Those made in an iteration, and the older ones it uses or sends gradients to, in order of creation."""
-        start, end = iteration.start, iteration.end
+        key = iteration.start, iteration.end
+        if key not in self._of_iterations:
+            if len(self._of_iterations) >= _KEPT_ITERATIONS:
+                self._of_iterations.clear()
+            self._of_iterations[key] = self._made_or_used(iteration.start, iteration.end)
+        return self._of_iterations[key]
+
+    def _made_or_used(self, start: int, end: int) -> tuple[int, ...]:
         edges = self._index.tables.edges
         low, high = edges.seq.searchsorted((start, end + 1))
         lists = self._index.lists

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 
+from gviz.driven import Driven, Far, parts
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.render.boxes.calls import graph_of
@@ -22,8 +23,11 @@ from gviz.render.boxes.fold import (
     modules,
 )
 from gviz.render.boxes.selection import shown_nodes
-from gviz.trace.state import OPTIMIZER, Iteration
+from gviz.trace.state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
+
+SOON = 5000
+"""So many nodes are read before anybody notices; a graph of more is `prepared`, where somebody does that."""
 
 NEAR = 2
 """Lines between a node and its neighbourhood."""
@@ -48,6 +52,8 @@ class Folds:
         self._seen: set[int] = set()
         self._graph: _Known | None = None
         self._folded: tuple[CallGraph, Closed, dict[int, int]] | None = None
+        self.prepares = False
+        """Whether who asks calls `prepared` for large graphs, and until then wants no answer that takes long."""
 
     @property
     def closed(self) -> tuple[str, ...]:
@@ -61,14 +67,38 @@ class Folds:
     def wanted(self, iteration: Iteration) -> Filter:
         """What is asked for in an iteration."""
         unseen = len(self.timeline.nodes) >= LARGE and iteration.index not in self._seen
+        if not self.ready(iteration):
+            return self._wanted
         closable = unseen and not self.timeline.contexts.flat  # known without the graph, which takes a while to build
         if closable and boxes(self.graph(iteration), self._wanted.closed) >= LARGE:
             self._close(closed_to_fit(self.graph(iteration), FEW_BOXES, self._wanted.closed))
         self._seen.add(iteration.index)
         return self._wanted
 
+    def ready(self, iteration: Iteration) -> bool:
+        """Whether its graph is known, or soon would be."""
+        if not self.prepares:
+            return True
+        known = self._graph.nodes if self._graph is not None and self._graph.at[0] == iteration.index else ()
+        return len(self.timeline.nodes.of(iteration)) - len(known) < SOON
+
+    def prepared(self, iteration: Iteration) -> Driven[None]:
+        """Read the graph of an iteration, and close what is to be closed in it."""
+        nodes, infos = self.timeline.nodes.of(iteration), list[NodeInfo]()
+        for part in parts(nodes, "reading the graph: node"):
+            if isinstance(part, Far):
+                yield part
+            else:
+                infos += map(self.timeline.info, part)
+        yield Far("folding the graph: step", 1, 2)
+        self._graph = _Known((iteration.index, iteration.end), nodes, graph_of(self.timeline, infos))
+        yield Far("folding the graph: step", 2, 2)
+        self.wanted(iteration)
+
     def graph(self, iteration: Iteration) -> CallGraph:
-        """The nodes and module calls of an iteration, which may still grow."""
+        """The nodes and module calls of an iteration, which may still grow; GvizError while they are prepared."""
+        if not self.ready(iteration):
+            raise GvizError("the graph of this iteration is still being read", hint="try it again soon", exit_code=2)
         known, here = self._graph, (iteration.index, iteration.end)
         if known is None or known.at != here:
             nodes = self.timeline.nodes.of(iteration)
@@ -82,6 +112,8 @@ class Folds:
 
     def hides(self, iteration: Iteration) -> bool:
         """Whether a node of an iteration may have no box of its own."""
+        if not self.ready(iteration):
+            return False
         wanted = self.wanted(iteration)
         return bool(wanted.focus or wanted.closed - {OPTIMIZER} or self.timeline.contexts.steps_in(iteration))
 

@@ -204,6 +204,8 @@ class ModuleTree(RowList):
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
         """One row a module."""
+        if not self.session.folds.ready(self.session.timeline.iteration_at(moment.n)):
+            return [(line(("the graph is still being read", "muted")), None)]
         found = module_rows(self.session.folds, moment, self.glyphs, width)
         return [(text, ("module", path) if path else None) for text, path in found]
 

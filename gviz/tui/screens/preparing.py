@@ -1,0 +1,65 @@
+"""The graph of a large iteration, read a little at a time: the other panels are there at once, and keys act."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from gviz.driven import Driven, paced
+from gviz.errors import GvizError
+
+if TYPE_CHECKING:
+    from gviz.tui.screens.debugger import DebuggerScreen
+
+_WORK_SECONDS = 0.1
+_PAUSE_SECONDS = 0.005
+
+
+class Preparation:
+    """Reads the graph of the iteration that the cursor is in, unless `Folds` has it; then the panels follow."""
+
+    def __init__(self, screen: DebuggerScreen) -> None:
+        self._screen = screen
+        self._work: Driven[None] | None = None
+        self._iteration = -1
+        self._said = ""
+
+    def begin(self) -> None:
+        """Begin with the iteration of the moment, in the place of any other."""
+        screen = self._screen
+        if not screen.timeline.iterations:
+            return
+        iteration = screen.timeline.iteration_at(screen.cursor.position)
+        if screen.session.folds.ready(iteration) or (self._work is not None and self._iteration == iteration.index):
+            return
+        waits = self._work is not None
+        self._iteration = iteration.index
+        self._work = paced(screen.session.folds.prepared(iteration), _WORK_SECONDS)
+        if not waits:
+            self._soon()
+
+    def _soon(self) -> None:
+        asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self._screen.call_next, self._take_turn)
+
+    def _take_turn(self) -> None:
+        screen = self._screen
+        if self._work is None or not screen.is_running:
+            return
+        try:
+            far = next(self._work)
+        except StopIteration:
+            self._work = None
+            self._say("")
+            screen.orders.attempt(screen.show_prepared)
+        except GvizError as error:
+            self._work = None
+            self._say(error.what)
+        else:
+            self._say(str(far))
+            self._soon()
+
+    def _say(self, text: str) -> None:
+        """Say how far it is, where nothing else is said."""
+        if self._screen.remark in ("", self._said):
+            self._screen.say(text)
+            self._said = text
