@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST_ARGS ?=
 
-.PHONY: demo test lint check compat fuzz hostile kills golden media operations findings commands bench clean
+.PHONY: demo test lint check compat fuzz hostile keys kills golden media operations findings commands bench clean
 
 demo: $(READY)                  ## open the debugger on the first lesson
 	@$(BIN)/gviz demo
@@ -31,6 +31,9 @@ fuzz: $(READY)                  ## N random programs under PyTorch (which must b
 
 hostile: $(READY)               ## N traces damaged at random, and N expressions that want too much: make hostile N=10000
 	GVIZ_HOSTILE=$(N) $(BIN)/python -m pytest -q -s tests/trace/test_mutated.py tests/where/test_hostile_expressions.py
+
+keys: $(READY)                  ## press N random keys in terminals of five sizes, on a trace, a program and the lesson: make keys N=10000
+	GVIZ_KEYS=$(N) GVIZ_REQUIRE_TMUX=1 $(BIN)/python -m pytest -q -s -x --timeout 0 tests/tui/test_random_keys.py
 
 KILLS ?= 50
 kills: $(READY)                 ## kill program and debugger at so many random moments each: make kills KILLS=50

@@ -1,5 +1,7 @@
 """The debugger in a real terminal: tmux on a private socket, polled for text."""
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -27,19 +29,19 @@ plain.debug(stories.demo(), None, sys.stdin, sys.stdout)
 PATHS = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
 
-def opened(folder, environment, text):
+def opened(folder, environment, text, **size):
     """A terminal that runs the debugger."""
     program = folder / "debug.py"
     program.write_text(text.format(path=PATHS))
-    return Tmux(f"{environment} {sys.executable} {program}")
+    return Tmux(f"{environment} {sys.executable} {program}", **size)
 
 
 @pytest.fixture
 def terminal(tmp_path):
     made = []
 
-    def start(environment="TERM=tmux-256color LC_ALL=C.UTF-8", text=PROGRAM):
-        made.append(opened(tmp_path, environment, text))
+    def start(environment="TERM=tmux-256color LC_ALL=C.UTF-8", text=PROGRAM, **size):
+        made.append(opened(tmp_path, environment, text, **size))
         return made[-1]
 
     yield start
@@ -212,3 +214,70 @@ def test_a_line_pasted_over_a_page_arrives_whole(terminal):
     session.until("event 5 ")
     session.keys("q")
     session.until("exit=0")
+
+
+SHELL = "import os; os.environ['PS1'] = 'shell: '; os.execvp('bash', ['bash', '--norc', '-i'])"
+
+
+def begun(terminal, folder):
+    """The debugger as the job of an interactive shell, and its process."""
+    session = terminal(text=SHELL)
+    session.until("shell:")
+    tells = f"import os\nopen({str(folder / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+    (folder / "shown.py").write_text(tells + PROGRAM.format(path=PATHS))
+    session.keys(f"{sys.executable} {folder}/shown.py", "Enter")
+    session.until("event 1", "q Quit")
+    return session, int((folder / "pid").read_text())
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP], ids=lambda number: number.name)
+def test_a_stopped_debugger_comes_back_in_the_size_of_now_and_leaves_an_ordinary_terminal(terminal, tmp_path, number):
+    session, process = begun(terminal, tmp_path)
+    session.keys("?")
+    session.until("Esc closes this")
+    for columns in (100, 60):
+        os.kill(process, number)
+        session.until("Stopped")
+        session.tmux("resize-window", "-x", str(columns), "-y", "30")
+        session.keys("clear; fg", "Enter")
+        screen = session.until("Esc closes this", " back from")
+        assert max(map(len, screen.splitlines())) <= columns
+    session.keys("Escape")
+    session.until("event 1")
+    session.keys("n")
+    session.until("event 3")
+    session.keys("q")
+    session.until("shell:")
+    session.keys("stty -a", "Enter")
+    assert " icanon" in session.until("icanon")
+
+
+def test_a_debugger_that_goes_on_in_the_background_writes_nothing_there(terminal, tmp_path):
+    session, _ = begun(terminal, tmp_path)
+    session.keys("C-z")
+    session.until("Stopped")
+    session.keys("clear; bg; sleep 1; echo here", "Enter")
+    assert "Graph" not in session.until("here")
+    session.keys("clear; fg", "Enter")
+    session.until("event 1", "Graph", "back from the shell")
+    session.keys("q")
+    session.until("shell:")
+
+
+def test_without_a_shell_to_go_to_the_debugger_stays(terminal):
+    session = terminal(text=PROGRAM)
+    session.until("event 1", "q Quit")
+    session.keys("C-z")
+    session.until("event 1", "Graph", "back from the shell")
+    session.keys("n")
+    session.until("event 3")
+
+
+@pytest.mark.parametrize("size", [(20, 5), (39, 9), (200, 5)])
+def test_a_terminal_that_is_too_small_says_so_and_shows_everything_once_it_is_larger(terminal, size):
+    session = terminal(columns=size[0], rows=size[1])
+    session.until("too small", "40x10")
+    session.tmux("resize-window", "-x", "80", "-y", "24")
+    session.until("event 1", "Graph", "Node", "q Quit")
+    session.tmux("resize-window", "-x", str(size[0]), "-y", str(size[1]))
+    session.until("too small", "40x10")

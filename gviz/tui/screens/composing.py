@@ -10,7 +10,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import Static
 
-from gviz.tui.arrangement import LEAST, numbered
+from gviz.tui.arrangement import numbered
 from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.lists import BreakList, ModuleTree, StackList, WatchList
 from gviz.tui.widgets.node import NodePanel
@@ -50,7 +50,7 @@ def composed(screen: DebuggerScreen) -> ComposeResult:
             yield from _tabs(screen)
         with Column(id="side"):
             yield from _beside(screen)
-    yield Static(f"terminal too small\nneed {LEAST[0]}x{LEAST[1]}, q quits", id="small", markup=False)
+    yield Static(id="small", markup=False)
     yield HappeningRow(timeline, glyphs).data_bind(here.moment, here.length)
     yield KeysRow(glyphs).data_bind(here.remark)
     yield Prompt()

@@ -12,6 +12,7 @@ from textual.geometry import Size
 
 from gviz.explain.names import frame_text
 from gviz.trace.timeline import Timeline
+from gviz.tui.arrangement import LEAST
 from gviz.tui.arrival import ERROR, Arrival, Reason, saying
 from gviz.tui.beginning import Beginning
 from gviz.tui.config import Config
@@ -31,10 +32,12 @@ from gviz.tui.screens.orders import Orders
 from gviz.tui.screens.pages import PAGES
 from gviz.tui.screens.panels import Panels
 from gviz.tui.screens.playing import Player
+from gviz.tui.screens.preparing import Preparation
 from gviz.tui.screens.prompting import Prompting
 from gviz.tui.screens.toggling import toggle_line
 from gviz.tui.screens.views import LOOKS
 from gviz.tui.session import Session
+from gviz.tui.widgets.lists import ModuleTree
 
 RIGHT = 3
 """The right mouse button."""
@@ -61,11 +64,18 @@ class DebuggerScreen(FollowedScreen):
         self.prompting = Prompting(self)
         self.player = Player(self)
         self.orders = Orders(self)
+        self.preparation = Preparation(self)
+        self.session.folds.prepares = True
 
     @property
     def room(self) -> Size:
         """The part of the terminal that the debugger has for itself."""
         return self.app.size
+
+    @property
+    def least(self) -> Size:
+        """The smallest terminal, as wide as this one or wider, in which there is room for a panel."""
+        return Size(*LEAST)
 
     @property
     def headroom(self) -> int:
@@ -96,6 +106,18 @@ class DebuggerScreen(FollowedScreen):
             self.say(self.timeline.dropped.words)
         for text in self._opening:
             self.run_line(text)
+
+    def show_arrival(self, stop: Arrival) -> None:
+        """Let every panel follow the cursor; a large graph is read first."""
+        super().show_arrival(stop)
+        self.preparation.begin()
+
+    def show_prepared(self) -> None:
+        """Let the panels know that the graph of the iteration has been read."""
+        self.follow_settings()
+        self.panels.fit()
+        for tree in self.query(ModuleTree):
+            tree.draw_soon()
 
     def on_resize(self) -> None:
         """Another size may show other panels."""

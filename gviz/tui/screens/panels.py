@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from textual.content import Content
+from textual.widgets import Static
 
 from gviz.tui.arrangement import (
     BELOW,
@@ -62,14 +63,23 @@ class Panels:
         """Whether the recording called any."""
         return self._screen.timeline.contexts.call(1) is not None
 
+    @property
+    def _graph_is_known(self) -> bool:
+        """Whether the graph of the moment can be drawn at once."""
+        timeline, session = self._screen.timeline, self._screen.session
+        return not timeline.iterations or session.folds.ready(timeline.iteration_at(session.cursor.position))
+
     def fit(self) -> None:
         """Suit the size of the terminal."""
         if self._chosen:
             self.arrange()
             return
         (width, height), canvas = self._screen.room, self._screen.query_one(GraphCanvas)
-        whole, above_tape = canvas.fits(*self._area("graph")), canvas.fits(*self._area("both"))
-        self._view = opening_view(width, height, fits_alone=whole, fits_above_tape=above_tape)
+        if self._graph_is_known:
+            whole, above_tape = canvas.fits(*self._area("graph")), canvas.fits(*self._area("both"))
+            self._view = opening_view(width, height, fits_alone=whole, fits_above_tape=above_tape)
+        else:
+            self._view = "tape"
         self._leading = "graph" if self._view == "graph" else "tape"
         self._asked = self._room_below()
         self.arrange()
@@ -154,8 +164,9 @@ class Panels:
         screen.query_one("#side").display = not shown.isdisjoint({"node", "side-watch", "side-output"})
         screen.query_one(NodePanel).watching = shown.isdisjoint({"watch", "side-watch"})
         self._name_tabs([tab for tab in TABS if in_its_place(tab, shown) == tab])
-        for row in ("status", "timeline", "body"):
-            screen.query_one(f"#{row}").display = "small" not in shown
+        screen.query_one("#small", Static).update("terminal too small\nneed {}x{}, q quits".format(*screen.least))
+        for row in screen.query("#status, #timeline, #body, #tutor"):
+            row.display = "small" not in shown
         self.show_rows()
         rows, tape = max(len(screen.timeline.nodes), self.room) + 3, screen.query_one(Tape)
         tape.styles.max_height = rows if "graph" in shown else None
