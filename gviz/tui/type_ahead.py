@@ -35,7 +35,7 @@ Deliver = Callable[[events.Event], Awaitable[None]]
 class TypeAhead:
     """Keeps what an application gets in order; `deliver` is what the application does with one event."""
 
-    def __init__(self, app: App[object], deliver: Deliver) -> None:
+    def __init__(self, app: App[None], deliver: Deliver) -> None:
         self._app, self._deliver = app, deliver
         self._waiting: deque[events.Event] = deque()
         self._next: events.Event | None = None
