@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from textual import events
@@ -71,7 +72,7 @@ class ScreenApp(App[None]):
         ScrollBar.renderer = WholeCells
         self.set_class(ascii, "-ascii")
         self._start = start
-        self._leaving = False
+        self._leaving = self._lent = False
         self._type_ahead = TypeAhead(self, super().on_event)
         self.failure: BaseException | None = None
 
@@ -110,7 +111,16 @@ class ScreenApp(App[None]):
     def _come_back(self) -> None:
         """Draw everything anew after the shell has said fg: the terminal shows what was written meanwhile."""
         self.refresh(layout=True)
-        self._start.say("back from the shell")
+        if not self._lent:
+            self._start.say("back from the shell")
+        self._lent = False
+
+    @contextmanager
+    def suspend(self) -> Iterator[None]:
+        """Lend the terminal to an editor or a Python shell, which says itself how it ended."""
+        self._lent = True
+        with super().suspend():
+            yield
 
     def _leave_with_terminal(self) -> None:
         """Hang up where the terminal has, and another program kept the signal from coming here, as ``make`` does."""

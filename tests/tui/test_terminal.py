@@ -281,3 +281,18 @@ def test_a_terminal_that_is_too_small_says_so_and_shows_everything_once_it_is_la
     session.until("event 1", "Graph", "Node", "q Quit")
     session.tmux("resize-window", "-x", str(size[0]), "-y", str(size[1]))
     session.until("too small", "40x10")
+
+
+def test_ctrl_c_in_the_python_shell_is_for_the_shell(terminal):
+    session = terminal()
+    session.until("event 1", "q Quit")
+    session.keys("!")
+    session.until(">>>", "goes back.")
+    session.keys("C-c")
+    session.until("KeyboardInterrupt")
+    session.keys("print(float(x) + 1)", "Enter")
+    session.until("4.0")
+    session.keys("C-d")
+    session.until("event 1", "back from Python")
+    session.keys("n")
+    session.until("event 3")

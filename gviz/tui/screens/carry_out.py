@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -69,14 +70,27 @@ def _look(screen: DebuggerScreen, look: Look) -> None:
 
 
 def _outside(screen: DebuggerScreen, run: Callable[[], str]) -> None:
-    """Give the terminal away for a while."""
+    """Give the terminal away for a while. Ctrl+C there is for what runs there: it would end the debugger's own loop."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         with screen.app.suspend():
-            said = run()
+            said = _interruptible(run)
     except SuspendNotSupported:
         raise GvizError("this needs a terminal of its own", exit_code=2) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
     screen.refresh()
     screen.say(said)
+
+
+def _interruptible(run: Callable[[], str]) -> str:
+    waiting = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return run()
+    except KeyboardInterrupt:
+        return "interrupted"
+    finally:
+        signal.signal(signal.SIGINT, waiting)
 
 
 def set_to(screen: DebuggerScreen, name: str, value: str) -> None:
