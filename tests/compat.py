@@ -66,8 +66,8 @@ class Outcome:
         return (self.release, self.python, *counts, "; ".join(self.lacking) or "nothing")
 
 
-class NotInstalled(Exception):
-    """A release that could not be installed, and why."""
+class NotTested(Exception):
+    """A release that could not be installed, or whose tests did not end, and why."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -107,7 +107,7 @@ def _outcome(release: str, options: argparse.Namespace) -> Outcome:
     try:
         python = _installed(release, folder, options.install_limit)
         return _tested(release, python, folder, options.tests)
-    except NotInstalled as trouble:
+    except NotTested as trouble:
         return Outcome(release, trouble=f"not tested: {trouble}")
     finally:
         if not options.keep:
@@ -134,13 +134,13 @@ def _installed(release: str, folder: Path, limit: float | None) -> Path:
                 timeout=limit,
             )
         except subprocess.TimeoutExpired:
-            raise NotInstalled(f"the installation took more than {limit:.0f} s") from None
+            raise NotTested(f"the installation took more than {limit:.0f} s") from None
         if done.returncode == 0:
             return python
         trouble = next((line for line in done.stderr.splitlines() if line.startswith("ERROR: ")), "pip failed")
         if "No matching distribution" not in done.stderr:
-            raise NotInstalled(trouble)
-    raise NotInstalled(trouble)
+            raise NotTested(trouble)
+    raise NotTested(trouble)
 
 
 def _pythons() -> Iterator[str]:
@@ -172,14 +172,14 @@ def _tested(release: str, python: Path, folder: Path, tests: Sequence[str]) -> O
     report.unlink(missing_ok=True)
     done = subprocess.run([python, "-c", _LACKING], capture_output=True, text=True, cwd=_ROOT)
     if done.returncode:
-        raise NotInstalled(f"it does not start: {done.stderr.strip().splitlines()[-1]}")
+        raise NotTested(f"it does not start: {done.stderr.strip().splitlines()[-1]}")
     _, lacking = json.loads(done.stdout.splitlines()[-1])
     workers = ["-n", "auto", "--dist", "worksteal"]
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers, "-m", "torch", f"--junit-xml={report}"]
     _say(f"  testing on {_version(python)} ...")
-    subprocess.run([*command, *tests], cwd=_ROOT, env={**os.environ, "GVIZ_REQUIRE_TORCH": "1"})
-    if not report.exists():
-        raise NotInstalled("the tests did not end")
+    done = subprocess.run([*command, *tests], cwd=_ROOT, env={**os.environ, "GVIZ_REQUIRE_TORCH": "1"}, text=True)
+    if done.returncode not in (0, 1) or not report.exists():  # an interrupted run leaves a report, too
+        raise NotTested(f"the tests did not run to their end (exit code {done.returncode})")
     suites = [{name: int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")}
               for suite in xml.parse(report).getroot().iter("testsuite")]  # fmt: skip
     failed, skipped = (sum(suite[name] for suite in suites for name in names)

@@ -57,3 +57,21 @@ def test_the_exit_code_says_whether_all_passed(outcomes, code, monkeypatch):
 
 def test_a_kept_environment_of_another_release_is_not_taken(tmp_path):
     assert not compat._answers(Path(sys.executable), "0.0.1")
+
+
+def test_tests_that_were_interrupted_have_not_passed(tmp_path):
+    """pytest writes a report all the same, of those that had passed by then."""
+    folder = tmp_path / "2.13.0"
+    (folder / "bin").mkdir(parents=True)
+    python = folder / "bin" / "python"
+    report = '<testsuite tests="3" failures="0" errors="0" skipped="0"/>'
+    python.write_text(f"""#!/bin/sh
+case "$*" in
+  *pytest*) echo '{report}' > {folder}/report.xml; exit 2 ;;
+  *sys.version_info*) echo 3.11 ;;
+  *) echo '["2.13.0", []]' ;;
+esac
+""")
+    python.chmod(0o755)
+    with pytest.raises(compat.NotTested, match=r"did not run to their end \(exit code 2\)"):
+        compat._tested("2.13.0", python, folder, [])
