@@ -1159,7 +1159,7 @@ METHODS = {
     "rad2deg": "",
     "rad2deg_": "",
     "random_": (
-        "*, Generator? generator=None | int to, *, Generator? generator=None | int from_, int? to, *, Generator? "
+        "*, Generator? generator=None | int to, *, Generator? generator=None | int from, int? to, *, Generator? "
         "generator=None"
     ),
     "ravel": "",
@@ -1293,7 +1293,7 @@ METHODS = {
     "type_as": "Tensor other",
     "unbind": "int dim=0",
     "unfold": "int dimension, int size, int step",
-    "uniform_": "float from_=0, float to=1, *, Generator? generator=None",
+    "uniform_": "float from=0, float to=1, *, Generator? generator=None",
     "unsafe_chunk": "int chunks, int dim=0",
     "unsafe_split": "int split_size, int dim=0",
     "unsafe_split_with_sizes": "ints split_sizes, int dim=0",
