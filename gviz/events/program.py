@@ -85,10 +85,11 @@ class Printed(Event, frozen=True):
 NOT_SEEN = "NotSeen"
 """The category of a warning by gviz itself: what the program does that no event can show, said once of each kind."""
 
-Unseen = Literal["composite", "transform", "compiled", "forward", "modules", "processes", "branch", "version"]
+Unseen = Literal["composite", "transform", "compiled", "forward", "modules", "processes", "branch", "version", "replay"]
 """The kinds of what no event can show: values within a call or rule of several operations; tensors within a transform
 of functions; what a compiled region computes; what runs between backward passes; what runs outside the calls of
-some modules; other processes; what follows where a branch that is run again stops; what this PyTorch lacks."""
+some modules; other processes; what follows where a branch that is run again stops; what this PyTorch lacks;
+what a captured CUDA graph computes."""
 
 
 class Warned(Event, frozen=True):

@@ -19,6 +19,7 @@ from gviz.adapters.pytorch.created import NO_CALL, Call, Given, switched_off, un
 from gviz.adapters.pytorch.graph import edge_of, enter, visit, widths
 from gviz.adapters.pytorch.original import original_of
 from gviz.adapters.pytorch.private import begin_call, end_call, has_to_unpack, innermost_mode, without_overrides
+from gviz.adapters.pytorch.replays import note_results
 from gviz.adapters.pytorch.returned import say_returned
 from gviz.adapters.pytorch.session import Session, clock
 from gviz.adapters.pytorch.tensor_facts import grad_fn_of, is_cut_off, version_of
@@ -32,7 +33,7 @@ _SILENT = tuple(
         "utils/data", "optim", "nn/init.py", "nn/modules", "nn/parameter.py", "distributed", "_tensor_str.py",
         "serialization.py", "_utils.py", "storage.py", "multiprocessing", "amp",
         "autograd/__init__.py", "autograd/function.py", "autograd/gradcheck.py", "autograd/graph.py",
-        "autograd/forward_ad.py", "autograd/profiler.py",
+        "autograd/forward_ad.py", "autograd/profiler.py", "cuda/graphs.py",
     )
 )  # fmt: skip
 """Parts of PyTorch whose own untracked operations are no step of the program."""
@@ -120,6 +121,8 @@ def observe(
     outputs: Sequence[torch.Tensor], silent: str, given: Given | None = None,
 ) -> None:  # fmt: skip
     """Announce what a call gave: the nodes it made, its untracked results, the memory it was told to write to."""
+    if session.captures.is_noting:
+        note_results(session, args, kwargs, outputs)
     target = kwargs.get("out")
     if isinstance(target, torch.Tensor):
         writes.wrote(session, target, call_of(function, args, kwargs, in_place=True), silent=silent)

@@ -219,6 +219,16 @@ class Marks:
         memory.number = memory.number or self.channel.next_storage()
         return memory.number
 
+    def is_numbered(self, tensor: torch.Tensor) -> bool:
+        """Whether a recorded output lies in a tensor's memory."""
+        memory = self._memory(tensor)
+        return memory is not None and memory.number > 0
+
+    def share_memory(self, one: torch.Tensor, other: torch.Tensor) -> bool:
+        """Whether two tensors lie in one memory."""
+        memory = self._memory(one)
+        return memory is not None and memory is self._memory(other)
+
     def transposed(self, leaf: torch.Tensor, node: int, version: int, look: Callable[[], Output]) -> Output:
         """What the transposition of a leaf, which is that node, gives: looked at once between two writes."""
         memory = self._memory(leaf)

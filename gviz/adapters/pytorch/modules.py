@@ -49,7 +49,7 @@ def _say_broadcast(session: Session, module: torch.nn.Module) -> None:
     """Say which buffers are not what this module left: other ranks had a part in them since."""
     with without_overrides():
         for buffer, mark in _announced_buffers(session, module):
-            if mark.told is not None and session.value(buffer) != mark.told:
+            if mark.told is not None and not session.value.is_hidden(buffer) and session.value(buffer) != mark.told:
                 say_written(session, buffer, mark.node)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from gviz.adapters.pytorch import modules, overridden, passes, private, regions, steps
+from gviz.adapters.pytorch import modules, overridden, passes, private, regions, replays, steps
 from gviz.adapters.pytorch.calls import Listening, observe
 from gviz.adapters.pytorch.created import Given
 from gviz.adapters.pytorch.private import without_overrides
@@ -261,6 +261,7 @@ _PARTS: dict[str, PutIn] = {
     "optimizer steps": _put_in_optimizers,
     "what other threads compute": _put_in_threads,
     "that processes are started": _put_in_processes,
+    "replays of CUDA graphs": replays.put_in,
     "regions compiled before the recording": regions.put_in_earlier,
     "whether anything is overridden": overridden.put_in,
     "operations": _put_in_mode,
@@ -268,6 +269,6 @@ _PARTS: dict[str, PutIn] = {
 _OF_ALL = set(_PARTS) - {"names of parameters"}
 _OF_BACKWARD = {
     "backward passes", "where parameters are made", "optimizer steps", "names of parameters", "swaps of tensors",
-    "that processes are started",
+    "that processes are started", "replays of CUDA graphs",
 }  # fmt: skip
 """What is put in where only backward passes are recorded: nothing that is asked at every operation or module call."""

@@ -16,7 +16,7 @@ from gviz.adapters.pytorch.outputs import is_accumulator
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, clock
 from gviz.adapters.pytorch.tensor_facts import is_leaf
-from gviz.adapters.pytorch.values import unseen
+from gviz.adapters.pytorch.values import has_numbers, unseen
 from gviz.adapters.pytorch.writes import has_other_ranks, say_averaged
 from gviz.events import BackwardFinished, BackwardStarted, Edge, GradCaptured
 
@@ -95,7 +95,10 @@ def _start(
         given = seed
         if seed is None:
             with unseen(root):
-                given = torch.ones_like(root)
+                on_device = (
+                    has_numbers(root) and root.is_cuda
+                )  # where a capture would keep it, and anybody waits for it
+                given = torch.ones_like(root, device="cpu" if on_device else None)
         values.append(session.value(given))
         del root, edge, given
     stack = channel.stack()
@@ -145,6 +148,8 @@ def _leading_to(roots: Sequence[Any], wanted: set[int], session: Session) -> set
 def _say_captured(session: Session, current: Pass, wanted: Sequence[Edge], grads: Sequence[Any]) -> None:
     for (node, output_nr), grad in zip(wanted, grads, strict=True):
         if isinstance(grad, torch.Tensor):
+            if session.captures.is_noting:
+                session.captures.note(grad)
             value = session.value(grad)
             session.channel.say(GradCaptured(current.number, node, output_nr, value))
             if grad.grad_fn is not None:

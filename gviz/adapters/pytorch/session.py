@@ -12,6 +12,7 @@ from torch.utils.hooks import RemovableHandle
 
 from gviz import emit
 from gviz.adapters.pytorch import private
+from gviz.adapters.pytorch.cuda import Captures
 from gviz.adapters.pytorch.marks import Marks
 from gviz.adapters.pytorch.values import Capture
 from gviz.adapters.wanted import EVERYTHING, Wanted
@@ -35,6 +36,8 @@ _NOT_SEEN: dict[Unseen, str] = {
     "modules": "only calls of modules that fit {module} are recorded, and what flows between them: no other values",
     "processes": "what processes do that the program starts, DataLoader workers among them: their results are seen "
     "(-o FOLDER/ records those that join a process group, as ranks)",
+    "replay": "Replays of a CUDA graph run without gviz: what its memory holds after each is recorded, not how it is "
+    "computed; a capture has no values",
 }
 """What cannot be seen, in a sentence for each kind; `module` says which modules are asked for."""
 
@@ -74,14 +77,16 @@ class ThreadState(threading.local):
 
     A module call that is not recorded is scope 0. `is_within` says that the thread is in one of the calls that are
     asked for, where only some are. `updates` has None for a call of ``step`` within a step, and while none has begun.
-    `is_closed` says that it is in the rule of a compiled region, whose operations are no part of the program.
-    `adding` says that a gradient was added to a leaf, of which it is given the value; the last is its address.
+    `is_making` says that PyTorch runs passes of its own here, to make CUDA graphs. `is_closed` says that it is in the
+    rule of a compiled region, whose operations are no part of the program. `adding` says that a gradient was added to a
+    leaf, of which it is given the value; the last is its address.
     """
 
     def __init__(self) -> None:
         self.scopes: list[int] = []
         self.modules: list[tuple[dict[int, str], str]] = []
         self.is_within = False
+        self.is_making = False
         self.is_closed = False
         self.passes: list[Pass] = []
         self.during: Edge = (0, 0)
@@ -106,7 +111,8 @@ class Session:
         """Nanoseconds that threads of the program have spent on being listened to."""
         self._not_seen: set[str] = set()
         self.marks = Marks(channel)
-        self.value = Capture(channel, self.not_seen)
+        self.captures = Captures()
+        self.value = Capture(channel, self.not_seen, self.captures.hides)
         self.thread = ThreadState()
         self.module_hooks: list[RemovableHandle] = []
         self.edge_of: Callable[[torch.Tensor], Edge]
@@ -124,6 +130,7 @@ class Session:
         """
         return (
             emit.channel is self.channel
+            and not self.thread.is_making
             and private.tracing_state() is None
             and not (private.count_dispatch_modes() and _is_traced_by_mode())
         )

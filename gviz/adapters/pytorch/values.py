@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from gviz.adapters.pytorch.cuda import to_host
 from gviz.adapters.pytorch.private import (
     count_dispatch_modes,
     has_symbols,
@@ -45,9 +46,15 @@ def _kind_of(tensor: torch.Tensor) -> str:
 
 
 class Capture:
-    """Turns tensors into values, as a recording keeps them; `not_seen` is told of what has none."""
+    """Turns tensors into values, as a recording keeps them; `not_seen` is told of what has none.
 
-    def __init__(self, channel: Channel, not_seen: Callable[[Unseen], None]) -> None:
+    Of a tensor of which `is_hidden` says that a device holds nothing for it yet only shape and dtype are kept.
+    """
+
+    def __init__(
+        self, channel: Channel, not_seen: Callable[[Unseen], None], is_hidden: Callable[[torch.Tensor], bool]
+    ) -> None:
+        self.is_hidden = is_hidden
         self._not_seen = not_seen
         self.keeps_numbers = channel.keep != "none"
         self._keeps_whole = True
@@ -75,10 +82,12 @@ class Capture:
         """The value with all elements where it would have none otherwise; None where it has them, or is too large."""
         tensor = as_it_lies(tensor)
         name = name_of(tensor.dtype)
-        if not (self._keeps_whole and has_numbers(tensor) and name in ITEM_SIZES and self._has_room(tensor.nbytes)):
+        if not (self._keeps_whole and has_numbers(tensor)) or (not tensor.is_cpu and self.is_hidden(tensor)):
+            return None
+        if name not in ITEM_SIZES or not self._has_room(tensor.nbytes):
             return None
         with without_modes():
-            plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+            plain = to_host(tensor.detach()).resolve_conj().resolve_neg().contiguous()
         return Whole(name, tuple(plain.shape), _bytes_of(plain))
 
     def leave_nothing(self) -> None:
@@ -117,8 +126,10 @@ class Capture:
 
     def _read(self, tensor: torch.Tensor) -> Value:
         if not tensor.is_cpu or tensor.is_conj() or tensor.is_neg():
+            if not tensor.is_cpu and self.is_hidden(tensor):
+                return Value(name_of(tensor.dtype), tuple(tensor.shape))
             with without_modes():
-                tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+                tensor = to_host(tensor.detach()).resolve_conj().resolve_neg()
         name, shape = name_of(tensor.dtype), tuple(tensor.shape)
         if name not in ITEM_SIZES:
             return Value(name, shape)

@@ -151,6 +151,8 @@ class LeafWatch:
             total = held_grad(self._leaf)
             if total is not None:
                 session.marks.own(total, self._leaf)
+                if session.captures.is_noting:
+                    session.captures.note(total)
             value = None if is_first or total is None else session.value(total)
             session.channel.say(GradAccumulated(current.number, self._mark.node, part, value))
             self._mark.told = value or part
@@ -248,7 +250,7 @@ def _sum(
     before = current.sums.get(place)
     if not computes_unseen(grad):
         current.sums.pop(place, None)
-    elif before is not None:
+    elif before is not None and not session.value.is_hidden(grad):
         with unseen(before, grad):
             if before.layout is grad.layout and before.dtype is grad.dtype and not before.is_inference():
                 before.add_(grad.detach() if grad.requires_grad else grad)
@@ -257,7 +259,8 @@ def _sum(
         return look(before)
     if place in current.arrived:  # no number of the part is known: it has none, none is kept, nobody said who gave it
         return Value(str(grad.dtype).removeprefix("torch."), sizes(grad))
-    if session.value.keeps_numbers and computes_unseen(grad) and not is_batch(grad):
+    is_kept = session.value.keeps_numbers and computes_unseen(grad) and not is_batch(grad)
+    if is_kept and not session.value.is_hidden(grad):  # else a capture would compute the sum at each replay
         with unseen(grad):
             current.sums[place] = grad.detach().clone()
     return None

@@ -21,7 +21,9 @@ from gviz.values import Value
 
 def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "") -> None:
     """An operation wrote to the memory of `target`; `silent` ones are PyTorch's own and get no node."""
-    grad_changed(session, target)
+    if session.captures.is_noting:
+        session.captures.note(target)
+    grad_changed(session, target, zeroed=call.name == "zero_")
     node = grad_fn_of(target)
     if node is not None and session.marks.of_node(node) is None:
         _tracked_write(session, target, call)
@@ -66,13 +68,13 @@ def _is_known(session: Session, tensor: torch.Tensor) -> bool:
     return session.marks.birthplace(tensor) > 0 and not isinstance(tensor, torch.nn.Parameter)
 
 
-def grad_changed(session: Session, written: torch.Tensor) -> None:
-    """Say of every ``.grad`` that lies in memory which was written to what it is now."""
+def grad_changed(session: Session, written: torch.Tensor, *, zeroed: bool = False) -> None:
+    """Say of every ``.grad`` that lies in memory which was written to what it is now; `zeroed` where that is known."""
     for owner in session.marks.owners(written):
         mark, grad = session.marks.of(owner), grad_of(owner)
         if mark is not None and grad is not None:
             mark.told = session.value(grad)
-            how = "zero" if _is_zero(mark.told) else "in place"
+            how = "zero" if zeroed or _is_zero(mark.told) else "in place"
             session.channel.say(GradSet(mark.node, owner.output_nr, how, mark.told, session.channel.stack()))
 
 
@@ -96,6 +98,8 @@ def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
         grad = None if mark is None else held_grad(leaf)
         if mark is None or grad is None:
             continue
+        if session.value.is_hidden(grad):
+            continue
         value = session.value(grad)
         if value != mark.told:
             mark.told = value
@@ -112,6 +116,8 @@ def say_all_written(session: Session, tensors: Iterable[tuple[torch.Tensor, int]
     parts_said: set[int] = set()
     memories_said: set[int] = set()
     for tensor, node in tensors:
+        if session.captures.is_noting:
+            session.captures.note(tensor)
         written, version = session.marks.written(tensor), version_of(tensor)
         parts = [it for it in written.parts if id(it) not in parts_said and session.marks.of(it) is not None]
         parts_said.update(map(id, parts))

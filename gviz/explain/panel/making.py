@@ -91,7 +91,7 @@ def _only_within_calls(timeline: Timeline, start: int) -> bool:
     """Whether what happens within a call is the only thing of which a recording says that it has no values."""
     warned = timeline.select((Warned,), start + 1, len(timeline) + 1)
     unseen = {event.unseen for _, event in warned if event.category == NOT_SEEN}
-    return "composite" in unseen and unseen.isdisjoint(("transform", "forward", "modules"))
+    return "composite" in unseen and unseen.isdisjoint(("transform", "forward", "modules", "replay"))
 
 
 def of_output(name: str, nr: int, state: NodeState) -> str:

@@ -1,0 +1,120 @@
+"""Captured CUDA graphs: what a replay wrote is said when it has run, for nobody can look on.
+
+A capture is recorded as what it looks like, operations and passes, without values: nothing is computed in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from typing import Any
+
+import torch
+
+from gviz.adapters.pytorch.private import without_overrides
+from gviz.adapters.pytorch.replacing import replace
+from gviz.adapters.pytorch.session import Session, clock
+from gviz.adapters.pytorch.tensor_facts import fills_its_memory
+from gviz.adapters.pytorch.values import as_it_lies
+from gviz.adapters.pytorch.writes import grad_changed, say_all_written
+from gviz.events import ScopeEntered, ScopeLeft
+
+
+def put_in(session: Session, leaving: ExitStack) -> None:
+    """Hear of captures and replays. A build of PyTorch without CUDA has the names, too."""
+    kind, captures = torch.cuda.CUDAGraph, session.captures
+    begin, end, replay, reset = kind.capture_begin, kind.capture_end, kind.replay, kind.reset
+
+    @wraps(begin)
+    def begun(graph: Any, *args: Any, **options: Any) -> Any:
+        if session.is_heard:
+            session.not_seen("replay")
+        captures.begin(graph)
+        try:
+            return begin(graph, *args, **options)
+        except BaseException:
+            captures.forget(graph)
+            raise
+
+    @wraps(end)
+    def ended(graph: Any, *args: Any, **options: Any) -> Any:
+        try:
+            return end(graph, *args, **options)
+        finally:
+            captures.end(graph)
+
+    @wraps(replay)
+    def replayed(graph: Any, *args: Any, **options: Any) -> Any:
+        result = replay(graph, *args, **options)
+        if session.is_heard:
+            began = clock()
+            session.not_seen("replay")
+            if not session.is_outside:
+                with without_overrides():
+                    _say_replayed(session, captures.noted(graph))
+            session.spent += clock() - began
+        return result
+
+    @wraps(reset)
+    def gone(graph: Any, *args: Any, **options: Any) -> Any:
+        captures.forget(graph)
+        return reset(graph, *args, **options)
+
+    for name, listened in {"capture_begin": begun, "capture_end": ended, "replay": replayed, "reset": gone}.items():
+        replace(kind, name, listened, leaving)
+    make = torch.cuda.make_graphed_callables
+    for home in (torch.cuda, torch.cuda.graphs):
+        replace(home, "make_graphed_callables", _without_warm_up(session, make), leaving)
+
+
+def _without_warm_up(session: Session, make: Callable[..., Any]) -> Callable[..., Any]:
+    """What makes graphed callables, unheard: the passes that it runs first take any memory for gradients."""
+
+    @wraps(make)
+    def made(*args: Any, **options: Any) -> Any:
+        thread = session.thread
+        before, thread.is_making = thread.is_making, True
+        try:
+            return make(*args, **options)
+        finally:
+            thread.is_making = before
+
+    return made
+
+
+def note_results(
+    session: Session, args: Sequence[Any], kwargs: Mapping[str, Any], outputs: Sequence[torch.Tensor]
+) -> None:
+    """Results of a call within a capture, which no operand shares its memory with, are what a replay computes."""
+    captures, marks = session.captures, session.marks
+    given = [it for it in (*args, *kwargs.values()) if isinstance(it, torch.Tensor)]
+    for tensor in outputs:
+        is_fresh = fills_its_memory(as_it_lies(tensor)) and not marks.is_numbered(tensor)
+        if captures.is_noted(tensor) or (is_fresh and not any(marks.share_memory(tensor, it) for it in given)):
+            captures.note(tensor)
+
+
+def _say_replayed(session: Session, tensors: Sequence[torch.Tensor]) -> None:
+    """Say what the tensors of a graph hold after a replay, and the gradients that lie there, each memory once."""
+    if not tensors:
+        return
+    filled = [tensor for tensor in tensors if fills_its_memory(as_it_lies(tensor))]
+    parts = [it for it in tensors if not any(it is one or session.marks.share_memory(it, one) for one in filled)]
+    known = [(it, mark.node) for it in (*filled, *parts) if (mark := session.marks.of(it)) is not None]
+    with _scope(session):
+        say_all_written(session, known)
+        for tensor in tensors:
+            grad_changed(session, tensor)
+
+
+@contextmanager
+def _scope(session: Session) -> Iterator[None]:
+    """A replay as a scope of its own, as that of a graph of the built-in engine."""
+    thread, channel = session.thread, session.channel
+    scope = channel.next_scope()
+    channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, "replay", "captured graph"))
+    try:
+        yield
+    finally:
+        channel.say(ScopeLeft(scope))
