@@ -52,8 +52,9 @@ class Capture:
     """
 
     def __init__(
-        self, channel: Channel, not_seen: Callable[[Unseen], None], is_hidden: Callable[[torch.Tensor], bool]
-    ) -> None:
+        self, channel: Channel, not_seen: Callable[[Unseen], None],
+        is_hidden: Callable[[torch.Tensor], bool] = lambda tensor: False,
+    ) -> None:  # fmt: skip
         self.is_hidden = is_hidden
         self._not_seen = not_seen
         self.keeps_numbers = channel.keep != "none"
