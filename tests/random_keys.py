@@ -53,6 +53,8 @@ os.setpgid(0, 0)
 mine = os.getpgrp()
 os.tcsetpgrp(0, mine)
 ordinary = termios.tcgetattr(0)
+ordinary[3] &= ~termios.ISIG  # a Ctrl+C of before the first frame would end what the lesson records
+termios.tcsetattr(0, termios.TCSADRAIN, ordinary)
 while True:
     child = os.fork()
     if not child:
