@@ -47,17 +47,20 @@ class Conversions(Placement):
         return self._array.reshape(())[()].item()
 
     def __float__(self) -> float:
-        if self.requires_grad and self._array.size == 1:
-            messages.warn_once(messages.SCALAR_OF_TRACKED, 2)
+        self._warn_of_tracked()
         return float(self._number("float"))
 
     def __int__(self) -> int:
         return int(self._number("integer"))
 
     def __complex__(self) -> complex:
-        if self.requires_grad and self._array.size == 1:
-            messages.warn_once(messages.SCALAR_OF_TRACKED, 2)
+        self._warn_of_tracked()
         return complex(self._number("complex"))
+
+    def _warn_of_tracked(self) -> None:
+        """PyTorch's warning that the number loses its history, which it does not give under `no_grad`."""
+        if self._array.size == 1 and self.requires_grad and thread.grad_enabled:
+            messages.warn_once(messages.SCALAR_OF_TRACKED, 3)
 
     def _number(self, how: str) -> Any:
         if self._array.size != 1:

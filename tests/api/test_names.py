@@ -11,7 +11,7 @@ def told_to_type_checkers():
     """By its name the module from which ``if TYPE_CHECKING`` imports each name of `gviz`."""
     tree = ast.parse(Path(gviz.__file__).read_text())
     (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
-    return {name.asname: node.module for node in block.body for name in node.names}
+    return {name.asname: node.module for node in block.body for name in node.names if name.asname}
 
 
 def test_type_checkers_are_told_of_every_public_name():

@@ -290,15 +290,17 @@ def test_a_view_has_the_value_of_its_memory():
 
 def test_a_view_that_claims_more_than_its_memory_has_no_elements():
     for offset, strides, shape in ((5, (1,), (3,)), (0, (1,), (7,)), (0, (0,), (1 << 40,)), (0, (1, 1), (3,))):
+        whole = e.Output(value(*range(6)), 1)
         wrong = e.Output(Value("float64", shape), 1, 0, 1, offset, strides)
         log = MemoryLog(
             [
                 *OPS,
-                e.NodeCreated(1, 1, "leaf", (), (wrong,), (), False, "", 0, 0),
+                e.NodeCreated(1, 1, "leaf", (), (whole,), (), False, "", 0, 0),
+                e.NodeCreated(2, 3, "op", ((1, 0),), (wrong,), (), False, "inputs", 0, 0),
                 e.StorageWritten(1, 1, 1, value(*range(6))),
             ]
         )
-        assert Timeline(log).at(2).state(1).outputs[0].value.data is None
+        assert Timeline(log).at(3).state(2).outputs[0].value.data is None
 
 
 def training(world, steps):
