@@ -20,7 +20,8 @@ def lookup_in(module: str, on_demand: Mapping[str, str] = MappingProxyType({})) 
             return vars(sys.modules[module]).setdefault(name, resolve_name(on_demand[name]))
         if name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        text = sentence(f"{shaped}.{name}", {**vars(sys.modules[module]), **on_demand})
+        own = vars(sys.modules[module])
+        text = sentence(f"{shaped}.{name}", {*own.get("__all__", own), *on_demand})
         if _is_import(sys._getframe(1)):
             raise ImportError(text, name=name)  # Python would replace an AttributeError by words of its own
         raise AttributeError(text, name=name)

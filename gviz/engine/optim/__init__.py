@@ -1,17 +1,40 @@
-"""``torch.optim``: parameters updated from their gradients."""
+"""``torch.optim``: optimizers, which move parameters along their gradients, and schedules of learning rates.
+
+Read in this order:
+
+1. ``optimizer.py``: groups, states, hooks, and the one loop that steps.
+2. ``algorithms.py``: the update rules (SGD, Adam, …), which are what the loop calls.
+3. ``lr_scheduler.py``: learning rates from step to step.
+
+``lbfgs.py`` is the one algorithm with a loop of its own.
+
+The walk of one gradient: ``loss.backward()`` leaves it in ``parameter.grad``. ``optimizer.step()`` reports the start to
+listeners, runs the hooks before the step, and calls ``SGD.update(parameter, parameter.grad, group)`` without recording
+gradients. The rule adds weight decay and momentum, and writes into the parameter in place. The step is reported with
+the parameters that it moved, and the hooks after it run. ``scheduler.step()`` then writes the next ``lr`` into the
+groups.
+"""
+
+import sys
 
 from gviz.engine.missing import lookup_in
-from gviz.engine.optim import lr_scheduler as lr_scheduler
-from gviz.engine.optim.adadelta import Adadelta as Adadelta
-from gviz.engine.optim.adagrad import Adagrad as Adagrad
-from gviz.engine.optim.adam import Adam as Adam
-from gviz.engine.optim.adamax import Adamax as Adamax
-from gviz.engine.optim.adamw import AdamW as AdamW
+from gviz.engine.optim import algorithms, lr_scheduler
+from gviz.engine.optim import lbfgs as lbfgs
+from gviz.engine.optim.algorithms import SGD as SGD
+from gviz.engine.optim.algorithms import Adadelta as Adadelta
+from gviz.engine.optim.algorithms import Adagrad as Adagrad
+from gviz.engine.optim.algorithms import Adam as Adam
+from gviz.engine.optim.algorithms import Adamax as Adamax
+from gviz.engine.optim.algorithms import AdamW as AdamW
+from gviz.engine.optim.algorithms import NAdam as NAdam
+from gviz.engine.optim.algorithms import RAdam as RAdam
+from gviz.engine.optim.algorithms import RMSprop as RMSprop
 from gviz.engine.optim.lbfgs import LBFGS as LBFGS
-from gviz.engine.optim.nadam import NAdam as NAdam
 from gviz.engine.optim.optimizer import Optimizer as Optimizer
-from gviz.engine.optim.radam import RAdam as RAdam
-from gviz.engine.optim.rmsprop import RMSprop as RMSprop
-from gviz.engine.optim.sgd import SGD as SGD
+
+for _name in ["adadelta", "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd"]:
+    globals()[_name] = sys.modules[f"{__name__}.{_name}"] = algorithms  # PyTorch has a module for each of them
+for _name in ["combined", "cosine", "cyclic", "decay", "functions", "one_cycle", "plateau", "scheduler"]:
+    sys.modules[f"{lr_scheduler.__name__}.{_name}"] = lr_scheduler  # where pickles of older versions find the classes
 
 __getattr__ = lookup_in(__name__)

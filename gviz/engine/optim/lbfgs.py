@@ -1,20 +1,31 @@
-"""L-BFGS (Liu and Nocedal, 1989): steps by an estimate of the curvature from the last gradients."""
+"""L-BFGS (Liu and Nocedal, 1989): steps by an estimate of the curvature from the last gradients.
+
+`LBFGS.step` moves several times, and calls the closure for the loss and its gradient each time. All parameters count
+as one vector. The direction of a move is the negative gradient times an estimate of the inverse Hessian. The two loops
+in `_direction` apply that estimate; it comes from the last `history_size` pairs of a step and its change of the
+gradient. The length of a move is the learning rate, or what `strong_wolfe` finds: a line search for a point where the
+loss has fallen enough and the slope is flat enough (Nocedal and Wright, Numerical Optimization, 3.5).
+
+The order of operations is PyTorch's, and so are the limits: several parameter groups are refused, and a pair with
+hardly any curvature is left out of the history.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 from gviz.engine.modes import enable_grad, no_grad
 from gviz.engine.ops.joining import cat
-from gviz.engine.optim.line_search import strong_wolfe
+from gviz.engine.optim.algorithms import check_lr, scalar
 from gviz.engine.optim.optimizer import Memory, Optimizer, Parameters
-from gviz.engine.optim.options import check_lr, scalar
 from gviz.engine.tensor import Tensor
 
 
 class LBFGS(Optimizer):
-    """Several steps at a time, each by asking the closure for the loss and its gradient again."""
+    """Several moves a step, each with another call of the closure for the loss and its gradient."""
 
     def __init__(
         self,
@@ -37,7 +48,7 @@ class LBFGS(Optimizer):
         self._params: list[Tensor] = self.param_groups[0]["params"]
 
     def step(self, closure: Callable[[], Any]) -> Any:
-        """Go down for up to `max_iter` steps; the loss before the first."""
+        """Descend for up to `max_iter` moves; returns the loss before the first."""
         group = self.param_groups[0]
         with no_grad():
             loss = self._asked(closure)
@@ -64,7 +75,10 @@ class LBFGS(Optimizer):
             memory["n_iter"] += 1
             direction = self._direction(memory, grad, direction, size, group["history_size"])
             before = loss
-            _remember(memory, "prev_flat_grad", grad)
+            if "prev_flat_grad" in memory:
+                memory["prev_flat_grad"].copy_(grad)
+            else:
+                memory["prev_flat_grad"] = grad.clone()
             memory["prev_loss"] = loss
             first = memory["n_iter"] == 1
             size = min(1.0, 1.0 / float(grad.abs().sum())) * lr if first else lr
@@ -99,7 +113,7 @@ class LBFGS(Optimizer):
         return bool(direction.mul(size).abs().max() <= tolerance) or abs(change) < tolerance
 
     def _direction(self, memory: Memory, grad: Tensor, last: Tensor | None, size: Any, history: int) -> Tensor:
-        """Where to go: against the gradient, corrected by what is known of the curvature."""
+        """The direction of descent: the negative gradient times the estimate of the inverse Hessian."""
         if memory["n_iter"] == 1 or last is None:
             memory.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return grad.neg()
@@ -107,7 +121,13 @@ class LBFGS(Optimizer):
         step = last.mul(size)
         product = change.dot(step)
         if bool(product > 1e-10):
-            _add_to_history(memory, change, step, product, history)
+            if len(memory["old_dirs"]) == history:
+                for name in ("old_dirs", "old_stps", "ro"):
+                    memory[name].pop(0)
+            memory["old_dirs"].append(change)
+            memory["old_stps"].append(step)
+            memory["ro"].append(1.0 / product)
+            memory["H_diag"] = product / change.dot(change)
         changes, steps, ro = memory["old_dirs"], memory["old_stps"], memory["ro"]
         weights = memory.setdefault("al", [None] * history)
         direction: Tensor = grad.neg()
@@ -156,18 +176,108 @@ class LBFGS(Optimizer):
             start = end
 
 
-def _remember(memory: Memory, name: str, value: Tensor) -> None:
-    if name in memory:
-        memory[name].copy_(value)
-    else:
-        memory[name] = value.clone()
+ENOUGH = 1e-4
+"""A step must lower the loss by at least this part of what the first slope promises."""
+FLAT = 0.9
+"""At the end the slope must be at most this part of the first one."""
+NARROW = 1e-9
+"""A bracket, times the largest element of the direction, is not searched below this width."""
 
 
-def _add_to_history(memory: Memory, change: Tensor, step: Tensor, product: Tensor, limit: int) -> None:
-    if len(memory["old_dirs"]) == limit:
-        for name in ("old_dirs", "old_stps", "ro"):
-            memory[name].pop(0)
-    memory["old_dirs"].append(change)
-    memory["old_stps"].append(step)
-    memory["ro"].append(1.0 / product)
-    memory["H_diag"] = product / change.dot(change)
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of a line search: its distance, and the loss, gradient and slope there."""
+
+    at: float
+    loss: float
+    grad: Tensor
+    slope: float
+
+
+Look = Callable[[float], tuple[float, Tensor, float]]
+
+
+def strong_wolfe(
+    look: Look, size: float, widest: float, start: tuple[float, Tensor, float], max_ls: int
+) -> tuple[float, Tensor, float, int]:
+    """The loss and gradient at a good distance, that distance, and the number of calls of `look`.
+
+    First bracket a good point: step further until the loss or the slope shows that one lies behind. Then zoom into the
+    bracket with cubic interpolation. `start` are loss, gradient and slope at 0; `widest` is the largest element of the
+    direction.
+    """
+    origin = Point(0, start[0], start[1].clone(), start[2])
+    bracket, done, looks = _bracketed(look, size, origin, max_ls)
+    best, looks = _zoomed(look, bracket, widest, origin, done, looks, max_ls)
+    return best.loss, best.grad, best.at, looks
+
+
+def _point(look: Look, at: float) -> Point:
+    loss, grad, slope = look(at)
+    return Point(at, loss, grad.clone(), slope)
+
+
+def _bracketed(look: Look, size: float, origin: Point, max_ls: int) -> tuple[list[Point], bool, int]:
+    """One good point, or two with a good one between them; whether it is good already; the number of looks."""
+    before, now = origin, _point(look, size)
+    tries = 0
+    while tries < max_ls:
+        if _too_high(now, origin) or (tries > 1 and now.loss >= before.loss):
+            return [before, now], False, tries + 1
+        if abs(now.slope) <= -FLAT * origin.slope:
+            return [now], True, tries + 1
+        if now.slope >= 0:
+            return [before, now], False, tries + 1
+        bounds = now.at + 0.01 * (now.at - before.at), now.at * 10
+        before, now = now, _point(look, _lowest(before, now, bounds))
+        tries += 1
+    return [origin, now], False, tries + 1
+
+
+def _zoomed(
+    look: Look, bracket: list[Point], widest: float, origin: Point, done: bool, looks: int, max_ls: int
+) -> tuple[Point, int]:
+    """The good point in a bracket, and the number of looks so far."""
+    low, high = sorted((bracket[0], bracket[-1]), key=lambda point: point.loss)
+    stuck = False
+    while not done and looks - 1 < max_ls and abs(high.at - low.at) * widest >= NARROW:
+        at, stuck = _inside(low, high, stuck)
+        now = _point(look, at)
+        looks += 1
+        if _too_high(now, origin) or now.loss >= low.loss:
+            low, high = sorted((low, now), key=lambda point: point.loss)
+            continue
+        if abs(now.slope) <= -FLAT * origin.slope:
+            done = True
+        elif now.slope * (high.at - low.at) >= 0:
+            high = low
+        low = now
+    return low, looks
+
+
+def _too_high(point: Point, origin: Point) -> bool:
+    return point.loss > origin.loss + ENOUGH * point.at * origin.slope
+
+
+def _inside(low: Point, high: Point, stuck: bool) -> tuple[float, bool]:
+    """Where to look next, not too near an end twice in a row; and whether it is near one."""
+    first, last = sorted((low.at, high.at))
+    at = _lowest(low, high, (first, last))
+    margin = 0.1 * (last - first)
+    if min(last - at, at - first) >= margin:
+        return at, False
+    if not (stuck or at >= last or at <= first):
+        return at, True
+    return (last - margin if abs(at - last) < abs(at - first) else first + margin), False
+
+
+def _lowest(a: Point, b: Point, bounds: tuple[float, float]) -> float:
+    """Where the cubic through two points with their slopes is lowest, within bounds."""
+    d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.at - b.at)
+    square = d1**2 - a.slope * b.slope
+    if square < 0:
+        return (bounds[0] + bounds[1]) / 2.0
+    d2 = sqrt(square)
+    left, right = (a, b) if a.at <= b.at else (b, a)
+    part = (right.slope + d2 - d1) / (right.slope - left.slope + 2 * d2)
+    return min(max(right.at - (right.at - left.at) * part, bounds[0]), bounds[1])

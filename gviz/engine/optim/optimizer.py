@@ -1,37 +1,135 @@
-"""What all optimizers have: groups of parameters with options, a memory for each parameter, steps and states."""
+"""What every optimizer has: groups of parameters with options, a state for each parameter, hooks, and the step.
+
+An optimizer is an update rule over one stepping loop. `Optimizer.step` calls the closure, then the rule (`update`) for
+every parameter with a gradient, outside the graph. `_observed` wraps each `step`: hooks run around it, and listeners
+get `OptimizerStarted` and `OptimizerStepped`. A rule keeps what it remembers of a parameter in ``state[parameter]``,
+and its intermediate results in a `Workspace`, which makes no new arrays from step to step.
+"""
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
+
+from gviz import emit
+from gviz.engine import announce, watching
+from gviz.engine.apply import operands
+from gviz.engine.blocks import BLOCK, fit_blocks, run_in_blocks
 from gviz.engine.hooks import RemovableHandle
-from gviz.engine.modes import enable_grad, no_grad
+from gviz.engine.modes import enable_grad, no_grad, thread
 from gviz.engine.nn.gradients import clear_grad
 from gviz.engine.nn.members import typename
-from gviz.engine.optim.loading import adapted, packed
-from gviz.engine.optim.stepping import Hook, heard
-from gviz.engine.optim.stepping import register_optimizer_step_post_hook as register_optimizer_step_post_hook
-from gviz.engine.optim.stepping import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
-from gviz.engine.optim.workspace import Workspace
-from gviz.engine.tensor import Tensor
+from gviz.engine.op import Op
+from gviz.engine.surface import operand
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.events import OptimizerStarted, OptimizerStepped
+from gviz.events.options import options_of, per_group
+from gviz.values import Array
 
+Hook = Callable[..., Any]
 Group = dict[str, Any]
 Memory = dict[str, Any]
 Parameters = Iterable[Tensor] | Iterable[Group] | Iterable[tuple[str, Tensor]]
 
 _HOOKS = ("step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post")
+_EVERY_STEP_PRE: dict[int, Hook] = {}
+_EVERY_STEP_POST: dict[int, Hook] = {}
+"""The hooks of all optimizers' steps."""
+
+
+def register_optimizer_step_pre_hook(hook: Hook) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` before every optimizer's step."""
+    return RemovableHandle(_EVERY_STEP_PRE, hook)
+
+
+def register_optimizer_step_post_hook(hook: Hook) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` after every optimizer's step."""
+    return RemovableHandle(_EVERY_STEP_POST, hook)
+
+
+def _observed(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A step with its hooks, reported to whoever listens."""
+
+    @functools.wraps(step)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        self: Optimizer = args[0]  # hooks see it among the arguments, and may replace it
+        if self._is_stepping:  # a step that calls the one it overrides is one step
+            return step(*args, **kwargs)
+        channel, versions = emit.channel, {}
+        if channel is not None:
+            versions = {id(p): p._version for p in _parameters(self)}
+            options = options_of(self.param_groups, _number_in)
+            before = channel.earlier_options.replaced(self, options)
+            channel.say(OptimizerStarted(type(self).__name__, channel.stack(), options, before))
+        try:
+            for hook in (*_EVERY_STEP_PRE.values(), *self._hooks["step_pre"].values()):
+                given = hook(self, args, kwargs)
+                if given is None:
+                    continue
+                if not (isinstance(given, tuple) and len(given) == 2):
+                    raise RuntimeError(
+                        f"{step} must return None or a tuple of (new_args, new_kwargs), but got {given}."
+                    )
+                args, kwargs = given
+            self._opt_called = True
+            self._is_stepping = True
+            try:
+                result = step(*args, **kwargs)
+            finally:
+                self._is_stepping = False
+        except BaseException as error:
+            if channel is not None and emit.channel is channel:
+                _emit_raised(channel, self, versions, error)
+            raise
+        if emit.channel is not None:
+            _emit_stepped(emit.channel, self)
+        for hook in (*self._hooks["step_post"].values(), *_EVERY_STEP_POST.values()):
+            hook(self, args, kwargs)
+        return result
+
+    return wrapper
+
+
+def _emit_stepped(channel: emit.Channel, optimizer: Optimizer) -> None:
+    """Report that a step has updated the parameters with a gradient and skipped the others."""
+    parameters = _parameters(optimizer)
+    updated = [p for p in parameters if p.grad is not None]
+    nodes = tuple([announce.seen(channel, p).node for p in updated])
+    known = [p._seen for p in parameters if p.grad is None]
+    skipped = tuple([mark.node for mark in known if mark is not None and mark.channel is channel])
+    counts, kind = per_group(optimizer.param_groups, updated), type(optimizer).__name__
+    channel.say(OptimizerStepped(kind, nodes, channel.stack(), skipped, per_group=counts))
+
+
+def _emit_raised(channel: emit.Channel, optimizer: Optimizer, before: dict[int, int], error: BaseException) -> None:
+    """Report that an exception ended a step; it had updated the parameters whose version differs from `before`."""
+    changed = [p for p in _parameters(optimizer) if before.get(id(p), p._version) != p._version]
+    nodes = tuple([announce.seen(channel, p).node for p in changed])
+    kind, counts = type(optimizer).__name__, per_group(optimizer.param_groups, changed)
+    channel.say(OptimizerStepped(kind, nodes, channel.stack(), raised=type(error).__name__, per_group=counts))
+
+
+def _parameters(optimizer: Optimizer) -> list[Tensor]:
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def _number_in(thing: object) -> object:
+    """The number in a tensor of one element."""
+    return thing._array.item() if isinstance(thing, Tensor) and thing._array.size == 1 else thing
 
 
 class Optimizer:
-    """Base of optimizers: groups of parameters, each with its options, and what is remembered about each parameter.
+    """Base of optimizers: groups of parameters, each with its options, and a state for each parameter.
 
-    Subclasses define `update`, which changes one parameter in place; it runs outside the graph. Those that define
-    `step` instead do all of it themselves; hooks and listeners hear of it all the same, and once where such a step
-    calls that of the class it extends.
+    A subclass defines `update`, which changes one parameter in place and runs outside the graph. Or it defines `step`
+    and does everything itself. Hooks and listeners observe such a step, too, and only once where it calls the step of
+    its base class.
     """
 
     _is_stepping = False
@@ -39,7 +137,7 @@ class Optimizer:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "step" in vars(cls):
-            cls.step = heard(cls.step)  # type: ignore[method-assign]  # a wrapper of the same signature
+            cls.step = _observed(cls.step)  # type: ignore[method-assign]  # a wrapper of the same signature
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -60,44 +158,53 @@ class Optimizer:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: Group) -> None:
-        """Take in more parameters, with options of their own."""
+        """Add parameters with options of their own."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
-        _list_parameters(param_group)
-        for parameter in param_group["params"]:
-            _check_parameter(parameter)
+        params = param_group["params"]
+        if isinstance(params, set):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+                "will change between runs. Please use a list instead."
+            )
+        listed = [params] if isinstance(params, Tensor) else list(params)
+        names = [entry[0] for entry in listed if isinstance(entry, tuple)]
+        if names and len(names) != len(listed):
+            raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+        parameters = param_group["params"] = [entry[1] if isinstance(entry, tuple) else entry for entry in listed]
+        if names:
+            param_group["param_names"] = names
+        for parameter in parameters:
+            if not isinstance(parameter, Tensor):
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {typename(parameter)}")
+            if not (parameter.is_leaf or parameter.retains_grad):
+                raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             param_group.setdefault(name, default)
-        self._check_names(param_group)
-        self._check_repeats(param_group["params"])
-        self.param_groups.append(param_group)
-
-    def _check_names(self, group: Group) -> None:
-        named = "param_names" in group
+        named = "param_names" in param_group
         if any(("param_names" in other) != named for other in self.param_groups):
             raise ValueError(
                 "all optimizer param groups should be with/without names. cannot add param group "
                 f"{'with names' if named else 'without names'} to the optimizer"
             )
-
-    def _check_repeats(self, parameters: list[Tensor]) -> None:
         if len({id(p) for p in parameters}) != len(parameters):
             warnings.warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
                 "see github.com/pytorch/pytorch/issues/40967 for more information",
-                stacklevel=4,
+                stacklevel=3,
             )
         known = {id(p) for group in self.param_groups for p in group["params"]}
         if known & {id(p) for p in parameters}:
             raise ValueError("some parameters appear in more than one parameter group")
+        self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or set them to zero."""
+        """Set the gradients of all parameters to None, or to zero."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 clear_grad(parameter, set_to_none)
 
-    @heard
+    @_observed
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; `closure`, if given, computes the loss first."""
         loss = None
@@ -113,7 +220,7 @@ class Optimizer:
         return loss
 
     def _watch_steps(self) -> None:
-        """From the first scheduler on, it counts whether there was a step."""
+        """Count from the first scheduler on whether there was a step."""
         if not self._watched:
             self._watched, self._opt_called = True, False
 
@@ -122,16 +229,25 @@ class Optimizer:
         raise NotImplementedError
 
     def state_dict(self) -> dict[str, Any]:
-        """Options and memory, with parameters as numbers in the order they were given."""
+        """Options and state, with parameters as numbers in the order they were given."""
         for hook in self._hooks["state_dict_pre"].values():
             hook(self)
-        state = packed(self.param_groups, self.state)
+        numbers: dict[int, int] = {}
+        groups: list[Group] = []
+        for group in self.param_groups:
+            start = sum(len(other["params"]) for other in groups)
+            for position, parameter in enumerate(group["params"], start):
+                numbers.setdefault(id(parameter), position)
+            options = {name: value for name, value in group.items() if name != "params"}
+            groups.append({**options, "params": [numbers[id(p)] for p in group["params"]]})
+        memory = {numbers[id(key)] if isinstance(key, Tensor) else key: value for key, value in self.state.items()}
+        state: dict[str, Any] = {"state": memory, "param_groups": groups}
         for hook in self._hooks["state_dict_post"].values():
             state = hook(self, state) or state
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over options and memory, which is copied only where its dtype changes.
+        """Take options and state from what `state_dict` gave; tensors are copied only where their dtype changes.
 
         ValueError if the groups do not match.
         """
@@ -147,7 +263,13 @@ class Optimizer:
             )
         numbers = [number for group in groups for number in group["params"]]
         own = [parameter for group in self.param_groups for parameter in group["params"]]
-        state = adapted(given["state"], dict(zip(numbers, own, strict=True)))
+        parameters = dict(zip(numbers, own, strict=True))
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for key, value in given["state"].items():
+            if key in parameters:
+                state[parameters[key]] = _cast(parameters[key], value)
+            else:
+                state[key] = value
         for group, loaded in zip(self.param_groups, groups, strict=True):
             loaded["params"] = group["params"]
             if "param_names" in group:
@@ -167,7 +289,7 @@ class Optimizer:
         self.__dict__.setdefault("_workspace", Workspace())
 
     def register_step_pre_hook(self, hook: Hook) -> RemovableHandle:
-        """Call ``hook(optimizer, args, kwargs)`` before a step; what it returns are the arguments instead."""
+        """Call ``hook(optimizer, args, kwargs)`` before a step; a pair that it returns replaces the arguments."""
         return RemovableHandle(self._hooks["step_pre"], hook)
 
     def register_step_post_hook(self, hook: Hook) -> RemovableHandle:
@@ -175,15 +297,15 @@ class Optimizer:
         return RemovableHandle(self._hooks["step_post"], hook)
 
     def register_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
-        """Call ``hook(optimizer)`` before the state is asked for."""
+        """Call ``hook(optimizer)`` before `state_dict`."""
         return RemovableHandle(self._hooks["state_dict_pre"], hook)
 
     def register_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
-        """Call ``hook(optimizer, state_dict)`` after the state was asked for; what it returns is the state instead."""
+        """Call ``hook(optimizer, state_dict)`` after `state_dict`; what it returns replaces the state."""
         return RemovableHandle(self._hooks["state_dict_post"], hook)
 
     def register_load_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
-        """Call ``hook(optimizer, state_dict)`` before a state is loaded; what it returns is loaded instead."""
+        """Call ``hook(optimizer, state_dict)`` before a state is loaded; what it returns replaces the state."""
         return RemovableHandle(self._hooks["load_state_dict_pre"], hook)
 
     def register_load_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
@@ -198,25 +320,50 @@ class Optimizer:
         return f"{type(self).__name__} (" + "".join(groups) + ")"
 
 
-def _list_parameters(group: Group) -> None:
-    """Make the parameters of a group a list, and keep their names where they have some."""
-    params = group["params"]
-    if isinstance(params, set):
-        raise TypeError(
-            "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
-            "will change between runs. Please use a list instead."
-        )
-    listed = [params] if isinstance(params, Tensor) else list(params)
-    names = [entry[0] for entry in listed if isinstance(entry, tuple)]
-    if names and len(names) != len(listed):
-        raise ValueError("all optimizer params should be with/without names. Some param names are missing")
-    group["params"] = [entry[1] if isinstance(entry, tuple) else entry for entry in listed]
-    if names:
-        group["param_names"] = names
+def _cast(parameter: Tensor, value: Any, key: str = "") -> Any:
+    """A loaded state with its tensors in the dtype of their parameter, except for step counters."""
+    if isinstance(value, Tensor):
+        keep = key == "step" or not parameter.dtype.is_floating_point
+        return value if keep else value.to(parameter.dtype)
+    if isinstance(value, dict):
+        return {name: _cast(parameter, item, name) for name, item in value.items()}
+    if isinstance(value, Iterable):
+        return type(value)(_cast(parameter, item) for item in value)  # type: ignore[call-arg]  # a list or a tuple
+    return value
 
 
-def _check_parameter(parameter: Any) -> None:
-    if not isinstance(parameter, Tensor):
-        raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {typename(parameter)}")
-    if not (parameter.is_leaf or parameter.retains_grad):
-        raise ValueError("can't optimize a non-leaf Tensor")
+class Workspace:
+    """Keeps one array for each intermediate result of an update, as large as the largest parameter needs it.
+
+    An update calls the workspace where it would otherwise make a tensor: ``square.sqrt()`` becomes
+    ``workspace(sqrt, square)``. The returned tensor is valid until `reset`, which the next update calls first. It may
+    be written in place. While a recording or a static graph listens, each result has memory of its own, so that they
+    see the tensors that PyTorch's optimizers make.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: list[Array] = []
+        self._used = 0
+
+    def reset(self) -> None:
+        """Let the next results use the memory of the earlier ones."""
+        self._used = 0
+
+    def __call__(self, op: Op, tensor: Tensor, *others: Tensor | float, **attrs: Any) -> Tensor:
+        """The result of a pointwise op, whose first operand has the shape and dtype of the result."""
+        tensors = [tensor, *[operand(op, other, tensor) for other in others]]
+        like = tensor._array
+        if like.size > BLOCK and emit.channel is None and not watching.watchers:
+            if self._used == len(self._arrays):
+                self._arrays.append(np.empty(0, like.dtype))
+            array = self._arrays[self._used]
+            if array.dtype != like.dtype or array.size < like.size:
+                array = self._arrays[self._used] = np.empty(like.size, like.dtype)
+            out = array[: like.size].reshape(like.shape)
+            arrays = operands(op, tensors)
+            if fit_blocks(op, arrays, out):
+                self._used += 1
+                thread.quietly(run_in_blocks, op, arrays, attrs, out)
+                return new_tensor(out)
+        result: Tensor = op(*tensors, **attrs)
+        return result
