@@ -1,32 +1,45 @@
-"""``torch.utils.checkpoint``: save less in forward, compute it again in backward."""
+"""``torch.utils.checkpoint``: save less in forward, and compute it again in backward.
+
+Normally ``y = f(x)`` keeps every tensor that the backward rules of `f` need. A checkpoint keeps only `x`, and runs `f`
+again when the backward pass arrives. There are two ways:
+
+* **Reentrant** (`CheckpointFunction`). The whole call is one node. Its backward rule runs `f` with gradients enabled,
+  and starts a backward pass of its own through the result.
+* **Not reentrant** (`Frame`). Every operation has its node, but the pack hook of saved tensors puts an empty `_Holder`
+  in place of each tensor. The first holder that a pass unpacks makes the frame run `f` again. The n-th tensor that this
+  run saves fills the n-th holder. Count and metadata are compared with those of the first run.
+
+A retained graph may see several backward passes. Each of them fills the holders anew, which is one `_Round`, and takes
+each tensor out once. Random numbers are replayed from the state before the first run.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
+from gviz.engine import watching
 from gviz.engine.autograd.function import Function
 from gviz.engine.autograd.grad import backward
 from gviz.engine.autograd.graph import saved_tensors_hooks
-from gviz.engine.graph_pass import running
+from gviz.engine.graph_pass import Pass, running
 from gviz.engine.missing import lookup_in
 from gviz.engine.modes import enable_grad, no_grad, thread
+from gviz.engine.node import Node
 from gviz.engine.random import fork_rng, get_rng_state, set_rng_state
+from gviz.engine.saved import pack
 from gviz.engine.tensor import Tensor
-from gviz.engine.utils import messages
-from gviz.engine.utils.recomputation import CheckpointError as CheckpointError
-from gviz.engine.utils.recomputation import Form, Frame, default_form
-from gviz.engine.utils.recomputation import set_checkpoint_early_stop as set_checkpoint_early_stop
 
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
-
-_FORMS: dict[str, Form | None] = {"default": default_form, "none": None}
+Form = Callable[[Tensor], Any]
+"""The metadata of a tensor that must be the same when it is computed again."""
 
 
 def noop_context_fn() -> Contexts:
-    """The contexts of forward and of recomputation, which do nothing."""
+    """Contexts for forward and recomputation that do nothing."""
     return nullcontext(), nullcontext()
 
 
@@ -43,15 +56,26 @@ def checkpoint(
 ) -> Any:
     """Run `function` without keeping what its backward needs; backward runs it again for that.
 
-    With `use_reentrant` the whole is one node, whose backward is a pass of its own; without it every operation has its
-    node, and what they saved is computed again when the first of them needs it. `debug` is taken and changes nothing.
+    With `use_reentrant` the whole call is one node, and its backward rule starts a pass of its own. Without it every
+    operation has its node, and saved tensors are computed again when the first of them is needed. `debug` is accepted
+    and changes nothing.
     """
     if use_reentrant is None:
-        warnings.warn(messages.REENTRANT_NOT_GIVEN, stacklevel=2)
+        warnings.warn(_REENTRANT_NOT_GIVEN, stacklevel=2)
         use_reentrant = True
     if not use_reentrant:
         again = _Again(function, kwargs, context_fn, preserve_rng_state)
-        return _without_reentrant(again, args, determinism_check, early_stop)
+        if determinism_check not in _DETERMINISM_CHECKS:
+            raise ValueError(
+                f"determinism_check should be one of {list(_DETERMINISM_CHECKS)}, but got {determinism_check}"
+            )
+        if not thread.grad_enabled:
+            return function(*args, **kwargs)
+        frame = Frame(again, args, _DETERMINISM_CHECKS[determinism_check], early_stop)
+        with saved_tensors_hooks(frame.hold, frame.give), again.forward_context:
+            result = function(*args, **kwargs)
+        frame.is_complete = True
+        return result
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     if context_fn is not noop_context_fn or debug:
@@ -62,9 +86,9 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Run `functions` one after the other in `segments` parts, each but the last a checkpoint."""
+    """Run `functions` one after the other in `segments` parts; each part except the last is a checkpoint."""
     if use_reentrant is None:
-        warnings.warn(messages.SEQUENTIAL_REENTRANT_NOT_GIVEN, stacklevel=2)
+        warnings.warn(_SEQUENTIAL_REENTRANT_NOT_GIVEN, stacklevel=2)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
@@ -88,7 +112,7 @@ def _one_after_the_other(steps: Sequence[Callable[[Any], Any]]) -> Callable[[Any
 
 
 class CheckpointFunction(Function):
-    """The reentrant way: forward keeps the inputs only, backward runs the function again and then a pass through it."""
+    """The reentrant way: forward keeps only the inputs; backward runs the function again, and a pass through it."""
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
@@ -104,7 +128,7 @@ class CheckpointFunction(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         if running.innermost is not None and running.innermost.wanted is not None:
-            raise RuntimeError(messages.CHECKPOINT_IN_LIMITED_PASS)
+            raise RuntimeError(_IN_LIMITED_PASS)
         args = list(ctx.others)
         for place, tensor in zip(ctx.tensor_places, ctx.saved_tensors, strict=True):
             args[place] = tensor
@@ -129,13 +153,13 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
-    """Warn if nothing can get a gradient."""
+    """Warn if no input can get a gradient."""
     if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
 
 
 class _Again:
-    """What runs a checkpointed function once more as it ran first: its keyword arguments, contexts, random numbers."""
+    """Runs a checkpointed function again as it ran first: with its keyword arguments, contexts and random numbers."""
 
     def __init__(
         self, function: Callable[..., Any], kwargs: dict[str, Any], context_fn: Callable[[], Contexts], preserve: bool
@@ -151,16 +175,202 @@ class _Again:
             self.function(*args, **self.kwargs)
 
 
-def _without_reentrant(again: _Again, args: tuple[Any, ...], determinism_check: str, early_stop: bool) -> Any:
-    if determinism_check not in _FORMS:
-        raise ValueError(f"determinism_check should be one of {list(_FORMS)}, but got {determinism_check}")
-    if not thread.grad_enabled:
-        return again.function(*args, **again.kwargs)
-    frame = Frame(again, args, _FORMS[determinism_check], early_stop)
-    with saved_tensors_hooks(frame.hold, frame.give), again.forward_context:
-        result = again.function(*args, **again.kwargs)
-    frame.is_complete = True
-    return result
+class CheckpointError(RuntimeError):
+    """Recomputation gave other tensors than forward."""
 
+
+def default_form(tensor: Tensor) -> dict[str, Any]:
+    """The metadata that is compared by default."""
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+class _EnoughComputed(Exception):
+    """All tensors that forward saved have been computed again."""
+
+
+_stops_early: list[bool] = []
+
+
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Whether checkpoints made inside stop recomputing as soon as all saved tensors are there."""
+    _stops_early.append(enable)
+    try:
+        yield
+    finally:
+        _stops_early.pop()
+
+
+class _Round:
+    """One recomputation, for one backward pass; it has saved `count` tensors so far."""
+
+    __slots__ = ("__weakref__", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+class _Holder:
+    """Takes the place of one saved tensor. Keeps the tensor of each round, and None once it was given out."""
+
+    __slots__ = ("__weakref__", "found")
+
+    def __init__(self) -> None:
+        self.found: WeakKeyDictionary[_Round, Tensor | None] = WeakKeyDictionary()
+
+
+class _Inputs(Node):
+    """Keeps the input tensors of a checkpoint as a node keeps saved tensors, so that an outer checkpoint packs them."""
+
+    __slots__ = ()
+
+    def __init__(self, tensors: Sequence[Tensor | None]) -> None:
+        super().__init__()
+        self.saved, self.versions = tensors, [0 if t is None else t._counter[0] for t in tensors]
+        if watching.watchers:
+            pack(self)
+
+    @property
+    def saved_outputs(self) -> dict[int, int]:
+        return {}
+
+
+class Frame:
+    """One checkpointed call: `again` repeats it, and `is_complete` is set when its forward has ended."""
+
+    def __init__(self, again: Callable[..., None], args: Sequence[Any], form: Form | None, early_stop: bool) -> None:
+        self._again = again
+        self._others = [None if isinstance(arg, Tensor) else arg for arg in args]
+        self._inputs = _Inputs([arg if isinstance(arg, Tensor) else None for arg in args])
+        self._form = form
+        self._early_stop = _stops_early[-1] if _stops_early else early_stop
+        self._holders: list[ref[_Holder]] = []
+        self._forms: list[Any] = []
+        self._rounds: WeakKeyDictionary[Pass, _Round] = WeakKeyDictionary()
+        self._ignores_mismatch = False
+        self.is_complete = False
+
+    def hold(self, tensor: Tensor) -> _Holder:
+        """The pack hook in forward: drop the tensor and keep its metadata."""
+        holder = _Holder()
+        self._holders.append(ref(holder))
+        self._forms.append(None if self._form is None else self._form(tensor))
+        return holder
+
+    def give(self, holder: _Holder) -> Tensor:
+        """The unpack hook: the tensor of a holder, after a recomputation if this pass has none yet."""
+        current = running.innermost
+        found = None if current is None else self._rounds.get(current)
+        if found is None:
+            found = _Round()
+            if current is not None:
+                self._rounds[current] = found
+            self._compute(found)
+        tensor = holder.found.get(found)
+        if tensor is None:
+            raise CheckpointError(_UNPACKED_TWICE)
+        holder.found[found] = None
+        return tensor
+
+    def _compute(self, current: _Round) -> None:
+        hooks = saved_tensors_hooks(lambda tensor: self._keep(current, tensor), lambda tensor: tensor)
+        with suppress(_EnoughComputed), hooks, enable_grad():
+            self._again(*self._args())
+        if not self._ignores_mismatch:
+            self._check(current)
+
+    def _args(self) -> list[Any]:
+        tensors = [self._inputs.saved_tensor(place) for place in range(len(self._others))]
+        return [other if tensor is None else tensor for tensor, other in zip(tensors, self._others, strict=True)]
+
+    def _keep(self, current: _Round, tensor: Tensor) -> Tensor:
+        """The pack hook of a recomputation: put the tensor into the next holder."""
+        kept = tensor.detach() if tensor.requires_grad else tensor
+        index, current.count = current.count, current.count + 1
+        if index >= len(self._holders):
+            if self.is_complete:
+                raise CheckpointError(_SAVES_MORE + _TIP)
+            self._ignores_mismatch = True
+            return kept
+        holder = self._holders[index]()
+        if holder is not None:
+            holder.found[current] = kept
+        if self._early_stop and current.count == len(self._holders):
+            raise _EnoughComputed
+        return kept
+
+    def _check(self, current: _Round) -> None:
+        if len(self._holders) != current.count:
+            counts = {"forward": len(self._holders), "again": current.count}
+            raise CheckpointError(_COUNT.format(**counts) + _TIP)
+        if self._form is None:
+            return
+        different = ""
+        for index, (reference, form) in enumerate(zip(self._holders, self._forms, strict=True)):
+            holder = reference()
+            tensor = None if holder is None else holder.found.get(current)
+            if tensor is not None and self._form(tensor) != form:
+                different += (
+                    f"tensor at position {index}:\nsaved metadata: {form}\nrecomputed metadata: {self._form(tensor)}\n"
+                )
+        if different:
+            text = _FORMS.format(different=different)
+            raise CheckpointError(text + _TIP)
+
+
+_DETERMINISM_CHECKS: dict[str, Form | None] = {"default": default_form, "none": None}
+
+_REENTRANT_NOT_GIVEN = (
+    "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling "
+    "checkpoint without use_reentrant will raise an exception. use_reentrant=False is recommended, but if you need to "
+    "preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the "
+    "differences between the two variants."
+)
+_SEQUENTIAL_REENTRANT_NOT_GIVEN = (
+    "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In version "
+    "2.9 we will raise an exception if use_reentrant is not passed. use_reentrant=False is recommended, but if you "
+    "need to preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on "
+    "the differences between the two variants."
+)
+_IN_LIMITED_PASS = (
+    "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
+    ".backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without passing "
+    "the `inputs` argument."
+)
+_UNPACKED_TWICE = (
+    "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are calling "
+    "ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with details on your "
+    "use case."
+)
+_SAVES_MORE = (
+    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass.\n"
+)
+_COUNT = (
+    "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+    "Number of tensors saved during forward: {forward}\n"
+    "Number of tensors saved during recomputation: {again}.\n"
+)
+_FORMS = (
+    "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
+    "forward pass.\n{different}.\n"
+)
+_TIP = """
+Tip: To see a more detailed error message, either pass `debug=True` to
+`torch.utils.checkpoint.checkpoint(...)` or wrap the code block
+with `with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` to
+enable checkpoint\u2011debug mode globally.
+
+If this error occurs under torch.compile with automatic_dynamic_shapes enabled,
+it may be because the recomputation selected a different compiled graph than the
+forward pass (e.g., a dynamic graph instead of the original static graph).
+To fix this, either:
+  - Use torch._dynamo.mark_dynamic() to explicitly mark varying dimensions as
+    dynamic upfront, avoiding the static-to-dynamic transition.
+  - Call torch._C._dynamo.eval_frame._set_lru_cache(False) to disable LRU cache
+    reordering, which can change which graph is checked first between forward
+    and recompute.
+See https://github.com/pytorch/pytorch/issues/166926 for more details and
+workaround examples.
+"""
 
 __getattr__ = lookup_in(__name__)

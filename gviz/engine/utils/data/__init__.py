@@ -1,4 +1,8 @@
-"""``torch.utils.data``: samples, their order, and batches of them."""
+"""``torch.utils.data``: datasets of samples, samplers of their order, and a loader of batches.
+
+``DataLoader.__iter__`` asks a sampler for the positions of a batch (`sampler.py`), the dataset for the samples at them
+(`dataset.py`), and `default_collate` to stack the samples (`collate.py`). All of it runs in the program's process.
+"""
 
 from gviz.engine.missing import lookup_in
 from gviz.engine.utils.data.collate import default_collate as default_collate
