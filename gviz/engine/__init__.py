@@ -10,19 +10,19 @@ from math import nan as nan
 from math import pi as pi
 from typing import TYPE_CHECKING
 
-from gviz.engine import accelerator as accelerator
 from gviz.engine import autograd as autograd
-from gviz.engine import backends as backends
 from gviz.engine import linalg as linalg
-from gviz.engine import mps as mps
 from gviz.engine import nn as nn
 from gviz.engine import optim as optim
 from gviz.engine import random as random
 from gviz.engine import version as version
-from gviz.engine import xpu as xpu
 from gviz.engine.anomaly import *
 from gviz.engine.creation import *
-from gviz.engine.device import device as device
+from gviz.engine.devices import accelerator as accelerator
+from gviz.engine.devices import backends as backends
+from gviz.engine.devices import device as device
+from gviz.engine.devices import mps as mps
+from gviz.engine.devices import xpu as xpu
 from gviz.engine.dtypes import *
 from gviz.engine.dtypes import bool_ as bool
 from gviz.engine.dtypes import float_ as float

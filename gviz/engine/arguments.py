@@ -11,8 +11,8 @@ from typing import Any, TypedDict, TypeVar
 import numpy as np
 
 from gviz.engine import dtypes
-from gviz.engine.device import check as check_device
-from gviz.engine.device import device as Device
+from gviz.engine.devices import check as check_device
+from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.layout import check as check_layout
 from gviz.engine.layout import checked_format

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NoReturn
 
 from gviz.engine import graphs
-from gviz.engine.device import CPU, say_what_cuda_means
+from gviz.engine.devices import CPU, say_what_cuda_means
 from gviz.engine.missing import lookup_in
 
 

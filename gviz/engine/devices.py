@@ -1,12 +1,24 @@
-"""``torch.device``: the CPU is the only one there is; the others can be named, and are refused in PyTorch's words."""
+"""``torch.device``, and the devices that the engine answers for but does not have.
+
+All tensors are on the CPU. A program may name another device: making a tensor there is refused in PyTorch's words, as
+by a PyTorch that was built without it. A program may also ask for a device. ``torch.mps``, ``torch.xpu``,
+``torch.accelerator`` and the switches of ``torch.backends`` answer what such a PyTorch answers: they are small
+namespaces, made at the end of this file. ``torch.cuda`` has streams and graphs besides, and a file of its own.
+
+Where ``import torch`` means the engine, ``cuda`` stands for the CPU (`cuda_here`), so that tutorials run as they are.
+"""
 
 from __future__ import annotations
 
 import re
 import sys
 import warnings
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from gviz.engine.missing import lookup_in
 from gviz.site import is_hidden
 
 _TYPES = (
@@ -89,7 +101,7 @@ CPU = device("cpu")
 
 
 class _Cuda:
-    """What device ``cuda`` means: an error, as in a PyTorch without it, or, `stands_for_cpu`, the CPU; said once."""
+    """Whether device ``cuda`` means the CPU (`stands_for_cpu`) or an error, and whether a warning has said so."""
 
     stands_for_cpu = False
     was_said = False
@@ -117,7 +129,7 @@ def say_what_cuda_means() -> None:
 
 
 def refuse(wanted: device) -> None:
-    """Do nothing for the CPU, and what stands for it. Raise in PyTorch's words for a device it was not built for."""
+    """Raise in PyTorch's words for a device that is neither the CPU nor stands for it."""
     if wanted.type == "cpu":
         return
     if wanted.type == "cuda":
@@ -129,9 +141,91 @@ def refuse(wanted: device) -> None:
 
 
 def check(value: object, function: str) -> None:
-    """Refuse a ``device=`` argument that is no device, or none of ours."""
+    """Refuse a ``device=`` argument of `function` that is no device, or a device the engine does not have."""
     if value is None or value is CPU:
         return
     if not isinstance(value, (str, int, device)) or isinstance(value, bool):
         raise TypeError(f"{function}(): argument 'device' must be torch.device, not {type(value).__name__}")
     refuse(device(value))
+
+
+def _answers(value: Any, doc: str) -> Callable[[], Any]:
+    """A function that always returns `value`."""
+
+    def function() -> Any:
+        return value
+
+    function.__doc__ = doc
+    function.__annotations__ = {"return": "None" if value is None else type(value).__name__}
+    return function
+
+
+def _namespace(path: str, doc: str, **members: Any) -> Any:
+    """A module of the engine, made of `members`: ``import torch.mps`` finds it like one that has a file."""
+    name = f"{__package__}.{path}"
+    module = ModuleType(name, doc)
+    module.__spec__, module.__path__ = ModuleSpec(name, None, is_package=True), []
+    for own, member in members.items():
+        if callable(member):
+            member.__module__, member.__name__, member.__qualname__ = name, own, own  # pickle finds it by these
+    vars(module).update(members, __getattr__=lookup_in(name))
+    sys.modules[name] = module
+    return module
+
+
+def _current_accelerator(check_available: bool = False) -> None:
+    """The device of the accelerator: None."""
+
+
+mps = _namespace(
+    "mps",
+    "``torch.mps``, without an Apple GPU.",
+    is_available=_answers(False, "Whether there is an Apple GPU: never."),
+    device_count=_answers(0, "The number of Apple GPUs: 0."),
+)
+xpu = _namespace(
+    "xpu",
+    "``torch.xpu``, without an Intel GPU.",
+    is_available=_answers(False, "Whether there is an Intel GPU: never."),
+    device_count=_answers(0, "The number of Intel GPUs: 0."),
+)
+accelerator = _namespace(
+    "accelerator",
+    "``torch.accelerator``, without one.",
+    is_available=_answers(False, "Whether there is an accelerator: never."),
+    device_count=_answers(0, "The number of accelerators: 0."),
+    current_accelerator=_current_accelerator,
+)
+backends = _namespace(
+    "backends",
+    "``torch.backends``: switches that programs set and that change nothing here.",
+    cuda=_namespace(
+        "backends.cuda",
+        "``torch.backends.cuda``: no GPU, and its switches.",
+        matmul=SimpleNamespace(allow_tf32=False),
+        is_built=_answers(False, "Whether the engine could use a GPU: no."),
+    ),
+    cudnn=_namespace(
+        "backends.cudnn",
+        "``torch.backends.cudnn``: switches for reproducible results, which the engine always gives.",
+        enabled=True,
+        benchmark=False,
+        deterministic=False,
+        allow_tf32=True,
+        is_available=_answers(False, "Whether there is a cuDNN: never."),
+        version=_answers(None, "The version of cuDNN: None."),
+    ),
+    mkl=_namespace(
+        "backends.mkl",
+        "``torch.backends.mkl``: the engine multiplies with numpy's BLAS.",
+        is_available=_answers(False, "Whether matrices are multiplied by MKL: not as far as the engine knows."),
+    ),
+    mps=_namespace(
+        "backends.mps",
+        "``torch.backends.mps``: no Apple GPU.",
+        is_available=_answers(False, "Whether there is an Apple GPU: never."),
+        is_built=_answers(False, "Whether the engine could use one: no."),
+    ),
+)
+
+sys.modules[f"{__package__}.device"] = sys.modules[__name__]  # where pickles of older versions find `_restored`

@@ -10,7 +10,7 @@ import numpy as np
 
 from gviz.engine import dtypes
 from gviz.engine.arguments import combination, sizes, typename
-from gviz.engine.device import device as Device
+from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.elements import array_of, is_sequence
 from gviz.engine.from_data import from_array

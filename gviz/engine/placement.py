@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gviz.engine import dtypes, watching
-from gviz.engine.device import CPU, say_what_cuda_means
-from gviz.engine.device import check as check_device
-from gviz.engine.device import device as Device
+from gviz.engine.devices import CPU, say_what_cuda_means
+from gviz.engine.devices import check as check_device
+from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.layout import layout as Layout
 from gviz.engine.layout import strided

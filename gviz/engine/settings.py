@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from gviz.engine.device import CPU, refuse
-from gviz.engine.device import device as Device
+from gviz.engine.devices import CPU, refuse
+from gviz.engine.devices import device as Device
 from gviz.engine.tensor import Tensor
 
 __all__ = [

@@ -76,7 +76,7 @@ def install() -> None:
     if "torch" in sys.modules:
         raise GvizError("torch is already imported, so it cannot mean gviz's engine", exit_code=2)
     sys.meta_path.insert(0, BuiltinTorch())
-    importlib.import_module("gviz.engine.device").cuda_here.stands_for_cpu = True
+    importlib.import_module("gviz.engine.devices").cuda_here.stands_for_cpu = True
 
 
 def is_imported_by(code: CodeType) -> bool:

@@ -1,6 +1,5 @@
 """Capture and replay on fixed buffers: what changes in place, what is refused, and that a whole training step fits."""
 
-import importlib
 import warnings
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from recording import events_of
 
 import gviz.engine as torch
-from gviz.engine import graphs
+from gviz.engine import devices, graphs
 from gviz.events import StorageWritten
 
 
@@ -157,7 +156,7 @@ def test_a_replay_is_seen():
 
 
 def test_cuda_stands_for_the_cpu(monkeypatch):
-    here = importlib.import_module("gviz.engine.device").cuda_here
+    here = devices.cuda_here
     monkeypatch.setattr(here, "stands_for_cpu", True)
     monkeypatch.setattr(here, "was_said", False)
     with warnings.catch_warnings(record=True) as caught:

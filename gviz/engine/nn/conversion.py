@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from gviz.engine import dtypes
-from gviz.engine.device import check, say_what_cuda_means
+from gviz.engine.devices import check, say_what_cuda_means
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.layout import checked_format
 from gviz.engine.layout import memory_format as MemoryFormat

@@ -9,7 +9,7 @@ import numpy as np
 from gviz import emit
 from gviz.engine import announce, dtypes
 from gviz.engine.arguments import possible
-from gviz.engine.device import check
+from gviz.engine.devices import check
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.nn.parameter import Parameter
 from gviz.engine.tensor import Tensor, new_tensor

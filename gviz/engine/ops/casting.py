@@ -7,8 +7,8 @@ from typing import Any
 from gviz.engine import dtypes, legacy
 from gviz.engine.apply import apply
 from gviz.engine.arguments import combination, typename
-from gviz.engine.device import check as check_device
-from gviz.engine.device import device as Device
+from gviz.engine.devices import check as check_device
+from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.layout import checked_format, copied, preserve_format, suggested
 from gviz.engine.layout import memory_format as MemoryFormat
