@@ -113,12 +113,12 @@ class Channel:
             self._listener(NodeFreed(node))
         self._listener(event)
 
-    def stack(self, depth: int = 1) -> int:
-        """The number of the user's current call stack, as seen from `depth` frames above the caller."""
-        trail = site.trail(depth + 1)
+    def stack(self) -> int:
+        """The number of the user's current call stack."""
+        trail = site.trail()
         number = self._trails[get_ident()].get(trail)
         if number is None:
-            number = self._trails[get_ident()][trail] = self.stack_number(site.stack(depth + 1))
+            number = self._trails[get_ident()][trail] = self.stack_number(site.stack())
         return number
 
     def stack_number(self, key: site.StackKey) -> int:

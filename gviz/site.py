@@ -11,14 +11,17 @@ from __future__ import annotations
 import dis
 import re
 import sys
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import accumulate, chain, islice
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Any, TypeVar
 
 import msgspec
 
+F = TypeVar("F", bound=Callable[..., Any])
 StackKey = tuple[int, ...]
 """``(id of code, offset, id of code, offset, ...)``, innermost frame first."""
 
@@ -35,6 +38,7 @@ _LONGEST_NAME = 4096  # letters of a path or a function, as they are told to oth
 _MOST_LETTERS = 100_000  # of all frames together
 _codes: dict[int, CodeType] = {}  # every code object that was met, kept, so that its id stays its own
 _hidden: dict[int, bool] = {}
+_forwarding: set[CodeType] = set()
 _hidden_prefixes: list[str] = [_PACKAGE, "<frozen "]
 
 
@@ -87,9 +91,9 @@ def is_hidden(path: str) -> bool:
     return any(path.startswith(p) for p in _hidden_prefixes) and not path.startswith(_SAMPLES)
 
 
-def stack(depth: int = 1) -> StackKey:
-    """The user's call stack as seen from `depth` frames above the caller, innermost first."""
-    frame: FrameType | None = sys._getframe(depth)
+def stack() -> StackKey:
+    """The user's call stack as seen from the caller, innermost first."""
+    frame: FrameType | None = sys._getframe(1)
     key: list[int] = []
     hidden = _hidden
     while frame is not None:
@@ -105,12 +109,12 @@ def stack(depth: int = 1) -> StackKey:
     return tuple(key)
 
 
-def trail(depth: int = 1) -> StackKey:
+def trail() -> StackKey:
     """The call stack with the frames that are hidden, in 0.6 of the time: what comes from one place leaves one trail.
 
     Compare it with trails whose `stack` was asked for too: only then do the code objects live on whose ids these are.
     """
-    frame: FrameType | None = sys._getframe(depth)
+    frame: FrameType | None = sys._getframe(1)
     key: list[int] = []
     while frame is not None:
         key.append(id(frame.f_code))
@@ -119,18 +123,35 @@ def trail(depth: int = 1) -> StackKey:
     return tuple(key)
 
 
-def called_by_the_program(folder: str, handing_on: tuple[str, ...], called: str = "") -> bool:
-    """Whether the program itself made the call that ends here.
+def forwards(function: F) -> F:
+    """Mark a function that does no more than pass a call of the program on, and hand its result back."""
+    _forwarding.add(function.__code__)
+    return function
 
-    Between it and the caller of this function stand, of the files in a framework's `folder`, only those that are
-    `handing_on` calls and what they give, and functions that are `called` so.
+
+def called_by_the_program(folder: str, forwarding: tuple[str, ...] = (), called: str = "") -> bool:
+    """Whether the program itself made the call that ends here, not another function of a framework's `folder`.
+
+    Between the program and the caller of this function, the framework then has only functions marked by `forwards`.
+    Those of PyTorch cannot be marked: they are known by the files they are in, `forwarding`, and one as it is `called`.
     """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_hidden(path := frame.f_code.co_filename):
-        if path.startswith(folder) and not path.startswith(handing_on) and frame.f_code.co_name != called:
+    while frame is not None and is_hidden((code := frame.f_code).co_filename):
+        if code.co_filename.startswith(folder) and not (
+            code in _forwarding or code.co_filename.startswith(forwarding) or code.co_name == called
+        ):
             return False
         frame = frame.f_back
     return frame is not None
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the innermost line of the user's program, through whatever functions of gviz and frameworks it came."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and is_hidden(path := frame.f_code.co_filename):
+        frame = frame.f_back
+        level += not ("importlib" in path and "_bootstrap" in path)  # such frames `warnings` does not count either
+    warnings.warn(text, category, stacklevel=level)
 
 
 def stack_of(places: Iterable[tuple[CodeType, int]]) -> StackKey:

@@ -20,7 +20,7 @@ ODD = "a = '\x0b \x1c \x1d \x85 \u2028 \u2029'\n\x0cb = 1\n"
 
 def program(line, path):
     scope = {"stack": site.stack}
-    exec(compile("\n" * line + "def made(): return stack(1)\nkey = made()", path, "exec"), scope)
+    exec(compile("\n" * line + "def made(): return stack()\nkey = made()", path, "exec"), scope)
     return scope
 
 
@@ -39,8 +39,8 @@ def test_code_that_is_dropped_does_not_lend_its_place_to_later_code():
 
 
 def test_a_stack_begins_with_the_frame_it_was_asked_from():
-    assert site.codes(site.stack(1))[0] is test_a_stack_begins_with_the_frame_it_was_asked_from.__code__
-    assert site.stack(1)[0] == site.stack(1)[0]
+    assert site.codes(site.stack())[0] is test_a_stack_begins_with_the_frame_it_was_asked_from.__code__
+    assert site.stack()[0] == site.stack()[0]
 
 
 def test_a_file_that_is_hidden_while_another_thread_catches_a_stack_stays_hidden(monkeypatch):
@@ -97,16 +97,16 @@ def test_a_stack_that_is_told_to_others_is_no_longer_than_a_message():
 HEADS = """
 class Each:
     def __iter__(self):
-        kept.append(stack(1))
+        kept.append(stack())
         return self
     def __next__(self):
-        kept.append(stack(1))
+        kept.append(stack())
         if len(kept) > 2:
             raise StopIteration
     def __enter__(self):
-        kept.append(stack(1))
+        kept.append(stack())
     def __exit__(self, *error):
-        kept.append(stack(1))
+        kept.append(stack())
         return True
 def run(each):
     for one in (

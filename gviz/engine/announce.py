@@ -164,7 +164,7 @@ def say_operation(
     """Say that an operation ran; the number of the stack it ran in."""
     described = plain_attrs(attrs) if attrs else ()
     key, scopes, during = thread.replayed_from, thread.scopes, thread.during
-    stack = channel.stack(3) if key is None else channel.stack_number(key)  # two more frames are the engine's
+    stack = channel.stack() if key is None else channel.stack_number(key)
     scope = scopes[-1] if scopes else 0
     tracked = not untracked
     channel.say(

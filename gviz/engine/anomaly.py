@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from traceback import StackSummary
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gviz import site
 from gviz.engine import messages, watching
+from gviz.site import is_hidden, warn
 
 if TYPE_CHECKING:
     from gviz.engine.node import Node
@@ -67,13 +66,13 @@ def remember(node: Node) -> None:
 
 def warn_of(node: Node) -> None:
     """Warn that a node failed: where the forward made it, and what induced that."""
-    _warn(messages.ANOMALY.format(name=node.name()) + _where(node, messages.ANOMALY_TRACE))
+    warn(messages.ANOMALY.format(name=node.name()) + _where(node, messages.ANOMALY_TRACE))
     parent = node.metadata.get(PARENT)
     while parent is not None:
         if STACK in parent.metadata:
-            _warn(messages.ANOMALY_PARENT.format(name=parent.name()) + "".join(parent.metadata[STACK]))
+            warn(messages.ANOMALY_PARENT.format(name=parent.name()) + "".join(parent.metadata[STACK]))
         else:
-            _warn(messages.ANOMALY.format(name=parent.name()) + messages.ANOMALY_NO_TRACE)
+            warn(messages.ANOMALY.format(name=parent.name()) + messages.ANOMALY_NO_TRACE)
         parent = parent.metadata.get(PARENT)
 
 
@@ -89,17 +88,10 @@ def _where(node: Node, before: str) -> str:
     return messages.ANOMALY_NO_TRACE if stack is None else before + "".join(stack)
 
 
-def _warn(text: str) -> None:
-    level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and site.is_hidden(frame.f_code.co_filename):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, UserWarning, stacklevel=level)
-
-
 def _user_frames() -> Iterator[tuple[FrameType, int]]:
     """The frames of the program itself, innermost first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if not site.is_hidden(frame.f_code.co_filename):
+        if not is_hidden(frame.f_code.co_filename):
             yield frame, frame.f_lineno
         frame = frame.f_back

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 from gviz.engine import messages
+from gviz.site import warn
 
 if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor
@@ -25,5 +25,5 @@ def refuse_unfit(of: Tensor, grad: Tensor) -> None:
 def read(tensor: Tensor) -> Tensor | None:
     """What stands in a tensor's ``.grad``; warns of a result, whose gradient no pass will put there."""
     if tensor._grad is None and tensor._grad_fn is not None and not tensor.retains_grad:
-        warnings.warn(messages.GRAD_OF_NON_LEAF, UserWarning, stacklevel=3)
+        warn(messages.GRAD_OF_NON_LEAF, UserWarning)
     return tensor._grad

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from gviz.engine import messages, watching
 from gviz.engine.modes import thread
 from gviz.engine.placement import Placement
+from gviz.site import forwards
 from gviz.values import Array
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Conversions(Placement):
     def _warn_of_tracked(self) -> None:
         """PyTorch's warning that the number loses its history, which it does not give under `no_grad`."""
         if self._array.size == 1 and self.requires_grad and thread.grad_enabled:
-            messages.warn_once(messages.SCALAR_OF_TRACKED, 3)
+            messages.warn_once(messages.SCALAR_OF_TRACKED)
 
     def _number(self, how: str) -> Any:
         if self._array.size != 1:
@@ -135,6 +136,7 @@ class Conversions(Placement):
     def __reversed__(self) -> Tensor:
         return self.flip(0) if self._array.ndim else self  # type: ignore[return-value]
 
+    @forwards
     def __iter__(self) -> Iterator[Tensor]:
         if not self._array.ndim:
             raise TypeError("iteration over a 0-d tensor")

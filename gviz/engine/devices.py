@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from gviz.engine.missing import lookup_in
-from gviz.site import is_hidden
+from gviz.site import warn
 
 _TYPES = (
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
@@ -122,10 +121,7 @@ def say_what_cuda_means() -> None:
     if cuda_here.was_said:
         return
     cuda_here.was_said = True
-    depth, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and is_hidden(frame.f_code.co_filename):
-        depth, frame = depth + 1, frame.f_back
-    warnings.warn(NO_GPU, stacklevel=depth + 1)
+    warn(NO_GPU)
 
 
 def refuse(wanted: device) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Unpack
 
 import numpy as np
@@ -15,6 +14,7 @@ from gviz.engine.elements import array_of
 from gviz.engine.elements import checked as supported
 from gviz.engine.out import taking_out
 from gviz.engine.tensor import Tensor, new_tensor
+from gviz.site import warn
 from gviz.values import Array
 
 __all__ = ["as_tensor", "asarray", "from_numpy", "tensor"]
@@ -41,7 +41,7 @@ def copied(function: str, data: Any, options: Options, default: DType | None) ->
     checked(function, options, refused=("layout", "memory_format", "out"))
     kind = kind_of(function, options, default) if options.get("dtype") is not None or default else None
     if isinstance(data, Tensor):
-        warnings.warn(_COPY_OF_TENSOR, stacklevel=4)
+        warn(_COPY_OF_TENSOR)
     return from_array(np.array(array_of(data, kind)), options.get("requires_grad") or False)
 
 
@@ -87,7 +87,7 @@ def from_numpy(array: Array) -> Tensor:
         raise TypeError(f"expected np.ndarray (got {typename(array)})")
     shared = supported(array)
     if not array.flags.writeable:
-        warnings.warn(_READ_ONLY, stacklevel=2)
+        warn(_READ_ONLY)
     return from_array(shared, False)
 
 

@@ -5,7 +5,7 @@ Facts of PyTorch 2.13, each raised from one place in the engine.
 
 from __future__ import annotations
 
-import warnings
+from gviz.site import warn
 
 SECOND_BACKWARD = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -313,11 +313,11 @@ NO_GRADIENTS_TO_CLIP = (
 _warned = set[str]()
 
 
-def warn_once(text: str, stacklevel: int) -> None:
+def warn_once(text: str) -> None:
     """Warn as PyTorch does of what it mentions once in a process, whatever the filters are."""
     if text not in _warned:
         _warned.add(text)
-        warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
+        warn(text, UserWarning)
 
 
 def modified_in_place(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def remember_write(tensor: Tensor) -> None:
     """Note behind the version counter of `tensor`, if anybody may ask, where its memory was written just now."""
     if emit.channel is not None or anomaly.mode.enabled:
-        tensor._counter[1:] = [site.stack(2)]  # type: ignore[list-item]  # what follows the number is for notes alone
+        tensor._counter[1:] = [site.stack()]  # type: ignore[list-item]  # what follows the number is for notes alone
 
 
 def freed(node: Node) -> RuntimeError:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from gviz.engine.modes import no_grad, thread
 from gviz.engine.return_types import Results, results_type
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place, check_overlap
+from gviz.site import forwards, warn
 
 WITH_OUT = frozenset((
     "abs", "absolute", "acos", "acosh", "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "all",
@@ -86,6 +86,7 @@ _C_NAMES = {
 def taking_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, offered under `name`, with the keyword ``out``."""
 
+    @forwards
     @functools.wraps(function)
     def wrapper(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is None:
@@ -192,7 +193,7 @@ def _resize(target: Tensor, shape: tuple[int, ...]) -> None:
     """Give `target` memory of another shape; whatever shared the old one keeps that."""
     if target.numel():
         before, wanted = list(target.shape), list(shape)
-        warnings.warn(messages.OUT_RESIZED.format(before=before, wanted=wanted), stacklevel=4)
+        warn(messages.OUT_RESIZED.format(before=before, wanted=wanted))
     channel = emit.channel
     if channel is not None:
         announce.seen(channel, target)

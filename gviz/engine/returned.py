@@ -14,14 +14,11 @@ from gviz.engine import announce
 from gviz.engine.tensor import Tensor
 from gviz.events import Returned
 from gviz.returned import parts
-from gviz.site import called_by_the_program
+from gviz.site import called_by_the_program, forwards
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FOLDER = str(Path(__file__).parent) + "/"
-_HANDING_ON = tuple(
-    _FOLDER + name for name in ("returned.py", "wanting.py", "out.py", "conversions.py", "nn/module.py")
-)
 
 
 def telling_parts(function: F) -> F:
@@ -31,6 +28,7 @@ def telling_parts(function: F) -> F:
     if given in ("Tensor", "None", "bool", "int", "float", "str", inspect.Signature.empty):
         return function
 
+    @forwards
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
@@ -41,15 +39,17 @@ def telling_parts(function: F) -> F:
     return wrapper  # type: ignore[return-value]  # the same signature
 
 
+@forwards
 def say_returned(channel: Channel, result: object) -> None:
     """Say which parts of a call's result the tensors in it are, if it was the program that called."""
-    if not isinstance(result, Tensor) and called_by_the_program(_FOLDER, _HANDING_ON):
+    if not isinstance(result, Tensor) and called_by_the_program(_FOLDER):
         _say_parts(channel, result, announce.seen)
 
 
+@forwards
 def say_gradients(channel: Channel, result: object) -> None:
     """The same of what `autograd.grad` gave, which is announced now."""
-    if called_by_the_program(_FOLDER, _HANDING_ON, "grad"):
+    if called_by_the_program(_FOLDER):
         _say_parts(channel, result, announce.captured)
 
 

@@ -6,7 +6,6 @@ that derive from operations come from `Methods`, which `surface` fills from the 
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Callable
 from copy import deepcopy
@@ -22,6 +21,7 @@ from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Edge, Node
 from gviz.engine.printing import tensor_text
 from gviz.representation import Displayed
+from gviz.site import warn
 from gviz.values import Array
 
 UNCOUNTED = -1
@@ -278,7 +278,7 @@ class Tensor(Conversions, Displayed):
         """Pickled and copied as a leaf: memory, class, whether it requires grad, what the program set on it."""
         for hook in (self._hooks or {}).values():
             if not hasattr(hook, "__torch_unserializable__"):
-                warnings.warn(messages.HOOK_NOT_SAVED.format(hook=hook), stacklevel=2)
+                warn(messages.HOOK_NOT_SAVED.format(hook=hook))
         kind = None if type(self) is Tensor else type(self)
         return _restored, (InMemory(self._array), self.requires_grad, kind, self._own_attributes())
 

@@ -16,6 +16,7 @@ from gviz.engine.arguments import typename
 from gviz.engine.parser import Parser, inner_parser, parser_of
 from gviz.engine.returned import telling_parts
 from gviz.engine.tensor import Tensor
+from gviz.site import forwards
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,6 +36,7 @@ def wanting_tensors(function: F, called: str, parser: Parser | None = None, *, m
 
     leads = bool(wanted) and wanted[0][0] == 0
 
+    @forwards
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if leads and args and not isinstance(args[0], Tensor):
@@ -60,6 +62,7 @@ def _parsed(function: F, parser: Parser, method: bool) -> F:
     """`function`, before which a parser looks at the arguments, unless there is only a tensor."""
     refusal = parser.refusal
 
+    @forwards
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if len(args) != 1 or kwargs or not isinstance(args[0], Tensor):

@@ -127,7 +127,7 @@ def say_created(
     number = channel.op(key, lambda number: _numbered(op, number))
     scope = thread.scopes[-1] if thread.scopes else 0
     if stack is None:
-        stack = channel.stack(3)
+        stack = channel.stack()
     channel.say(
         NodeCreated(
             mark.node, number, kind, inputs, outputs, attrs, requires_grad, why, stack, scope, thread.during, given

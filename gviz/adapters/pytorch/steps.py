@@ -117,7 +117,7 @@ def _say_end(
     """Say the new values of parameters, and that the step is over."""
     updated = _recorded(session, updated)
     nodes, counts = _say_values(session, updated), per_group(optimizer.param_groups, updated)
-    kind, stack = type(optimizer).__name__, session.channel.stack(2)
+    kind, stack = type(optimizer).__name__, session.channel.stack()
     session.channel.say(OptimizerStepped(kind, nodes, stack, skipped, raised, counts))
 
 

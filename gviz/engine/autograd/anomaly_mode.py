@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 from gviz.engine import messages
 from gviz.engine.anomaly import mode, set_anomaly_enabled
 from gviz.engine.missing import lookup_in
+from gviz.site import warn
 
 
 class detect_anomaly:
@@ -15,7 +14,7 @@ class detect_anomaly:
     def __init__(self, check_nan: bool = True) -> None:
         self._before = mode.enabled, mode.check_nan
         self._check_nan = check_nan
-        warnings.warn(messages.ANOMALY_ENABLED, UserWarning, stacklevel=2)
+        warn(messages.ANOMALY_ENABLED, UserWarning)
 
     def __enter__(self) -> None:
         set_anomaly_enabled(True, self._check_nan)

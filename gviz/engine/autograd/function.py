@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
@@ -21,6 +20,7 @@ from gviz.engine.ops.shape import alias
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import rebase
 from gviz.events import OpSeen
+from gviz.site import warn
 from gviz.values import Value
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
@@ -45,7 +45,7 @@ class Function:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         text = messages.FUNCTION_INSTANTIATED.format(kind=type(self))
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        warn(text, DeprecationWarning)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(messages.LEGACY_FUNCTION)
@@ -213,7 +213,7 @@ def _rebase(node: FunctionNode, number: int, output: Tensor, *, is_input: bool) 
     if output.requires_grad and output._grad_fn is None and output._base is None:
         raise RuntimeError(messages.LEAF_WRITTEN)
     if not is_input:
-        warnings.warn(messages.DIRTY_NO_INPUT, stacklevel=5)
+        warn(messages.DIRTY_NO_INPUT)
     if output._base is not None and len(node.outputs) > 1:
         raise RuntimeError(messages.DIRTY_VIEW_OF_SEVERAL)
     rebase(node, output, number)

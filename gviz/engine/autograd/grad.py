@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import overload
 
@@ -28,6 +27,7 @@ from gviz.engine.ops.joining import stack
 from gviz.engine.ops.splitting import unbind
 from gviz.engine.returned import say_gradients
 from gviz.engine.tensor import Tensor, new_tensor
+from gviz.site import forwards, warn
 
 Gradients = Tensor | Sequence[Tensor | None] | None
 Results = tuple[Tensor | None, ...]
@@ -43,7 +43,7 @@ def backward(
 ) -> None:
     """Accumulate the gradients of `tensors` into the leaves of their graphs."""
     if grad_variables is not None:
-        warnings.warn(messages.GRAD_VARIABLES, FutureWarning, stacklevel=2)
+        warn(messages.GRAD_VARIABLES, FutureWarning)
         if grad_tensors is not None:
             raise RuntimeError(messages.BOTH_GRAD_VARIABLES)
         grad_tensors = grad_variables
@@ -78,6 +78,7 @@ def grad(
 ) -> dict[str, Tensor | None]: ...
 
 
+@forwards
 def grad(
     outputs: Places,
     inputs: Places | dict[str, Tensor],
@@ -99,7 +100,7 @@ def grad(
         raise ValueError(messages.MATERIALIZE_UNUSED)
     roots, chosen = _roots(outputs), places(inputs, "grad")
     if not only_inputs:
-        warnings.warn(messages.ONLY_INPUTS, FutureWarning, stacklevel=2)
+        warn(messages.ONLY_INPUTS, FutureWarning)
     retain = create_graph if retain_graph is None else retain_graph
     given = listed(grad_outputs, len(roots))
     take = _batch if is_grads_batched else _gradients

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from gviz.engine.node import Grad, Node
 from gviz.engine.sampling import rand
 from gviz.engine.tensor import Tensor
 from gviz.events import OpSeen
+from gviz.site import warn
 
 Function = Callable[..., Any]
 
@@ -121,10 +121,9 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
     tracked = [(i, x) for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     for index, x in tracked:
         if x._array.dtype != np.float64:
-            warnings.warn(
+            warn(
                 f"Input #{index} requires gradient and is not a double precision floating point or complex. This check "
                 "will likely fail if all the inputs are not of double precision floating point or complex. ",
-                stacklevel=3,
             )
         if any(stride == 0 and size > 1 for stride, size in zip(x.stride(), x.shape, strict=True)):
             raise RuntimeError(

@@ -62,7 +62,7 @@ def _value(node: Node, values: Values, graph: StaticGraph) -> Sequence[Tensor]:
     if emit.channel is None:
         return _run(node, values, graph)
     before = thread.replayed_from
-    thread.replayed_from = (*node.stack, *site.stack(1)) if node.stack else before
+    thread.replayed_from = (*node.stack, *site.stack()) if node.stack else before
     try:
         return _run(node, values, graph)
     finally:

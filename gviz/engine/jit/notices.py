@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
-
 from gviz import site
 
 _VALUE = (
@@ -71,7 +68,4 @@ class TracerWarning(Warning):
 
 def warn(text: str) -> None:
     """Warn at the user's line; a recording hears of it with line and column, as of every warning."""
-    depth, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and site.is_hidden(frame.f_code.co_filename):
-        depth, frame = depth + 1, frame.f_back
-    warnings.warn(text, TracerWarning, stacklevel=depth + 1)
+    site.warn(text, TracerWarning)

@@ -55,7 +55,7 @@ class GraphRecorder:
         self._switched: set[int] = set()
         self._grad_enabled = thread.grad_enabled
         self._written_inputs: set[int] = set()
-        self._outside = site.stack(2)
+        self._outside = site.stack()
 
     def input(self, name: str, tensor: Tensor) -> None:
         """The next input of the graph."""
@@ -141,7 +141,7 @@ class GraphRecorder:
             effect=effect,
             after=self._earlier_writes(refs),
             untracked=self._grad_enabled and not thread.grad_enabled,
-            stack=self._inner(site.stack(2)),
+            stack=self._inner(site.stack()),
         )
         return self._add(node, made)
 

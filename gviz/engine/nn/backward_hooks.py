@@ -6,7 +6,6 @@ the second one's node notes the gradients of the outputs; one of the first one's
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from gviz.engine.autograd.function import Function
 from gviz.engine.modes import thread
 from gviz.engine.node import Node
 from gviz.engine.tensor import Tensor
+from gviz.site import warn
 
 Hook = Callable[..., Any]
 Grads = tuple[Tensor | None, ...]
@@ -54,10 +54,9 @@ class BackwardHooks:
     def on_outputs(self, result: Any) -> Any:
         """The result, with what is a tensor in it sent through a node."""
         if not isinstance(result, (Tensor, tuple)):
-            warnings.warn(
+            warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
                 f"{type(result)}",
-                stacklevel=2,
             )
         outputs = result if isinstance(result, tuple) else (result,)
         positions: list[int] = []
@@ -87,11 +86,10 @@ class BackwardHooks:
         return tuple([known[position] for position in positions])
 
     def _call_without_inputs(self, grad_outputs: Grads) -> None:
-        warnings.warn(
+        warn(
             "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
             "require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
             "#torch.nn.Module.register_full_backward_hook for more details.",
-            stacklevel=5,
         )
         for hook in self._hooks:
             given = hook(self._module, (None,) * self._input_count, grad_outputs)

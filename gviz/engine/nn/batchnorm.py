@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from gviz.engine.nn.fresh import begin, buffer, empty
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter
 from gviz.engine.tensor import Tensor, new_tensor
+from gviz.site import warn
 
 
 class _Norm(Module):
@@ -161,10 +161,9 @@ class _InstanceNorm(_Norm):
             raise ValueError(
                 f"expected input's size at dim={dim} to match num_features ({self.num_features}), but got: {size}."
             )
-        warnings.warn(
+        warn(
             f"input's size at dim={dim} does not match num_features. You can silence this warning by not passing in "
             "num_features, which is not used because affine=False",
-            stacklevel=3,
         )
 
     def _normalized(self, input: Tensor) -> Tensor:

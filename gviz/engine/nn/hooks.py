@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from gviz.engine.hooks import RemovableHandle
 from gviz.engine.nn.backward_hooks import BackwardHooks, register_on_result
 from gviz.engine.nn.state import State
+from gviz.site import warn
 
 Hook = Callable[..., Any]
 
@@ -131,10 +131,9 @@ class Hooked(State):
                 with_kwargs = number in self._forward_hooks_with_kwargs
                 given = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
             except Exception as error:
-                warnings.warn(
+                warn(
                     f"{'global ' * of_all}module forward hook with ``always_call=True`` raised an exception that was "
                     f"silenced as another error was raised in forward: {error}",
-                    stacklevel=2,
                 )
                 continue
             result = result if given is None else given

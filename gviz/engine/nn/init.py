@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from math import ceil, erf, prod, sqrt
 from typing import Any
 
@@ -14,6 +13,7 @@ from gviz.engine.modes import no_grad
 from gviz.engine.nn import fresh
 from gviz.engine.random import Generator
 from gviz.engine.tensor import Tensor, new_tensor
+from gviz.site import warn
 from gviz.values import Array
 
 _GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": sqrt(2.0), "selu": 3.0 / 4}
@@ -63,10 +63,9 @@ def trunc_normal_(
 ) -> Tensor:
     """Normal, but never below `a` or above `b`."""
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn(
+        warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
             "incorrect.",
-            stacklevel=2,
         )
     low, high = (erf((bound - mean) / std / sqrt(2.0)) for bound in (a, b))
     with no_grad():
@@ -188,7 +187,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
 def _is_nothing(tensor: Tensor) -> bool:
     if 0 not in tensor._array.shape:
         return False
-    warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+    warn("Initializing zero-element tensors is a no-op")
     return True
 
 

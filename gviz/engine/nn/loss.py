@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 from gviz.engine.nn import functional
 from gviz.engine.nn.module import Module
 from gviz.engine.tensor import Tensor
+from gviz.site import warn
 
 
 class Loss(Module):
@@ -39,9 +38,7 @@ def _reduction(size_average: bool | None, reduce: bool | None) -> str:
     averages = True if size_average is None else size_average
     reduces = True if reduce is None else reduce
     name = ("mean" if averages else "sum") if reduces else "none"
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.", stacklevel=4
-    )
+    warn(f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.")
     return name
 
 

@@ -17,6 +17,7 @@ from gviz.engine.nn.hooks import register_module_full_backward_hook as register_
 from gviz.engine.nn.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from gviz.engine.returned import say_returned
 from gviz.engine.surface import set_address
+from gviz.site import forwards
 
 
 class Module(Converted):
@@ -49,6 +50,7 @@ class Module(Converted):
 
     forward: Callable[..., Any] = _forward_unimplemented
 
+    @forwards
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         channel = emit.channel
         if channel is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from math import sqrt
 from numbers import Number
 from typing import Any, ClassVar
@@ -15,6 +14,7 @@ from gviz.engine.nn.functional.recurrent import Layers, gru, lstm, rnn_relu, rnn
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter
 from gviz.engine.tensor import Tensor
+from gviz.site import warn
 
 
 class RNNBase(Module):
@@ -228,10 +228,9 @@ def _check_dropout(dropout: Any, num_layers: int) -> None:
             "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
         )
     if dropout > 0 and num_layers == 1:  # type: ignore[operator]  # it is a real number
-        warnings.warn(
+        warn(
             "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
             f"greater than 1, but got dropout={dropout} and num_layers={num_layers}",
-            stacklevel=4,
         )
 
 

@@ -140,7 +140,7 @@ class Softmax(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply it."""
-        return functional.softmax(input, self.dim, _stacklevel=5)
+        return functional.softmax(input, self.dim)
 
     def extra_repr(self) -> str:
         """Along which dimension."""
@@ -152,7 +152,7 @@ class Softmin(Softmax):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply it."""
-        return functional.softmin(input, self.dim, _stacklevel=5)
+        return functional.softmin(input, self.dim)
 
 
 class LogSoftmax(Softmax):
@@ -160,7 +160,7 @@ class LogSoftmax(Softmax):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply it."""
-        return functional.log_softmax(input, self.dim, _stacklevel=5)
+        return functional.log_softmax(input, self.dim)
 
 
 class Softmax2d(Module):
@@ -170,4 +170,4 @@ class Softmax2d(Module):
         """Apply it."""
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
-        return functional.softmax(input, -3, _stacklevel=5)
+        return functional.softmax(input, -3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,6 +13,7 @@ from gviz.engine.modes import no_grad
 from gviz.engine.nn.parameter import Parameter
 from gviz.engine.nn.tree import Tree
 from gviz.engine.tensor import Tensor
+from gviz.site import warn
 
 EXTRA = "_extra_state"
 """The key under which a module saves what its `get_extra_state` gives."""
@@ -49,11 +49,10 @@ class State(Tree):
     ) -> dict[str, Any]:
         """All parameters and saved buffers by path, in the same memory; outside the graph unless `keep_vars`."""
         if args:
-            warnings.warn(
+            warn(
                 "Positional args are being deprecated, use kwargs instead. Refer to "
                 "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
                 FutureWarning,
-                stacklevel=2,
             )
             given: list[Any] = [*args, *[destination, prefix, keep_vars][len(args) :]]
             destination, prefix, keep_vars = given

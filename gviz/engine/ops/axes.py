@@ -110,7 +110,7 @@ def adjoint(self: Tensor) -> Tensor:
     if self.ndim == 1:
         raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
     if not self.ndim:
-        messages.warn_once("adjoint() is deprecated on 0-D tensors. Consider using x.conj().", 2)
+        messages.warn_once("adjoint() is deprecated on 0-D tensors. Consider using x.conj().")
         return self
     return transpose_front(self, -2, -1)
 
@@ -118,7 +118,7 @@ def adjoint(self: Tensor) -> Tensor:
 def _reversed(self: Tensor) -> Tensor:
     """A view with all dimensions in reverse order."""
     if self.ndim != 2:
-        messages.warn_once(_OF_NUMBER["T"] if not self.ndim else messages.REVERSED_DIMS, 2)
+        messages.warn_once(_OF_NUMBER["T"] if not self.ndim else messages.REVERSED_DIMS)
     return run(permute, self, dims=tuple(range(self.ndim))[::-1])
 
 
@@ -130,7 +130,7 @@ def _matrices_transposed(name: str) -> Any:
             )
         if self.ndim:
             return transpose_front(self, -2, -1)
-        messages.warn_once(_OF_NUMBER[name], 2)
+        messages.warn_once(_OF_NUMBER[name])
         return self
 
     return read
@@ -142,7 +142,7 @@ def _matrix_adjoint(self: Tensor) -> Tensor:
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.{batches}")
     if self.ndim:
         return transpose_front(self, 0, 1)
-    messages.warn_once(_OF_NUMBER["H"], 2)
+    messages.warn_once(_OF_NUMBER["H"])
     return self
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import index as as_index
@@ -20,6 +19,7 @@ from gviz.engine.ops.shape import alias, run
 from gviz.engine.surface import front, number
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
+from gviz.site import warn
 
 Indices = Sequence[Tensor | None]
 _DTYPES = ("int64", "bool", "int32", "uint8")
@@ -33,7 +33,7 @@ class ByteMask(Tensor):
 
 def _warn_of_bytes(indices: Indices) -> None:
     if any(isinstance(index, ByteMask) for index in indices):
-        warnings.warn(messages.BYTE_INDEX, stacklevel=4)
+        warn(messages.BYTE_INDEX)
 
 
 @front("__getitem__", function=False)
@@ -194,7 +194,7 @@ def _keys(key: Any) -> tuple[Any, ...]:
     """The parts of a key: lists, ranges, arrays and masks as tensors, the rest as it is."""
     parts = key if isinstance(key, tuple) else (key,)
     if _holds_keys(key):
-        warnings.warn(messages.LIST_OF_KEYS, stacklevel=4)
+        warn(messages.LIST_OF_KEYS)
         parts = key
     return tuple([_as_tensor(part) for part in parts])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -18,6 +17,7 @@ from gviz.engine.ops.kernels import all_in_rows, in_rows
 from gviz.engine.ops.reduction import mean_dim
 from gviz.engine.surface import Number, checked, front
 from gviz.engine.tensor import Tensor
+from gviz.site import warn
 from gviz.values import Array
 
 Shape = tuple[int, ...]
@@ -160,10 +160,9 @@ def _run(op: Op, self: Tensor, dim: Dims, correction: Number | None, keepdim: bo
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
     dims = reduced_dims(dim, self.ndim)
     if _freedom(self, dims, correction) <= 0:
-        warnings.warn(
+        warn(
             f"{op.name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
             "(input numel divided by output numel).",
-            stacklevel=3,
         )
     attrs = {"dim": None if dim in (None, ()) else dims, "correction": correction, "keepdim": keepdim}
     return apply(op, (self,), attrs)

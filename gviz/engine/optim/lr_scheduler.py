@@ -15,7 +15,6 @@ instead of the count. `SequentialLR` and `ChainedScheduler` combine other schedu
 from __future__ import annotations
 
 import types
-import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +25,7 @@ from gviz.engine.missing import lookup_in
 from gviz.engine.optim.algorithms import scalar
 from gviz.engine.optim.optimizer import Optimizer
 from gviz.engine.tensor import Tensor
+from gviz.site import warn
 
 __all__ = [
     "ChainedScheduler",
@@ -123,14 +123,14 @@ class LRScheduler:
             self._warn_of_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_GIVEN, UserWarning, stacklevel=2)
+            warn(EPOCH_GIVEN, UserWarning)
         self._update_lr(epoch)
 
     def _warn_of_order(self) -> None:
         if "step" in vars(self.optimizer):
-            warnings.warn(OVERRIDDEN, UserWarning, stacklevel=3)
+            warn(OVERRIDDEN, UserWarning)
         elif not self.optimizer._opt_called:
-            warnings.warn(STEPPED_EARLY, UserWarning, stacklevel=3)
+            warn(STEPPED_EARLY, UserWarning)
 
     def _update_lr(self, epoch: int | None = None) -> None:
         self._get_lr_called_within_step = True
@@ -161,10 +161,9 @@ class LRScheduler:
     def _warn_if_asked(self) -> None:
         """Warn of a `get_lr` outside of `step`: it gives the next rates, not the present ones."""
         if not self._get_lr_called_within_step:
-            warnings.warn(
+            warn(
                 "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
                 UserWarning,
-                stacklevel=3,
             )
 
 
@@ -671,7 +670,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Take the metric of an epoch, and reduce the learning rates if it stays on a plateau."""
         current = float(metrics)
         if epoch is not None:
-            warnings.warn(EPOCH_GIVEN, UserWarning, stacklevel=2)
+            warn(EPOCH_GIVEN, UserWarning)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
             self.best = current

@@ -9,7 +9,6 @@ and its intermediate results in a `Workspace`, which makes no new arrays from st
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -30,6 +29,7 @@ from gviz.engine.surface import operand
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.events.options import options_of, per_group
+from gviz.site import warn
 from gviz.values import Array
 
 Hook = Callable[..., Any]
@@ -188,10 +188,9 @@ class Optimizer:
                 f"{'with names' if named else 'without names'} to the optimizer"
             )
         if len({id(p) for p in parameters}) != len(parameters):
-            warnings.warn(
+            warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
                 "see github.com/pytorch/pytorch/issues/40967 for more information",
-                stacklevel=3,
             )
         known = {id(p) for group in self.param_groups for p in group["params"]}
         if known & {id(p) for p in parameters}:

@@ -15,7 +15,6 @@ each tensor out once. Random numbers are replayed from the state before the firs
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
@@ -32,6 +31,7 @@ from gviz.engine.node import Node
 from gviz.engine.random import fork_rng, get_rng_state, set_rng_state
 from gviz.engine.saved import pack
 from gviz.engine.tensor import Tensor
+from gviz.site import warn
 
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 Form = Callable[[Tensor], Any]
@@ -61,7 +61,7 @@ def checkpoint(
     and changes nothing.
     """
     if use_reentrant is None:
-        warnings.warn(_REENTRANT_NOT_GIVEN, stacklevel=2)
+        warn(_REENTRANT_NOT_GIVEN)
         use_reentrant = True
     if not use_reentrant:
         again = _Again(function, kwargs, context_fn, preserve_rng_state)
@@ -88,7 +88,7 @@ def checkpoint_sequential(
 ) -> Any:
     """Run `functions` one after the other in `segments` parts; each part except the last is a checkpoint."""
     if use_reentrant is None:
-        warnings.warn(_SEQUENTIAL_REENTRANT_NOT_GIVEN, stacklevel=2)
+        warn(_SEQUENTIAL_REENTRANT_NOT_GIVEN)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
@@ -155,7 +155,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 def check_backward_validity(inputs: Iterable[Any]) -> None:
     """Warn if no input can get a gradient."""
     if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
-        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+        warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
 class _Again:

@@ -134,7 +134,7 @@ def _has_threads() -> bool:
 
 def _caller() -> site.StackKey:
     """The stack that warned, without the frames of Python's own machinery for warnings."""
-    key = site.stack(3)
+    key = site.stack()
     ours = takewhile(lambda code: code.co_filename == warnings.__file__, site.codes(key))
     return key[2 * len(list(ours)) :]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import cast
 
 import numpy as np
@@ -16,6 +15,7 @@ from gviz.engine.random import stream_of
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
+from gviz.site import warn
 
 __all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
 
@@ -106,20 +106,18 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """`dropout` of whole channels of images."""
     _check_p(p)
     if input.ndim not in (3, 4):
-        warnings.warn(
+        warn(
             f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and will result in an error "
             "in a future release. To retain the behavior and silence this warning, please use dropout instead. Note "
             "that dropout2d exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a channel "
             "dimension, and an optional batch dimension (i.e. 3D or 4D inputs).",
-            stacklevel=2,
         )
     if input.ndim == 3:
-        warnings.warn(
+        warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired "
             "- input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a "
             "future release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain "
             "the 1D channel-wise dropout behavior, please switch to using dropout1d instead.",
-            stacklevel=2,
         )
     return _dropped(input, p, training, inplace, "dropout2d")
 
@@ -128,12 +126,11 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """`dropout` of whole channels of volumes, with or without a batch."""
     _check_p(p)
     if input.ndim not in (4, 5):
-        warnings.warn(
+        warn(
             f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and will result in an error "
             "in a future release. To retain the behavior and silence this warning, please use dropout instead. Note "
             "that dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a channel "
             "dimension, and an optional batch dimension (i.e. 4D or 5D inputs).",
-            stacklevel=2,
         )
     if input.ndim != 4:
         return _dropped(input, p, training, inplace, "dropout3d")

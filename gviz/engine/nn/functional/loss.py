@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from gviz.engine.modes import no_grad
@@ -13,6 +12,7 @@ from gviz.engine.ops import loss, scalars
 from gviz.engine.ops.repeating import broadcast_tensors
 from gviz.engine.ops.shape import run
 from gviz.engine.tensor import Tensor
+from gviz.site import warn
 
 __all__ = [
     "binary_cross_entropy",
@@ -106,10 +106,9 @@ def soft_margin_loss(
 def _alike(input: Tensor, target: Tensor) -> tuple[Tensor, ...]:
     """Both in the shape they broadcast to, with a warning where that is not what they have."""
     if target.shape != input.shape:
-        warnings.warn(
+        warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
             "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-            stacklevel=3,
         )
     return broadcast_tensors(input, target)
 
@@ -181,11 +180,10 @@ def kl_div(
     """How far the distribution `target` is from that whose logarithms are `input`."""
     how = deprecated(size_average, reduce, reduction)
     if how == "mean":
-        warnings.warn(
+        warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
             "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
             "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
-            stacklevel=2,
         )
     losses = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
     if how == "batchmean":

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 from gviz.engine.modes import thread
 from gviz.engine.tensor import Tensor
+from gviz.site import warn
 
 
 def refuse_tracked(function: str, **constants: Tensor | None) -> None:
@@ -36,7 +35,5 @@ def deprecated(size_average: bool | None, reduce: bool | None, reduction: str) -
     if size_average is None and reduce is None:
         return reduction
     meant = "none" if reduce is False else "sum" if size_average is False else "mean"
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.", stacklevel=3
-    )
+    warn(f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.")
     return meant

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import types
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +13,7 @@ from gviz.engine.creation import tensor
 from gviz.engine.modes import no_grad
 from gviz.engine.ops.limits import clamp_front
 from gviz.engine.tensor import Tensor, new_tensor
+from gviz.site import warn
 
 Tensors = Tensor | Iterable[Tensor]
 
@@ -29,7 +29,7 @@ def clip_grad_norm_(
     empty = isinstance(parameters, types.GeneratorType)
     listed = _listed(parameters)
     if empty and not listed:
-        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+        warn("`parameters` is an empty generator, no gradient clipping will occur.")
     total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(listed, max_norm, total, foreach)
     return total

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Generic, TypeVar
@@ -11,6 +10,7 @@ from gviz.engine.random import Generator
 from gviz.engine.utils.data.collate import default_collate, default_convert
 from gviz.engine.utils.data.dataset import IterableDataset
 from gviz.engine.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from gviz.site import warn
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -81,7 +81,7 @@ class DataLoader(Generic[T_co]):
         self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
         self._initialized = True
         if num_workers > 0:
-            warnings.warn(IN_THIS_PROCESS.format(count=num_workers), stacklevel=2)
+            warn(IN_THIS_PROCESS.format(count=num_workers))
 
     def _default_sampler(self, shuffle: bool) -> Sampler[Any]:
         if self._is_iterable:
@@ -95,10 +95,9 @@ class DataLoader(Generic[T_co]):
 
     def __iter__(self) -> Iterator[Any]:
         if self.pin_memory:
-            warnings.warn(
+            warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
                 "used.",
-                stacklevel=2,
             )
         return self._from_iterable(self._length_said) if self._is_iterable else self._from_indices()
 
@@ -119,10 +118,9 @@ class DataLoader(Generic[T_co]):
     def _from_iterable(self, said: int | None) -> Iterator[Any]:
         for count, batch in enumerate(self._stream(), 1):
             if said is not None and count > said:
-                warnings.warn(
+                warn(
                     f"Length of IterableDataset {self.dataset} was reported to be {said}(when accessing "
                     f"len(dataloader)), but {count} samples have been fetched. ",
-                    stacklevel=2,
                 )
             yield batch
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -12,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from gviz.engine.random import Generator
 from gviz.engine.sampling import randperm
 from gviz.engine.tensor import Tensor
+from gviz.site import warn
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -168,7 +168,5 @@ def _whole(fractions: Sequence[int | float], total: int) -> list[int]:
         counts[position % len(counts)] += 1
     for position, count in enumerate(counts):
         if count == 0:
-            warnings.warn(
-                f"Length of split at index {position} is 0. This might result in an empty dataset.", stacklevel=3
-            )
+            warn(f"Length of split at index {position} is 0. This might result in an empty dataset.")
     return counts
