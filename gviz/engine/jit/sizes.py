@@ -47,7 +47,10 @@ class TracedSize(int):
 
     def _read(self, how: str) -> None:
         """Warn if it is the program that asks, not the engine or numpy."""
-        asking = sys._getframe(2).f_code.co_filename
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_filename == __file__:
+            frame = frame.f_back
+        asking = frame.f_code.co_filename
         if not (site.is_hidden(asking) or asking.startswith(_NUMPY)):
             self.recorder.warns(notices.READING[how])
 
