@@ -32,8 +32,8 @@ def iterations_known(program: Callable[[], object]) -> list[int]:
     chapters, known = Chapters(), [1]
     for seq, event in enumerate(events_of(program), 1):
         chapters.happen(seq, event)
-        if known[-1] != len(chapters.iterations):
-            known.append(len(chapters.iterations))
+        if known[-1] != len(chapters.iterations.starts):
+            known.append(len(chapters.iterations.starts))
     return known
 
 

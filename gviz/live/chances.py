@@ -218,7 +218,7 @@ _READERS: dict[str, Callable[[KnownSoFar], Any]] = {
     "module": KnownSoFar._module,
     "node": lambda self: self._node,
     "event": lambda self: word_of(self._event),
-    "step": lambda self: len(self._chapters.iterations) - 1,
+    "step": lambda self: len(self._chapters.iterations.starts) - 1,
 }
 
 

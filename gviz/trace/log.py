@@ -12,7 +12,7 @@ from gviz.errors import GvizError
 from gviz.events import Event, NodeCreated, OpSeen, SourceSeen, StackSeen
 from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
-from gviz.trace.rounds import Turn
+from gviz.trace.iterations import Turn
 from gviz.values import Array, Value
 
 E = TypeVar("E", bound=Event)

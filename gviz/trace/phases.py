@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from enum import IntEnum, auto
 
 from gviz import events as e
-from gviz.trace.graphs import Graphs, is_tracked
-from gviz.trace.preparation import Gradients
-from gviz.trace.rounds import Turn
+from gviz.trace.iterations import GRADIENTS, Iterations, State, Turn, is_tracked
+from gviz.trace.optimizer_steps import OptimizerSteps
 from gviz.trace.state import PhaseKind
-from gviz.trace.steps import OptimizerSteps
 
 PHASE_KINDS: tuple[PhaseKind, ...] = (
     "forward", "backward", "optimizer", "failed", "after backward", "after optimizer",
@@ -99,18 +97,53 @@ _LEAVES = ("leaf", "parameter")
 _BOUNDS = (e.Failed, e.BackwardStarted, e.BackwardFinished)
 
 
+class Gradients:
+    """Knows which nodes are the ``.grad`` of leaves, if the program used them, and what was computed from them."""
+
+    def __init__(self) -> None:
+        self._by_leaf: dict[int, int] = {}
+        self._known: set[int] = set()
+        self._made: set[int] = set()  # of them since the last pass
+        self._kept: set[int] = set()  # after a pass before, as a momentum is
+
+    def are_used(self, made: e.NodeCreated) -> bool:
+        """Whether a new node is a gradient, or made of the gradient of a leaf."""
+        attrs = dict(made.attrs)
+        leaf = attrs.get("grad_of")
+        if isinstance(leaf, int):
+            self._known.discard(self._by_leaf.get(leaf, 0))  # a leaf has one ``.grad``
+            self._by_leaf[leaf] = made.node
+            self._known.add(made.node)
+            return True
+        used = not GRADIENTS.isdisjoint(attrs) or any(node in self._known for node, _ in made.inputs)
+        if used or any(node in self._made for node, _ in made.inputs):
+            self._made.add(made.node)
+            if made.untracked == "inputs" and any(output.version for output in made.outputs):
+                self._made.update(node for node, _ in made.inputs[:1])  # in whose memory it was written: no leaf's
+        return used
+
+    def are_kept(self, made: e.NodeCreated) -> bool:
+        """Whether a new node is made of what gradients of earlier passes came to: of the momentum of the last step."""
+        return any(node in self._kept for node, _ in made.inputs)
+
+    def pass_over(self) -> None:
+        """A pass is over: what was made of gradients before it has been kept."""
+        if self._made:
+            self._kept, self._made = self._made, set()
+
+
 class Chapters:
     """Divides a log into phases and iterations while its events go by, and finds the steps of optimizers in it.
 
     A pass is a phase. Outside of passes each event tells something (`_Sign`) that leads from one state to the next as
     the table `_THEN` says; a phase lasts as long as the states are of its kind. Where a graph begins its forward does,
-    though it may have been prepared for a while (`Graphs`). What comes before the log may have shown some `turns`
+    though it may have been prepared for a while (`Iterations`). What comes before the log may have shown some `turns`
     already.
     """
 
     def __init__(self, turns: Iterable[Turn] = ()) -> None:
         self.rows: list[Row] = []
-        self.graphs = Graphs(turns)
+        self.iterations = Iterations(turns)
         self._gradients = Gradients()
         self._weights: set[int] = set()  # the memory of leaves
         self._state = _BEGUN
@@ -120,24 +153,19 @@ class Chapters:
         made = event if isinstance(event, e.NodeCreated) else None
         if made and made.kind in _LEAVES:
             self._weights.update(output.storage for output in made.outputs)
-        if made and self.graphs.is_made and self._state is _FORWARD:
+        if made and self.iterations.state is State.FORWARD and self._state is _FORWARD:
             return  # what almost every event is
-        nested = len(self.graphs.running)
-        start = self.graphs.happen(seq, event)
+        nested = len(self.iterations.running)
+        start = self.iterations.happen(seq, event)
         if event.__class__ in _BOUNDS:
             self._begin_or_end(seq, event, nested)
         elif not nested and not (made and self._state is _UPDATING and not is_tracked(made)):
             self._go_on(start, seq, event)
 
     @property
-    def iterations(self) -> list[int]:
-        """The events with which iterations begin."""
-        return self.graphs.iterations
-
-    @property
     def steps(self) -> OptimizerSteps:
         """The steps of optimizers."""
-        return self.graphs.steps
+        return self.iterations.steps
 
     def _begin_or_end(self, seq: int, event: e.Event, nested: int) -> None:
         """Take notice of a failure, or of a pass; so many were in progress before."""
@@ -146,8 +174,8 @@ class Chapters:
             self._state = _BEGUN
         elif isinstance(event, e.BackwardStarted) and not nested:
             self._begin("backward", seq, event.pass_nr)
-        elif isinstance(event, e.BackwardFinished) and not self.graphs.running:
-            self._state = _BEGUN if self.graphs.goes_on else _PASSED
+        elif isinstance(event, e.BackwardFinished) and not self.iterations.running:
+            self._state = _BEGUN if self.iterations.state is not State.PASSED else _PASSED
             self._gradients.pass_over()
             if self._phase == "backward":
                 self._end(seq)
@@ -157,7 +185,7 @@ class Chapters:
         before, self._state = self._state, _NEXT[self._state, self._sign(event)]
         kind = _KINDS[self._state]
         if kind == "forward" != self._phase:
-            start = start or self.graphs.prepared_from  # the data of one that autograd does not follow, as it seems yet
+            start = start or self.iterations.prepared_from  # its data: autograd does not track it
         if before is _USED and kind == "optimizer":
             self.rows[-1] = (PHASE_KINDS.index(kind), *self.rows[-1][1:])
         elif start or kind != self._phase or (self._state is _USED and before is not _USED):

@@ -17,9 +17,9 @@ from gviz.live.gate import Gate
 from gviz.live.protocol import Wish
 from gviz.trace import navigation
 from gviz.trace.log import MemoryLog
+from gviz.trace.optimizer_steps import OptimizerSteps
 from gviz.trace.phases import DECIDING, Chapters
 from gviz.trace.state import OPTIMIZER
-from gviz.trace.steps import OptimizerSteps
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui.folds import Folds

@@ -7,7 +7,7 @@ import gviz
 import gviz.engine as torch
 from gviz.engine import nn
 from gviz.explain.names import iteration_called
-from gviz.trace import evaluation
+from gviz.trace import iterations
 from gviz.trace.phases import Chapters
 
 
@@ -151,12 +151,12 @@ def unrolls_a_cell():
 
 
 def test_of_a_long_turn_the_newest_results_are_remembered(monkeypatch):
-    monkeypatch.setattr(evaluation, "_REMEMBERED", 16)
+    monkeypatch.setattr(iterations, "_REMEMBERED", 16)
     chapters = Chapters()
     for seq, event in enumerate(events_of(unrolls_a_cell), 1):
         chapters.happen(seq, event)
-        assert len(chapters.graphs._evaluation._made) <= 16
-    assert len(chapters.iterations) == 1
+        assert len(chapters.iterations._evaluation._made) <= 16
+    assert len(chapters.iterations.starts) == 1
 
 
 @torch.no_grad()

@@ -37,7 +37,7 @@ def test_what_was_made_by_older_rules_is_built_anew(tmp_path, monkeypatch):
     x = torch.tensor(2.0, requires_grad=True)
     with monkeypatch.context() as older, record(tmp_path / "run.gviz") as recording:
         older.setattr("gviz.trace.index.columns.RULES", 1)
-        older.setattr("gviz.trace.rounds.Rounds.begin_pass", lambda rounds, place: None)
+        older.setattr("gviz.trace.iterations.Loop.begin_pass", lambda loop, place: None)
         for _ in range(2):
             (x * 2).backward()
             (x * 3).backward()

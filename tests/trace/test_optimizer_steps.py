@@ -9,9 +9,9 @@ from recording import events_of
 import gviz.engine as torch
 from gviz.events import DataSet, NodeCreated, OptimizerStarted, OptimizerStepped, StackSeen, StorageWritten
 from gviz.explain.writes import step_of
-from gviz.trace.graphs import Graphs
+from gviz.trace.iterations import Iterations
 from gviz.trace.log import MemoryLog
-from gviz.trace.steps import OptimizerSteps
+from gviz.trace.optimizer_steps import OptimizerSteps
 from gviz.trace.timeline import Timeline
 
 
@@ -247,7 +247,7 @@ def test_steps_that_two_threads_call_at_one_line_are_each_their_own():
 
 
 def test_what_is_over_can_be_forgotten():
-    graphs, whole = Graphs(), Graphs()
+    graphs, whole = Iterations(), Iterations()
     log = MemoryLog(events_of(with_closure))
     for seq in range(1, len(log) + 1):
         graphs.happen(seq, log.event(seq))

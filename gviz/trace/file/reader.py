@@ -22,8 +22,8 @@ from gviz.trace.file.batch import Batch, Row
 from gviz.trace.file.batches import Batches
 from gviz.trace.file.connection import Connection, damaged
 from gviz.trace.file.longest import within_bounds
+from gviz.trace.iterations import Turn
 from gviz.trace.log import NOTHING_DROPPED, Columns, Dropped
-from gviz.trace.rounds import Turn
 from gviz.values import ITEM_SIZES, Array, Value
 from gviz.values import decode as decode_array
 

@@ -19,7 +19,7 @@ from gviz.trace.file import format as file_format
 from gviz.trace.file.alive import MATTERING, Alive
 from gviz.trace.file.batch import Batch
 from gviz.trace.file.bounds import Bounds
-from gviz.trace.graphs import Graphs
+from gviz.trace.iterations import Iterations
 from gviz.trace.phases import DECIDING
 
 Put = Callable[[list[e.Event], int, int], None]
@@ -58,7 +58,7 @@ class Ring:
         self._alive = Alive()
         self._again = 0
         self._again_chunks: frozenset[bytes] = frozenset()
-        self._graphs = Graphs()
+        self._iterations = Iterations()
         self._passes: set[int] = set()
         self._begun: deque[_Kept] = deque()
         self._batches: deque[_Kept] = deque()
@@ -95,7 +95,7 @@ class Ring:
         return self._drop(first) if first > self.cut + 1 else frozenset()
 
     def _take_notice(self, seq: int, event: e.Event) -> None:
-        self._graphs.happen(seq, event)
+        self._iterations.happen(seq, event)
         if isinstance(event, e.BackwardStarted):
             self._passes.add(event.pass_nr)
         elif isinstance(event, e.BackwardFinished):
@@ -104,7 +104,7 @@ class Ring:
     def _may_begin_part(self, seq: int, event: e.Event) -> bool:
         """Whether a part of the run begins with an event, or may turn out to: what a forward is made of comes first."""
         if self._bounds.unit == "iterations":
-            return seq in (1, self._graphs.iterations[-1], self._graphs.prepared_from)
+            return seq in (1, self._iterations.starts[-1], self._iterations.prepared_from)
         if isinstance(event, e.Marked):
             self._marks.append(seq)
             return True
@@ -113,7 +113,7 @@ class Ring:
     @property
     def _parts(self) -> list[int]:
         """The events with which the parts begin that the file has."""
-        starts = self._marks if self._bounds.unit == "marks" else self._graphs.iterations
+        starts = self._marks if self._bounds.unit == "marks" else self._iterations.starts
         return starts[bisect_right(starts, self.cut) :]
 
     def _first_of_last_parts(self, *, exactly: bool) -> int:
@@ -122,7 +122,7 @@ class Ring:
         An iteration without a pass is kept beside the last ones that have one.
         """
         parts = self._parts
-        last = self._bounds.last + (self._bounds.unit == "iterations" and self._graphs.begun > 0)
+        last = self._bounds.last + (self._bounds.unit == "iterations" and self._iterations.begun > 0)
         if not self._bounds.last or len(parts) < last:
             return 0
         first = parts[-last]
@@ -170,7 +170,7 @@ class Ring:
         self._put(again, first - 1 - len(again), time)
         self.cut, self._again = first - 1, len(again)
         said = len(again) - entered  # the calls in which the first kept event is made are of its forward, not of before
-        known = msgspec.json.encode(self._graphs.rounds.known).decode()
+        known = msgspec.json.encode(self._iterations.loop.turns).decode()
         told = [("said_again", str(said)), ("turns", known)]
         self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", told)
         return self._forget(first, again)
@@ -181,7 +181,7 @@ class Ring:
         while self._batches and self._batches[0].first < first:
             gone |= self._batches.popleft().chunks
         del self._marks[: bisect_left(self._marks, first)]
-        self._graphs.forget(first)
+        self._iterations.forget(first)
         if not gone:
             return frozenset()
         self._again_chunks = frozenset(chain.from_iterable(map(_chunks_of, again)))

@@ -29,10 +29,10 @@ from gviz.trace.index.tables import (
     table_of,
 )
 from gviz.trace.index.threads import Threads
+from gviz.trace.iterations import Turn
 from gviz.trace.log import Columns, EventLog
 from gviz.trace.passes import Carriers
 from gviz.trace.phases import DECIDING
-from gviz.trace.rounds import Turn
 from gviz.values import Array
 
 
@@ -127,7 +127,7 @@ class Index:
     def _add_chapters(self) -> None:
         chapters = self._threads.chapters
         self.tables.phases = self._threads.phases()
-        self.tables.iterations = IterationTable(np.array(chapters.iterations, np.int64))
+        self.tables.iterations = IterationTable(np.array(chapters.iterations.starts, np.int64))
         self.tables.steps = self._steps.of(chapters.steps.rows)
 
 

@@ -12,10 +12,10 @@ from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.context import Context
 from gviz.trace.index.tables import Growing, PhaseTable, empty, picked
+from gviz.trace.iterations import Turn
 from gviz.trace.log import Columns
 from gviz.trace.phases import Chapters
 from gviz.trace.phases import Row as PhaseRow
-from gviz.trace.rounds import Turn
 from gviz.values import Array
 
 _STARTED, _FINISHED = KIND_NUMBERS[e.BackwardStarted], KIND_NUMBERS[e.BackwardFinished]

@@ -6,20 +6,20 @@ from recording import iterations_known, timeline_of
 import gviz
 import gviz.engine as torch
 from gviz.explain.names import iteration_called
-from gviz.trace.rounds import Rounds
+from gviz.trace.iterations import Loop
 from gviz.tui.drawing.passes import pass_rows
 from gviz.words.moments import event_at
 
 
 def put_together(places):
     """The places of one graph after the other, those of one iteration without a blank."""
-    rounds = Rounds()
+    loop = Loop()
     for at, place in enumerate(places):
         if at:
-            rounds.begin(at + 1)
-        rounds.begin_pass(ord(place))
-    ends = [*rounds.starts[1:], len(places) + 1]
-    return " ".join(places[start - 1 : end - 1] for start, end in zip(rounds.starts, ends, strict=True))
+            loop.begin(at + 1)
+        loop.begin_pass(ord(place))
+    ends = [*loop.starts[1:], len(places) + 1]
+    return " ".join(places[start - 1 : end - 1] for start, end in zip(loop.starts, ends, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_what_was_a_graph_by_itself_joins_its_turn_once_the_program_comes_back()
 
 
 def test_a_graph_that_has_no_pass_yet_is_taken_for_what_the_last_turn_had():
-    rounds = Rounds()
+    loop = Loop()
     for place in "dgd":
-        rounds.begin_pass(ord(place))
-        rounds.begin(rounds.starts[-1] + 10)
-    assert rounds.starts == [1, 21]
-    rounds.begin_pass(ord("d"))
-    assert rounds.starts == [1, 21, 31]
+        loop.begin_pass(ord(place))
+        loop.begin(loop.starts[-1] + 10)
+    assert loop.starts == [1, 21]
+    loop.begin_pass(ord("d"))
+    assert loop.starts == [1, 21, 31]
 
 
 def test_the_second_turn_is_one_as_soon_as_it_begins_with_the_first_ones_forward():
@@ -121,6 +121,51 @@ def test_an_iteration_is_a_turn_of_the_training_loop(program, iterations, losses
     assert [len(timeline.pass_ends(one)) for one in timeline.iterations] == [losses] * iterations
     assert iteration_called(timeline) == "iteration"
     assert sum(text.startswith("iteration ") for text, _, _ in pass_rows(timeline, 1)) == iterations
+
+
+def a_plain_loop():
+    w = torch.tensor([2.0], requires_grad=True)
+    for value in (1.0, 2.0, 3.0):
+        (w * torch.tensor(value)).sum().backward()
+
+
+def validation_without_no_grad():
+    w = torch.tensor([2.0], requires_grad=True)
+    for value in (1.0, 2.0):
+        (w * torch.tensor(value)).sum().backward()
+        w.exp().log()  # no pass goes through it
+
+
+def two_loops():
+    w = torch.tensor([2.0], requires_grad=True)
+    for value in (1.0, 2.0):
+        (w * torch.tensor(value)).sum().backward()
+    for value in (3.0, 4.0):
+        (w + torch.tensor(value)).sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("program", "iterations"),
+    [
+        (a_plain_loop, ["mul sum"] * 3),
+        (gradients_of_several_batches, ["mul sum"] * 4),
+        (two_optimizers, ["mul detach sub sum mul sum"] * 3),
+        (validation_without_no_grad, ["mul sum exp log"] * 2),
+        (two_loops, ["mul sum"] * 2 + ["add sum"] * 2),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_the_five_programs_of_the_definition(program, iterations):
+    timeline = timeline_of(program)
+    assert [" ".join(computed(timeline, one)) for one in timeline.iterations] == iterations
+
+
+def computed(timeline, iteration):
+    """The names of the operations of one iteration that no optimizer computed."""
+    for node in timeline.nodes.of(iteration):
+        created = timeline.info(node).created
+        if created.kind == "op" and (created.requires_grad or created.untracked == "detach"):
+            yield timeline.op(created.op).name
 
 
 def test_a_moment_of_an_iteration_is_of_the_whole_turn():

@@ -1,7 +1,7 @@
 """The steps of optimizers, and what they compute themselves.
 
-An optimizer's own operations are those that no line of the program called but the one that called the step: what its
-closure does is the program's, and so is what a user's own optimizer computes.
+An optimizer's own operations have the call stack of the step: no line of the program lies between. So what a closure
+computes belongs to the program, and so does what a user's own optimizer computes.
 """
 
 from __future__ import annotations

@@ -1,0 +1,612 @@
+"""How a recording divides into iterations, while its events go by.
+
+Definition
+----------
+A *graph* is what a program builds for one backward pass. It begins with the first event that prepares it: a number, a
+batch of data and what is computed of the batch alone, the call of a module. It lasts until the next graph begins, so
+it includes its backward pass, the optimizer's step and whatever else the program does afterwards. A pass with
+``create_graph`` ends no graph: the program builds on it.
+
+An *iteration* is one turn of the program's loop: the graphs whose passes start from different lines. It is over where
+the program starts a pass from a line for the second time. Lines are known by their whole call stack.
+
+Five programs, with one letter for each line that calls ``backward()``:
+
+=============================================  ===========  ===========================================================
+program                                        passes       iterations
+=============================================  ===========  ===========================================================
+a plain loop                                   a a a        ``a | a | a``: each batch is one
+gradient accumulation: a step after 2 passes   a a a a      ``a | a | a | a``: each pass is one; the step belongs to
+                                                            the second, the fourth ...
+a GAN with two losses                          d g d g      ``d g | d g``: both passes of one turn
+validation without ``no_grad``                 a (v) a (v)  ``a v | a v``: what no pass goes through belongs to the
+                                                            iteration before it
+two loops, one after the other                 a a b b      ``a | a | b | b``
+=============================================  ===========  ===========================================================
+
+Limits: ``a a b a a b`` is six iterations, because lines do not show whether the inner loop is one step or several.
+Until a first turn is over each graph is an iteration of its own; then its graphs are joined.
+A program without any pass is divided by calls of modules, see `Evaluation`.
+
+States
+------
+`Iterations` is in one of these states::
+
+    EVALUATING   autograd has tracked no operation yet
+    OPEN         a graph has begun, and has no operation yet
+    FORWARD      the graph has an operation; almost every event arrives here, and changes nothing
+    UNCERTAIN    an operation came from a line where no graph with a pass began: it may be a validation
+    BACKWARD     a pass runs
+    PASSED       the pass is over; a next graph may be under preparation
+    CONTINUED    the same after ``create_graph``: the graph goes on, unless memory is written first
+
+The table `_THEN` has the transitions. A plain loop goes::
+
+    w = torch.ones(2, requires_grad=True)      EVALUATING (a leaf is no operation)
+    for x in data:                             2nd turn: PASSED, and x is prepared
+        loss = (w * x).sum()                   FORWARD; in the 2nd turn the graph begins where x was made
+        loss.backward()                        BACKWARD, PASSED: the turn is over if this line had a pass before
+        optimizer.step()                       PASSED: it prepares nothing
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from enum import IntEnum, auto
+from itertools import islice
+
+from gviz import events as e
+from gviz.trace.optimizer_steps import OptimizerSteps
+
+Turn = tuple[int, ...]
+"""The call sites of the passes of one turn of a loop: the one with which it begins, then the others."""
+
+
+def is_tracked(made: e.NodeCreated) -> bool:
+    """Whether autograd tracks a new node."""
+    return made.requires_grad and not made.untracked
+
+
+class State(IntEnum):
+    """What the program does, see the module's text."""
+
+    EVALUATING = auto()
+    OPEN = auto()
+    FORWARD = auto()
+    UNCERTAIN = auto()
+    BACKWARD = auto()
+    PASSED = auto()
+    CONTINUED = auto()
+
+
+class _Sign(IntEnum):
+    """What an event outside of a pass means for the state; any other event changes nothing."""
+
+    LEAF = auto()
+    """A tracked leaf or parameter appears."""
+    OPERATION = auto()
+    """A tracked operation, from a line where a graph began that had a pass; or there is no such line yet."""
+    UNFAMILIAR = auto()
+    """A tracked operation from any other line."""
+    WRITE = auto()
+    """Memory is written, or an optimizer steps."""
+
+
+_EVALUATING, _OPEN, _FORWARD, _UNCERTAIN, _BACKWARD, _PASSED, _CONTINUED = State
+
+_THEN = {
+    # after       LEAF         OPERATION   UNFAMILIAR  WRITE
+    _EVALUATING: (_EVALUATING, _FORWARD,   _UNCERTAIN, _EVALUATING),
+    _OPEN:       (_OPEN,       _FORWARD,   _UNCERTAIN, _OPEN),
+    _FORWARD:    (_FORWARD,    _FORWARD,   _FORWARD,   _FORWARD),
+    _UNCERTAIN:  (_UNCERTAIN,  _UNCERTAIN, _UNCERTAIN, _UNCERTAIN),
+    _PASSED:     (_OPEN,       _FORWARD,   _UNCERTAIN, _PASSED),
+    _CONTINUED:  (_FORWARD,    _FORWARD,   _FORWARD,   _PASSED),
+}  # fmt: skip
+_NEXT = {(state, sign): then for state, row in _THEN.items() for sign, then in zip(_Sign, row, strict=True)}
+"""The transitions outside of passes.
+
+A pass leads from any state to BACKWARD, and from there to PASSED, or to CONTINUED if it was one with ``create_graph``
+(to OPEN if its graph has no operation). UNCERTAIN becomes FORWARD when `Validation` knows that it is a graph.
+"""
+
+_UPDATES = (e.OptimizerStarted, e.OptimizerStepped, e.StorageWritten, e.DataSet)
+
+
+class Iterations:
+    """Divides a log into graphs while its events go by, and groups them into iterations.
+
+    `turns` of the program's loop may be known from the part of a recording that was dropped.
+    """
+
+    def __init__(self, turns: Iterable[Turn] = ()) -> None:
+        self.loop = Loop(turns)
+        self.steps = OptimizerSteps()
+        self.running: list[int] = []
+        """The passes in progress."""
+        self.state = _OPEN if self.loop.turns else _EVALUATING
+        self._preparation = Preparation(self.steps)
+        self._evaluation = Evaluation()
+        self._validation: Validation | None = None  # while UNCERTAIN
+        self._aside: set[int] = set()  # the call sites of first operations that turned out to be validation
+        self._has_operation = False
+        self._creates_graph = False  # the last pass
+
+    def happen(self, seq: int, event: e.Event) -> int:
+        """Take in the next event. Returns the start of the graph of which it is the first tracked node, else 0.
+
+        In a program that only evaluates: the start of the turn that the event reveals.
+        """
+        if self.state is _FORWARD and event.__class__ is e.NodeCreated:
+            return 0  # almost every event
+        self.steps.happen(seq, event)
+        match event:
+            case e.BackwardStarted():
+                self._begin_pass(event)
+            case e.BackwardFinished(pass_nr=pass_nr):
+                self._end_pass(pass_nr)
+            case e.NodeCreated() if not self.running and is_tracked(event):
+                return self._track(seq, event)
+            case _ if not self.running:
+                return self._pass_by(seq, event)
+        return 0
+
+    @property
+    def starts(self) -> list[int]:
+        """The events with which iterations begin."""
+        return self._evaluation.starts if self.state is _EVALUATING else self.loop.starts
+
+    @property
+    def begun(self) -> int:
+        """The event with which an iteration began that will have a pass and has none yet, else 0."""
+        return 0 if self.state is _EVALUATING else self.loop.begun
+
+    @property
+    def prepared_from(self) -> int:
+        """The event with which the next graph begins if it begins now; 0 if nothing is prepared."""
+        if self.state is _EVALUATING:
+            return self._evaluation.start
+        if self._validation is not None:
+            return self._validation.prepared_from
+        return self._preparation.start if self.state in (_PASSED, _CONTINUED) else 0
+
+    def forget(self, before: int) -> None:
+        """Drop what is over, and the iterations that begin before an event; keep what may still go on."""
+        self.loop.forget(before)
+        self.steps.forget()
+        self._evaluation.forget(before)
+
+    def _begin_pass(self, started: e.BackwardStarted) -> None:
+        if not self.running:
+            if self._validation is not None and self._validation.begin_pass(started.roots):
+                self._aside.add(self._validation.place)
+            self._validation, self._evaluation = None, Evaluation()  # which frees what it remembers
+            self.loop.begin_pass(started.stack)
+            self.state, self._creates_graph = _BACKWARD, started.create_graph
+        self.running.append(started.pass_nr)
+
+    def _end_pass(self, pass_nr: int) -> None:
+        if pass_nr in self.running:
+            self.running.remove(pass_nr)
+        if not self.running:
+            continued = _CONTINUED if self._has_operation else _OPEN
+            self.state = continued if self._creates_graph else _PASSED
+            self._preparation = Preparation(self.steps)
+
+    def _track(self, seq: int, made: e.NodeCreated) -> int:
+        """Take in a tracked node outside of passes; the start of the graph that begins with it, else 0."""
+        before, is_operation, start = self.state, made.kind == "op", 0
+        aside = is_operation and before is _PASSED and self._is_aside(made.stack)
+        self.state = _NEXT[before, self._sign(made, aside)]
+        if before is _PASSED and not aside:
+            self._has_operation, start = False, self._preparation.start or seq
+            self.loop.begin(start)
+        if is_operation and before in (_EVALUATING, _OPEN, _PASSED):
+            self._has_operation, self._evaluation = True, Evaluation()
+            self._begin_operations(seq, made, aside)
+        if is_operation and self._validation is not None:
+            start = self._validation.compute(seq, made) or start
+            if self._validation.is_over:
+                self._validation, self.state = None, _FORWARD
+        if self.state is _EVALUATING:
+            start = self._evaluation.happen(seq, made)
+        return start
+
+    def _begin_operations(self, seq: int, made: e.NodeCreated, aside: bool) -> None:
+        """The graph gets its first operation, or a validation does."""
+        start = self._preparation.start or seq if aside else self.loop.open
+        if not aside:
+            self.loop.begin_forward(made.stack)
+        if self.state is _UNCERTAIN:
+            self._validation = Validation(self.loop, self._preparation, made.stack, start, aside=aside)
+
+    def _pass_by(self, seq: int, event: e.Event) -> int:
+        """Take in an event outside of passes that autograd does not track."""
+        if isinstance(event, _UPDATES):
+            self.state = _NEXT[self.state, _Sign.WRITE]
+        if self.state is _EVALUATING:
+            return self._evaluation.happen(seq, event)
+        if self.state in (_PASSED, _CONTINUED):
+            self._preparation.happen(seq, event)
+        elif self._validation is not None:
+            self._validation.happen(seq, event)
+        return 0
+
+    def _sign(self, made: e.NodeCreated, aside: bool) -> _Sign:
+        if made.kind != "op":
+            return _Sign.LEAF
+        loop = self.loop
+        familiar = not (made.stack and loop.knows_any) or loop.knows(made.stack)
+        return _Sign.OPERATION if familiar and not aside else _Sign.UNFAMILIAR
+
+    def _is_aside(self, place: int) -> bool:
+        return place in self._aside and not self.loop.knows(place)
+
+
+class Loop:
+    """Groups consecutive graphs into loop iterations by the call site of their first ``backward()``.
+
+    Where the program comes back to a call site for the first time, a turn is over: what came in between belongs to the
+    turn that begins there, then and later. Until then each graph is its own iteration, unless its turn is known from
+    before. That a program has come back can also be seen before the pass begins, by the call site of a graph's first
+    operation.
+    """
+
+    def __init__(self, turns: Iterable[Turn] = ()) -> None:
+        self.starts: list[int] = [1]
+        """The events with which iterations begin."""
+        self.open = 1
+        """The event with which a graph began that has no pass yet; 0: the last graph has one."""
+        self._parts = {first: frozenset(others) for first, *others in turns}
+        self._row: list[int] = []  # the call sites of this turn; in a first turn each is an iteration as yet
+        self._before: list[int] = []  # those of the turn before
+        self._forward = 0  # the call site of the open graph's first operation, 0 if it has none yet
+        self._passes: dict[int, int] = {}  # call sites of passes by those of their graphs' first operations
+
+    def begin(self, start: int) -> None:
+        """The next graph begins at an event. As yet it is taken for what the turn before had in its place."""
+        self.open, self._forward = start, 0
+        if self._row == self._before or self._row != self._before[: len(self._row)]:
+            self.starts.append(start)
+
+    def knows(self, place: int) -> bool:
+        """Whether a graph that had a pass began with an operation at a call site."""
+        return place in self._passes
+
+    @property
+    def knows_any(self) -> bool:
+        """Whether any call site of a graph's first operation is known."""
+        return bool(self._passes)
+
+    def move(self, start: int) -> None:
+        """The graph that has no pass yet begins at another event."""
+        if self.begun:
+            self.starts[-1] = start
+        self.open = start
+
+    def begin_forward(self, place: int) -> None:
+        """A graph gets its first operation at a call site, 0 if that is not known."""
+        self._forward = place
+        passed = self._passes.get(place)
+        if self.open and self._is_first_turn and passed is not None and passed in self._row:
+            self._take_back()
+            self._come_back(passed)
+            self.starts.append(self.open)
+
+    def begin_pass(self, place: int) -> None:
+        """A pass starts from a call site. If a graph has several passes, the first one counts."""
+        if not self.open:
+            return
+        self._take_back()
+        start, self.open = self.open, 0
+        if self._forward:
+            self._passes.setdefault(self._forward, place)
+        first_turn = self._is_first_turn
+        if not first_turn and place in self._parts[self._row[0]] and place not in self._row:
+            self._row.append(place)
+            return
+        if first_turn and place in self._row:
+            self._come_back(place)
+        if first_turn and place not in self._parts:
+            self._row.append(place)
+        else:
+            self._before, self._row = self._row, [place]
+        self.starts.append(start)
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The turns that the program has come back to."""
+        return tuple((first, *sorted(others)) for first, others in self._parts.items())
+
+    @property
+    def begun(self) -> int:
+        """The event with which an iteration began that has no pass yet, 0 if the last one has."""
+        return self.open if self.starts[-1:] == [self.open] else 0
+
+    def forget(self, before: int) -> None:
+        """Drop the iterations that begin before an event, but for those that may still become one turn."""
+        over = len(self.starts) - 1 - len(self._row)
+        del self.starts[: max(min(bisect_left(self.starts, before), over), 0)]
+
+    @property
+    def _is_first_turn(self) -> bool:
+        return not self._row or self._row[0] not in self._parts
+
+    def _take_back(self) -> None:
+        """Let the graph without a pass be no iteration until its turn is known."""
+        if self.begun:
+            self.starts.pop()
+
+    def _come_back(self, place: int) -> None:
+        """The first turn is over that began at a call site: it becomes one iteration."""
+        _, *others = self._row = self._row[self._row.index(place) :]
+        self._parts[place] = frozenset(others)
+        del self.starts[len(self.starts) - len(others) :]
+
+
+GRADIENTS = {"grad_of", "gradient", "grad_outputs"}
+"""Attributes that only a gradient has. The last is an argument of ``autograd.grad``."""
+
+
+class Preparation:
+    """Finds where the preparation of the next graph began, while the events between a pass and a forward go by.
+
+    Example: ``optimizer.step(); losses.append(loss.item()); x = next(data) / 255; loss = model(x)``. The preparation
+    begins with the data: the step writes memory, and what measures the loss is computed of a result.
+
+    What writes memory, what is computed from gradients or results, and what runs while autograd is off belongs to the
+    optimizer or measures something. The preparation begins after it. Clearing a gradient changes nothing. After the
+    step of an optimizer, the start of another step may be that of a closure, which makes the forward.
+    """
+
+    def __init__(self, steps: OptimizerSteps) -> None:
+        self._steps = steps
+        self.start = 0
+        """The event with which it began, 0 if nothing is prepared."""
+        self._stepped = False  # a step is over
+        self._results: set[int] = set()  # nodes computed from gradients or results, or while autograd is off
+
+    def has_made(self, nodes: Iterable[int]) -> bool:
+        """Whether one of these nodes was computed since the pass, and prepares nothing."""
+        return not self._results.isdisjoint(nodes)
+
+    def happen(self, seq: int, event: e.Event) -> None:
+        """Take in the next event between a pass and a forward."""
+        if isinstance(event, e.GradSet):
+            return
+        self.start = (self.start or seq) if self._prepares(event) else 0
+        self._stepped = self._stepped or isinstance(event, e.OptimizerStepped)
+
+    def _prepares(self, event: e.Event) -> bool:
+        match event:
+            case e.NodeCreated():
+                return self._is_prepared(event)
+            case e.OptimizerStarted():
+                return self._stepped
+        return isinstance(event, e.ScopeEntered)
+
+    def _is_prepared(self, made: e.NodeCreated) -> bool:
+        measures = made.switched_off or self._steps.computes(made)
+        attrs = {name for name, _ in made.attrs}
+        new = not attrs or "number" in attrs
+        of_data = new if made.kind == "constant" else made.untracked in ("inputs", "numbers")
+        of_results = self.has_made(node for node, _ in made.inputs)
+        if of_data and not (measures or of_results or attrs & GRADIENTS):
+            return True
+        self._results.add(made.node)
+        return False
+
+
+class Validation:
+    """Decides whether tracked computation is the next graph, or a validation that no backward pass goes through.
+
+    It begins with an operation at a `place` (call site) where no graph began that had a pass. Example: a training loop
+    that runs ``model(validation_data)`` without ``no_grad`` after each step.
+
+    When an operation follows with which an earlier graph began, and which uses nothing computed since the last pass,
+    the graph begins there, with its `preparation`. What came before is the validation and belongs to the iteration
+    before. If the graph later uses a result of it, such as a penalty added to the loss, the graph began with it.
+
+    A place where validation was seen before is taken for one from its beginning (`aside`). Any other place is taken for
+    a graph in the meantime.
+    """
+
+    def __init__(self, loop: Loop, preparation: Preparation, place: int, start: int, *, aside: bool) -> None:
+        self.place = place
+        self.is_over = False
+        """Whether it turned out to be part of the graph."""
+        self._loop = loop
+        self._preparation = preparation
+        self._start = start
+        self._has_graph = not aside
+        self._is_left = False  # the graph began after it
+
+    @property
+    def prepared_from(self) -> int:
+        """The event with which the graph begins if it begins now; 0 if nothing is prepared, or it has begun."""
+        return 0 if self._is_left else self._preparation.start
+
+    def happen(self, seq: int, event: e.Event) -> None:
+        """Take in the next event that autograd does not track."""
+        if not self._is_left:
+            self._preparation.happen(seq, event)
+
+    def compute(self, seq: int, made: e.NodeCreated) -> int:
+        """Take in the next tracked operation; the start of the graph if the graph begins with it, else 0."""
+        uses = self._preparation.has_made(node for node, _ in made.inputs)
+        if self._is_left:
+            if uses:
+                self._join()
+        elif not uses and self._loop.knows(made.stack):
+            start = self._preparation.start or seq
+            self._begin(start, made.stack)
+            self._is_left = True
+            return start
+        else:
+            self._preparation.happen(seq, made)
+        return 0
+
+    def begin_pass(self, roots: Iterable[e.Edge]) -> bool:
+        """A pass starts from these roots. Returns whether all this was validation."""
+        if not self._is_left or self._preparation.has_made(node for node, _ in roots):
+            self._join()
+        return not self.is_over
+
+    def _join(self) -> None:
+        """The graph began with it."""
+        if self._is_left or not self._has_graph:
+            self._begin(self._start, self.place)
+        self.is_over = True
+
+    def _begin(self, start: int, place: int) -> None:
+        if self._has_graph:
+            self._loop.move(start)
+        else:
+            self._loop.begin(start)
+            self._has_graph = True
+        self._loop.begin_forward(place)
+
+
+Place = tuple[int, int]
+"""Where a call first uses a weight: the call stack, and the weight's node."""
+
+_RESULT, _CHOICE = -1, -2
+_CHOICES = ("int", "uint", "bool")
+_WEIGHTS = ("leaf", "parameter")
+_REMEMBERED = 1 << 16
+"""Results of a turn that are remembered. What continues with older ones also continues with newer ones."""
+
+
+class Evaluation:
+    """Divides a program that only evaluates: autograd has tracked no operation, so no pass shows what a turn is.
+
+    Example: a loop that generates text, ``logits = model(token); token = logits.argmax()``. Each turn begins with the
+    call of a module where the program called it before. What does not depend on the turn before begins a new one: a
+    batch of the data, or a choice such as the next token.
+
+    Only outermost calls of modules count, and only those that use weights. A call begins a turn if such a call began
+    one there or was made in this turn, unless its inputs are results of this turn: the next layer, cell or head
+    continues with what the last one made. Results are of floating point; integers computed from them are choices. If a
+    call turns out later to use results of the turn before, as a recurrent cell does, then it began no turn, and neither
+    do later calls there.
+    """
+
+    def __init__(self) -> None:
+        self.starts: list[int] = [1]
+        """The events with which turns begin."""
+        self.start = 0
+        """The event with which the next turn begins, if the current or the next call begins it; 0: not prepared."""
+        self._weights: set[int] = set()
+        self._made: dict[e.Edge, int] = {}  # in this turn: results, choices, and what is made of a weight alone, by it
+        self._before: dict[e.Edge, int] = {}  # in the turn before, while the call goes on that began this one
+        self._beginnings: set[Place] = set()
+        self._in_turn: set[Place] = set()
+        self._going_on: set[Place] = set()  # where calls take results of the turn before
+        self._place: Place = 0, 0
+        self._calls: set[int] = set()  # the call that no other makes, and those within it
+        self._is_open = self._chosen = False  # it has used nothing but data yet; it has used a choice
+
+    def happen(self, seq: int, event: e.Event) -> int:
+        """Take in the next event; the start of the turn that it reveals, else 0."""
+        if isinstance(event, e.NodeCreated):
+            if event.kind in _WEIGHTS:
+                self._weights.add(event.node)
+                return 0
+            return self._see(seq, event)
+        match event:
+            case e.ScopeEntered(scope=scope, parent=parent):
+                if not parent:
+                    self._enter(seq, scope)
+                elif parent in self._calls:
+                    self._calls.add(scope)
+            case e.StorageWritten() | e.DataSet() if self._is_open:
+                pass  # of its data, in place
+            case e.StorageWritten() | e.DataSet() | e.OptimizerStarted() | e.OptimizerStepped() | e.Failed():
+                self._close()
+                self.start = 0
+        return 0
+
+    def forget(self, before: int) -> None:
+        """Drop the turns that begin before an event, but for the last one."""
+        self.starts = [start for start in self.starts[:-1] if start >= before] + self.starts[-1:]
+
+    def _enter(self, seq: int, scope: int) -> None:
+        self._close()
+        self._calls, self._before = {scope}, {}
+        self._is_open, self._chosen = True, False
+        self._prepare(seq)
+
+    def _close(self) -> None:
+        """The call used no weight: if it used a choice, it measured something, and prepared nothing."""
+        if self._is_open and self._chosen:
+            self.start = 0
+        self._is_open = False
+
+    def _prepare(self, seq: int) -> None:
+        if self._beginnings:
+            self.start = self.start or seq
+
+    def _see(self, seq: int, made: e.NodeCreated) -> int:
+        """Take in an operation, or data; the start of the turn that it reveals, else 0."""
+        known, weights = self._made, self._weights
+        used = [known.get(edge) or (edge[0] if edge[0] in weights else 0) for edge in made.inputs]
+        begun = 0
+        if made.scope not in self._calls:
+            self._close()
+            if any(used):
+                self.start = 0
+            else:
+                self._prepare(seq)
+        elif self._is_open:
+            begun = self._see_in_call(made, used)
+        elif self._before:
+            self._look_back(made)
+        if any(used):
+            self._remember(made, used)
+        return begun
+
+    def _remember(self, made: e.NodeCreated, used: list[int]) -> None:
+        """Remember what kind of value a new node has that depends on more than data."""
+        weight = max(used) if min(used) > 0 else 0
+        known = weight or (_RESULT if max(used) > 0 or _RESULT in used else _CHOICE)
+        for nr, output in enumerate(made.outputs):
+            chosen = known == _RESULT and output.value is not None and output.value.dtype.startswith(_CHOICES)
+            self._made[made.node, nr] = _CHOICE if chosen else known
+        if len(self._made) > _REMEMBERED:
+            self._made = dict(islice(self._made.items(), _REMEMBERED // 2, None))
+
+    def _see_in_call(self, made: e.NodeCreated, used: list[int]) -> int:
+        """Take in a node made in a call that has used no weight yet; the start of the turn that it begins, else 0."""
+        self._chosen = self._chosen or _CHOICE in used
+        if _RESULT in used:
+            self._is_open, self.start = False, 0
+        elif min(used, default=0) <= 0 < max(used, default=0):
+            self._is_open = False
+            return self._use_weight((made.stack, max(used)))
+        return 0
+
+    def _use_weight(self, place: Place) -> int:
+        """A call whose inputs are no results uses its first weight; the start of the turn that it begins, else 0."""
+        start, self.start = self.start, 0
+        is_first = not self._beginnings
+        comes_back = place in self._beginnings or place in self._in_turn
+        if is_first or (comes_back and place not in self._going_on):
+            self._beginnings.add(place)
+        if not comes_back or place in self._going_on:
+            self._in_turn.add(place)
+            return 0
+        self._before, self._made = {} if self._chosen else self._made, {}
+        self._in_turn, self._place = {place}, place
+        self.starts.append(start)
+        return start
+
+    def _look_back(self, made: e.NodeCreated) -> None:
+        """Undo the turn if the call that began it uses a result of the turn before."""
+        taken = {self._before.get(edge) for edge in made.inputs}
+        if _RESULT in taken:
+            del self.starts[max(len(self.starts) - 1, 1) :]
+            self._going_on.add(self._place)
+            self._made, self._before = self._before | self._made, {}
+        elif _CHOICE in taken:
+            self._before = {}
