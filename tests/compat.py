@@ -94,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folder", type=Path, default=_ROOT / ".compat", help="of the environments (.compat)")
     parser.add_argument("--install-limit", type=float, metavar="SECONDS", help="give up an installation after so long")
     parser.add_argument("--write", action="store_true", help="put the table into docs/pytorch.md")
+    parser.add_argument("--workers", default="auto", metavar="N", help="of pytest (auto)")
     parser.add_argument("--tests", nargs="+", default=TESTS, metavar="PATH", help="what to run instead")
     return parser
 
@@ -106,7 +107,7 @@ def _outcome(release: str, options: argparse.Namespace) -> Outcome:
     folder = options.folder / release
     try:
         python = _installed(release, folder, options.install_limit)
-        return _tested(release, python, folder, options.tests)
+        return _tested(release, python, folder, options)
     except NotTested as trouble:
         return Outcome(release, trouble=f"not tested: {trouble}")
     finally:
@@ -166,7 +167,7 @@ def _answers(python: Path, release: str) -> bool:
     return done.returncode == 0 and done.stdout.partition("+")[0].strip() == release
 
 
-def _tested(release: str, python: Path, folder: Path, tests: Sequence[str]) -> Outcome:
+def _tested(release: str, python: Path, folder: Path, options: argparse.Namespace) -> Outcome:
     """Run the tests that need PyTorch: one that does not run for want of it has failed."""
     report = folder / "report.xml"
     report.unlink(missing_ok=True)
@@ -174,10 +175,10 @@ def _tested(release: str, python: Path, folder: Path, tests: Sequence[str]) -> O
     if done.returncode:
         raise NotTested(f"it does not start: {done.stderr.strip().splitlines()[-1]}")
     _, lacking = json.loads(done.stdout.splitlines()[-1])
-    workers = ["-n", "auto", "--dist", "worksteal"]
+    workers = ["-n", options.workers, "--dist", "worksteal"]
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers, "-m", "torch", f"--junit-xml={report}"]
     _say(f"  testing on {_version(python)} ...")
-    done = subprocess.run([*command, *tests], cwd=_ROOT, env={**os.environ, "GVIZ_REQUIRE_TORCH": "1"}, text=True)
+    done = subprocess.run([*command, *options.tests], cwd=_ROOT, env={**os.environ, "GVIZ_REQUIRE_TORCH": "1"}, text=True)
     if done.returncode not in (0, 1) or not report.exists():  # an interrupted run leaves a report, too
         raise NotTested(f"the tests did not run to their end (exit code {done.returncode})")
     suites = [{name: int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")}

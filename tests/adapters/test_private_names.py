@@ -159,6 +159,23 @@ def test_what_hooks_have_packed_is_not_unpacked_where_nobody_can_tell(without):
     events_of(program)
 
 
+def test_nothing_is_unpacked_after_a_call_that_failed(without):
+    def program():
+        x, seed, unpacked = leaf(2), torch.ones(2), []
+        with torch.autograd.graph.saved_tensors_hooks(lambda it: it, lambda it: unpacked.append(it) or it):
+            with pytest.raises(RuntimeError):
+                torch.ones(2) @ torch.ones(3)
+            with torch._C.DisableTorchFunction():
+                unseen = x * torch.ones(2)
+        unseen.backward(seed)  # looks at the node while no call is made
+        return len(unpacked)
+
+    alone, counts = program(), []
+    without("_C._autograd.SavedTensor")
+    events_of(lambda: counts.append(program()))
+    assert counts == [alone]
+
+
 def unseen_halves(x):
     """Two outputs of a node that nobody has heard of being made, one after the other."""
     first, second = x

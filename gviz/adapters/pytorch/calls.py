@@ -73,12 +73,14 @@ class Listening(TorchFunctionMode):
             before = version_of(first) if isinstance(first, torch.Tensor) else 0
         if has_to_unpack:
             begin_call()
-        result = function(*args, **kwargs) if kwargs else function(*args)
-        began = clock()
-        with without_overrides():
-            self._look_at(result, first, before, function, args, kwargs or _NO_KEYWORDS, sys._getframe(1))
-        if has_to_unpack:
-            end_call()
+        try:
+            result = function(*args, **kwargs) if kwargs else function(*args)
+            began = clock()
+            with without_overrides():
+                self._look_at(result, first, before, function, args, kwargs or _NO_KEYWORDS, sys._getframe(1))
+        finally:  # also of a call that failed, after which hooks may pack what else is computed
+            if has_to_unpack:
+                end_call()
         session.spent += clock() - began
         return result
 
