@@ -163,7 +163,7 @@ def _version(python: str | Path) -> str:
 
 def _answers(python: Path, release: str) -> bool:
     text = "import torch, gviz, pytest; print(torch.__version__)"
-    done = subprocess.run([python, "-c", text], capture_output=True, text=True)
+    done = subprocess.run([python, "-c", text], capture_output=True, text=True, env=_environment())
     return done.returncode == 0 and done.stdout.partition("+")[0].strip() == release
 
 
@@ -171,14 +171,14 @@ def _tested(release: str, python: Path, folder: Path, options: argparse.Namespac
     """Run the tests that need PyTorch: one that does not run for want of it has failed."""
     report = folder / "report.xml"
     report.unlink(missing_ok=True)
-    done = subprocess.run([python, "-c", _LACKING], capture_output=True, text=True, cwd=_ROOT)
+    done = subprocess.run([python, "-c", _LACKING], capture_output=True, text=True, cwd=_ROOT, env=_environment())
     if done.returncode:
         raise NotTested(f"it does not start: {done.stderr.strip().splitlines()[-1]}")
     _, lacking = json.loads(done.stdout.splitlines()[-1])
     workers = ["-n", options.workers, "--dist", "worksteal"]
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers, "-m", "torch", f"--junit-xml={report}"]
     _say(f"  testing on {_version(python)} ...")
-    done = subprocess.run([*command, *options.tests], cwd=_ROOT, env={**os.environ, "GVIZ_REQUIRE_TORCH": "1"}, text=True)
+    done = subprocess.run([*command, *options.tests], cwd=_ROOT, env=_environment(), text=True)
     if done.returncode not in (0, 1) or not report.exists():  # an interrupted run leaves a report, too
         raise NotTested(f"the tests did not run to their end (exit code {done.returncode})")
     suites = [{name: int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")}
@@ -187,6 +187,12 @@ def _tested(release: str, python: Path, folder: Path, options: argparse.Namespac
                        for names in (("failures", "errors"), ("skipped",)))  # fmt: skip
     passed = sum(suite["tests"] for suite in suites) - failed - skipped
     return Outcome(release, _version(python), passed, failed, skipped, tuple(lacking))
+
+
+def _environment() -> dict[str, str]:
+    """That of the tests. Each program that a test starts imports PyTorch, which takes 20 s where no bytecode is kept."""
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**usual, "GVIZ_REQUIRE_TORCH": "1"}
 
 
 def _in_short(outcome: Outcome) -> str:
