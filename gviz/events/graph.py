@@ -93,6 +93,7 @@ class DataSet(Event, frozen=True):
     `value` is what it shows then, of whatever dtype and shape. No `StorageWritten` concerns this output any more: what
     is written to the memory that it lies in now is said as this again. `writer` is the operation that wrote or gave it
     another form, or the node itself: the program assigned, or an optimizer stepped. `stack` is where the program was.
+    Of data on another device than before (``net.to(device)``), `source` is the device left, and `device` the new one.
     """
 
     changes = ("value",)
@@ -103,6 +104,8 @@ class DataSet(Event, frozen=True):
     value: Value
     writer: Count = 0
     stack: Count = 0
+    source: str = ""
+    device: str = ""
 
 
 class RequiresGradSet(Event, frozen=True):

@@ -231,6 +231,8 @@ def _set(timeline: Timeline, moment: Moment, event: DataSet) -> str:
     taken = by_none and _taken(timeline, moment, event.node, event.output_nr, event.value, event.version)
     how = "were set" if by_none else f"were changed by {label(timeline, event.writer)}"
     owned = _owned(timeline, event.node, event.output_nr, "data")
+    if event.device:
+        how = f"were moved from {clipped(event.source, 40)} to {clipped(event.device, 40)}"
     return taken or f"{owned} {how}, version {event.version}, now {short(event.value)}"
 
 

@@ -15,6 +15,7 @@ from gviz.trace.replay import replay
 from gviz.trace.timeline import Timeline
 
 torch = pytest.importorskip("torch")
+writes = pytest.importorskip("gviz.adapters.pytorch.writes")
 pytestmark = pytest.mark.torch
 
 BOTH = pytest.mark.parametrize("framework", ["gviz.engine", "torch"])
@@ -189,6 +190,31 @@ def test_a_model_of_another_dtype_keeps_its_parameters():
         array, output = followed.shown(name)
         assert (array.dtype, output.grad.dtype) == (np.float64, "float64")
         np.testing.assert_array_equal(followed.log.array(output.grad), tensor.grad.numpy())
+
+
+def test_a_model_that_moves_to_a_device_says_from_where_to_where(monkeypatch):
+    """PyTorch assigns ``.data`` between the CPU and a GPU alone, and makes new parameters for the device ``meta``."""
+
+    def program(torch):
+        net = torch.nn.Linear(2, 1)
+        net(torch.ones(1, 2)).sum().backward()
+        net.half()
+        net.double()  # in this test the GPU is where these are
+        net.float()
+        return {"weight": net.weight}
+
+    there = {torch.float64: torch.device("cuda", 0)}
+    monkeypatch.setattr(writes, "device_of", lambda tensor: there.get(tensor.dtype, torch.device("cpu")))
+    followed = Followed("torch", program)
+    followed.check()
+    node, _ = followed.edges["weight"]
+    told = [(seq, event) for seq, event in followed.timeline.select([DataSet]) if event.node == node]
+    moves = [(it.source, it.device, it.value.dtype) for _, it in told]
+    assert moves == [("", "", "float16"), ("cpu", "cuda:0", "float64"), ("cuda:0", "cpu", "float32")]
+    said = [happening(followed.timeline, followed.timeline.at(seq)) for seq, _ in told]
+    assert [text.partition(",")[0] for text in said] == [
+        "its data were set", "its data were moved from cpu to cuda:0", "its data were moved from cuda:0 to cpu",
+    ]  # fmt: skip
 
 
 def test_parameters_in_one_buffer_are_told_where_they_are_written_to():

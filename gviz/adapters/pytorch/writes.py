@@ -13,7 +13,7 @@ from gviz.adapters.pytorch.graph import edge_of, mark_of, visit
 from gviz.adapters.pytorch.marks import Mark
 from gviz.adapters.pytorch.private import without_overrides
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, held_grad, overlap, version_of
+from gviz.adapters.pytorch.tensor_facts import device_of, grad_fn_of, grad_of, held_grad, overlap, version_of
 from gviz.adapters.pytorch.values import as_it_lies
 from gviz.events import DataSet, GradSet, StorageWritten
 from gviz.values import Value
@@ -130,12 +130,17 @@ def say_all_written(session: Session, tensors: Iterable[tuple[torch.Tensor, int]
         _say_shown(session, written.moved, node)
 
 
-def _say_shown(session: Session, tensors: Iterable[torch.Tensor], writer: int = 0) -> None:
-    """Report the values of tensors that the report of their memory does not give: moved tensors, and parts."""
+def _say_shown(
+    session: Session, tensors: Iterable[torch.Tensor], writer: int = 0, devices: tuple[str, str] = ("", "")
+) -> None:
+    """Report the values of tensors that the report of their memory does not give: moved tensors, and parts.
+
+    `devices` are those that the tensors came from and came to, if these differ.
+    """
     for tensor in tensors:
         node, output_nr = edge_of(session, tensor)
         version, stack = version_of(tensor), session.channel.stack()
-        session.channel.say(DataSet(node, output_nr, version, session.value(tensor), writer or node, stack))
+        session.channel.say(DataSet(node, output_nr, version, session.value(tensor), writer or node, stack, *devices))
 
 
 def say_changed(session: Session, operands: Iterable[object]) -> None:
@@ -150,7 +155,7 @@ def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
     """``tensor.data = value``: it has other memory from now on, whatever its dtype and shape."""
     tensor: torch.Tensor = args[0]
     with without_overrides():
-        known = session.marks.of(tensor)
+        known, source = session.marks.of(tensor), device_of(tensor)
     result = function(*args, **kwargs)
     with without_overrides():
         owner = session.marks.owner_of(tensor)
@@ -159,7 +164,8 @@ def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
             grad_changed(session, tensor)
         if known is not None:
             session.marks.move(tensor)
-            _say_shown(session, (tensor,))
+            device = device_of(tensor)
+            _say_shown(session, (tensor,), devices=("", "") if device == source else (str(source), str(device)))
     return result
 
 
