@@ -11,8 +11,9 @@ import pytest
 from cli.programs import gviz, gviz_here, python
 
 from gviz.cli.lessons import find
-from gviz.events import GradAccumulated, GradSet
+from gviz.events import BackwardFinished, GradAccumulated, GradSet, NodeCreated, OptimizerStarted, OptimizerStepped
 from gviz.trace.file.reader import open_trace
+from gviz.trace.timeline import Timeline
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -141,6 +142,67 @@ def test_buffers_that_meet_again_are_no_reason_to_part(tmp_path, bug, said):
     (tmp_path / "train.py").write_text("import contextlib" + head + ACCUMULATED.replace("BUG", str(bug)))
     on_two_ranks(tmp_path, "train.py")
     assert said in opened(tmp_path)
+
+
+BUCKETED = """
+import contextlib, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+KINDS = [
+    dict(gradient_as_bucket_view=True, bucket_cap_mb=1e-5),
+    dict(gradient_as_bucket_view=True),
+    dict(bucket_cap_mb=1e-5),
+    dict(gradient_as_bucket_view=True, bucket_cap_mb=1e-5, find_unused_parameters=True),
+    dict(gradient_as_bucket_view=True, bucket_cap_mb=1e-5, static_graph=True),
+]
+seen = []
+
+def arrays(tensors):
+    return [tensor.detach().clone() for tensor in tensors]
+
+for kind, options in enumerate(KINDS):
+    torch.manual_seed(kind)
+    a, b = 2 * kind + 3, 2 * kind + 4  # no two parameters have one shape
+    widths = ((2, a), (a, b), (b, 1))
+    layers = torch.nn.Sequential(*(torch.nn.Linear(*width, bias=width[1] > 1) for width in widths))
+    model = torch.nn.parallel.DistributedDataParallel(layers, **options)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    torch.manual_seed(100 + dist.get_rank())
+    for turn in range(4):  # the buckets are built anew after the first
+        alone = turn == 2 and "static_graph" not in options
+        with model.no_sync() if alone else contextlib.nullcontext():
+            model(torch.randn(3, 2)).square().mean().backward()
+        seen.append(("passes", arrays(p.grad for p in model.parameters())))
+        if turn == 2:
+            continue
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+        seen.append(("starts", arrays(p.grad for p in model.parameters())))
+        optimizer.step()
+        seen.append(("steps", arrays(model.parameters())))
+        optimizer.zero_grad(set_to_none=turn == 1)
+torch.save(seen, f"seen{dist.get_rank()}.pt")
+dist.destroy_process_group()
+"""
+
+
+def test_what_lies_in_buckets_is_what_the_program_sees(tmp_path):
+    (tmp_path / "train.py").write_text(BUCKETED)
+    on_two_ranks(tmp_path, "train.py")
+    for rank in (0, 1):
+        with open_trace(tmp_path / "runs" / f"rank{rank}.gviz") as log:
+            timeline = Timeline(log)
+            ends = {"passes": BackwardFinished, "starts": OptimizerStarted, "steps": OptimizerStepped}
+            moments = {name: iter([seq for seq, _ in timeline.select([kind])]) for name, kind in ends.items()}
+            made = [event for _, event in timeline.select([NodeCreated]) if event.kind == "parameter"]
+            nodes = {event.outputs[0].value.shape: event.node for event in made}
+            assert len(nodes) == len(made) == 25
+            for name, tensors in torch.load(tmp_path / f"seen{rank}.pt"):
+                moment = timeline.at(next(moments[name]))
+                for tensor in tensors:
+                    (output,) = moment.state(nodes[tuple(tensor.shape)]).outputs
+                    held = output.value if name == "steps" else output.grad
+                    np.testing.assert_array_equal(log.array(held), tensor.numpy(), err_msg=name)
+            assert all(next(left, None) is None for left in moments.values())
+    assert gviz_here("check", "runs", cwd=tmp_path)[0] == 0
 
 
 STARTED = """

@@ -240,6 +240,25 @@ def test_grads_that_lie_in_one_buffer():
     assert told == [[0.0, 0.0], [0.0, 0.0], [2.0, 2.0], [6.0, 6.0]]
 
 
+def test_a_write_is_said_of_those_grads_in_one_buffer_that_show_it():
+    """Where all lie in one, as in DistributedDataParallel, clipping them would be said by each of each."""
+
+    def program():
+        leaves = [torch.ones(2, requires_grad=True) for _ in range(3)]
+        sum(leaves).sum().backward()
+        flat = torch.zeros(5)
+        for start, leaf in zip((0, 1, 3), leaves, strict=True):  # the first two have an element in common
+            leaf.grad = flat[start : start + 2]
+        for written in (leaves[2].grad, flat[:1], leaves[0].grad, flat):
+            written.add_(1)
+        torch._foreach_mul_([leaf.grad for leaf in leaves[1:]], 2)
+
+    log = events_of(program)
+    first, *_ = [event.node for event in of_kind(log, NodeCreated)]
+    told = [event.node - first for event in of_kind(log, GradSet) if event.how == "in place"]
+    assert told == [2, 0, 0, 1, 0, 1, 2, 0, 1, 2]
+
+
 def test_parameters_that_are_given_one_memory():
     def program():
         a, b, buffer = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2)), torch.zeros(4)

@@ -185,13 +185,17 @@ class Marks:
             memory.owners = (*[known for known in memory.owners if known() is not None], entry.owner)
 
     def owners(self, written: torch.Tensor) -> list[torch.Tensor]:
-        """The tensors whose ``.grad`` is the one that was written to, or lies in the same memory."""
+        """The tensors whose ``.grad`` is the one that was written to, or shows elements of it.
+
+        The ``.grad``s of a whole model may lie in one memory (``gradient_as_bucket_view``), and are written one by one.
+        """
         memory = self._memory(written)
         if memory is None:
             owner = self.owner_of(written)
             return [owner] if owner is not None and grad_of(owner) is written else []
         alive = [owner for known in memory.owners if (owner := known()) is not None]
-        return [o for o in alive if (grad := grad_of(o)) is not None and self._memory(grad) is memory]
+        here, grads = as_it_lies(written), [(owner, grad_of(owner)) for owner in alive]
+        return [o for o, it in grads if it is not None and self._memory(it) is memory and _may_share(it, here)]
 
     def bear(self, tensor: torch.Tensor, stack: int) -> None:
         """Remember where a tensor was made that is announced only when it is used."""
