@@ -40,6 +40,10 @@ _LARGEST_WHOLE, _ALL_WHOLE = 1 << 20, 1 << 24
 """Bytes of one such value, and of all of a recording."""
 
 
+_LONG, _KEPT_OF_LONG = 400, 15
+"""Numbers of a stack, two a frame, from which on it is long, and so many of them stand for it together with a hash."""
+
+
 class Channel:
     """One recording: who listens, how much of a value is kept, and the numbers handed out so far.
 
@@ -72,6 +76,12 @@ class Channel:
         """By thread: one line that several run is a stack of each."""
         self._trails: defaultdict[int, dict[site.StackKey, int]] = defaultdict(dict)
         """The numbers of the stacks by the trails that led to them, again by thread."""
+        self._callers: dict[tuple[int, int, int], tuple[int, int]] = {}
+        """The tree of all frames of stacks that were said: by the number of the caller (0: none), the code and the
+        offset the number of the frame, and a stack that was said with it."""
+        self._caller_numbers = count(1).__next__
+        self._innermost: dict[int, int] = {}
+        """By stack: the number of its innermost frame."""
         self._ops: dict[object, int] = {}
         self._sources: set[str] = set()
         self.earlier_options = Earlier()
@@ -116,6 +126,8 @@ class Channel:
     def stack(self) -> int:
         """The number of the user's current call stack."""
         trail = site.trail()
+        if len(trail) > _LONG:
+            trail = _short(trail)
         number = self._trails[get_ident()].get(trail)
         if number is None:
             number = self._trails[get_ident()][trail] = self.stack_number(site.stack())
@@ -123,16 +135,21 @@ class Channel:
 
     def stack_number(self, key: site.StackKey) -> int:
         """The number of a stack that was caught elsewhere, such as the one an exception came through."""
-        number = self._stacks[get_ident()].get(key)
-        return self._see_stack(key) if number is None else number
+        known = self._stacks[get_ident()]
+        short = key if len(key) <= _LONG else _short(key)
+        number = known.get(short)
+        if number is None:
+            number = known[short] = self._see_stack(key[: 2 * site.DEEPEST])
+        return number
 
     def frames(self, stack: int) -> tuple[site.Frame, ...]:
         """The frames of a stack that was said, innermost first; none for one that was not."""
-        return next((site.frames(key) for key, number in self._numbered() if number == stack), ())
-
-    def _numbered(self) -> Iterator[tuple[site.StackKey, int]]:
-        for stacks in tuple(self._stacks.values()):
-            yield from tuple(stacks.items())
+        keys = {number: key for key, (number, _) in tuple(self._callers.items())}
+        frame, found = self._innermost.get(stack, 0), []
+        while frame:
+            frame, *place = keys[frame]
+            found += place
+        return site.frames(tuple(found))
 
     def op(self, key: object, describe: Callable[[int], OpSeen]) -> int:
         """The number of an op; `describe` makes its `OpSeen` the first time `key` is seen."""
@@ -144,15 +161,33 @@ class Channel:
         return number
 
     def _see_stack(self, key: site.StackKey) -> int:
-        frames = site.frames(key)
+        """Say a stack: what it is built on is the stack that has most of its outermost frames."""
+        caller, base, own = 0, 0, len(key)
+        while own:
+            known = self._callers.get((caller, key[own - 2], key[own - 1]))
+            if known is None:
+                break
+            (caller, base), own = known, own - 2
+        frames = site.frames(key[:own])
         for frame in frames:
             if frame.path not in self._sources:
                 self._sources.add(frame.path)
                 self.say(SourceSeen(frame.path, self._read_source(frame.path)))
         number = self._stack_numbers()
-        self.say(StackSeen(number, frames))
-        self._stacks[get_ident()][key] = number
+        self.say(StackSeen(number, frames, base, (len(key) - own) // 2))
+        for at in range(own - 2, -2, -2):  # now that it is said: another thread may build on it at once
+            new = self._caller_numbers(), number
+            caller, _ = self._callers.setdefault((caller, key[at], key[at + 1]), new)
+        self._innermost[number] = caller
         return number
+
+
+def _short(key: site.StackKey) -> site.StackKey:
+    """What stands for a long stack in a table, or the table of a deep recursion takes hundreds of megabytes.
+
+    It has an odd length, as no stack has.
+    """
+    return hash(key), len(key), *key[:_KEPT_OF_LONG]
 
 
 def limit_of(keep: Keep, limit: int | None) -> int:

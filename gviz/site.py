@@ -34,9 +34,12 @@ _LEAVING = frozenset({"CALL", "WITH_EXCEPT_START"})
 _HEADS = frozenset({"GET_ITER", "FOR_ITER", "BEFORE_WITH"}) | _LEAVING
 """Instructions of the head of a statement that may have a body; the last leave a ``with``, or are of any other call."""
 _ENTERS = dis.opmap.get("BEFORE_WITH", -1)
+DEEPEST = 1 << 14
+"""Of a deeper stack the frames further out are left out: it is a recursion, and nobody reads so far."""
 _LONGEST_NAME = 4096  # letters of a path or a function, as they are told to others
 _MOST_LETTERS = 100_000  # of all frames together
 _codes: dict[int, CodeType] = {}  # every code object that was met, kept, so that its id stays its own
+_resolved: dict[tuple[int, int], Frame] = {}
 _hidden: dict[int, bool] = {}
 _forwarding: set[CodeType] = set()
 _hidden_prefixes: list[str] = [_PACKAGE, "<frozen "]
@@ -166,7 +169,7 @@ def codes(key: StackKey) -> list[CodeType]:
 
 def frames(key: StackKey) -> tuple[Frame, ...]:
     """A caught stack, resolved to lines and columns, innermost first."""
-    return tuple(map(_frame, codes(key), key[1::2]))
+    return tuple([_resolved.get(place) or _resolve(*place) for place in zip(key[::2], key[1::2], strict=True)])
 
 
 def user_frames(most: int = 200) -> tuple[Frame, ...]:
@@ -201,6 +204,12 @@ def _meet(code: CodeType) -> bool:
     _codes[id(code)] = code
     _hidden[id(code)] = hidden = is_hidden(code.co_filename)
     return hidden
+
+
+def _resolve(number: int, offset: int) -> Frame:
+    """The frame of a code object at an offset, made once: a recursion has it thousands of times in one stack."""
+    frame = _resolved[number, offset] = _frame(_codes[number], offset)
+    return frame
 
 
 def _frame(code: CodeType, offset: int) -> Frame:

@@ -8,6 +8,7 @@ from gviz.events import Event, StackSeen
 from gviz.site import Frame
 from gviz.trace.log import MemoryLog
 from gviz.trace.phases import Chapters
+from gviz.trace.stacks import Stacks
 from gviz.trace.timeline import Timeline
 from gviz.values import Keep
 
@@ -16,7 +17,12 @@ TESTS = str(Path(__file__).parent)
 
 def events_of(program: Callable[[], object], *, limit: int = 1024, keep: Keep = "whole") -> list[Event]:
     log: list[Event] = []
-    channel = emit.Channel(lambda event: log.append(without_runner(event)), limit=limit, keep=keep, read_source=text_of)
+    stacks = Stacks()
+
+    def listen(event: Event) -> None:
+        log.append(without_runner(event, stacks))
+
+    channel = emit.Channel(listen, limit=limit, keep=keep, read_source=text_of)
     with emit.listening(channel):
         kept = program()  # what the program returns stays alive until the recording ends
     del kept
@@ -37,11 +43,15 @@ def iterations_known(program: Callable[[], object]) -> list[int]:
     return known
 
 
-def without_runner(event: Event) -> Event:
-    """The event without frames of whoever runs the tests, which differ between pytest and its workers."""
+def without_runner(event: Event, stacks: Stacks) -> Event:
+    """The event without frames of whoever runs the tests, which differ between pytest and its workers.
+
+    A stack is said whole; `stacks` are those that were said before.
+    """
     match event:
-        case StackSeen(stack=number, frames=frames):
-            return StackSeen(number, tuple(filter(is_of_a_test, frames)))
+        case StackSeen(stack=number):
+            stacks.add(event)
+            return StackSeen(number, tuple(filter(is_of_a_test, stacks[number])))
     return event
 
 

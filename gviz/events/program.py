@@ -62,10 +62,16 @@ class Marked(Event, frozen=True):
 
 
 class StackSeen(Event, frozen=True):
-    """A call stack of the user's program, innermost frame first, said once before something refers to it."""
+    """A call stack of the user's program, innermost frame first, said once before something refers to it.
+
+    Its outermost frames are the `shared` outermost ones of an earlier stack, its `base`, and `frames` are the others;
+    `gviz.trace.stacks` puts them together. In older traces no stack has a base (0), and `frames` are all.
+    """
 
     stack: Count
     frames: tuple[Frame, ...]
+    base: Count = 0
+    shared: Count = 0
 
 
 class SourceSeen(Event, frozen=True):

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from gviz import events as e
-from gviz.site import Frame
 from gviz.trace.naming.claims import Claims
+from gviz.trace.stacks import Stacks
 from gviz.trace.state import UNKNOWN_OP
 from gviz.values import Value
 from gviz.where.calling import is_of_module
@@ -38,7 +38,7 @@ class Facts:
 
     def __init__(self) -> None:
         self.ops: dict[int, e.OpSeen] = {}
-        self.stacks: dict[int, tuple[Frame, ...]] = {}
+        self.stacks = Stacks()
         self.scopes: dict[int, str] = {}
         self.parents: dict[int, int] = {}
         self.parameters: set[int] = set()
@@ -192,7 +192,7 @@ class Facts:
         self.ops[event.op] = event
 
     def _stack(self, event: e.StackSeen) -> None:
-        self.stacks[event.stack] = event.frames
+        self.stacks.add(event)
 
     def _source(self, event: e.SourceSeen) -> None:
         self._sources[event.path] = event.text

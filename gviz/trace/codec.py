@@ -20,6 +20,7 @@ from gviz.events import (
     Output,
     Returned,
     ScopeEntered,
+    StackSeen,
 )
 from gviz.values import ITEM_SIZES, Value
 
@@ -60,6 +61,8 @@ def _contradictions(event: Event) -> Iterator[str]:
             yield f"{len(given)} inputs were given to an operation of {len(inputs)}"
         case ScopeEntered(scope=scope, parent=parent) if parent >= scope:  # who goes outwards comes to an end
             yield f"module call {scope} lies in {parent}, which begins after it"
+        case StackSeen(stack=stack, base=base, shared=shared) if base >= stack > 0 or (shared and not base):
+            yield f"call stack {stack} shares {shared} frames with {base}, which is not before it"
         case BackwardStarted(roots=roots, seeds=seeds) if len(roots) != len(seeds):
             yield f"a pass begins at {len(roots)} outputs with {len(seeds)} gradients"
         case OptimizerStepped(parameters=parameters, per_group=counts) if counts and sum(counts) < len(parameters):

@@ -10,9 +10,9 @@ import numpy as np
 
 from gviz.errors import GvizError
 from gviz.events import Event, NodeCreated, OpSeen, SourceSeen, StackSeen
-from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.iterations import Turn
+from gviz.trace.stacks import Stacks
 from gviz.values import Array, Value
 
 E = TypeVar("E", bound=Event)
@@ -65,7 +65,7 @@ class EventLog(Protocol):
     @property
     def ops(self) -> Mapping[int, OpSeen]: ...
     @property
-    def stacks(self) -> Mapping[int, tuple[Frame, ...]]: ...
+    def stacks(self) -> Stacks: ...
     @property
     def sources(self) -> Mapping[str, str | None]: ...
 
@@ -113,7 +113,7 @@ class MemoryLog:
         self._threads: list[int] = []
         self._speakers: dict[int, int] = {}
         self.ops: dict[int, OpSeen] = {}
-        self.stacks: dict[int, tuple[Frame, ...]] = {}
+        self.stacks = Stacks()
         self.sources: dict[str, str | None] = {}
         for event in events:
             self.append(event)
@@ -124,7 +124,7 @@ class MemoryLog:
             case OpSeen():
                 self.ops[event.op] = event
             case StackSeen():
-                self.stacks[event.stack] = event.frames
+                self.stacks.add(event)
             case SourceSeen():
                 self.sources[event.path] = event.text
             case _:
@@ -138,7 +138,7 @@ class MemoryLog:
         """The definitions, then the events in order: what it takes to say all of it again."""
         yield from self.ops.values()
         yield from (SourceSeen(path, text) for path, text in self.sources.items())
-        yield from (StackSeen(stack, frames) for stack, frames in self.stacks.items())
+        yield from self.stacks.definitions()
         yield from self._events
 
     def event(self, seq: int) -> Event:

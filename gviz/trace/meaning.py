@@ -156,7 +156,7 @@ class Meant:
         newest_first = self._fitting.near(len(self._timeline.nodes), backward=True)
         if any(node in self for node in newest_first):
             return True
-        if not any(map(self._place.calls, self._timeline.stacks.values())):
+        if not any(self._place.calls((frame,)) for frame in self._timeline.stacks.innermost()):
             return False
         return any(self.begins(event) for _, event in self._timeline.select(CALLED))
 

@@ -19,7 +19,6 @@ from gviz.trace.index.columns import Index, nodes_of_keys
 from gviz.trace.index.references import References
 from gviz.trace.index.tables import picked
 from gviz.trace.log import EventLog, birth, damaged, expect
-from gviz.trace.naming.callers import Callers
 from gviz.trace.naming.calls import Calls
 from gviz.trace.naming.claims import Claims
 from gviz.trace.naming.names import Names
@@ -51,7 +50,6 @@ class Nodes(Sequence[int]):
         index: Index,
         events: References,
         contexts: Contexts,
-        callers: Callers,
         *,
         growing: bool = False,
     ) -> None:
@@ -59,7 +57,6 @@ class Nodes(Sequence[int]):
         self._index = index
         self._events = events
         self._contexts = contexts
-        self._callers = callers
         self._growing = growing
         self._of_iterations: dict[tuple[int, int], tuple[int, ...]] = {}
 
@@ -227,7 +224,8 @@ class Nodes(Sequence[int]):
     def assigned_at(self, stack: int) -> Frame | None:
         """The frame whose statement gives what is made at a stack its name; None if it is not assigned."""
         claim = self._claims.of(stack)
-        return self._log.stacks[stack][claim.depth] if claim is not None else None
+        stacks = self._log.stacks
+        return stacks.frame(stacks.place(stack, claim.depth)) if claim is not None else None
 
     @cached_property
     def named(self) -> frozenset[int]:
@@ -280,7 +278,7 @@ class Nodes(Sequence[int]):
         of_these: Nodes = proxy(self)  # what it keeps of them must not keep them
         calls = Calls(
             self.origins,
-            self._callers,
+            self._log.stacks,
             self._makers,
             leaf=cache(lambda op: of_these.op_name(op) == LEAF),
             module_call=cache(self._contexts.call),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gviz.events import Named, StackSeen
+from gviz.events import Named
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.log import EventLog, MemoryLog
 
 
 def with_names(log: EventLog, names: Mapping[int, str]) -> MemoryLog:
     """A copy of a log in memory that ends with these names of nodes; large arrays are left to their statistics."""
-    copy = MemoryLog([*log.ops.values(), *(StackSeen(number, frames) for number, frames in log.stacks.items())])
+    copy = MemoryLog([*log.ops.values(), *log.stacks.definitions()])
     copy.framework = log.framework
     copy.sources |= log.sources
     for _, event in log.select(1, len(log) + 1, KIND_NUMBERS.values()):

@@ -19,9 +19,9 @@ from gviz.trace.index.node_state import NodeStates
 from gviz.trace.index.references import References
 from gviz.trace.log import Columns, Dropped, E, EventLog, birth, expect
 from gviz.trace.moment import Moment
-from gviz.trace.naming.callers import Callers
 from gviz.trace.nodes import Nodes
 from gviz.trace.spans import Spans
+from gviz.trace.stacks import Stacks
 from gviz.trace.state import UNKNOWN_OP, Iteration, NodeInfo, Phase
 from gviz.trace.troubles import Troubles
 from gviz.trace.weakly import weakly
@@ -54,7 +54,6 @@ class Timeline(Played):
         self._events = References(log, self._index)
         self._states = NodeStates(log, self._index, self._events)
         self.troubles = Troubles(log, self._index, self._events)
-        self._callers = Callers(log)
         self._spans = Spans()
         self._answers: dict[tuple[Callable[..., object], int], Any] = {}
         self._moments = lru_cache(_KEPT_MOMENTS)(weakly(self._at))
@@ -118,7 +117,7 @@ class Timeline(Played):
     @cached_property
     def nodes(self) -> Nodes:
         """All nodes, and what never changes about them."""
-        return Nodes(self._log, self._index, self._events, self.contexts, self._callers, growing=self._growing)
+        return Nodes(self._log, self._index, self._events, self.contexts, growing=self._growing)
 
     @cached_property
     def contexts(self) -> Contexts:
@@ -153,7 +152,7 @@ class Timeline(Played):
         return self._log.sources.get(path)
 
     @property
-    def stacks(self) -> Mapping[int, tuple[Frame, ...]]:
+    def stacks(self) -> Stacks:
         """The call stacks of all that was made or begun, by number."""
         return self._log.stacks
 

@@ -25,6 +25,7 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
+from gviz.trace.log import MemoryLog
 from gviz.values import Value
 
 torch = pytest.importorskip("torch")
@@ -174,9 +175,8 @@ class Reading:
 
     def __init__(self, log):
         self.ops = {event.op: event for event in log if isinstance(event, OpSeen)}
-        self.lines = {
-            event.stack: event.frames[0].line for event in log if isinstance(event, StackSeen) and event.frames
-        }
+        stacks = MemoryLog([event for event in log if isinstance(event, StackSeen)]).stacks
+        self.lines = {stack: frames[0].line for stack, frames in stacks.items() if frames}
         self.labels, self.skipped, seen = {}, set(), Counter()
         self.nodes, self.happenings = [], []
         for place, event in enumerate(log):

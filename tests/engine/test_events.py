@@ -11,6 +11,7 @@ from recording import events_of
 import gviz.engine as torch
 from gviz import emit
 from gviz import events as e
+from gviz.trace.log import MemoryLog
 
 
 def leaf(*data):
@@ -42,7 +43,7 @@ def test_where_it_happened_is_line_and_column():
         return x * x + x
 
     heard = Heard(program)
-    stacks = {seen.stack: seen.frames for seen in heard.all(e.StackSeen)}
+    stacks = MemoryLog(heard.all(e.StackSeen)).stacks
     inner, outer = (stacks[heard.created(name).stack][0] for name in ("mul", "add"))
     assert (inner.path, inner.line) == (__file__, program.__code__.co_firstlineno + 2)
     assert inner.column == outer.column

@@ -9,14 +9,13 @@ from gviz.trace.contexts import Contexts
 from gviz.trace.index.columns import Index
 from gviz.trace.index.references import References
 from gviz.trace.log import MemoryLog
-from gviz.trace.naming.callers import Callers
 from gviz.trace.nodes import Nodes
 
 
 def asked(log, **about):
     index = Index()
     index.extend(log)
-    return Nodes(log, index, References(log, index), Contexts(log, index), Callers(log), **about)
+    return Nodes(log, index, References(log, index), Contexts(log, index), **about)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gviz.events import OpSeen, Reading, SourceSeen, StackSeen
-from gviz.site import Frame
+from gviz.site import DEEPEST, Frame
 from gviz.trace.log import E
 from gviz.trace.naming.bindings import LARGEST_SOURCE
 
@@ -26,7 +26,8 @@ def within_bounds(event: E) -> E:
                 readings=tuple(filter(_is_readable, event.readings)),
             )  # fmt: skip
         case StackSeen():
-            return msgspec.structs.replace(event, frames=tuple(map(_frame, event.frames)))
+            whole = event.frames if event.shared else event.frames[:DEEPEST]  # as older recordings have them
+            return msgspec.structs.replace(event, frames=tuple(map(_frame, whole)))
         case SourceSeen(text=str(text)) if len(text) > LARGEST_SOURCE:
             return msgspec.structs.replace(event, text=None)
     return event

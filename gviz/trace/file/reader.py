@@ -15,7 +15,6 @@ import numpy as np
 
 from gviz import arguments
 from gviz.events import KINDS, Event, OpSeen, SourceSeen, StackSeen
-from gviz.site import Frame
 from gviz.trace.codec import DEFINITION_KINDS, decode, subject
 from gviz.trace.file import format as file_format
 from gviz.trace.file.batch import Batch, Row
@@ -24,6 +23,7 @@ from gviz.trace.file.connection import Connection, damaged
 from gviz.trace.file.longest import within_bounds
 from gviz.trace.iterations import Turn
 from gviz.trace.log import NOTHING_DROPPED, Columns, Dropped
+from gviz.trace.stacks import Stacks
 from gviz.values import ITEM_SIZES, Array, Value
 from gviz.values import decode as decode_array
 
@@ -48,7 +48,7 @@ class Trace:
         self._definitions = 0
         self._has_new_definitions = True
         self._ops: dict[int, OpSeen] = {}
-        self._stacks: dict[int, tuple[Frame, ...]] = {}
+        self._stacks = Stacks()
         self._sources: dict[str, str | None] = {}
         self.refresh()
 
@@ -105,8 +105,8 @@ class Trace:
         return self._ops
 
     @property
-    def stacks(self) -> Mapping[int, tuple[Frame, ...]]:
-        """The call stacks, by number, innermost frame first."""
+    def stacks(self) -> Stacks:
+        """The call stacks, by number."""
         self._read_definitions()
         return self._stacks
 
@@ -219,7 +219,10 @@ class Trace:
             case OpSeen():
                 self._ops[event.op] = event
             case StackSeen():
-                self._stacks[event.stack] = event.frames
+                try:
+                    self._stacks.add(event)
+                except ValueError as trouble:
+                    raise damaged(self.path, str(trouble)) from trouble
             case SourceSeen():
                 self._sources[event.path] = event.text
             case _:

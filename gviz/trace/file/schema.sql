@@ -1,4 +1,4 @@
--- A gviz trace: everything a program said about its computation graph, in order. Format 5.
+-- A gviz trace: everything a program said about its computation graph, in order. Format 6.
 --
 -- Open it with any SQLite client; nothing in it is ever executed. Numbers (of nodes, storages, ops, stacks, scopes and
 -- passes) count from 1 within a trace, 0 means "none". A body is MessagePack: an array of the event's fields, in the
@@ -19,6 +19,8 @@
 --   3  the start of an optimizer's step is an event of its own, OptimizerStarted; before, only its end was said
 --   4  of a call that gives several tensors it is said which part each is, Returned; before, none of them had a name
 --   5  that a tensor was given other memory is an event of its own, DataSet; before, it was said as a write to the old
+--   6  a call stack may share its outermost frames with an earlier one: StackSeen has `base`, the number of that stack, and
+--      `shared`, how many frames; `frames` are the others. Before, each stack had all of its frames
 
 CREATE TABLE meta (     -- what is known about the recording as a whole
     key TEXT PRIMARY KEY,   -- gviz, framework, python, argv (JSON), process (its number), started,

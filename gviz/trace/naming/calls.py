@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gviz.events import ScopeEntered
-from gviz.trace.naming.callers import Callers, Frames
 from gviz.trace.repetition import smallest_period
+from gviz.trace.stacks import Stacks
 from gviz.trace.state import Origins
 from gviz.values import Array
 
@@ -48,7 +48,7 @@ class Calls:
     def __init__(
         self,
         origins: Origins,
-        callers: Callers,
+        tree: Stacks,
         threads: Array,
         *,
         leaf: Callable[[int], bool],
@@ -63,7 +63,7 @@ class Calls:
         self._place_of[order] = np.arange(len(order))
         self._by_stack = self.stacks.argsort(kind="stable")
         self._sorted = self.stacks[self._by_stack]
-        self._callers = callers
+        self._tree = tree
         self._leaf, self._module_call, self._goes_on = leaf, module_call, goes_on
         self._runs: dict[int, _Below] = {}
         self._last_modules: dict[tuple[int, int], tuple[int, int, int]] = {}
@@ -80,7 +80,8 @@ class Calls:
     def of(self, place: int, depth: int, *, folds: bool) -> Call:
         """The call by a frame so deep in a node's stack that made it; one that `folds` a sequence calls many others."""
         stack = self.stacks.item(place)
-        below, caller = self._runs_below(self._callers.of(stack, depth)), self._callers.around(stack, depth)
+        caller = self._tree.place(stack, depth)
+        below = self._runs_below(caller)
         row = bisect_right(below.starts, place) - 1
         start, end = below.starts[row], below.ends[row]
         parted = below.parted.get((row, folds))
@@ -134,7 +135,7 @@ class Calls:
 
     def _runs_below(self, caller: int) -> _Below:
         if caller not in self._runs:
-            below = self._callers.below(caller)
+            below = self._tree.below(caller)
             bounds = zip(self._sorted.searchsorted(below), self._sorted.searchsorted(below, "right"), strict=True)
             made = [self._by_stack[low:high] for low, high in bounds]
             places = np.sort(np.concatenate(made), kind="stable")  # which is fast where each part is in order
@@ -143,7 +144,7 @@ class Calls:
             self._runs[caller] = _Below(starts.tolist(), ends.tolist(), {})
         return self._runs[caller]
 
-    def _parted(self, run: range, caller: Frames) -> list[int]:
+    def _parted(self, run: range, caller: int) -> list[int]:
         """Where the calls begin of which a run is made."""
         made = [place for place in run if not self._is_leaf(place)]
         ways = [self._way(self._scopes.item(place)) for place in made]
@@ -157,13 +158,14 @@ class Calls:
             return [run.start, *changes]
         return self._repeated(run, depth)
 
-    def _encloses(self, around: Sequence[int], run: range, caller: Frames) -> bool:
+    def _encloses(self, around: Sequence[int], run: range, caller: int) -> bool:
         """Whether the innermost module call around all of a run is one that the caller runs in, not one it made."""
         scope = around[-1]
         call = self._module_call(scope)
         name = f"{call.kind}.forward" if call is not None else ""
         beside = [place for place in (run.start - 1, run.stop) if 0 <= place < len(self._scopes)]
-        return any(frame.function.endswith(name) for frame in caller) or any(
+        frames = map(self._tree.frame, self._tree.outward(caller))
+        return any(frame.function.endswith(name) for frame in frames) or any(
             scope in self._way(self._scopes.item(place)) for place in beside
         )
 

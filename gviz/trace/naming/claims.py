@@ -14,6 +14,7 @@ from gviz.trace.naming.constructions import constructions
 from gviz.trace.naming.parts import TURN
 from gviz.trace.naming.returning import returned_as
 from gviz.trace.naming.targets import Each, Target, name_at, names_in, turns_at
+from gviz.trace.stacks import Stacks
 
 Goal = tuple[Target, KeyPath | None]
 
@@ -89,7 +90,7 @@ _OF_OBJECTS = ("forward", "__call__")
 class Claims:
     """The claims of a trace's call stacks. A pure function of the trace: nothing is imported, nothing is run."""
 
-    def __init__(self, stacks: Mapping[int, tuple[Frame, ...]], sources: Mapping[str, str | None]) -> None:
+    def __init__(self, stacks: Stacks, sources: Mapping[str, str | None]) -> None:
         self.stacks = stacks
         self._sources = sources
         self._bindings: dict[str, dict[Range, Binding]] = {}
@@ -99,16 +100,15 @@ class Claims:
     def of(self, stack: int) -> Claim | None:
         """The claim to what is made at a stack, None if it is not assigned."""
         if stack not in self._known:
-            self._known[stack] = self._found(self.stacks.get(stack, ()))
+            self._known[stack] = self._found(stack)
         return self._known[stack]
 
     def of_caller(self, stack: int, claim: Claim, name: str) -> Claim | None:
         """The claim of a caller's statement to what a claim assigns to a variable that its function returns."""
-        frames = self.stacks.get(stack, ())
-        frame = frames[claim.depth]
+        frame = self.stacks.frame(self.stacks.place(stack, claim.depth))
         text = self._sources.get(frame.path)
         part = returned_as(text, frame, name) if text else None
-        return None if part is None else self._found(frames, claim.depth + 1, part)
+        return None if part is None else self._found(stack, claim.depth + 1, part)
 
     def chain(self, stack: int) -> tuple[Claim, ...]:
         """All claims to what is made at a stack, or to parts of it: of the statement that made it, and of callers."""
@@ -128,13 +128,16 @@ class Claims:
         """The names that outputs of a node made at a stack get, if it is no step on the way to what is assigned."""
         return tuple(dict.fromkeys(name for claim in self.chain(stack) for name in claim.names))
 
-    def _found(self, frames: tuple[Frame, ...], since: int = 0, part: KeyPath = ()) -> Claim | None:
+    def _found(self, stack: int, since: int = 0, part: KeyPath = ()) -> Claim | None:
         """The first claim of a frame from a depth on, which gets as a `part` what is made, or a variable was given."""
+        stacks = self.stacks
         exact, calls = True, []
         ways: list[tuple[tuple[Key | None, ...], KeyPath]] = [((), part)] if since else []
         gives: tuple[str, ...] = ()
-        for depth, frame in enumerate(frames[since:], since):
-            below = _function(frames[depth - 1]) if depth else ""
+        within = stacks.frame(stacks.place(stack, since - 1)) if since else None
+        for depth, place in enumerate(stacks.outward(stacks.place(stack, since)), since):
+            frame = stacks.frame(place)
+            below, within = _function(within) if within is not None else "", frame
             if below == _GATHERING:
                 continue  # the comprehension that it runs for has said already what it makes
             binding = self._in(frame.path).get(range_of(frame))
@@ -150,21 +153,18 @@ class Claims:
             if isinstance(binding.target, Each) and depth and not (is_called or is_turn or below in _OF_OBJECTS):
                 return None  # such as an item of a data set, of which a batch is made
             if binding.target is not None:
-                if binding.stored is not None and self._is_of_a_tensor(frame, binding.stored, frames[depth + 1 :]):
+                if binding.stored is not None and self._is_of_a_tensor(place, binding.stored):
                     return None  # of a tensor, an item is a view, and the value is copied into it
                 called = binding.called if not depth else ()
                 return Claim(binding.target, tuple(ways), depth, exact, binding.lines, called, tuple(calls), gives)
         return None
 
-    def _is_of_a_tensor(self, frame: Frame, item: Range, outer: tuple[Frame, ...]) -> bool:
-        """Whether an item that a frame stores or reads is a part of a tensor: then that is an operation of its own."""
+    def _is_of_a_tensor(self, place: int, item: Range) -> bool:
+        """Whether an item that is stored or read at a place is part of a tensor: then it is an operation of its own."""
+        frame, outer = self.stacks.frame(place), self.stacks.caller(place)
         line, end_line, column, end_column = item
         store = Frame(frame.path, frame.function, line, end_line, column, end_column)
-        return (store, *outer) in self._all
-
-    @cached_property
-    def _all(self) -> frozenset[tuple[Frame, ...]]:
-        return frozenset(self.stacks.values())
+        return self.stacks.ends_at(self.stacks.called(outer, store))
 
     def _constructions(self, path: str) -> frozenset[Range]:
         text = self._sources.get(path)

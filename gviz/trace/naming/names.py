@@ -7,7 +7,6 @@ from typing import Protocol
 
 from gviz.events import KeyPath, NodeCreated
 from gviz.trace.naming.called import MOVING, STORING, plain
-from gviz.trace.naming.callers import Frames
 from gviz.trace.naming.calls import Call, Calls
 from gviz.trace.naming.claims import Claim, Claims, Goal
 from gviz.trace.naming.turns import Turns, within
@@ -47,7 +46,7 @@ class Names:
         self._goes_on = goes_on
         self._in_calls = in_calls
         self._giving_several = {nodes.created(node).stack for node in nodes.parts if nodes.returned(node)}
-        self._lasts: dict[tuple[int, int, Frames], dict[tuple[Goal, bool], int]] = {}
+        self._lasts: dict[tuple[int, int, int], dict[tuple[Goal, bool], int]] = {}
         self._turns = Turns(claims, calls)
 
     def of(self, node: int) -> str:
@@ -158,7 +157,7 @@ class Names:
 
     def _is_result(self, at: int, claim: Claim) -> bool:
         """Whether a node is what its call gave, and each call that handed it on, and not a step on the way."""
-        statement = self._claims.stacks[self._calls.stacks.item(at)][claim.depth :]
+        statement = self._claims.stacks.place(self._calls.stacks.item(at), claim.depth)
         for depth, folds in claim.calls:
             call = self._calls.of(at, depth, folds=folds)
             if call.is_open:
@@ -169,7 +168,7 @@ class Names:
 
     def _is_given(self, at: int, claim: Claim) -> bool:
         """Whether a node is what the calls gave that handed it on to the statement of a claim, and they are over."""
-        statement = self._claims.stacks[self._calls.stacks.item(at)][claim.depth :]
+        statement = self._claims.stacks.place(self._calls.stacks.item(at), claim.depth)
         calls = (self._calls.of(at, depth, folds=folds) for depth, folds in claim.calls)
         return all(not self._may_go_on(call) and self._last(call, claim, statement) == at for call in calls)
 
@@ -177,7 +176,7 @@ class Names:
         """Whether a call may yet make more: that a statement of it is over tells nothing of that."""
         return call.is_last and self._in_calls
 
-    def _last(self, call: Call, claim: Claim, statement: Frames) -> int:
+    def _last(self, call: Call, claim: Claim, statement: int) -> int:
         """The last place in a call of what the statement of a claim assigns to the same variable."""
         key = call.places.start, call.places.stop, statement
         if key not in self._lasts:
@@ -185,7 +184,7 @@ class Names:
         lasts, goal = self._lasts[key], claim.goal
         return max(lasts.get((goal, exact), -1) for exact in {True, claim.exact})
 
-    def _lasts_of(self, call: Call, statement: Frames) -> dict[tuple[Goal, bool], int]:
+    def _lasts_of(self, call: Call, statement: int) -> dict[tuple[Goal, bool], int]:
         found: dict[tuple[Goal, bool], int] = {}
         for at in reversed(call.places):
             stack = self._calls.stacks.item(at)
@@ -193,19 +192,20 @@ class Names:
             for other in self._claims.chain(stack):
                 if (other.gives and op not in other.gives) or (op in MOVING and op not in other.called):
                     continue
-                if self._claims.stacks[stack][other.depth :] == statement:
+                if self._claims.stacks.place(stack, other.depth) == statement:
                     found.setdefault((other.goal, other.exact), at)
         return found
 
     def _is_claimed_later(self, place: int, claim: Claim) -> bool:
         """Whether the same statement goes on to make a node that is the assigned value itself."""
         stack, stacks = self._origins.stack.item(place), self._claims.stacks
-        frames = stacks[stack]
-        outer, statement = frames[claim.depth + 1 :], frames[claim.depth]
+        statement, outer = stacks.frame(stacks.place(stack, claim.depth)), stacks.place(stack, claim.depth + 1)
+        outside = stacks.count(outer)
         for number in self._origins.stack[place + 1 : place + _LOOK_AHEAD].tolist():
-            its_frames = stacks.get(number, ())
-            at = len(its_frames) - len(outer) - 1
-            if at < 0 or its_frames[at + 1 :] != outer or not within(its_frames[at], statement, claim.lines):
+            at = stacks.count(stacks.place(number)) - outside - 1
+            if at < 0 or stacks.place(number, at + 1) != outer:
+                return False
+            if not within(stacks.frame(stacks.place(number, at)), statement, claim.lines):
                 return False
             other = self._claims.of(number)
             if number != stack and other is not None and other.goal == claim.goal and other.depth == at:

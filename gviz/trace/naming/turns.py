@@ -41,14 +41,17 @@ class Turns:
 
     def _around(self, at: int, claim: Claim) -> Call:
         """What was made without a break by the statement that made what is at a place."""
-        frames = self._claims.stacks[self._calls.stacks.item(at)]
-        depth = claim.depth + (frames[claim.depth].function.rpartition(".")[2] in _ITS_OWN)
-        statement, outer = frames[depth], frames[depth + 1 :]
+        stacks, stack = self._claims.stacks, self._calls.stacks.item(at)
+        function = stacks.frame(stacks.place(stack, claim.depth)).function
+        depth = claim.depth + (function.rpartition(".")[2] in _ITS_OWN)
+        statement, outer = stacks.frame(stacks.place(stack, depth)), stacks.place(stack, depth + 1)
+        outside = stacks.count(outer)
 
-        def is_within(stack: int) -> bool:
-            its_frames = self._claims.stacks.get(stack, ())
-            at = len(its_frames) - len(outer) - 1
-            return at >= 0 and its_frames[at + 1 :] == outer and within(its_frames[at], statement, claim.lines)
+        def is_within(other: int) -> bool:
+            at = stacks.count(stacks.place(other)) - outside - 1
+            if at < 0 or stacks.place(other, at + 1) != outer:
+                return False
+            return within(stacks.frame(stacks.place(other, at)), statement, claim.lines)
 
         return self._calls.around(at, is_within)
 
