@@ -232,3 +232,34 @@ def test_a_witness_that_was_killed_lets_signals_be_passed_on():
         forwarder.begin(program)
         signal.raise_signal(signal.SIGUSR1)
         assert forwarder.wait(patient=True) == -signal.SIGUSR1
+
+
+IMPORTED = """
+import importlib, os, sys
+if sys.orig_argv[-1] == "program.py" and (os.getpid() == os.getpgrp()) == (os.environ["HIT"] == "gviz"):
+    os.kill(os.getpid(), int(os.environ["NUMBER"]))
+    os.write(2, b"lived")
+folder, name = sys.path.pop(sys.path.index(os.path.dirname(__file__))), __name__
+del sys.modules[name]
+sys.modules[name] = importlib.import_module(name)
+sys.path.insert(0, folder)
+"""
+"""A module that stands before one which gviz imports, and sends a signal to the process that imports it."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(("hit", "module"), [("gviz", "click"), ("program", "json"), ("program", "msgspec")])
+@pytest.mark.parametrize("command", ["record", *WORDS])
+def test_a_signal_while_gviz_imports_ends_it_as_it_ends_python(tmp_path, command, hit, module, number):
+    (tmp_path / "program.py").write_text("print('begun', flush=True)\n")
+    (tmp_path / "early").mkdir()
+    (tmp_path / "early" / f"{module}.py").write_text(IMPORTED)
+    words = WORDS.get(command, ["-o", "t.gviz", "program.py"])
+    told = {"HIT": hit, "NUMBER": str(int(number)), "PYTHONPATH": os.pathsep.join([str(tmp_path / "early"), str(ROOT)])}
+    done = subprocess.run(
+        [sys.executable, "-m", "gviz", command, *words], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, process_group=0, env=os.environ | told, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (-number, ""), done.stderr
+    assert "Traceback" not in done.stderr
+    assert "lived" not in done.stderr

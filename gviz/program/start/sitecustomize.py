@@ -6,9 +6,15 @@ import; before anybody else looks, the path, the environment and the modules are
 
 from __future__ import annotations
 
+# ruff: noqa: E402
+import _signal  # type: ignore[import-not-found]  # built in: nothing has to be imported before
+
+_interrupts = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
+if _interrupts:  # a KeyboardInterrupt in here would be a fatal error of Python, with exit code 1
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
 import json
 import os
-import signal
 import sys
 import traceback
 from importlib import import_module
@@ -39,9 +45,9 @@ def _is_the_program(argv: list[str]) -> bool:
 
 def _begin(told: dict[str, Any]) -> None:
     """Begin, or end this process: of an error Python would say a line and run the program, with nobody listening."""
-    interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    interrupts = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
     if interrupts:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a KeyboardInterrupt in here would be a fatal error of Python
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     try:
         sys.path.insert(0, _ROOT)
         import_module("gviz.own_process").keep_to_this()
@@ -51,10 +57,12 @@ def _begin(told: dict[str, Any]) -> None:
         sys.stderr.flush()
         os._exit(1)
     if interrupts:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
 
 _told = _leave_as_found()
+if _interrupts:
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 try:
     import sitecustomize  # type: ignore[import-not-found]  # noqa: F401  # the one that this stands before, if there is one
 finally:
