@@ -73,7 +73,7 @@ def test_every_kind_of_event_survives_being_encoded(kind):
         "requires_grad": True, "during": (0, 0), "seeds": (value(1.0),), "grads": (None, value(2.0)),
         "retain_graph": True, "create_graph": False, "part": value(1.0), "total": None, "value": value(3.0),
         "parameters": (1, 2), "skipped": (3,), "slots": ("a",), "parent": 2, "also": ("b.weight",),
-        "rules": ("g",), "saved": ("a",), "frames": (), "text": "x = 1",
+        "rules": ("g",), "saved": ("a",), "frames": (), "base": 6, "shared": 2, "text": "x = 1",
         "unseen": "forward",
         "readings": (e.Reading((("reduction", "sum"),), "sum of a", (("g", "g"),), ("a",)),),
         "path": ((0, 2, "values"),) if kind is e.Returned else "text",
