@@ -104,7 +104,7 @@ def device(monkeypatch):
             made.data.copy_(function(*args, **kwargs))
 
     class capture:
-        def __init__(self, graph, pool=None):
+        def __init__(self, graph, pool=None, **later):  # since 2.14 also the stream, and more
             self.graph = graph
 
         def __enter__(self):
