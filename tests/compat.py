@@ -192,9 +192,18 @@ def _tested(release: str, python: Path, folder: Path, options: argparse.Namespac
         _say(f"  {failed} failed: they run once more, alone ...")
         alone = ["--last-failed", "--last-failed-no-failures", "none"]
         again, failed, _ = _counts(python, folder, [*alone, *options.tests])
-    what = "all" if options.tests == TESTS else ", ".join(options.tests)
+    what = "all" if options.tests == TESTS else _in_words(options.tests)
     day = time.strftime("%Y-%m-%d")
     return Outcome(build, _version(python), day, what, passed + again, again, failed, skipped, tuple(lacking))
+
+
+def _in_words(tests: Sequence[str]) -> str:
+    """Which tests were run: a few by their paths, many files of one folder by their number."""
+    folders = {path.rpartition("/")[0] for path in tests}
+    if len(tests) < 4 or len(folders) > 1:
+        return ", ".join(tests)
+    (folder,) = folders
+    return f"{len(tests)} of the {len([*_ROOT.joinpath(folder).glob('test_*.py')])} files of {folder}"
 
 
 def _counts(python: Path, folder: Path, arguments: Sequence[str]) -> tuple[int, int, int]:

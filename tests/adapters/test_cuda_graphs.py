@@ -4,6 +4,7 @@ Every tensor says that it lies on CUDA. A capture notes what PyTorch's dispatche
 same memory, and a copy to the host does what a device would: fail within a capture, warn or fail as the mode says.
 """
 
+import importlib
 import threading
 import warnings
 from contextlib import nullcontext
@@ -102,6 +103,8 @@ def device(monkeypatch):
             return
         if isinstance(made, torch.Tensor) and "empty" not in function.__name__:
             made.data.copy_(function(*args, **kwargs))
+
+    importlib.import_module("torch._dynamo")  # else the first step of an optimizer does, and finds no real stream
 
     class capture:
         def __init__(self, graph, pool=None, **later):  # since 2.14 also the stream, and more

@@ -184,6 +184,8 @@ def _made(
     if kept_for_rule.grad_fn in _CONVERTING and (kinds := _converted(node, outputs)):
         operation, facts = operations.conversion(operation, *kinds)
         attrs = tuple(({name: it for name, it in attrs if not name.startswith("argument")} | facts).items())
+    elif kept_for_rule.grad_fn in _CONVERTING:
+        operation = operations.unknown_conversion(operation)
     shown = operations.as_given(operation, len(inputs.edges), tuple(inputs.further))
     say_created(
         session, mark, shown, shown, kind="op", inputs=tuple(inputs.edges), outputs=described,

@@ -175,13 +175,23 @@ def conversion(operation: Operation, source: Kind, made: Kind) -> tuple[Operatio
     return _converting(operation, is_cast, is_moved), facts
 
 
+@cache
+def unknown_conversion(operation: Operation) -> Operation:
+    """How a conversion reads of which neither dtype nor device is known: one within a call, before PyTorch 2.6."""
+    return replace(operation, formula=f"{_converted_slot(operation)} converted")
+
+
+def _converted_slot(operation: Operation) -> str:
+    return "src" if "src" in operation.slots else next(iter(operation.slots), "input")
+
+
 def _kind(it: Kind) -> tuple[torch.dtype, torch.device]:
     return (dtype_of(it), device_of(it)) if isinstance(it, torch.Tensor) else (it.dtype, it.device)
 
 
 @cache
 def _converting(operation: Operation, is_cast: bool, is_moved: bool) -> Operation:
-    slot = "src" if "src" in operation.slots else next(iter(operation.slots), "input")
+    slot = _converted_slot(operation)
     return replace(operation, formula=f"{slot}{' from source to device' * is_moved}{' as dtype' * is_cast}")
 
 
