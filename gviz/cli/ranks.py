@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gviz.cli.recordings import Recordings
-    from gviz.compare.ranks import Parting
+    from gviz.compare.ranks import Divergence
 
 ROWS = 30
 
@@ -20,7 +20,7 @@ class Beside:
 
     rank: int
     other: int
-    parting: Parting | None
+    parting: Divergence | None
 
     @property
     def broken_off(self) -> int | None:
@@ -42,10 +42,10 @@ def compared(folder: Recordings) -> list[Beside]:
 
 
 def _beside(folder: Recordings, other: int) -> list[Beside]:
-    from gviz.compare.ranks import parting
+    from gviz.compare.ranks import divergence
 
     ranks = [rank for rank in range(len(folder.ranks)) if rank != other]
-    return [Beside(rank, other, parting(folder.ranks[other], folder.ranks[rank])) for rank in ranks]
+    return [Beside(rank, other, divergence(folder.ranks[other], folder.ranks[rank])) for rank in ranks]
 
 
 def lines(folder: Recordings, found: list[Beside]) -> Iterator[str]:
@@ -114,7 +114,7 @@ def as_data(folder: Recordings, found: list[Beside]) -> dict[str, Any]:
 
 
 def _data_of(folder: Recordings, each: Beside) -> dict[str, Any]:
-    from gviz.compare.data_parallel import is_shared
+    from gviz.compare.ranks import is_shared
 
     files = {"rank": folder.paths[each.rank].name, "other": folder.paths[each.other].name}
     parting = each.parting

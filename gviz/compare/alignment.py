@@ -1,8 +1,15 @@
-"""Which node of one side is which of the other.
+"""Which node of one side is which node of the other.
 
-Operations are aligned as ``diff`` aligns lines, by their order, what they are and the module they ran in, if the other
-side has that module too (a traced model has none); names, numbers and lines of the source do not count. What nothing
-computed is aligned by its use: the second input of two aligned operations is the same thing, whatever it is called.
+Operations are aligned as ``diff`` aligns lines: by their order, by what they are, and by the module they ran in if the
+other side has that module too (a traced model has none). Names, node numbers and source lines do not count. A node that
+no operation computed is aligned by its use: the second input of two aligned operations is the same tensor, whatever it
+is called. What is left is paired by kind and name.
+
+Example. One side runs ``mul add tanh``, the other ``mul relu add tanh``. ``mul`` is equal at the beginning and
+``add tanh`` at the end, so ``relu`` is on the second side only.
+
+Limits. The longest common part costs time and memory in proportion to the product of both lengths. Long sequences are
+therefore aligned `WINDOW` operations at a time, and a pair further apart than that is not found.
 """
 
 from __future__ import annotations
@@ -10,9 +17,12 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile, zip_longest
+from typing import NamedTuple, TypeVar
 
-from gviz.compare import sequence
+import numpy as np
+
 from gviz.compare.side import Side, Token
+from gviz.values import Array
 
 Pair = tuple[int, int]
 """A node of either side; 0 where the other side has none that corresponds."""
@@ -22,18 +32,18 @@ WINDOW = 1000
 """Operations of either side that are aligned at a time: the time it takes grows with the square of it."""
 
 
-def aligned(a: Side, b: Side) -> tuple[Pair, ...]:
+def align(a: Side, b: Side) -> tuple[Pair, ...]:
     """Every node of both sides in one order: those only one side has stand where they would be on the other."""
-    pairs = list(_ops(a, b))
-    used = list(_used(a, b, [pair for pair in pairs if all(pair)]))
-    used += _named(a, b, used)
+    pairs = list(_align_ops(a, b))
+    used = list(_pair_by_use(a, b, [pair for pair in pairs if all(pair)]))
+    used += _pair_by_name(a, b, used)
     seen_a, seen_b = {x for x, _ in used}, {y for _, y in used}
     only_a = [(node, 0) for node in a.others if node not in seen_a]
     only_b = [(0, node) for node in b.others if node not in seen_b]
     return (*used, *only_a, *only_b, *pairs)
 
 
-def _ops(a: Side, b: Side) -> Iterator[Pair]:
+def _align_ops(a: Side, b: Side) -> Iterator[Pair]:
     for low_a, high_a, low_b, high_b in _stretches(*_tokens(a, b)):
         yield from zip_longest(a.ops[low_a:high_a], b.ops[low_b:high_b], fillvalue=0)
 
@@ -51,13 +61,13 @@ def _stretches(a: Sequence[Token], b: Sequence[Token]) -> Iterator[tuple[int, in
     What is equal at the beginning belongs together, of a loop that goes round more often the last rounds are new; and
     then what is equal at the end: both compute their results there.
     """
-    i = k = _equal(zip(a, b, strict=False))
+    i = k = _equal_count(zip(a, b, strict=False))
     yield 0, i, 0, k
-    end = _equal(zip(reversed(a[i:]), reversed(b[k:]), strict=False))
+    end = _equal_count(zip(reversed(a[i:]), reversed(b[k:]), strict=False))
     last = (len(a) - end, len(a), len(b) - end, len(b))
     a, b = a[: last[0]], b[: last[2]]
     while i < len(a) or k < len(b):
-        steps = sequence.stretches(a[i : i + WINDOW], b[k : k + WINDOW])
+        steps = stretches(a[i : i + WINDOW], b[k : k + WINDOW])
         is_last = len(a) <= i + WINDOW and len(b) <= k + WINDOW
         while not is_last and not steps[-1].equal and len(steps) > 1:
             steps.pop()  # the next window may tell more
@@ -71,11 +81,11 @@ def _stretches(a: Sequence[Token], b: Sequence[Token]) -> Iterator[tuple[int, in
     yield last
 
 
-def _equal(pairs: Iterable[tuple[Token, Token]]) -> int:
+def _equal_count(pairs: Iterable[tuple[Token, Token]]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _used(a: Side, b: Side, ops: Sequence[Pair]) -> Iterator[Pair]:
+def _pair_by_use(a: Side, b: Side, ops: Sequence[Pair]) -> Iterator[Pair]:
     """Pairs of what nothing computed, by the aligned operations that use them; each node once."""
     free_a, free_b = set(a.others), set(b.others)
     for op_a, op_b in ops:
@@ -87,7 +97,7 @@ def _used(a: Side, b: Side, ops: Sequence[Pair]) -> Iterator[Pair]:
                 yield node_a, node_b
 
 
-def _named(a: Side, b: Side, used: Sequence[Pair]) -> list[Pair]:
+def _pair_by_name(a: Side, b: Side, used: Sequence[Pair]) -> list[Pair]:
     """Pairs of the same kind and name, if any, among what no aligned operation uses, in order."""
     seen_a, seen_b = {x for x, _ in used}, {y for _, y in used}
     free: defaultdict[tuple[str, str], deque[int]] = defaultdict(deque)
@@ -100,3 +110,75 @@ def _named(a: Side, b: Side, used: Sequence[Pair]) -> list[Pair]:
 
 def _called(side: Side, node: int) -> tuple[str, str]:
     return side.infos[node].created.kind, side.infos[node].name
+
+
+# The longest common part of two sequences
+
+T = TypeVar("T")
+
+
+class Stretch(NamedTuple):
+    """From where to where in each of both; what is not `equal` stands on one side only, or is something else there."""
+
+    equal: bool
+    low_a: int
+    high_a: int
+    low_b: int
+    high_b: int
+
+
+def stretches(a: Sequence[T], b: Sequence[T]) -> list[Stretch]:
+    """All of both, in order; time and room grow with the product of their lengths."""
+    found: list[Stretch] = []
+    i = k = 0
+    for low_a, low_b, count in [*_group_pairs(_equal_places(a, b)), (len(a), len(b), 0)]:
+        if i < low_a or k < low_b:
+            found.append(Stretch(False, i, low_a, k, low_b))
+        i, k = low_a + count, low_b + count
+        if count:
+            found.append(Stretch(True, low_a, i, low_b, k))
+    return found
+
+
+def _equal_places(a: Sequence[T], b: Sequence[T]) -> Iterator[tuple[int, int]]:
+    """The places of equal entries that stand beside each other, of several choices those that come to an end first."""
+    worth = _gains(a, b)
+    i = k = 0
+    while worth[i, k]:
+        if a[i] == b[k]:
+            yield i, k
+            i, k = i + 1, k + 1
+        elif worth[i + 1, k] > worth[i, k]:
+            i += 1
+        else:
+            k += 1
+
+
+def _gains(a: Sequence[T], b: Sequence[T]) -> Array:
+    """By place in both what is gained from there on: much for a pair, less 1 for each entry left out before the last.
+
+    So what is left over stands at the end, where the entries behind these may yet be its partners.
+    """
+    numbers: dict[T, int] = {}
+    left, right = (np.array([numbers.setdefault(one, len(numbers)) for one in each], np.int64) for each in (a, b))
+    worth = np.zeros((len(a) + 1, len(b) + 1), np.int64)
+    pair, place = len(a) + len(b) + 1, np.arange(len(b))
+    for i in reversed(range(len(a))):
+        below = worth[i + 1]
+        here = np.maximum(below[:-1] - 1, np.where(right == left[i], below[1:] + pair, 0))
+        worth[i, :-1] = np.maximum(np.maximum.accumulate((here - place)[::-1])[::-1] + place, 0)
+    return worth
+
+
+def _group_pairs(pairs: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Pairs that follow each other in both, as the first of them and how many they are."""
+    first, count = (0, 0), 0
+    for i, k in pairs:
+        if count and (i, k) == (first[0] + count, first[1] + count):
+            count += 1
+            continue
+        if count:
+            yield *first, count
+        first, count = (i, k), 1
+    if count:
+        yield *first, count

@@ -1,4 +1,4 @@
-"""Everything in which two sides differ, in the order in which it happened."""
+"""All differences between two sides, in the order in which they happened."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from typing import Literal, NamedTuple
 
-from gviz.compare.alignment import Pair, aligned
-from gviz.compare.closeness import Distance, Tolerance, distance
-from gviz.compare.programs import Changed, changed
+from gviz.compare.alignment import Pair, align
 from gviz.compare.side import Side
-from gviz.compare.steps import OtherStep, other_step
+from gviz.compare.source_changes import SourceChange, source_changes
+from gviz.compare.tolerance import Distance, Tolerance, distance
+from gviz.events import OptimizerStarted
 from gviz.events.event import Attr
+from gviz.events.options import Option, options_in
+from gviz.trace.repetition import smallest_period
 from gviz.trace.state import NodeState
 from gviz.values import Value
 
@@ -73,9 +76,9 @@ class Comparison:
         return sum(any(value is None or not value.is_known for value in (*mine, *other)) for mine, other in both)
 
     @property
-    def programs(self) -> tuple[Changed, ...]:
+    def programs(self) -> tuple[SourceChange, ...]:
         """Where the texts of the two programs differ."""
-        return changed(self.a.timeline.sources, self.b.timeline.sources)
+        return source_changes(self.a.timeline.sources, self.b.timeline.sources)
 
     @property
     def same_structure(self) -> bool:
@@ -83,14 +86,14 @@ class Comparison:
         return not any(difference.kind in STRUCTURE for difference in self.differences)
 
 
-def compared(a: Side, b: Side, tolerance: Tolerance | None = None, pairs: tuple[Pair, ...] | None = None) -> Comparison:
+def compare(a: Side, b: Side, tolerance: Tolerance | None = None, pairs: tuple[Pair, ...] | None = None) -> Comparison:
     """Compare two sides, aligned unless `pairs` are known; without a tolerance each dtype has its own."""
-    pairs = aligned(a, b) if pairs is None else pairs
+    pairs = align(a, b) if pairs is None else pairs
     partners = {x: y for x, y in pairs if x and y}
     sides = _Sides(a, b, tolerance or Tolerance())
-    forward = [difference for pair in pairs for difference in _forward(sides, pair, partners)]
-    forward += [difference for pair in pairs if all(pair) for difference in _kept(sides, pair)]
-    backward = [difference for pair in pairs if all(pair) for difference in _gradients(sides, pair)]
+    forward = [difference for pair in pairs for difference in _forward_differences(sides, pair, partners)]
+    forward += [difference for pair in pairs if all(pair) for difference in _kept_difference(sides, pair)]
+    backward = [difference for pair in pairs if all(pair) for difference in _gradient_differences(sides, pair)]
     backward.sort(key=lambda difference: max(difference.events))
     return Comparison(a, b, pairs, (*forward, *backward))
 
@@ -107,7 +110,7 @@ class _Sides(NamedTuple):
         return distance(self.a.timeline, x, self.b.timeline, y, self.allowed)
 
 
-def _forward(sides: _Sides, pair: Pair, partners: dict[int, int]) -> Iterator[Difference]:
+def _forward_differences(sides: _Sides, pair: Pair, partners: dict[int, int]) -> Iterator[Difference]:
     """In what a pair of nodes differs, apart from gradients."""
     (a, b, _), (x, y) = sides, pair
     events = a.infos[x].born if x else 0, b.infos[y].born if y else 0
@@ -115,13 +118,15 @@ def _forward(sides: _Sides, pair: Pair, partners: dict[int, int]) -> Iterator[Di
         yield Difference("missing", pair, 0, events)
         return
     if a.made(x) and b.made(y):
-        yield from _made(a, b, pair, events, partners)
+        yield from _operation_differences(a, b, pair, events, partners)
     for nr, (mine, other) in enumerate(zip(a.values[x], b.values[y], strict=False)):
         made = a.made_value(x, nr), b.made_value(y, nr)
-        yield from _values(sides, pair, nr, made, mine, other)
+        yield from _value_differences(sides, pair, nr, made, mine, other)
 
 
-def _made(a: Side, b: Side, pair: Pair, events: tuple[int, int], partners: dict[int, int]) -> Iterator[Difference]:
+def _operation_differences(
+    a: Side, b: Side, pair: Pair, events: tuple[int, int], partners: dict[int, int]
+) -> Iterator[Difference]:
     """In what two operations differ that both sides ran."""
     left, right = a.infos[pair[0]].created, b.infos[pair[1]].created
     if [(partners.get(node, -node), nr) for node, nr in left.inputs] != list(right.inputs):
@@ -137,7 +142,7 @@ def without_addresses(attrs: tuple[tuple[str, Attr], ...]) -> list[tuple[str, At
     return [(name, _ADDRESS.sub("", value) if isinstance(value, str) else value) for name, value in attrs]
 
 
-def _values(
+def _value_differences(
     sides: _Sides, pair: Pair, nr: int, events: tuple[int, int], x: Value | None, y: Value | None
 ) -> Iterator[Difference]:
     if x is None or y is None:
@@ -150,13 +155,13 @@ def _values(
         yield Difference("value", pair, nr, events, (x, y), gap)
 
 
-def _kept(sides: _Sides, pair: Pair) -> Iterator[Difference]:
+def _kept_difference(sides: _Sides, pair: Pair) -> Iterator[Difference]:
     """Whether a pass adds to another ``.grad`` on either side, as where ``zero_grad`` was forgotten on one."""
     x, y = sides.a.kept.get(pair[0], (None, 0)), sides.b.kept.get(pair[1], (None, 0))
-    yield from _gradient(sides, "kept", pair, 0, (x, y))
+    yield from _gradient_difference(sides, "kept", pair, 0, (x, y))
 
 
-def _gradients(sides: _Sides, pair: Pair) -> Iterator[Difference]:
+def _gradient_differences(sides: _Sides, pair: Pair) -> Iterator[Difference]:
     """The outputs of a pair whose gradients at the end differ, or of which one was cleared and the other was not.
 
     That is asked where both programs ended: within a loop the one may clear it where the other has no next turn.
@@ -169,8 +174,8 @@ def _gradients(sides: _Sides, pair: Pair) -> Iterator[Difference]:
     for nr in range(min(len(left.outputs), len(right.outputs))):
         found = gradient(left, nr), gradient(right, nr)
         if ended and _is_cleared(a, left, nr) != _is_cleared(b, right, nr):
-            found = _left(left, nr), _left(right, nr)
-        yield from _gradient(sides, "gradient", pair, nr, found)
+            found = _grad(left, nr), _grad(right, nr)
+        yield from _gradient_difference(sides, "gradient", pair, nr, found)
 
 
 def _is_cleared(side: Side, state: NodeState, nr: int) -> bool:
@@ -179,12 +184,12 @@ def _is_cleared(side: Side, state: NodeState, nr: int) -> bool:
     return output.grad is None and bool(output.parts) and side.infos[state.node].created.kind != "op"
 
 
-def _left(state: NodeState, nr: int) -> tuple[Value | None, int]:
+def _grad(state: NodeState, nr: int) -> tuple[Value | None, int]:
     output = state.outputs[nr]
     return output.grad, output.grad_seq
 
 
-def _gradient(
+def _gradient_difference(
     sides: _Sides, kind: Kind, pair: Pair, nr: int, found: tuple[tuple[Value | None, int], tuple[Value | None, int]]
 ) -> Iterator[Difference]:
     """Whether two gradients differ, each with the event that made it: in number, in shape, or by being there."""
@@ -205,3 +210,102 @@ def gradient(state: NodeState, nr: int) -> tuple[Value | None, int]:
     if output.grad is not None:
         return output.grad, output.grad_seq
     return output.incoming, output.parts[-1].seq if output.parts else 0
+
+
+# Optimizer options: another learning rate shows here before any weight differs
+
+Steps = list[tuple[int, OptimizerStarted]]
+
+
+@dataclass(frozen=True, slots=True)
+class OtherOption:
+    """An option of a group of parameters (from 0) that has two values."""
+
+    group: int
+    name: str
+    values: tuple[Option, Option]
+
+
+@dataclass(frozen=True, slots=True)
+class OtherStep:
+    """The first step that was made with other options: in which iteration of either side, said by which events.
+
+    `stack` is where the second side called it.
+    """
+
+    iterations: tuple[int, int]
+    events: tuple[int, int]
+    kind: str
+    stack: int
+    options: tuple[OtherOption, ...]
+
+
+def other_step(a: Side, b: Side) -> OtherStep | None:
+    """The first step with other options in the iterations of two sides, or in those before of two recordings.
+
+    Options that only one of them tells of do not count, as two versions of a framework may have others.
+    """
+    from_start = a.timeline is not b.timeline and a.number == b.number
+    numbers = range(1, a.number + 1) if from_start else (0,)
+    for number in numbers:
+        places = (number, number) if from_start else (a.number, b.number)
+        left, right = _steps(a, places[0]), _steps(b, places[1])
+        for (seq, mine), (other_seq, other) in zip(left, right, strict=False):
+            found = tuple(_other_options(mine, other)) if mine.kind == other.kind else ()
+            if found:
+                return OtherStep(places, (seq, other_seq), mine.kind, other.stack, found)
+    return None
+
+
+def _steps(side: Side, number: int) -> Steps:
+    """The steps that begin in an iteration."""
+    iteration = side.timeline.iterations[number - 1]
+    return list(side.timeline.select((OptimizerStarted,), iteration.start, iteration.end + 1))
+
+
+def _other_options(a: OptimizerStarted, b: OptimizerStarted) -> Iterator[OtherOption]:
+    for group in range(min(len(a.options), len(b.options))):
+        mine, other = options_in(a.options, group), options_in(b.options, group)
+        for name in mine:
+            if name in other and mine[name] != other[name]:
+                yield OtherOption(group, name, (mine[name], other[name]))
+
+
+# Operations that only one side has: often a loop that ran more often
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Successive operations of one side only: `times` times the ops of `period`, from node `first` on.
+
+    `known` says that the other side has the same period just before: it went round the same loop less often.
+    """
+
+    side: Literal["a", "b"]
+    first: int
+    nodes: int
+    period: tuple[str, ...]
+    times: int
+    known: bool
+
+
+def one_sided_runs(comparison: Comparison) -> Iterator[Run]:
+    """The runs in order."""
+    ops = {*comparison.a.ops}, {*comparison.b.ops}
+    pairs = [(x, y) for x, y in comparison.pairs if x in ops[0] or y in ops[1]]
+    before: list[str] = []
+    for which, group in groupby(pairs, key=lambda pair: "both" if all(pair) else "a" if pair[0] else "b"):
+        members = list(group)
+        side = comparison.b if which == "b" else comparison.a
+        names = [_op_name(side, y if which == "b" else x) for x, y in members]
+        if which == "both":
+            before += names
+            continue
+        period = names[: smallest_period(names)]
+        first = members[0][which == "b"]
+        known = before[-len(period) :] == period
+        yield Run("b" if which == "b" else "a", first, len(names), tuple(period), len(names) // len(period), known)
+
+
+def _op_name(side: Side, node: int) -> str:
+    return side.infos[node].op.name

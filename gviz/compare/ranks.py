@@ -1,17 +1,104 @@
-"""The processes of one training run, each with a recording of its own: where they stop being one training run."""
+"""The processes of one data-parallel training run, each with a recording of its own: where they diverge.
+
+Each rank has its own batch. Its data, what it computes from them, its random numbers, and its gradients before they are
+averaged are expected to differ. All ranks share the parameters, the gradients that their optimizers use, the buffers
+and the tracked graph. Where one of these differs, the copies of the model drift apart.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeGuard, get_args
 
-from gviz.compare.comparison import Difference, compared
-from gviz.compare.data_parallel import Parted, Shared, is_shared
+from gviz.compare.comparison import STRUCTURE, Comparison, Difference, compare
 from gviz.compare.side import Side
 from gviz.events import Failed
 from gviz.trace.timeline import Timeline
+
+Shared = Literal["parameter", "gradient", "buffer", "graph"]
+"""What has to agree: a parameter at the beginning of the iteration; a gradient as an optimizer used it; a tensor of a
+module that is no parameter; what is computed, and from what, in which dtype, as far as autograd tracks it."""
+
+Own = Literal["data", "random", "result", "own gradient", "own work"]
+"""What is expected to differ: what comes from outside; what a dropout drew; what is computed from these; a gradient
+that no optimizer used; operations that no gradient comes through, as for a log."""
+
+Part = Shared | Own
+
+SHARED: tuple[Shared, ...] = get_args(Shared)
+OWN: tuple[Own, ...] = get_args(Own)
+
+
+def is_shared(part: Part) -> TypeGuard[Shared]:
+    """Whether a part of training is one that ranks have in common."""
+    return part in SHARED
+
+
+class RankDifferences:
+    """The differences between two ranks in one iteration, each with the part of training that it is about."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+
+    @cached_property
+    def parts(self) -> tuple[tuple[Part, Difference], ...]:
+        """Every difference, in order of time."""
+        return tuple((self._part(each), each) for each in self.comparison.differences)
+
+    @cached_property
+    def shared(self) -> Comparison:
+        """The comparison with the differences alone that ranks should not have."""
+        kept = [difference for part, difference in self.parts if is_shared(part)]
+        return replace(self.comparison, differences=tuple(kept))
+
+    @property
+    def first(self) -> tuple[Part, Difference] | None:
+        """The first difference that ranks should not have."""
+        return next(((part, difference) for part, difference in self.parts if is_shared(part)), None)
+
+    def _part(self, difference: Difference) -> Part:
+        sides = (self.comparison.a, self.comparison.b)
+        there = [(side, node) for side, node in zip(sides, difference.pair, strict=True) if node]
+        side, node = there[0]
+        if difference.kind in ("gradient", "kept"):
+            used = difference.kind == "gradient" and any(one in its.updated for its, one in there)
+            return "gradient" if used else "own gradient"
+        created = side.infos[node].created
+        if created.kind == "op":
+            return _part_of_operation(difference, there)
+        if any(one in its.learnt for its, one in there):
+            return "graph" if difference.kind in STRUCTURE else "parameter"
+        if any(one in its.buffers for its, one in there):
+            return "buffer" if all(its.known_before_use(one) for its, one in there) else "result"
+        return "random" if any(name == "mask" for name, _ in created.attrs) else "data"
+
+
+def _part_of_operation(difference: Difference, there: list[tuple[Side, int]]) -> Part:
+    """What an operation differs in: its making, or only what it made of other data."""
+    if all(side.infos[node].created.untracked for side, node in there):
+        return "own work"
+    if difference.kind == "missing" and not any(side.is_reached(node) for side, node in there):
+        return "own work"
+    if difference.kind in ("missing", "inputs", "tracking", "dtype"):
+        return "graph"
+    if difference.kind == "arguments" and not _other_sizes(there):
+        return "graph"
+    return "result"
+
+
+def _other_sizes(there: list[tuple[Side, int]]) -> bool:
+    """Whether two operations were given or made tensors of other shapes: their arguments follow from those."""
+    shapes = []
+    for side, node in there:
+        inputs = side.infos[node].created.inputs
+        given = [value for of, nr in inputs for value in side.values.get(of, ())[nr : nr + 1]]
+        shapes.append([value and value.shape for value in (*given, *side.values[node])])
+    return shapes[0] != shapes[-1]
+
+
+# Where two ranks diverge
 
 Course = Literal["passes", "steps", "end", "iterations"]
 """What a rank has too few or too many of: backward passes or optimizer steps in an iteration; the rest of an iteration
@@ -22,7 +109,7 @@ INTERRUPTED = "KeyboardInterrupt"
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
+class Divergence:
     """In which iteration (from 1) and in what a rank stops agreeing with another one.
 
     `what` is a shared part of training with its first `difference`, or something of the course of the program with the
@@ -34,7 +121,7 @@ class Parting:
     what: Shared | Course
     difference: Difference | None = None
     counts: tuple[int, int] = (0, 0)
-    between: Parted | None = None
+    between: RankDifferences | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +157,7 @@ class _Buffers:
     def __init__(self, a: Rank, b: Rank) -> None:
         self._ranks = a, b
 
-    def meet_again(self, parting: Parting) -> bool:
+    def meet_again(self, parting: Divergence) -> bool:
         """Whether it is about a buffer alone that the ranks bring together from time to time."""
         if parting.what != "buffer" or parting.difference is None or parting.between is None:
             return False
@@ -82,7 +169,7 @@ class _Buffers:
         a, b = self._ranks
         parted, together = set[str](), set[str]()
         for iteration in range(1, min(a.iterations, b.iterations) + 1):
-            between = between_ranks(a.timeline, b.timeline, iteration)
+            between = rank_differences(a.timeline, b.timeline, iteration)
             differing = {_name(between, each) for part, each in between.parts if part == "buffer"}
             side = between.comparison.a
             known = {side.infos[node].name for node in side.buffers if side.known_before_use(node)}
@@ -91,56 +178,56 @@ class _Buffers:
         return frozenset(together)
 
 
-def _name(between: Parted, difference: Difference) -> str:
+def _name(between: RankDifferences, difference: Difference) -> str:
     """What a node that differs is called, by the side that has it."""
     sides = zip((between.comparison.a, between.comparison.b), difference.pair, strict=True)
     return next(side.infos[node].name for side, node in sides if node)
 
 
-def parting(a: Rank, b: Rank) -> Parting | None:
+def divergence(a: Rank, b: Rank) -> Divergence | None:
     """Where two ranks stop agreeing; None if they agree in all that ranks of one training run share."""
     buffers = _Buffers(a, b)
     for iteration in range(1, min(a.iterations, b.iterations) + 1):
-        found = _parting_in(a, b, iteration, buffers)
+        found = _divergence_in(a, b, iteration, buffers)
         if found is not None:
             return found
     counts = a.iterations, b.iterations
-    return Parting(min(counts) + 1, "iterations", counts=counts) if counts[0] != counts[1] else None
+    return Divergence(min(counts) + 1, "iterations", counts=counts) if counts[0] != counts[1] else None
 
 
-def parting_in(a: Rank, b: Rank, iteration: int) -> Parting | None:
+def divergence_in(a: Rank, b: Rank, iteration: int) -> Divergence | None:
     """What two ranks do not share in one iteration that both have, None if they agree in it."""
-    return _parting_in(a, b, iteration, _Buffers(a, b))
+    return _divergence_in(a, b, iteration, _Buffers(a, b))
 
 
-def _parting_in(a: Rank, b: Rank, iteration: int, buffers: _Buffers) -> Parting | None:
-    between = between_ranks(a.timeline, b.timeline, iteration)
-    partings = (each for each in _partings(between) if not buffers.meet_again(each))
+def _divergence_in(a: Rank, b: Rank, iteration: int, buffers: _Buffers) -> Divergence | None:
+    between = rank_differences(a.timeline, b.timeline, iteration)
+    partings = (each for each in _divergences(between) if not buffers.meet_again(each))
     if a.completed(iteration) and b.completed(iteration):
         return next(partings, None)
     for part, difference in between.parts:
         if part == "parameter":
-            return Parting(iteration, part, difference, between=between)
+            return Divergence(iteration, part, difference, between=between)
     reached = a.reached(iteration), b.reached(iteration)
     raised = any(a.failure) and a.failure[0] != INTERRUPTED
     as_far = reached[0] == reached[1]
     if all(reached) and a.failure == b.failure and (raised or as_far):
         return next(partings, None) if as_far else None
-    return Parting(iteration, "end", counts=reached, between=between)
+    return Divergence(iteration, "end", counts=reached, between=between)
 
 
-def between_ranks(a: Timeline, b: Timeline, iteration: int) -> Parted:
+def rank_differences(a: Timeline, b: Timeline, iteration: int) -> RankDifferences:
     """All that differs between two ranks in one iteration, gradients as an optimizer used them."""
-    return Parted(compared(Side(a, iteration, at_step=True), Side(b, iteration, at_step=True)))
+    return RankDifferences(compare(Side(a, iteration, at_step=True), Side(b, iteration, at_step=True)))
 
 
-def _partings(between: Parted) -> Iterator[Parting]:
+def _divergences(between: RankDifferences) -> Iterator[Divergence]:
     """What the ranks do not share, in the order in which it comes about: gradients are used after the passes."""
     a, b = between.comparison.a, between.comparison.b
     iteration, found = a.number, [(part, each) for part, each in between.parts if is_shared(part)]
-    yield from (Parting(iteration, part, each, between=between) for part, each in found if part != "gradient")
+    yield from (Divergence(iteration, part, each, between=between) for part, each in found if part != "gradient")
     if a.passes != b.passes:
-        yield Parting(iteration, "passes", counts=(a.passes, b.passes), between=between)
+        yield Divergence(iteration, "passes", counts=(a.passes, b.passes), between=between)
     if len(a.steps) != len(b.steps):
-        yield Parting(iteration, "steps", counts=(len(a.steps), len(b.steps)), between=between)
-    yield from (Parting(iteration, part, each, between=between) for part, each in found if part == "gradient")
+        yield Divergence(iteration, "steps", counts=(len(a.steps), len(b.steps)), between=between)
+    yield from (Divergence(iteration, part, each, between=between) for part, each in found if part == "gradient")

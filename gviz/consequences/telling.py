@@ -82,13 +82,13 @@ def in_branch(evaluator: Evaluator, beside: Beside, text: str, n: int) -> str:
 
 def differences(timeline: Timeline, iteration: Iteration, branch: Branch) -> Iterator[str]:
     """Everything that is another number in the branch, old and new, a row for each node."""
-    from gviz.compare.closeness import SAME_NUMBERS
-    from gviz.compare.comparison import compared
+    from gviz.compare.comparison import compare
     from gviz.compare.side import Side
+    from gviz.compare.tolerance import SAME_NUMBERS
 
     before, after = Side(timeline, iteration.index + 1), Side(Timeline(branch.log), 1)
     pairs = [(node, branch.numbers.get(node, 0)) for node in before.infos]
-    found = compared(before, after, SAME_NUMBERS, tuple([(x, y) for x, y in pairs if y in after.infos]))
+    found = compare(before, after, SAME_NUMBERS, tuple([(x, y) for x, y in pairs if y in after.infos]))
     rows: dict[int, list[str]] = {}
     for one in found.without_gradients(branch.unknown).differences:
         if one.kind in ("value", "gradient"):

@@ -7,11 +7,9 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from gviz import numbers, value_text
 from gviz.compare.alignment import Pair
-from gviz.compare.comparison import Comparison, Difference, Kind, without_addresses
-from gviz.compare.programs import Changed
-from gviz.compare.repeats import Run, runs
+from gviz.compare.comparison import Comparison, Difference, Kind, OtherStep, Run, one_sided_runs, without_addresses
 from gviz.compare.side import Side
-from gviz.compare.steps import OtherStep
+from gviz.compare.source_changes import SourceChange
 from gviz.events.event import Attr
 from gviz.events.options import option_text
 from gviz.explain.names import label
@@ -65,7 +63,7 @@ def summary(comparison: Comparison) -> Iterator[str]:
         yield f"iteration {comparison.a.number} is the first that differs."
     if comparison.same_structure:
         yield f"the same structure: {_counted(comparison)}."
-    yield from (_run(comparison, run) for run in runs(comparison))
+    yield from (_run(comparison, run) for run in one_sided_runs(comparison))
     yield from _others(comparison)
     if (wired := comparison.first("inputs", "arguments", "tracking")) is not None:
         given = f": {arguments}" if wired.kind == "arguments" and (arguments := _arguments(comparison, wired)) else ""
@@ -107,7 +105,7 @@ def _step(comparison: Comparison, behind: str = "") -> Iterator[str]:
     yield f"first step with other options: {place}, {others}{more}{behind}."
 
 
-def programs(found: Sequence[Changed], width: int = WIDTH) -> Iterator[str]:
+def programs(found: Sequence[SourceChange], width: int = WIDTH) -> Iterator[str]:
     """Where the two programs read otherwise: the places, and below them the lines of each, the first few of many."""
     for one in found[:MOST_PLACES]:
         places = [file_line(path, line) for path, line in zip(one.files, one.lines, strict=True)]

@@ -8,8 +8,7 @@ from itertools import islice
 
 from gviz import value_text
 from gviz.compare.comparison import Difference
-from gviz.compare.data_parallel import OWN, Own, Part, Parted, Shared
-from gviz.compare.ranks import INTERRUPTED, Course, Parting
+from gviz.compare.ranks import INTERRUPTED, OWN, Course, Divergence, Own, Part, RankDifferences, Shared
 from gviz.compare.side import Side
 from gviz.events import Event, Failed
 from gviz.explain.finding import Finding
@@ -68,13 +67,13 @@ def agreement(rank: Timeline, other: str) -> str:
     return f"{_AGREES} with {other}{known}"
 
 
-def headline(parting: Parting, a: str, b: str) -> str:
+def headline(parting: Divergence, a: str, b: str) -> str:
     """Where rank `b` stops agreeing with rank `a`, in one line: ``iteration 2: a parameter is another one, ...``."""
     where = f"iteration {parting.iteration}: {_BREAKS[parting.what]}"
     return f"{where}, {_first(parting)}" if parting.difference is not None else f"{where}, {_counts(parting, a, b)}"
 
 
-def sentences(parting: Parting, a: str, b: str) -> Iterator[str]:
+def sentences(parting: Divergence, a: str, b: str) -> Iterator[str]:
     """The same with both values, why it matters, and what differs as it should."""
     yield f"{headline(parting, a, b)}."
     difference = parting.difference
@@ -87,7 +86,7 @@ def sentences(parting: Parting, a: str, b: str) -> Iterator[str]:
         yield from expected(parting.between)
 
 
-def finding(parting: Parting, a: str, b: str) -> Finding:
+def finding(parting: Divergence, a: str, b: str) -> Finding:
     """The same as a finding about rank `b`; another graph, or buffers that each rank keeps, may be meant so."""
     difference, at = parting.difference, None
     if difference is not None and parting.between is not None:
@@ -97,12 +96,12 @@ def finding(parting: Parting, a: str, b: str) -> Finding:
     return Finding(RANKS_PART.name, text, parts=parts, at=at, suspected=parting.what in ("graph", "buffer"))
 
 
-def _gap(parting: Parting) -> str:
+def _gap(parting: Divergence) -> str:
     text = apart(parting.difference) if parting.difference is not None else ""
     return f", {text}" if text else ""
 
 
-def expected(between: Parted) -> Iterator[str]:
+def expected(between: RankDifferences) -> Iterator[str]:
     """What differs between two ranks as it should, if anything."""
     counts: Counter[Part] = Counter(part for part, _ in between.parts)
     told = [f"{EXPECTED[part]} ({counts[part]})" for part in OWN if counts[part]]
@@ -110,7 +109,7 @@ def expected(between: Parted) -> Iterator[str]:
         yield f"each rank's own, as expected: {', '.join(told)}."
 
 
-def _first(parting: Parting) -> str:
+def _first(parting: Divergence) -> str:
     difference, between = parting.difference, parting.between
     if difference is None or between is None:
         return ""
@@ -119,20 +118,20 @@ def _first(parting: Parting) -> str:
     return f"first {label(side.timeline, node)}{f' ({file_line(at.path, at.line)})' if at is not None else ''}"
 
 
-def _made_at(between: Parted, difference: Difference) -> Frame | None:
+def _made_at(between: RankDifferences, difference: Difference) -> Frame | None:
     """The line that made what differs, if the iteration made it."""
     side, node = _of(between, difference)
     frames = side.infos[node].frames
     return frames[0] if frames and side.made(node) else None
 
 
-def _of(between: Parted, difference: Difference) -> tuple[Side, int]:
+def _of(between: RankDifferences, difference: Difference) -> tuple[Side, int]:
     """The rank that a difference is told of, and its node: the first, unless that has none."""
     which = 0 if difference.pair[0] else 1
     return (between.comparison.a, between.comparison.b)[which], difference.pair[which]
 
 
-def _counts(parting: Parting, a: str, b: str) -> str:
+def _counts(parting: Divergence, a: str, b: str) -> str:
     here, there = parting.counts
     if parting.what == "end":
         if not here or not there:

@@ -8,11 +8,10 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.compare import alignment
-from gviz.compare.alignment import aligned
-from gviz.compare.closeness import EXACT, SAME_NUMBERS, Tolerance, distance
-from gviz.compare.comparison import compared
-from gviz.compare.repeats import runs
+from gviz.compare.alignment import align
+from gviz.compare.comparison import compare, one_sided_runs
 from gviz.compare.side import Side
+from gviz.compare.tolerance import EXACT, SAME_NUMBERS, Tolerance, distance
 from gviz.errors import GvizError
 from gviz.render.comparison import rows, summary
 from gviz.trace.log import MemoryLog
@@ -47,14 +46,14 @@ def chain(steps, factor=2.0, other_name=False):
 
 
 def test_equal_programs_have_no_difference_whatever_their_names_and_lines():
-    comparison = compared(side_of(chain(3)), side_of(chain(3, other_name=True)), EXACT)
+    comparison = compare(side_of(chain(3)), side_of(chain(3, other_name=True)), EXACT)
     assert comparison.differences == ()
     assert len(comparison.pairs) == 9
     assert comparison.same_structure
 
 
 def test_the_first_value_that_differs_is_where_it_came_from():
-    comparison = compared(side_of(chain(2)), side_of(chain(2, factor=2.5)))
+    comparison = compare(side_of(chain(2)), side_of(chain(2, factor=2.5)))
     first = comparison.first("value")
     assert [comparison.a.infos[first.pair[0]].name, first.distance.largest] == ["w", 0.5]
     assert first.distance.elements == 2
@@ -73,23 +72,23 @@ def test_the_first_gradient_that_differs_is_the_first_that_the_pass_computed():
 
         return program
 
-    comparison = compared(side_of(scaled(1.0)), side_of(scaled(4.0)))
+    comparison = compare(side_of(scaled(1.0)), side_of(scaled(4.0)))
     gradients = [difference for difference in comparison.differences if difference.kind == "gradient"]
     assert [comparison.a.infos[difference.pair[0]].title for difference in gradients] == ["y", "x"]
     assert gradients[1].distance.largest == 6.0
 
 
 def test_a_longer_loop_is_its_last_rounds_more_often():
-    comparison = compared(side_of(chain(2)), side_of(chain(5)))
-    (run,) = runs(comparison)
+    comparison = compare(side_of(chain(2)), side_of(chain(5)))
+    (run,) = one_sided_runs(comparison)
     assert (run.side, run.times, run.period, run.known) == ("b", 3, ("mul", "tanh"), True)
     assert [comparison.b.infos[b].op.name for a, b in comparison.pairs if not a] == ["mul", "tanh"] * 3
     assert not comparison.same_structure
 
 
 def test_a_shorter_loop_is_told_of_the_side_that_went_on():
-    comparison = compared(side_of(chain(5)), side_of(chain(2)))
-    (run,) = runs(comparison)
+    comparison = compare(side_of(chain(5)), side_of(chain(2)))
+    (run,) = one_sided_runs(comparison)
     assert (run.side, run.times, run.nodes, run.period, run.known) == ("a", 3, 6, ("mul", "tanh"), True)
     assert run.first == comparison.a.ops[4]
 
@@ -107,7 +106,7 @@ def test_a_loop_that_one_side_has_alone_is_none_of_the_others():
 
         return run
 
-    (run,) = runs(compared(side_of(program(3)), side_of(program(0))))
+    (run,) = one_sided_runs(compare(side_of(program(3)), side_of(program(0))))
     assert (run.side, run.times, run.period, run.known) == ("a", 3, ("tanh",), False)
 
 
@@ -122,7 +121,7 @@ def test_what_is_inserted_does_not_disturb_what_follows():
 
         return run
 
-    comparison = compared(side_of(program(False)), side_of(program(True)))
+    comparison = compare(side_of(program(False)), side_of(program(True)))
     names = [(a and comparison.a.infos[a].op.name, b and comparison.b.infos[b].op.name) for a, b in comparison.pairs]
     assert names[1:] == [("exp", "exp"), (0, "relu"), ("mul", "mul"), ("sum", "sum")]
     assert kinds(comparison) == ["missing", "inputs"]
@@ -141,7 +140,7 @@ def test_differences_in_how_a_node_was_made(left, right, kind):
     def program(function):
         return lambda: function(torch.ones(2, 2, requires_grad=True))
 
-    assert kind in kinds(compared(side_of(program(left)), side_of(program(right))))
+    assert kind in kinds(compare(side_of(program(left)), side_of(program(right))))
 
 
 def test_what_neither_side_tracks_is_not_tracked_on_one_side_only():
@@ -153,13 +152,13 @@ def test_what_neither_side_tracks_is_not_tracked_on_one_side_only():
 
         return run
 
-    assert compared(side_of(program(True)), side_of(program(False))).differences == ()
+    assert compare(side_of(program(True)), side_of(program(False))).differences == ()
 
 
 def of_two(program, other):
     """Two sides aligned: by title, which of one is which of the other."""
     a, b = side_of(program), side_of(other)
-    pairs = aligned(a, b)
+    pairs = align(a, b)
     for side, nodes in ((a, [x for x, _ in pairs]), (b, [y for _, y in pairs])):
         assert sorted(filter(None, nodes)) == sorted(side.infos)  # each node once
     return [(x and a.infos[x].title, y and b.infos[y].title) for x, y in pairs]
@@ -199,7 +198,7 @@ def test_shapes_and_dtypes():
     def program(*size, dtype):
         return lambda: torch.ones(*size, dtype=dtype).exp()
 
-    comparison = compared(side_of(program(2, dtype=torch.float32)), side_of(program(3, dtype=torch.float64)))
+    comparison = compare(side_of(program(2, dtype=torch.float32)), side_of(program(3, dtype=torch.float64)))
     assert kinds(comparison) == ["dtype", "shape"] * 2
 
 
@@ -215,7 +214,7 @@ def test_two_iterations_of_one_recording_share_their_parameters():
         return w
 
     timeline = timeline_of(program)
-    comparison = compared(Side(timeline, 1), Side(timeline, 2))
+    comparison = compare(Side(timeline, 1), Side(timeline, 2))
     pair = next(pair for pair in comparison.pairs if all(pair) and comparison.a.infos[pair[0]].name == "w")
     assert pair[0] == pair[1]
     values = [side.values[pair[0]][0].array().item() for side in (comparison.a, comparison.b)]
@@ -266,7 +265,7 @@ def test_a_difference_of_statistics_is_told_as_one():
         return x, x * 1.0
 
     a, b = [Side(timeline_of(lambda last=last: program(last)), 1) for last in (1000.0, 7000.0)]
-    comparison = compared(a, b)
+    comparison = compare(a, b)
     assert "their max 6000 apart: the elements were not kept" in "\n".join(summary(comparison))
     assert any(row.endswith("value's max by 6000") for row in rows(comparison))
 
@@ -377,7 +376,7 @@ def test_a_parameter_is_what_the_first_tracked_use_reads():
 
         return run
 
-    comparison = compared(side_of(program(3.0)), side_of(program(4.0)))
+    comparison = compare(side_of(program(3.0)), side_of(program(4.0)))
     differing = [comparison.a.infos[difference.pair[0]].title for difference in comparison.differences]
     assert "w" not in differing
     assert differing[0].startswith("seen")
@@ -392,7 +391,7 @@ def test_what_nothing_uses_is_itself_in_another_run():
     torch.manual_seed(0)
     first = side_of(program)
     torch.manual_seed(0)
-    assert compared(first, side_of(program), EXACT).differences == ()
+    assert compare(first, side_of(program), EXACT).differences == ()
 
 
 @pytest.mark.parametrize("window", [20, alignment.WINDOW])
@@ -410,7 +409,7 @@ def test_what_differs_in_long_programs_is_found_everywhere(monkeypatch, window):
 
         return run
 
-    comparison = compared(side_of(program({})), side_of(program({3, 30, 31, 90})))
+    comparison = compare(side_of(program({})), side_of(program({3, 30, 31, 90})))
     only = [comparison.b.infos[b].op.name for a, b in comparison.pairs if not a and b in comparison.b.ops]
     assert (only.count("relu"), len(only)) == (4, 4)
     assert [a for a, b in comparison.pairs if not b and a in comparison.a.ops] == []
@@ -428,7 +427,7 @@ def test_a_traced_model_is_beside_the_model_it_was_traced_from():
 
         return use
 
-    comparison = compared(side_of(program(False)), side_of(program(True)), EXACT)
+    comparison = compare(side_of(program(False)), side_of(program(True)), EXACT)
     assert [comparison.b.infos[b].op.name for _, b in comparison.pairs if b in comparison.b.ops] == [
         "t",
         "addmm",
@@ -451,7 +450,7 @@ def test_what_tracing_did_to_record_and_check_is_no_part_of_the_run():
 
         return use
 
-    assert compared(side_of(program(False)), side_of(program(True)), EXACT).differences == ()
+    assert compare(side_of(program(False)), side_of(program(True)), EXACT).differences == ()
 
 
 def test_what_both_do_at_the_end_belongs_together():
@@ -465,7 +464,7 @@ def test_what_both_do_at_the_end_belongs_together():
 
         return use
 
-    comparison = compared(side_of(program(False)), side_of(program(True)))
+    comparison = compare(side_of(program(False)), side_of(program(True)))
     names = [(comparison.a.infos[a].op.name, b and comparison.b.infos[b].op.name) for a, b in comparison.pairs if a]
     assert [name for name in names if name[0] == "sum"] == [("sum", 0), ("sum", "sum")]
 
@@ -489,8 +488,8 @@ def training(clear):
 
 def test_a_gradient_that_was_not_cleared_is_the_first_cause():
     forgotten, cleared = timeline_of(training(False)), timeline_of(training(True))
-    assert compared(Side(forgotten, 1), Side(cleared, 1)).differences == ()
-    second = compared(Side(forgotten, 2), Side(cleared, 2))
+    assert compare(Side(forgotten, 1), Side(cleared, 1)).differences == ()
+    second = compare(Side(forgotten, 2), Side(cleared, 2))
     kept = second.first("kept")
     assert second.a.infos[kept.pair[0]].name == "w"
     assert [value and value.array().item() for value in kept.values] == [-6.0, None]
@@ -498,7 +497,7 @@ def test_a_gradient_that_was_not_cleared_is_the_first_cause():
 
 def test_what_was_made_before_the_iteration_is_not_made_differently():
     timeline = timeline_of(training(True))
-    assert compared(Side(timeline, 2), Side(timeline, 3)).same_structure
+    assert compare(Side(timeline, 2), Side(timeline, 3)).same_structure
 
 
 def leaf(*, cleared=False):
@@ -520,7 +519,7 @@ def test_the_events_of_a_value_are_those_that_put_it_there():
         (x * 2).sum().backward()
         return x
 
-    first = compared(side_of(leaf()), side_of(other)).first("value")
+    first = compare(side_of(leaf()), side_of(other)).first("value")
     a, b = side_of(leaf()), side_of(other)
     for side, seq, told in zip((a, b), first.events, first.values, strict=True):
         held = side.timeline.at(seq).state(first.pair[0]).outputs[0].value
@@ -528,23 +527,23 @@ def test_the_events_of_a_value_are_those_that_put_it_there():
 
 
 def test_a_gradient_that_only_one_program_has_left_is_a_difference():
-    (found,) = compared(side_of(leaf()), side_of(leaf(cleared=True))).differences
+    (found,) = compare(side_of(leaf()), side_of(leaf(cleared=True))).differences
     assert (found.kind, found.values[1]) == ("gradient", None)
-    assert compared(side_of(leaf(cleared=True)), side_of(leaf(cleared=True))).differences == ()
+    assert compare(side_of(leaf(cleared=True)), side_of(leaf(cleared=True))).differences == ()
 
 
 def test_arguments_that_differ_are_told():
-    comparison = compared(side_of(lambda: torch.ones(2, 2).sum(0)), side_of(lambda: torch.ones(2, 2).sum(1)))
+    comparison = compare(side_of(lambda: torch.ones(2, 2).sum(0)), side_of(lambda: torch.ones(2, 2).sum(1)))
     assert any("other arguments: dim (0,) and (1,)." in line for line in summary(comparison))
 
 
 def test_a_node_that_one_side_has_alone_is_told_with_the_event_that_made_it():
     a, b = side_of(chain(1)), side_of(chain(2))
-    missing = [each for each in compared(a, b).differences if each.kind == "missing"]
+    missing = [each for each in compare(a, b).differences if each.kind == "missing"]
     assert [(each.output_nr, each.events) for each in missing] == [
         (0, (0, b.infos[each.pair[1]].born)) for each in missing
     ]
-    assert [each.events[0] for each in compared(b, a).differences if each.kind == "missing"] == [
+    assert [each.events[0] for each in compare(b, a).differences if each.kind == "missing"] == [
         each.events[1] for each in missing
     ]
 
@@ -561,7 +560,7 @@ def test_how_a_node_was_made_is_no_matter_of_an_output(left, right, kind):
     def program(function):
         return lambda: function(torch.ones(2, 2, requires_grad=True))
 
-    comparison = compared(side_of(program(left)), side_of(program(right)))
+    comparison = compare(side_of(program(left)), side_of(program(right)))
     found = comparison.first(kind)
     a, b = found.pair
     assert (found.output_nr, found.values) == (0, (None, None))
@@ -571,12 +570,12 @@ def test_how_a_node_was_made_is_no_matter_of_an_output(left, right, kind):
 def test_known_pairs_are_taken_as_they_are():
     a, b = side_of(chain(1)), side_of(chain(1))
     swapped = ((a.others[0], b.others[1]), (a.others[1], b.others[0]))
-    assert compared(a, b, pairs=swapped).pairs == swapped
-    assert [each.pair for each in compared(a, b, pairs=swapped).differences if each.kind == "value"] == [*swapped]
+    assert compare(a, b, pairs=swapped).pairs == swapped
+    assert [each.pair for each in compare(a, b, pairs=swapped).differences if each.kind == "value"] == [*swapped]
 
 
 def test_gradients_of_some_nodes_may_be_left_out():
-    comparison = compared(side_of(chain(2)), side_of(chain(2, factor=2.5)))
+    comparison = compare(side_of(chain(2)), side_of(chain(2, factor=2.5)))
     gradients = [each.pair[0] for each in comparison.differences if each.kind == "gradient"]
     first, *others = gradients
     left = comparison.without_gradients({first}).differences
@@ -591,10 +590,10 @@ def test_numbers_that_one_side_has_not_kept_are_unknown():
         return torch.ones(3, requires_grad=True).exp()
 
     kept, none = timeline_of(program), timeline_of(program, keep="none")
-    assert compared(Side(kept, 1), Side(kept, 1)).unknown == 0
-    assert compared(Side(kept, 1), Side(none, 1)).unknown == 2
-    assert compared(Side(none, 1), Side(kept, 1)).unknown == 2
-    assert compared(Side(none, 1), side_of(chain(1))).unknown == 0  # there is nothing that both have
+    assert compare(Side(kept, 1), Side(kept, 1)).unknown == 0
+    assert compare(Side(kept, 1), Side(none, 1)).unknown == 2
+    assert compare(Side(none, 1), Side(kept, 1)).unknown == 2
+    assert compare(Side(none, 1), side_of(chain(1))).unknown == 0  # there is nothing that both have
 
 
 def leaving(*, clears, turns=1):
@@ -609,7 +608,7 @@ def leaving(*, clears, turns=1):
 
 
 def test_a_gradient_that_one_program_has_cleared_at_its_end_differs():
-    comparison = compared(side_of(leaving(clears=False)), side_of(leaving(clears=True)))
+    comparison = compare(side_of(leaving(clears=False)), side_of(leaving(clears=True)))
     (found,) = comparison.differences
     assert (found.kind, found.values[1], comparison.a.infos[found.pair[0]].title) == ("gradient", None, "x")
     assert comparison.a.timeline.event(found.events[0]).value is None  # the first that was brought
@@ -618,8 +617,8 @@ def test_a_gradient_that_one_program_has_cleared_at_its_end_differs():
 
 def test_a_gradient_that_is_cleared_between_two_turns_does_not_differ():
     one, several = side_of(leaving(clears=False)), side_of(leaving(clears=True, turns=2))
-    assert compared(one, several).differences == ()
-    assert compared(several, one).differences == ()
+    assert compare(one, several).differences == ()
+    assert compare(several, one).differences == ()
 
 
 @pytest.mark.parametrize("sizes", [(2, 3), (1, 3), (3, 1)])
@@ -628,7 +627,7 @@ def test_gradients_of_other_shapes_are_no_distance_apart(sizes):
         return lambda: torch.ones(size, requires_grad=True).exp().sum().backward()
 
     a, b = map(side_of, map(program, sizes))
-    gradients = [each for each in compared(a, b).differences if each.kind == "gradient"]
+    gradients = [each for each in compare(a, b).differences if each.kind == "gradient"]
     assert [each.distance for each in gradients] == [None, None]
     assert {tuple(value.size for value in each.values) for each in gradients} == {sizes}
 
@@ -645,7 +644,7 @@ def test_a_gradient_that_one_side_has_alone_is_told_without_an_event_of_the_othe
 
     with_one, without = side_of(program(True)), side_of(program(False))
     for a, b, has in ((with_one, without, 0), (without, with_one, 1)):
-        gradients = compared(a, b).differences
+        gradients = compare(a, b).differences
         assert {each.kind for each in gradients} == {"gradient"}
         assert len(gradients) == 3  # of x, of exp and of sum
         assert all(each.events[has] > 0 == each.events[1 - has] for each in gradients)
@@ -663,4 +662,4 @@ def test_a_result_that_keeps_its_gradient_has_the_same_one():
 
         return run
 
-    assert compared(side_of(program(True)), side_of(program(False))).differences == ()
+    assert compare(side_of(program(True)), side_of(program(False))).differences == ()

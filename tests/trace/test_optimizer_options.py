@@ -8,7 +8,7 @@ import pytest
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.compare.comparison import compared
+from gviz.compare.comparison import compare
 from gviz.compare.side import Side
 from gviz.errors import GvizError
 from gviz.events import OptimizerStarted, StorageWritten
@@ -79,11 +79,11 @@ def test_a_weight_was_changed_with_the_options_of_its_group():
 @pytest.mark.filterwarnings("ignore:Detected call")
 def test_a_schedule_that_is_called_too_early_is_named_before_the_first_weight_that_differs():
     a, b = schedule(), schedule(early=True)
-    third = list(summary(compared(Side(a, 3), Side(b, 3))))
+    third = list(summary(compare(Side(a, 3), Side(b, 3))))
     (at, _), *_ = [one for one in b.select((OptimizerStarted,)) if one[1].before]
     assert third[0].startswith("first step with other options: SGD in iteration 2 (test_optimizer_options.py:")
     assert third[0].endswith(f", event {at}, lr 0.5 and 0.05, before any number differs.")
-    first = list(summary(compared(Side(a, 1), Side(b, 1))))
+    first = list(summary(compare(Side(a, 1), Side(b, 1))))
     assert first[0].startswith("no difference up to iteration 1")
 
 
@@ -96,7 +96,7 @@ def test_a_step_that_changes_nothing_differs_by_its_options_alone():
 
         return timeline_of(program)
 
-    first, second = summary(compared(Side(idle(0.5), 1), Side(idle(0.25), 1)))
+    first, second = summary(compare(Side(idle(0.5), 1), Side(idle(0.25), 1)))
     assert first.endswith("event 2, lr 0.5 and 0.25.")
     assert second.startswith("no other difference: ")
 

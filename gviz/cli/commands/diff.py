@@ -63,9 +63,9 @@ def command(
     if b is not None and iterations is None and _PAIR.fullmatch(str(b)) and not b.exists():
         b, iterations = None, str(b)
     from gviz.cli import json_form
-    from gviz.compare.closeness import EXACT, Tolerance
-    from gviz.compare.comparison import compared
+    from gviz.compare.comparison import compare
     from gviz.compare.side import Side
+    from gviz.compare.tolerance import EXACT, Tolerance
     from gviz.trace.timeline import Timeline
 
     with ExitStack() as files:
@@ -73,7 +73,7 @@ def command(
         second = first if b is None else Timeline(files.enter_context(_opened(b)))
         tolerance = EXACT if exact else Tolerance(rtol, atol)
         for one, other in _numbers(iterations, first, second):
-            comparison = compared(Side(first, one), Side(second, other), tolerance)
+            comparison = compare(Side(first, one), Side(second, other), tolerance)
             if comparison.differences:
                 break
         ends = "" if iterations or b is None else _ends(first, second)

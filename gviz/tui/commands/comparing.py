@@ -19,7 +19,7 @@ from gviz.tui.session import Session
 
 if TYPE_CHECKING:
     from gviz.compare.comparison import Comparison
-    from gviz.compare.data_parallel import Parted
+    from gviz.compare.ranks import RankDifferences
 
 _HINT = 'write "compare 1,2" for two iterations, "compare 2" for this one and 2, "compare other.gviz" for another one'
 
@@ -61,7 +61,7 @@ def compare(session: Session, text: str) -> Compared:
 
     With one number it is this iteration and that one.
     """
-    from gviz.compare.comparison import compared
+    from gviz.compare.comparison import compare
     from gviz.compare.side import Side
 
     timeline = session.timeline
@@ -75,7 +75,7 @@ def compare(session: Session, text: str) -> Compared:
         first, second = numbers or (max(here - 1, 1), here)
         if first == second:
             raise GvizError(f"both sides are iteration {first} of this recording", hint=_HINT, exit_code=2)
-    comparison = compared(Side(timeline, first), Side(other, second))
+    comparison = compare(Side(timeline, first), Side(other, second))
     own = session.title.brief
     names = own, Path(file).name or own
     rows = partial(_lines, comparison, *names)
@@ -84,8 +84,7 @@ def compare(session: Session, text: str) -> Compared:
 
 def ranks(session: Session, text: str) -> Compared:
     """``ranks FILE [N]``: two ranks of a training run in iteration N, else in the first in which they part."""
-    from gviz.compare.data_parallel import is_shared
-    from gviz.compare.ranks import Rank, between_ranks, parting, parting_in
+    from gviz.compare.ranks import Rank, divergence, divergence_in, is_shared, rank_differences
     from gviz.render import ranks as words
 
     file, number = _with_number(text)
@@ -93,10 +92,10 @@ def ranks(session: Session, text: str) -> Compared:
         raise GvizError("ranks needs the recording of another rank", hint='write "ranks rank0.gviz"', exit_code=2)
     path = path_of(file)
     there, here = map(Rank, (load(path), session.timeline))
-    found = parting_in(there, here, number) if number else parting(there, here)
+    found = divergence_in(there, here, number) if number else divergence(there, here)
     iteration = number or (found.iteration if found is not None and found.between is not None else 1)
     between = found.between if found is not None else None
-    between = between or between_ranks(there.timeline, here.timeline, iteration)
+    between = between or rank_differences(there.timeline, here.timeline, iteration)
     names = path.name, session.title.file
     said = words.sentences(found, *names) if found is not None else _agree(names, between)
     aside = frozenset(at for at, (part, _) in enumerate(between.parts) if not is_shared(part))
@@ -106,7 +105,7 @@ def ranks(session: Session, text: str) -> Compared:
     )
 
 
-def _agree(names: tuple[str, str], between: Parted) -> Iterator[str]:
+def _agree(names: tuple[str, str], between: RankDifferences) -> Iterator[str]:
     from gviz.render import ranks as words
 
     yield f"{names[1]} {words.agreement(between.comparison.b.timeline, names[0])}."

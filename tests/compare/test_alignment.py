@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gviz.compare import alignment
-from gviz.compare.sequence import Stretch, stretches
+from gviz.compare.alignment import Stretch, stretches
 
 few = st.text("abc", max_size=12)
 

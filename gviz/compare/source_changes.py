@@ -1,4 +1,4 @@
-"""Where the texts of two programs differ, as a recording keeps them: often the reason why their numbers do."""
+"""Where the source texts of two programs differ, as the recordings keep them: often the reason why their numbers do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Texts = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class SourceChange:
     """A stretch of lines that reads otherwise on the other side.
 
     `files` are the paths on each side, `lines` where the stretch begins, from 1, and `texts` its lines: none where one
@@ -29,12 +29,14 @@ class Changed:
     texts: tuple[tuple[str, ...], tuple[str, ...]]
 
 
-def changed(a: Texts, b: Texts) -> tuple[Changed, ...]:
+def source_changes(a: Texts, b: Texts) -> tuple[SourceChange, ...]:
     """What reads otherwise in the files that both programs have, in the order of the lines."""
-    return tuple(one for files in _pairs(a, b) for one in _changed(files, a[files[0]] or "", b[files[1]] or ""))
+    return tuple(
+        one for files in _file_pairs(a, b) for one in _changes_in_file(files, a[files[0]] or "", b[files[1]] or "")
+    )
 
 
-def _pairs(a: Texts, b: Texts) -> Iterator[tuple[str, str]]:
+def _file_pairs(a: Texts, b: Texts) -> Iterator[tuple[str, str]]:
     """The files that are the same one: by path, by name, and the only one that is left on either side."""
     mine, others = [path for path in a if path not in b], [path for path in b if path not in a]
     yield from ((path, path) for path in a if path in b)
@@ -48,7 +50,7 @@ def _pairs(a: Texts, b: Texts) -> Iterator[tuple[str, str]]:
         yield mine[0], others[0]
 
 
-def _changed(files: tuple[str, str], a: str, b: str) -> Iterator[Changed]:
+def _changes_in_file(files: tuple[str, str], a: str, b: str) -> Iterator[SourceChange]:
     left, right = a.splitlines(), b.splitlines()
     if a == b or max(len(left), len(right)) > MOST_LINES:
         return
@@ -57,11 +59,11 @@ def _changed(files: tuple[str, str], a: str, b: str) -> Iterator[Changed]:
         return
     for tag, start, end, other_start, other_end in matcher.get_opcodes():
         if tag != "equal":
-            texts = _read(left[start:end]), _read(right[other_start:other_end])
+            texts = _code_lines(left[start:end]), _code_lines(right[other_start:other_end])
             if texts[0] != texts[1]:
-                yield Changed(files, (start + 1, other_start + 1), texts)
+                yield SourceChange(files, (start + 1, other_start + 1), texts)
 
 
-def _read(lines: list[str]) -> tuple[str, ...]:
+def _code_lines(lines: list[str]) -> tuple[str, ...]:
     """Lines as far as Python reads them: empty ones and comments alone are left out."""
     return tuple(line.rstrip() for line in lines if (text := line.strip()) and not text.startswith("#"))

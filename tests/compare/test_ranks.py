@@ -4,7 +4,7 @@ import pytest
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.compare.ranks import Rank, between_ranks, parting
+from gviz.compare.ranks import Rank, divergence, rank_differences
 
 
 def rank(
@@ -45,12 +45,12 @@ def killed(timeline):
 
 
 def parts(a, b, iteration=1):
-    return {part for part, _ in between_ranks(a.timeline, b.timeline, iteration).parts}
+    return {part for part, _ in rank_differences(a.timeline, b.timeline, iteration).parts}
 
 
 def test_data_results_masks_and_gradients_before_they_are_averaged_are_each_ranks_own():
     a, b = rank(0, dropout=0.5), rank(3, dropout=0.5)
-    assert parting(a, b) is None
+    assert divergence(a, b) is None
     assert {"data", "random", "result", "own gradient"} <= parts(a, b)
 
 
@@ -66,14 +66,14 @@ def test_data_results_masks_and_gradients_before_they_are_averaged_are_each_rank
     ],
 )
 def test_what_breaks_data_parallel_training(other, what, iteration):
-    found = parting(rank(0), rank(1, **other))
+    found = divergence(rank(0), rank(1, **other))
     assert (found.what, found.iteration) == (what, iteration)
 
 
 def test_what_one_rank_computes_for_its_log_is_its_own():
-    assert parting(rank(0, logs=True), rank(1)) is None
+    assert divergence(rank(0, logs=True), rank(1)) is None
     assert "own work" in parts(rank(0, logs=True), rank(1))
-    assert parting(rank(0, logs=True), rank(1, averaged=False)).what == "gradient"
+    assert divergence(rank(0, logs=True), rank(1, averaged=False)).what == "gradient"
 
 
 def test_a_gradient_that_no_optimizer_used_is_each_ranks_own():
@@ -87,7 +87,7 @@ def test_a_gradient_that_no_optimizer_used_is_each_ranks_own():
         return run
 
     a, b = Rank(timeline_of(program(1.0))), Rank(timeline_of(program(2.0)))
-    assert parting(a, b) is None
+    assert divergence(a, b) is None
     assert "own gradient" in parts(a, b)
 
 
@@ -102,15 +102,15 @@ def test_where_objects_lie_in_memory_is_no_difference():
 def test_of_two_ranks_that_were_killed_the_one_that_came_less_far_parts_from_the_other():
     """As where one waits for the other, which never comes: both are ended from outside."""
     waiting, late = killed(rank(0, steps=1).timeline), rank(1, stops=True)
-    found = parting(waiting, late)
+    found = divergence(waiting, late)
     assert found.what == "end"
     assert found.counts[0] > found.counts[1] > 0
-    assert parting(late, rank(2, stops=True)) is None
+    assert divergence(late, rank(2, stops=True)) is None
 
 
 @pytest.mark.parametrize(("other", "what"), [({}, None), ({"average": 0.75}, "gradient"), ({"skips": True}, "end")])
 def test_ranks_that_break_off_alike_are_compared_as_far_as_they_came(other, what):
     """As where something stops all of them at once: that they end alike says nothing of what came before."""
     a, b = killed(rank(0, steps=1).timeline), killed(rank(1, steps=1, **other).timeline)
-    found = parting(a, b)
+    found = divergence(a, b)
     assert (found and found.what) == what

@@ -1,7 +1,7 @@
 """When two values count as the same.
 
-The tolerances are those of ``torch.testing.assert_close``: a relative and an absolute one for each dtype, of two dtypes
-the wider one.
+The tolerances are those of ``torch.testing.assert_close``: a relative and an absolute one for each dtype, and the wider
+of the two where the dtypes differ.
 """
 
 from __future__ import annotations
