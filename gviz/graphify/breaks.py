@@ -1,4 +1,4 @@
-"""Every place a run reached that keeps the program from becoming a static graph."""
+"""Every place that a run reached and that keeps the program from becoming a static graph."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from gviz import syntax
 from gviz.events import Event, NodeCreated, Warned
-from gviz.graphify.advice import Advice
-from gviz.graphify.construct import Construct, Kind, construct
+from gviz.graphify.construct import Advice, Construct, Kind, construct
 from gviz.graphify.rewrite import advice
 from gviz.graphify.watch import CATEGORY
 from gviz.site import Frame, source_lines
@@ -42,12 +41,12 @@ def breaks(timeline: Timeline, function: str = "") -> Iterator[Break]:
     for (frame, what), times in seen.items():
         tree = trees.setdefault(frame.path, _parsed(timeline.source(frame.path)))
         place = None if tree is None else construct(tree, frame, what)
-        one = _break(timeline, place, frame, what, times)
+        one = _break_at(timeline, place, frame, what, times)
         found.setdefault(id(place.node) if place is not None else times[0], one)
     yield from sorted(found.values(), key=lambda one: one.n)
 
 
-def _break(timeline: Timeline, place: Construct | None, frame: Frame, what: str, times: list[int]) -> Break:
+def _break_at(timeline: Timeline, place: Construct | None, frame: Frame, what: str, times: list[int]) -> Break:
     if place is None:
         words = Advice("a value leaves the graph here", (f"the source of {frame.path} is not known",))
         return Break(None, frame, "", words, times[0], len(times))

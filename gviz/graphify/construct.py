@@ -1,4 +1,4 @@
-"""What stands in the source where a tensor became a Python value: the test of an ``if``, a loop's bound, an index."""
+"""What the source has where a tensor became a Python value: the test of an ``if``, the bound of a loop, an index."""
 
 from __future__ import annotations
 
@@ -88,3 +88,31 @@ def _paths(node: ast.AST, above: tuple[ast.AST, ...]) -> Iterator[tuple[ast.AST,
     for child in ast.iter_child_nodes(node):
         if not (isinstance(node, ast.FormattedValue) and child is node.format_spec):  # ":.3f" says it is all of it
             yield from _paths(child, path)
+
+
+# What is said about it
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Why it cannot be in a static graph, and lines of code (or words) that can."""
+
+    why: str
+    instead: tuple[str, ...]
+
+
+def code(node: ast.AST) -> str:
+    """A part of the program as its author would write it."""
+    return ast.unparse(node)
+
+
+def operand(node: ast.AST, modules: frozenset[str] = frozenset({"torch"})) -> ast.AST:
+    """The tensor of a call: ``x`` of ``x.item()``, of ``float(x)`` and, `modules` being known, ``torch.nonzero(x)``."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name)), args=[first, *_]) if name in modules:
+            return first
+        case ast.Call(func=ast.Attribute(value=value)):
+            return value
+        case ast.Call(args=[first, *_]):
+            return first
+    return node

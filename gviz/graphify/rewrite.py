@@ -1,15 +1,13 @@
-"""What to write instead, made of the program's own code."""
+"""What to write instead of a construct that reads the data, made of the program's own code."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
 
-from gviz.graphify.advice import Advice, code, operand
-from gviz.graphify.condition import condition, tensors
-from gviz.graphify.construct import Construct, Kind
-from gviz.graphify.left import left
-from gviz.graphify.loops import changes, cut_short, ended, of_for, of_while
+from gviz.graphify.construct import Advice, Construct, Kind, code, operand
+from gviz.graphify.conversions import conversion
+from gviz.graphify.tensor_code import condition, in_words, tensors
 
 
 def advice(found: Construct, what: str) -> Advice:
@@ -28,9 +26,9 @@ def _if(found: Construct, what: str) -> Advice:
         case ast.If(body=[*_, ast.Raise()]):
             return _assert(found, what)
         case ast.If(body=[ast.Break()], orelse=[]):
-            return ended(node.test, found)
+            return _break(node.test, found)
         case ast.If(body=[ast.Continue()], orelse=[]):
-            return cut_short(node.test, found)
+            return _continue(node.test, found)
         case ast.If(body=body, orelse=orelse) if all(isinstance(part, ast.Expr) for part in (*body, *orelse)):
             return Advice(why, (f"do this after the graph has run, which returns {condition(node.test)}",))
         case ast.If() if chosen := _chosen(node, found):
@@ -84,7 +82,7 @@ def _assigned(body: Sequence[ast.stmt]) -> tuple[str, str] | None:
             name, value = _assigned(inner) or ("", "")
             other_name, other = (_assigned(orelse) or ("", "")) if orelse else (name, name)
             return (name, f"torch.where({condition(test)}, {value}, {other})") if name and name == other_name else None
-    match changes(body):
+    match _assignments(body):
         case [(name, new)] if not _is_text(new):
             return name, code(new)
     return None
@@ -102,8 +100,8 @@ def _following(node: ast.If, found: Construct) -> list[ast.stmt]:
 def _for(found: Construct, what: str) -> Advice:
     match found.node:
         case ast.For(iter=values) | ast.comprehension(iter=values) if what in ("list", "array"):
-            return left(Construct("value", values, (*found.path, found.node)), what)
-    return of_for(found, what)
+            return conversion(Construct("value", values, (*found.path, found.node)), what)
+    return _for_range(found, what)
 
 
 def _assert(found: Construct, what: str) -> Advice:
@@ -174,14 +172,123 @@ def _sizes(found: Construct, what: str) -> Advice:
     return Advice(why, ("keep the size and use a mask of what counts: torch.where(<mask>, <tensor>, 0)",))
 
 
+# Loops whose number of rounds depends on the data: run the most there can be, and let extra rounds change nothing
+
+_ROUNDS = "how often it goes round depends on the data, and a static graph has the rounds of the run that made it"
+_LIMIT = "   # as many rounds as it can ever take; those that are too many change nothing"
+
+
+def _while(found: Construct, what: str) -> Advice:
+    """The advice for a ``while`` whose test is read."""
+    node = found.node
+    if not isinstance(node, ast.While):
+        return Advice(_ROUNDS, (f"for _ in range(LIMIT):{_LIMIT}",))
+    test = condition(node.test)
+    rounds: tuple[str, ...]
+    match _assignments(node.body):
+        case [(name, value)]:
+            rounds = (f"    {name} = torch.where({test}, {code(value)}, {name})",)
+        case several:
+            rounds = (f"    goes_on = {test}", *_where_lines(several, "goes_on", "{new}", "{old}"))
+    return Advice(_ROUNDS, (f"for _ in range(LIMIT):{_LIMIT}", *rounds))
+
+
+def _for_range(found: Construct, what: str) -> Advice:
+    """The advice for a ``for`` over a range that is read, or for a comprehension over one."""
+    node = found.node
+    why = "the number of rounds depends on the data, and a static graph has those of the run that made it"
+    match node:
+        case ast.For(target=ast.Name(id=index), iter=ast.Call(func=ast.Name(id="range"), args=[bound])):
+            start = ""
+        case ast.For(target=ast.Name(id=index), iter=ast.Call(func=ast.Name(id="range"), args=[first, bound])):
+            start = f"{code(first if isinstance(first, ast.Constant) else in_words(first, 'a constant'))}, "
+        case _:
+            words = "make the tensor LIMIT long, and keep a mask of what counts: torch.arange(LIMIT) < count"
+            return Advice(why, (words,))
+    index = "i" if index == "_" else index
+    return Advice(
+        why,
+        (
+            f"bound = {code(tensors(bound))}",
+            f"for {index} in range({start}LIMIT):   # as many rounds as it can ever take",
+            *_where_lines(_assignments(node.body), f"{index} < bound", "{new}", "{old}"),
+        ),
+    )
+
+
+def _continue(test: ast.expr, found: Construct) -> Advice:
+    """The advice for ``if test: continue``."""
+    loop, node = found.holder(ast.While, ast.For), found.node
+    body = list(getattr(loop, "body", ()))
+    rest = body[body.index(node) + 1 :] if node in body else []
+    why = "which rounds are cut short depends on the data, and a static graph has those of the run that made it"
+    lines = [line.strip() for line in _where_lines(_assignments(rest), "skipped", "{old}", "{new}")]
+    return Advice(why, (f"skipped = {condition(test)}   # and without the if", *lines))
+
+
+def _break(test: ast.expr, found: Construct) -> Advice:
+    """The advice for ``if test: break``."""
+    loop, node = found.holder(ast.While, ast.For), found.node
+    body = list(getattr(loop, "body", ()))
+    at = body.index(node) if node in body else 0
+    head = f"for _ in range(LIMIT):{_LIMIT}"
+    first: tuple[str, ...] = ()
+    if isinstance(loop, ast.For):
+        head = f"for {code(loop.target)} in {code(loop.iter)}:"
+    elif isinstance(loop, ast.While) and not isinstance(loop.test, ast.Constant):
+        first = (f"    done = done | ~({condition(loop.test)})",)
+    before, after = (_assignments(part) if part else [] for part in (body[:at], body[at + 1 :]))
+    return Advice(
+        _ROUNDS,
+        (
+            "done = torch.tensor(False)",
+            head,
+            *first,
+            *(_where_lines(before, "done", "{old}", "{new}") if body[:at] else ()),
+            f"    done = done | ({condition(test)})",
+            *(_where_lines(after, "done", "{old}", "{new}") if body[at + 1 :] else ()),
+        ),
+    )
+
+
+def _assignments(body: Sequence[ast.stmt]) -> list[tuple[str, ast.expr]] | None:
+    """The variables that a block sets, each to what, in order; None if it does anything else."""
+    found: list[tuple[str, ast.expr]] = []
+    for part in body:
+        match part:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                found.append((name, tensors(value, read=False)))
+            case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value):
+                found.append((name, ast.BinOp(target, op, tensors(value, read=False))))
+            case _:
+                return None
+    return found
+
+
+def _where_lines(steps: list[tuple[str, ast.expr]] | None, test: str, one: str, other: str) -> tuple[str, ...]:
+    """Each variable as it becomes where the round counts, and as it was where it does not."""
+    if not steps:
+        told = f"torch.where({test}, {one.format(new='<its new value>', old='<itself>')}, "
+        return (
+            f"    <each variable that the round sets> = {told}{other.format(new='<its new value>', old='<itself>')})",
+        )
+    return tuple(
+        [
+            f"    {name} = torch.where({test}, {one.format(new=code(value), old=name)}, "
+            f"{other.format(new=code(value), old=name)})"
+            for name, value in steps
+        ]
+    )
+
+
 _ADVICE: dict[Kind, Callable[[Construct, str], Advice]] = {
     "if": _if,
-    "while": of_while,
+    "while": _while,
     "for": _for,
     "match": _match,
     "assert": _assert,
     "filter": _filter,
     "index": _index,
     "sizes": _sizes,
-    "value": left,
+    "value": conversion,
 }

@@ -1,4 +1,4 @@
-"""Notes, while a program runs, what a static graph could not do: as warnings in its recording, with the call stack."""
+"""Notes what a static graph cannot do while a program runs: as warnings in its recording, with the call stack."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from gviz.events import Warned
 if TYPE_CHECKING:
     from gviz.engine.op import Op
     from gviz.engine.tensor import Tensor
+
 
 CATEGORY = "GraphBreak"
 """The category of the warnings."""

@@ -1,8 +1,16 @@
-"""A test of the program's as a tensor of booleans: what ``torch.where`` takes, and no bool of Python's."""
+"""Expressions of the program, written as code on tensors.
+
+`condition` turns a test into a tensor of booleans, which ``torch.where`` takes: ``a > 0 and not b`` becomes
+``(a > 0) & (b == 0)``. `tensors` leaves out what takes numbers out of tensors: ``x.item() + 1`` becomes ``x + 1``. What
+cannot be known to be a tensor is described in words in its place: ``<flag, as a tensor of booleans>``.
+
+The program is read as a syntax tree and never run, so `is_number` and `is_list` only answer what the tree shows.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from copy import deepcopy
 from functools import reduce
 
@@ -59,12 +67,12 @@ def _truth(node: ast.expr) -> ast.expr:
         case ast.Constant(value=value):
             return ast.Constant(bool(value))
         case ast.BoolOp(op=op, values=values):
-            return _joined([*map(_part, values)], ast.BitAnd() if isinstance(op, ast.And) else ast.BitOr())
+            return _combined([*map(_truth_of_part, values)], ast.BitAnd() if isinstance(op, ast.And) else ast.BitOr())
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return _opposite(operand)
         case ast.Compare(left=left, ops=ops, comparators=others):
             operands = [left, *others]
-            return _joined([*map(_compared, operands, ops, others)], ast.BitAnd())
+            return _combined([*map(_comparison, operands, ops, others)], ast.BitAnd())
         case ast.Call(func=ast.Name(id="bool"), args=[tensor]):
             return _truth(tensor)
         case ast.Call(func=ast.Attribute(value=tensor, attr="item"), args=[]):
@@ -73,10 +81,10 @@ def _truth(node: ast.expr) -> ast.expr:
             return tensors(node)
     if isinstance(node, _NO_TENSORS):
         return in_words(node, "a tensor of booleans")
-    return _unless_unknown(node, ast.Compare(tensors(node), [ast.NotEq()], [ast.Constant(0)]))
+    return _or_words(node, ast.Compare(tensors(node), [ast.NotEq()], [ast.Constant(0)]))
 
 
-def _part(node: ast.expr) -> ast.expr:
+def _truth_of_part(node: ast.expr) -> ast.expr:
     """One of several tests: what has no more than a name may as well be no tensor."""
     named = node.operand if isinstance(node, ast.UnaryOp) else node
     return in_words(node, "a tensor of booleans") if isinstance(named, ast.Name | ast.Attribute) else _truth(node)
@@ -94,24 +102,24 @@ def _opposite(node: ast.expr) -> ast.expr:
     return ast.UnaryOp(ast.Invert(), told)
 
 
-def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
+def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
     match op, right:
         case ast.In(), ast.Tuple(elts=[_, *_] as each) | ast.List(elts=[_, *_] as each) | ast.Set(elts=each):
-            return _joined([_compared(left, ast.Eq(), one) for one in each], ast.BitOr())
+            return _combined([_comparison(left, ast.Eq(), one) for one in each], ast.BitOr())
         case ast.NotIn(), ast.Tuple(elts=[_, *_] as each) | ast.List(elts=[_, *_] as each) | ast.Set(elts=each):
-            return _joined([_compared(left, ast.NotEq(), one) for one in each], ast.BitAnd())
+            return _combined([_comparison(left, ast.NotEq(), one) for one in each], ast.BitAnd())
     whole = ast.Compare(left, [op], [right])
     if isinstance(op, ast.In | ast.NotIn | ast.Is | ast.IsNot):
         return in_words(whole, "a tensor of booleans")
-    return _unless_unknown(whole, ast.Compare(tensors(left), [op], [tensors(right)]))
+    return _or_words(whole, ast.Compare(tensors(left), [op], [tensors(right)]))
 
 
-def _unless_unknown(node: ast.expr, told: ast.expr) -> ast.expr:
+def _or_words(node: ast.expr, told: ast.expr) -> ast.expr:
     """What is told of a node, unless a function in it takes numbers out of tensors."""
-    return told if is_told(told) else in_words(node, "a tensor of booleans")
+    return told if keeps_tensors(told) else in_words(node, "a tensor of booleans")
 
 
-def is_told(node: ast.expr) -> bool:
+def keeps_tensors(node: ast.expr) -> bool:
     """Whether no function in an expression takes numbers out of tensors."""
     for part in ast.walk(node):
         match part:
@@ -144,5 +152,90 @@ class _Tensors(ast.NodeTransformer):
         return node
 
 
-def _joined(parts: list[ast.expr], op: ast.operator) -> ast.expr:
+def _combined(parts: list[ast.expr], op: ast.operator) -> ast.expr:
     return reduce(lambda left, right: ast.BinOp(left, op, right), parts)
+
+
+# What the program itself shows of a name: a number, or a list and its contents
+
+_LISTS = (ast.List, ast.Tuple, ast.ListComp, ast.JoinedStr)
+
+
+def is_number(node: ast.AST, tree: ast.AST) -> bool:
+    """Whether an expression of the program `tree` is a whole number of Python's, whatever the data are."""
+    match node:
+        case ast.Constant(value=value):
+            return type(value) is int
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=one):
+            return is_number(one, tree)
+        case ast.BinOp(left=one, op=ast.Add() | ast.Sub() | ast.Mult() | ast.FloorDiv(), right=other):
+            return is_number(one, tree) and is_number(other, tree)
+        case ast.Call(func=ast.Name(id="len")):
+            return True
+        case ast.Name(id=name):
+            given = _assigned_values(name, tree)
+            return bool(given) and all(
+                not isinstance(one, ast.Name | ast.BinOp) and is_number(one, tree) for one in given
+            )
+    return False
+
+
+def is_list(node: ast.expr, tree: ast.AST) -> bool:
+    """Whether an expression is plainly a list, a tuple or a text, and no tensor."""
+    match node:
+        case ast.Name(id=name):
+            given = _assigned_values(name, tree)
+            return bool(given) and all(not isinstance(one, ast.Name) and is_list(one, tree) for one in given)
+        case ast.Constant(value=value):
+            return isinstance(value, str)
+    return isinstance(node, _LISTS)
+
+
+def has_numbers_only(node: ast.expr, tree: ast.AST) -> bool:
+    """Whether an expression is a list of numbers that stays as it was written."""
+    if isinstance(node, ast.Name):
+        given = _assigned_values(node.id, tree)
+        return len(given) == 1 and not _is_changed(node.id, tree) and has_numbers_only(given[0], ast.Module([], []))
+    if not isinstance(node, ast.List | ast.Tuple):
+        return False
+    return all(isinstance(one, ast.Constant) and type(one.value) in (int, float) for one in node.elts)
+
+
+def _assigned_values(name: str, tree: ast.AST) -> list[ast.expr]:
+    """Every value that the program gives a name; none if it gets one in a way that is not known, too."""
+    found: dict[int, ast.expr] = {}
+    for part in ast.walk(tree):
+        match part:
+            case ast.Assign(targets=targets, value=value):
+                found.update((id(one), of) for target in targets for one, of in _targets_and_values(target, value))
+            case (
+                ast.For(target=target, iter=ast.Call(func=ast.Name(id="range")))
+                | ast.comprehension(target=target, iter=ast.Call(func=ast.Name(id="range")))
+            ):
+                found[id(target)] = ast.Constant(0)
+    set_here = [
+        part
+        for part in ast.walk(tree)
+        if (isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store))
+        or (isinstance(part, ast.arg) and part.arg == name)
+    ]
+    return [found[id(one)] for one in set_here] if all(id(one) in found for one in set_here) else []
+
+
+def _targets_and_values(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    match target, value:
+        case (ast.Tuple(elts=targets), ast.Tuple(elts=values)) if len(targets) == len(values):
+            yield from zip(targets, values, strict=True)
+        case _:
+            yield target, value
+
+
+def _is_changed(name: str, tree: ast.AST) -> bool:
+    """Whether anything in a list is set or deleted, or a method of it is called."""
+    for part in ast.walk(tree):
+        match part:
+            case ast.Attribute(value=ast.Name(id=of)) if of == name:
+                return True
+            case ast.Subscript(value=ast.Name(id=of), ctx=ast.Store() | ast.Del()) if of == name:
+                return True
+    return False
