@@ -43,22 +43,20 @@ MAY_IMPORT = {
     "adapters": BOTTOM | {"emit", "events", "model_names", "returned"},
     "trace": BOTTOM | {"emit", "events", "returned", "where", "version"},
     "words": BOTTOM | {"events", "trace", "where"},
-    "explain": BOTTOM | {"trace", "events", "returned", "where", "whatif", "words"},
+    "explain": BOTTOM | {"compare", "events", "rerun", "returned", "trace", "where", "words"},
     "compare": BOTTOM | {"trace", "events"},
-    "whatif": BOTTOM | {"engine", "trace", "events", "emit"},
-    "consequences": BOTTOM | {"compare", "events", "explain", "trace", "whatif", "where", "words"},
+    "rerun": BOTTOM | {"engine", "trace", "events", "emit"},
     "graphify": BOTTOM | {"engine", "trace", "events", "emit"},
     "live": BOTTOM | {"trace", "emit", "events", "where"},
     "render": BOTTOM | {"trace", "explain", "compare", "events"},
     "frameworks": BOTTOM | {"adapters", "trace"},
-    "tui": BOTTOM
-    | {"consequences", "crash", "render", "live", "explain", "compare", "whatif", "trace", "events", "where", "words"},
+    "tui": BOTTOM | {"crash", "render", "live", "explain", "compare", "rerun", "trace", "events", "where", "words"},
     "api": BOTTOM | {"engine", "emit", "frameworks", "trace", "where", "words", "explain", "live", "render", "tui"},
     "integrations": BOTTOM | {"api", "engine", "frameworks", "trace", "where", "explain", "render"},
     "program": BOTTOM | {"engine", "frameworks", "graphify", "live", "trace"},
     "cli": BOTTOM
-    | {"api", "compare", "consequences", "crash", "events", "explain", "graphify", "live", "program"}
-    | {"render", "trace", "tui", "version", "whatif", "where", "words", "__file__"},
+    | {"api", "compare", "crash", "events", "explain", "graphify", "live", "program"}
+    | {"render", "trace", "tui", "version", "rerun", "where", "words", "__file__"},
     "__init__": {"api", "frameworks", "integrations", "representation", "trace", "version"},
     "__main__": {"cli"},
 }
@@ -67,7 +65,7 @@ OF_TRACE = {
     "its_iteration", "iteration_ends", "step_grads",
 }  # fmt: skip
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
-SHOWING = {"words", "render", "tui", "explain", "compare", "consequences"}
+SHOWING = {"words", "render", "tui", "explain", "compare"}
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if "samples" not in path.parts)
 
 

@@ -136,10 +136,10 @@ def _sent(apart: _Apart, source: int) -> dict[int, _Shares]:
     recorded = apart.recorded[source]
     if len(losses) == 1:
         return {slot: {losses[0]: _array(apart, part)} for slot, part in recorded.items()}
-    from gviz.whatif.products import pulled  # the engine, which few answers need
+    from gviz.rerun.forward import vector_jacobian_products  # the engine, which few answers need
 
     each = [{nr: shares[loss] for nr, shares in arrived.items() if loss in shares} for loss in losses]
-    sent = pulled(apart.timeline, apart.timeline.info(source), each)
+    sent = vector_jacobian_products(apart.timeline, apart.timeline.info(source), each)
     return {
         slot: _checked(apart, part, {loss: one[slot] for loss, one in zip(losses, sent, strict=True) if slot in one})
         for slot, part in recorded.items()

@@ -21,7 +21,7 @@ from gviz.tui.settings import Settings
 from gviz.tui.title import UNTITLED, Title
 
 if TYPE_CHECKING:
-    from gviz.whatif.beside import Beside
+    from gviz.rerun.branch import BranchView
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Session:
         return source_place(self.timeline, self.moment, node, self.frame_of(node), self.stood)
 
     @property
-    def beside(self) -> Beside | None:
+    def beside(self) -> BranchView | None:
         """The branch that is shown beside the recording, if numbers were changed."""
         return self.cursor.asker.beside
 

@@ -18,9 +18,9 @@ from gviz.errors import GvizError
 from gviz.plain_text import shown
 
 if TYPE_CHECKING:
-    from gviz.consequences.gradchecking import Tried, Verdict
+    from gviz.explain.gradcheck import NodeCheck, Verdict
+    from gviz.rerun.finite_differences import GradientCheck
     from gviz.trace.timeline import Timeline
-    from gviz.whatif.differences import Checked
 
 _DIFFERS, _INTERRUPTED = 1, 130
 
@@ -49,9 +49,9 @@ def command(program: Program, places: tuple[str, ...], allow: tuple[str, ...], a
     ones, in a pass with create_graph, counts as wrong. What the program prints goes to standard error. Options of gviz
     stand before SCRIPT.
     """
-    found: list[tuple[str, Tried]] = []
+    found: list[tuple[str, NodeCheck]] = []
 
-    def tried(timeline: Timeline) -> list[Tried]:
+    def tried(timeline: Timeline) -> list[NodeCheck]:
         of_this = told(_trying(timeline, places, at))
         found.extend((timeline.info(one.node).op.name, one) for one in of_this)
         return of_this
@@ -67,7 +67,7 @@ def command(program: Program, places: tuple[str, ...], allow: tuple[str, ...], a
     return _code(found, allow)
 
 
-def _code(found: Sequence[tuple[str, Tried]], allow: Sequence[str]) -> int:
+def _code(found: Sequence[tuple[str, NodeCheck]], allow: Sequence[str]) -> int:
     """The exit code; GvizError where nothing could be tried."""
     if any(one.is_interrupted for _, one in found):
         return _INTERRUPTED
@@ -84,30 +84,30 @@ def _require_tried(allow: Iterable[str], names: Iterable[str]) -> None:
             raise GvizError(f"--allow {shown(name)}: no function of this name was tried", hint=hint, exit_code=2)
 
 
-def _trying(timeline: Timeline, places: Iterable[str], at: str | None) -> Driven[list[Tried]]:
+def _trying(timeline: Timeline, places: Iterable[str], at: str | None) -> Driven[list[NodeCheck]]:
     """Each rule that is asked about, those as not tried that Ctrl-C left. GvizError where there is none."""
     from gviz.api.moments import moment_of
-    from gviz.consequences.gradchecking import interrupted, tried
+    from gviz.explain.gradcheck import check_node, interrupted_check
 
     n = moment_of(timeline, at) if at else len(timeline)
     nodes = _asked(timeline, places, n) if places else _own(timeline)
-    found: list[Tried] = []
+    found: list[NodeCheck] = []
     try:
         for done, node in enumerate(nodes):
             yield Far("running again: node", done, len(nodes))
-            found.append(tried(timeline, node, n))
+            found.append(check_node(timeline, node, n))
     except KeyboardInterrupt:
-        found += map(interrupted, nodes[len(found) :])
+        found += map(interrupted_check, nodes[len(found) :])
     return found
 
 
 def _asked(timeline: Timeline, places: Iterable[str], n: int) -> list[int]:
-    from gviz.consequences.gradchecking import checkable
+    from gviz.explain.gradcheck import checkable_nodes
     from gviz.words.names import NamedNodes
     from gviz.words.nodes import last
 
     names = NamedNodes(timeline)
-    return list(dict.fromkeys(node for place in places for node in checkable(timeline, last(names, place, n))))
+    return list(dict.fromkeys(node for place in places for node in checkable_nodes(timeline, last(names, place, n))))
 
 
 def _own(timeline: Timeline) -> list[int]:
@@ -120,23 +120,23 @@ def _own(timeline: Timeline) -> list[int]:
     return nodes
 
 
-def _rows(timeline: Timeline, found: Iterable[Tried], allow: Sequence[str] | None) -> Iterator[str]:
+def _rows(timeline: Timeline, found: Iterable[NodeCheck], allow: Sequence[str] | None) -> Iterator[str]:
     """Rows by function, of which some are allowed to differ; by node where nodes were asked about."""
     return _text(timeline, found) if allow is None else _by_function(timeline, found, allow)
 
 
-def _text(timeline: Timeline, found: Iterable[Tried]) -> Iterator[str]:
-    from gviz.consequences.gradchecking import rows
+def _text(timeline: Timeline, found: Iterable[NodeCheck]) -> Iterator[str]:
+    from gviz.explain.gradcheck import check_rows
 
     for one in found:
-        yield from rows(timeline, one)
+        yield from check_rows(timeline, one)
 
 
-def _by_function(timeline: Timeline, found: Iterable[Tried], allow: Sequence[str]) -> Iterator[str]:
+def _by_function(timeline: Timeline, found: Iterable[NodeCheck], allow: Sequence[str]) -> Iterator[str]:
     """Of each function how its calls did, and the first call that says most."""
     from gviz.explain.names import made_at
 
-    calls: defaultdict[int, list[Tried]] = defaultdict(list)
+    calls: defaultdict[int, list[NodeCheck]] = defaultdict(list)
     for one in found:
         calls[timeline.info(one.node).created.op].append(one)
     for op, its in calls.items():
@@ -150,14 +150,14 @@ def _by_function(timeline: Timeline, found: Iterable[Tried], allow: Sequence[str
             yield f"  --allow {shown(name)} lets it pass, if that is meant so"
 
 
-def _count(calls: Sequence[Tried]) -> str:
+def _count(calls: Sequence[NodeCheck]) -> str:
     """How many of the calls of one function agree, differ, or could not be tried."""
     counts = Counter(_DID[one.verdict] for one in calls)
     said = ", ".join(f"{counts[did]} {did}" for did in reversed(_DID.values()) if counts[did])
     return f"{len(calls)} call{'s' if len(calls) > 1 else ''} tried: {said}"
 
 
-def _as_data(timeline: Timeline, one: Tried, allow: Sequence[str]) -> dict[str, Any]:
+def _as_data(timeline: Timeline, one: NodeCheck, allow: Sequence[str]) -> dict[str, Any]:
     info = timeline.info(one.node)
     return {
         "node": one.node,
@@ -173,8 +173,8 @@ def _as_data(timeline: Timeline, one: Tried, allow: Sequence[str]) -> dict[str, 
     }
 
 
-def _input(one: Checked) -> dict[str, Any]:
-    from gviz.whatif.pattern import patterns
+def _input(one: GradientCheck) -> dict[str, Any]:
+    from gviz.rerun.finite_differences import mismatch_patterns
 
     tried = zip(one.indices, one.numbers, one.recorded, one.differences, one.differs, strict=True)
     return {
@@ -186,7 +186,7 @@ def _input(one: Checked) -> dict[str, Any]:
         "differ": int(one.differs.sum()),
         "at_kinks": int(one.at_kink.sum()),
         "largest_difference": one.largest,
-        "patterns": list(patterns(one)) if one.differs.any() else [],
+        "patterns": list(mismatch_patterns(one)) if one.differs.any() else [],
         "elements": [
             {"index": index, "value": float(value), "sent": float(sent), "by_differences": float(slope)}
             for index, value, sent, slope, differs in tried

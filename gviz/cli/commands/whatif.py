@@ -19,10 +19,10 @@ from gviz.plain_text import shown
 from gviz.tui.glyphs import wants_ascii
 
 if TYPE_CHECKING:
-    from gviz.consequences.curves import Curve
+    from gviz.explain.whatif import Curve
+    from gviz.rerun.branch import Branch
     from gviz.trace.state import Iteration
     from gviz.trace.timeline import Timeline
-    from gviz.whatif.branch import Branch
 
 POINTS = 25
 _COLUMN = 24
@@ -53,10 +53,10 @@ def command(
     operation and pass of one iteration is run again, the last one unless --at says another.
     """
     from gviz.api.moments import moment_of
-    from gviz.consequences.curves import named
+    from gviz.explain.whatif import expressions_in
+    from gviz.rerun.change import sweep
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
-    from gviz.whatif.sweep import swept
 
     word_order.expect_file(trace, changes[-1], "whatif {1} {0}")
     if output is not None:
@@ -65,8 +65,8 @@ def command(
     with open_trace(trace) as log:
         timeline = Timeline(log)
         iteration = timeline.iteration_at(moment_of(timeline, at) if at else len(timeline))
-        shows = named(show or "")
-        ranges = [change for change in changes if list(swept(change, points))]
+        shows = expressions_in(show or "")
+        ranges = [change for change in changes if list(sweep(change, points))]
         if not ranges:
             branch = _branch(timeline, iteration, changes, shows)
             if output is not None:
@@ -82,14 +82,17 @@ def command(
 
 def _branch(timeline: Timeline, iteration: Iteration, changes: Sequence[str], shows: Sequence[str]) -> Branch:
     """Run a branch, and say what follows in it."""
-    from gviz.consequences.branching import branch_of, meanings
-    from gviz.consequences.telling import differences, stops, what_runs_again
+    from gviz.explain.whatif import ambiguous_names, branch_of, difference_rows, rerun_sentences, stop_sentences
 
     branch = branch_of(timeline, iteration, changes)
-    told = (what_runs_again(timeline, iteration), meanings(timeline, iteration, changes), stops(timeline, branch))
+    told = (
+        rerun_sentences(timeline, iteration),
+        ambiguous_names(timeline, iteration, changes),
+        stop_sentences(timeline, branch),
+    )
     for line in chain.from_iterable(told):
         click.echo(line)
-    for line in _shown(timeline, branch, iteration, shows) if shows else differences(timeline, iteration, branch):
+    for line in _shown(timeline, branch, iteration, shows) if shows else difference_rows(timeline, iteration, branch):
         click.echo(line)
     return branch
 
@@ -112,16 +115,17 @@ def _refuse_suffix(output: Path, *, is_range: bool) -> None:
 
 
 def _shown(timeline: Timeline, branch: Branch, iteration: Iteration, shows: Sequence[str]) -> Iterator[str]:
-    from gviz.consequences.telling import in_branch
-    from gviz.whatif.beside import Beside
+    from gviz.explain.whatif import value_in_branch
+    from gviz.rerun.branch import BranchView
     from gviz.words.evaluator import Evaluator
 
-    evaluator, beside = Evaluator(timeline), Beside(timeline, iteration, branch, ())
+    evaluator, beside = Evaluator(timeline), BranchView(timeline, iteration, branch, ())
     width = max(map(len, shows))
     before = [evaluator.evaluated(text, iteration.end) for text in shows]
     yield f"{'':<{width}}  {'recorded':<{_COLUMN}} what if"
     for text, old in zip(shows, before, strict=True):
-        yield f"{shown(text):<{width}}  {old:<{_COLUMN}} {in_branch(evaluator, beside, text, iteration.end)}".rstrip()
+        new = value_in_branch(evaluator, beside, text, iteration.end)
+        yield f"{shown(text):<{width}}  {old:<{_COLUMN}} {new}".rstrip()
 
 
 def _only(ranges: Sequence[str], shows: Sequence[str]) -> str:
@@ -136,11 +140,11 @@ def _curves(
     timeline: Timeline, iteration: Iteration, changes: Sequence[str], over: str, points: int, shows: Sequence[str]
 ) -> list[Curve]:
     """Run a branch for each point of a range, and say where one had to stop."""
-    from gviz.consequences.curves import curves
-    from gviz.whatif.sweep import swept
+    from gviz.explain.whatif import curves
+    from gviz.rerun.change import sweep
 
     kept = [change for change in changes if change != over]
-    drawn, stopped = told(curves(timeline, iteration, list(swept(over, points)), shows, kept))
+    drawn, stopped = told(curves(timeline, iteration, list(sweep(over, points)), shows, kept))
     for line in stopped:
         click.echo(line)
     return drawn

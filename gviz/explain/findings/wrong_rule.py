@@ -25,7 +25,7 @@ from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value
 
 if TYPE_CHECKING:
-    from gviz.whatif.differences import Checked
+    from gviz.rerun.finite_differences import GradientCheck
 
 _CALLS = 3
 """So many calls of one function are tried; a recording keeps as many with whole values."""
@@ -78,8 +78,8 @@ def first_calls(timeline: Timeline) -> dict[int, list[tuple[int, e.NodeCreated]]
 
 def _why_untried(timeline: Timeline, created: e.NodeCreated) -> str:
     """Why nobody can tell from the recording whether the rule of a call is right; empty if one can."""
-    from gviz.whatif.differences import work_of
-    from gviz.whatif.functions import forward_of
+    from gviz.rerun.finite_differences import work_of
+    from gviz.rerun.forward import forward_of
 
     if not all(map(_is_stored, _needed(timeline, created))):
         return "what it was given was not stored (--values all)"
@@ -98,10 +98,10 @@ def _is_of_program(timeline: Timeline, created: e.NodeCreated) -> bool:
 
 def _needed(timeline: Timeline, created: e.NodeCreated) -> Iterator[Value | None]:
     """What a call was given, and the gradients that arrived at it."""
-    from gviz.whatif.inputs import given
+    from gviz.rerun.inputs import input_value
 
     info = timeline.info(created.node)
-    yield from (given(timeline, info, slot) for slot in range(len(created.inputs)))
+    yield from (input_value(timeline, info, slot) for slot in range(len(created.inputs)))
     for event in map(timeline.event, timeline.events_of(created.node)):
         if isinstance(event, e.StepStarted):
             yield from event.grads
@@ -119,25 +119,25 @@ def _of_call(survey: Survey, made: Made) -> Finding | None:
     return None if found is None else _told(survey, made, found)
 
 
-def _wrong_of(survey: Survey, made: Made, elements: int) -> Checked | None:
+def _wrong_of(survey: Survey, made: Made, elements: int) -> GradientCheck | None:
     """The first input that was most likely sent something wrong, by so many of its elements."""
-    from gviz.whatif.deliberate import deliberate
-    from gviz.whatif.differences import checked  # the engine, which few answers need
+    from gviz.rerun.finite_differences import check_gradients  # the engine, which few answers need
+    from gviz.rerun.surrogates import surrogate_kind
 
     try:
-        compared = checked(survey.timeline, made.node, survey.end, elements, _MOST_WORK)
+        compared = check_gradients(survey.timeline, made.node, survey.end, elements, _MOST_WORK)
     except GvizError:  # it was not stored, cannot be run on its own, or no pass went through it
         return None
     wrong = next((one for one in compared if _is_wrong(one)), None)
-    return None if wrong is None or deliberate(survey.timeline, made.node, survey.end, compared) else wrong
+    return None if wrong is None or surrogate_kind(survey.timeline, made.node, survey.end, compared) else wrong
 
 
-def _is_wrong(one: Checked) -> bool:
+def _is_wrong(one: GradientCheck) -> bool:
     return one.is_decisive and bool(np.isfinite(one.recorded).all())
 
 
-def _told(survey: Survey, made: Made, one: Checked) -> Finding:
-    from gviz.whatif.pattern import patterns
+def _told(survey: Survey, made: Made, one: GradientCheck) -> Finding:
+    from gviz.rerun.finite_differences import mismatch_patterns
 
     timeline, wrong = survey.timeline, one.differs
     sent, expected = one.recorded[wrong], one.differences[wrong]
@@ -146,7 +146,7 @@ def _told(survey: Survey, made: Made, one: Checked) -> Finding:
         f"the backward of {label(timeline, made.node)} sends {to} {_numbers(sent)} where small changes of it say "
         f"{_numbers(expected)}"
     )
-    rows = (f"{wrong.sum()} of the {len(wrong)} elements tried differ", *patterns(one))
+    rows = (f"{wrong.sum()} of the {len(wrong)} elements tried differ", *mismatch_patterns(one))
     parts = tuple(Finding("tried", row) for row in rows)
     fix = f"mend {name}.backward, if it is not meant so; gradcheck #{made.node} in the debugger shows more"
     step = _last_step(survey, made)

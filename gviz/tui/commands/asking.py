@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gviz.consequences.telling import in_branch
 from gviz.driven import Driven, Far, parts
 from gviz.errors import GvizError
 from gviz.explain.names import label
+from gviz.explain.whatif import value_in_branch
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped, shown, told
 from gviz.trace.state import NodeState
@@ -25,7 +25,7 @@ from gviz.words.evaluator import Evaluator
 from gviz.words.expressions import as_value, evaluated, parsed
 
 if TYPE_CHECKING:
-    from gviz.whatif.beside import Beside
+    from gviz.rerun.branch import BranchView
 
 MOST_ROWS = 200
 MOST_ELEMENTS = 10_000
@@ -34,7 +34,7 @@ MOST_ELEMENTS = 10_000
 class Asker(Evaluator):
     """Answers a session about its timeline; keeps what is watched, and the branch that is told of besides, if any."""
 
-    beside: Beside | None = None
+    beside: BranchView | None = None
 
     def __init__(self, timeline: Timeline) -> None:
         super().__init__(timeline)
@@ -46,7 +46,7 @@ class Asker(Evaluator):
         if branch is None or not branch.covers(n):
             return here
         try:
-            there = in_branch(self, branch, text, n)
+            there = value_in_branch(self, branch, text, n)
         except GvizError:
             there = "?"
         return here if here == there else f"{here} → {there}"

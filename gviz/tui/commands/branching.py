@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from gviz.consequences.branching import branch_of, meanings
-from gviz.consequences.telling import differences, stops, what_runs_again
 from gviz.driven import Driven
 from gviz.errors import GvizError
+from gviz.explain.whatif import ambiguous_names, branch_of, difference_rows, rerun_sentences, stop_sentences
 from gviz.plain_text import shown
 from gviz.tui import lines
 from gviz.tui.commands.files import new_file
@@ -51,17 +50,17 @@ def _changes(session: Session) -> tuple[str, ...]:
 
 
 def _changed(session: Session, changes: tuple[str, ...]) -> Look:
-    from gviz.whatif.beside import Beside
+    from gviz.rerun.branch import BranchView
 
     timeline, iteration = session.timeline, session.timeline.iteration_at(session.cursor.position)
     branch = branch_of(timeline, iteration, changes)
     said = [
-        *what_runs_again(timeline, iteration),
-        *meanings(timeline, iteration, changes),
-        *stops(timeline, branch),
+        *rerun_sentences(timeline, iteration),
+        *ambiguous_names(timeline, iteration, changes),
+        *stop_sentences(timeline, branch),
     ]
-    rows = list(differences(timeline, iteration, branch))
-    session.cursor.asker.beside = Beside(timeline, iteration, branch, changes)
+    rows = list(difference_rows(timeline, iteration, branch))
+    session.cursor.asker.beside = BranchView(timeline, iteration, branch, changes)
     return Look(f"What if {', '.join(map(shown, changes))}", partial(_lines, said, rows))
 
 

@@ -38,7 +38,7 @@ def copy(session: Session, text: str) -> FrontEnd | Said:
 
 
 def _script(session: Session, path: str) -> FrontEnd | Said:
-    from gviz.whatif.script import script  # with the engine: imported where it is asked for
+    from gviz.rerun.script import script  # with the engine: imported where it is asked for
 
     text = script(session.timeline, session.cursor.position, _selected(session))
     if not path:

@@ -18,16 +18,16 @@ def gradcheck(session: Session, place: str) -> Driven[Look]:
     node = cursor.asker.last(place, cursor.position) if place else cursor.selected
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-    from gviz.consequences.gradchecking import checkable, rows, tried  # they need the engine
+    from gviz.explain.gradcheck import check_node, check_rows, checkable_nodes  # they need the engine
 
-    nodes = checkable(timeline, node)
+    nodes = checkable_nodes(timeline, node)
     said: list[str] = []
     for done, one in enumerate(nodes):
         yield Far("running again: node", done, len(nodes))
-        found = tried(timeline, one, cursor.position)
+        found = check_node(timeline, one, cursor.position)
         if found.refusal is not None and len(nodes) == 1:
             raise found.refusal
-        said += rows(timeline, found)
+        said += check_rows(timeline, found)
     return Look("Gradients by differences", partial(_lines, said))
 
 

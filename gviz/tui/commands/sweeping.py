@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from gviz.consequences.branching import branch_of, meanings, require_engine
-from gviz.consequences.curves import SHOW, Curve, curves, named, usual
-from gviz.consequences.telling import what_runs_again
 from gviz.driven import Driven
 from gviz.errors import GvizError
+from gviz.explain.whatif import (
+    SHOW,
+    Curve,
+    ambiguous_names,
+    branch_of,
+    curves,
+    default_expressions,
+    expressions_in,
+    require_engine,
+    rerun_sentences,
+)
 from gviz.plain_text import clipped
 from gviz.render.curve import text_curve
 from gviz.trace.state import Iteration
@@ -30,18 +38,18 @@ def sweep(session: Session, text: str, kept: Sequence[str]) -> Driven[Look]:
 
     Nothing is changed by it. GvizError for what is no range, and where too much would have to be run again.
     """
-    from gviz.whatif.sweep import swept
+    from gviz.rerun.change import sweep
 
     timeline, iteration = session.timeline, session.timeline.iteration_at(session.cursor.position)
     require_engine(timeline)
     change, _, asked = (part.strip() for part in text.partition(SHOW))
-    points = list(swept(change, _points(timeline, iteration, change)))
+    points = list(sweep(change, _points(timeline, iteration, change)))
     if not points:
         branch_of(timeline, iteration, [change])  # says what is wrong with it
     what = change.partition("=")[0].strip()
-    shows = named(asked) or usual(timeline, iteration, what)
+    shows = expressions_in(asked) or default_expressions(timeline, iteration, what)
     drawn, stopped = yield from curves(timeline, iteration, points, shows, kept)
-    before = (*what_runs_again(timeline, iteration), *meanings(timeline, iteration, (change,)))
+    before = (*rerun_sentences(timeline, iteration), *ambiguous_names(timeline, iteration, (change,)))
     said = [*before, *stopped, _as_svg((*kept, change), [text for text, _ in drawn])]
     title = f"What if {', '.join([clipped(each, 40) for each in (*kept, change)])}"
     return Look(title, partial(_lines, what, drawn, said, ascii=session.glyphs.ascii))

@@ -15,17 +15,17 @@ from gviz.value_text import or_unknown, short
 from gviz.values import Value
 
 if TYPE_CHECKING:
-    from gviz.whatif.beside import Beside
+    from gviz.rerun.branch import BranchView
 
 _NUMBER = 24
 
 
-def title(beside: Beside | None, n: int) -> str:
+def title(beside: BranchView | None, n: int) -> str:
     """``WHAT IF x = 5``, at the moments that were run again."""
     return f"WHAT IF {', '.join(map(shown, beside.changes))}" if beside is not None and beside.covers(n) else ""
 
 
-def differences(timeline: Timeline, beside: Beside | None, node: int, n: int) -> list[str]:
+def differences(timeline: Timeline, beside: BranchView | None, node: int, n: int) -> list[str]:
     """What is another number in the branch: ``value 9 → 25``; nothing where there is no branch."""
     if beside is None or not node or not beside.covers(n):
         return []
@@ -38,7 +38,7 @@ def differences(timeline: Timeline, beside: Beside | None, node: int, n: int) ->
     return list(_differences(here, there))
 
 
-def shares_beside(beside: Beside | None, node: int, n: int) -> dict[int, Share] | None:
+def shares_beside(beside: BranchView | None, node: int, n: int) -> dict[int, Share] | None:
     """What the node sends to each input (by slot) in the branch, as far as it has there; None without a branch.
 
     Nothing is said of gradients that the branch does not know.

@@ -24,7 +24,7 @@ from gviz.value_text import SOME
 from gviz.values import Value
 
 if TYPE_CHECKING:
-    from gviz.whatif.beside import Beside
+    from gviz.rerun.branch import BranchView
 
 COLUMNS = {"used by": 8, "grad in": 8, ".grad": 8, "at": 3, "in module": 10}
 """Where the text of a row begins, behind its label; of any other section at `COLUMN`."""
@@ -43,7 +43,7 @@ class Subject:
     width: int
     glyphs: Glyphs
     full: bool = False
-    beside: Beside | None = None
+    beside: BranchView | None = None
 
     @property
     def info(self) -> NodeInfo:

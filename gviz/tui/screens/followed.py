@@ -18,7 +18,7 @@ from gviz.tui.screens.first_layout import FirstLaidOut
 from gviz.tui.session import Session
 
 if TYPE_CHECKING:
-    from gviz.whatif.beside import Beside
+    from gviz.rerun.branch import BranchView
 
 
 class FollowedScreen(FirstLaidOut):
@@ -32,7 +32,7 @@ class FollowedScreen(FirstLaidOut):
     full: reactive[bool] = reactive(False, repaint=False)
     breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
     wanted: reactive[Filter] = reactive(ALL, repaint=False)
-    beside: reactive[Beside | None] = reactive(None, repaint=False)
+    beside: reactive[BranchView | None] = reactive(None, repaint=False)
     remark: reactive[str] = reactive("", repaint=False)
     stop: reactive[Arrival] = reactive(Arrival(0, 0, saying("")), repaint=False)
     watched: reactive[tuple[str, ...]] = reactive((), repaint=False)

@@ -29,7 +29,7 @@ from gviz.tui.widgets.painted import AHEAD, Painted
 from gviz.tui.widgets.tips import node_tip
 
 if TYPE_CHECKING:
-    from gviz.whatif.beside import Beside
+    from gviz.rerun.branch import BranchView
 
 
 class GraphCanvas(Painted, can_focus=True):
@@ -47,7 +47,7 @@ class GraphCanvas(Painted, can_focus=True):
     breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
 
-    beside: reactive[Beside | None] = reactive(None, repaint=False)
+    beside: reactive[BranchView | None] = reactive(None, repaint=False)
     wanted: reactive[Filter] = reactive(ALL, repaint=False)
 
     def __init__(

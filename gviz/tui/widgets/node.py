@@ -20,7 +20,7 @@ from gviz.tui.widgets.linked import LinkedPage
 from gviz.tui.widgets.tips import node_tip
 
 if TYPE_CHECKING:
-    from gviz.whatif.beside import Beside
+    from gviz.rerun.branch import BranchView
 
 
 class NodePanel(LinkedPage):
@@ -29,7 +29,7 @@ class NodePanel(LinkedPage):
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     full: reactive[bool] = reactive(False, repaint=False)
-    beside: reactive[Beside | None] = reactive(None, repaint=False)
+    beside: reactive[BranchView | None] = reactive(None, repaint=False)
     watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
     watching: reactive[bool] = reactive(True, repaint=False)
     tensors = False

@@ -24,7 +24,7 @@ from gviz.tui.title import Title
 from gviz.tui.widgets.styled import StyledRow
 
 if TYPE_CHECKING:
-    from gviz.whatif.beside import Beside
+    from gviz.rerun.branch import BranchView
 
 
 class StatusRow(StyledRow):
@@ -33,7 +33,7 @@ class StatusRow(StyledRow):
     moment: reactive[Moment | None] = reactive(None)
     stop: reactive[Arrival] = reactive(Arrival(0, 0, saying("")))
     time: reactive[str] = reactive("REPLAY")
-    beside: reactive[Beside | None] = reactive(None)
+    beside: reactive[BranchView | None] = reactive(None)
 
     def __init__(self, timeline: Timeline, title: Title, glyphs: Glyphs) -> None:
         super().__init__(id="status")

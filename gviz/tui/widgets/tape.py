@@ -33,7 +33,7 @@ _NAMED_LATE = 16
 KEPT_ROWS = 2000
 
 if TYPE_CHECKING:
-    from gviz.whatif.beside import Beside
+    from gviz.rerun.branch import BranchView
 
 
 class Tape(Lines):
@@ -52,7 +52,7 @@ class Tape(Lines):
     selected: reactive[int] = reactive(0, repaint=False)
     breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
     length: reactive[int] = reactive(0, repaint=False)
-    beside: reactive[Beside | None] = reactive(None, repaint=False)
+    beside: reactive[BranchView | None] = reactive(None, repaint=False)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints) -> None:
         super().__init__(id="tape")

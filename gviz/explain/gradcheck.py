@@ -1,0 +1,172 @@
+"""The gradients that a node sent, next to what small changes of its inputs say: a verdict, and rows of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gviz.errors import GvizError
+from gviz.explain.names import label
+from gviz.numbers import number
+from gviz.plain_text import shown
+from gviz.rerun.finite_differences import GradientCheck, check_gradients, mismatch_patterns
+from gviz.rerun.second_order import FIRST_ORDER_DIFFERS, SecondOrder, second_order
+from gviz.rerun.surrogates import SURROGATES, surrogate_kind
+from gviz.trace.timeline import Timeline
+
+Verdict = Literal["wrong", "deliberate", "not tried", "agrees"]
+"""What was found of a rule. A deliberate one differs as those do that are meant to (`deliberate.KINDS`)."""
+
+_SHOWN = 6
+"""Elements that are written out of an input whose gradient is another."""
+
+
+def checkable_nodes(timeline: Timeline, node: int) -> list[int]:
+    """The node itself, or what uses a leaf and sends gradients to it; GvizError that says what to check instead."""
+    if timeline.info(node).created.kind == "op":
+        return [node]
+    name, users = shown(label(timeline, node)), timeline.nodes.users(node)
+    if not timeline.info(node).created.requires_grad:
+        hint = "gradcheck PLACE of what was computed checks its rule"
+        raise GvizError(f"{name} requires no gradient: none was sent to it", hint=hint, exit_code=2)
+    if not users:
+        raise GvizError(f"nothing uses {name}", hint="check says which leaves get no gradient", exit_code=2)
+    return list(dict.fromkeys(user for user in users if timeline.info(user).created.requires_grad)) or [users[0]]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCheck:
+    """A node, and what was found of each input that its rule sent a gradient to, or why that cannot be tried.
+
+    `kind` is the key in `deliberate.KINDS` of what it most likely does on purpose, if it differs, else empty. What is
+    known of its second derivatives is asked of functions of the program only.
+    """
+
+    node: int
+    found: Sequence[GradientCheck] = ()
+    kind: str = ""
+    second: SecondOrder | None = None
+    refusal: GvizError | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether something else was sent than differences say, or its second derivatives are wrong."""
+        return any(one.differs.any() for one in self.found) or self.is_wrong_in_second
+
+    @property
+    def is_wrong_in_second(self) -> bool:
+        """Whether its second derivatives are wrong."""
+        return self.second is not None and self.second.verdict == "wrong"
+
+    @property
+    def why_not(self) -> str:
+        """Why it could not be tried, or nothing of it; empty if it could."""
+        if self.refusal is not None:
+            return ": ".join(filter(None, [self.refusal.what, self.refusal.why]))
+        if not self.found:
+            return "it sent no gradient to any input"
+        some = any(len(one.places) or not one.size for one in self.found)
+        return "" if some else "small changes of its inputs give no numbers"
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether it was not tried because somebody had waited long enough."""
+        return self.refusal is _INTERRUPTED
+
+    @property
+    def verdict(self) -> Verdict:
+        """What was found, in a word."""
+        if self.why_not:
+            return "not tried"
+        if not self.differs:
+            return "agrees"
+        return "deliberate" if self.kind and not self.is_wrong_in_second else "wrong"
+
+
+def check_node(timeline: Timeline, node: int, n: int) -> NodeCheck:
+    """The rule of a node as it ran in the last pass up to moment `n`, else in the first later one."""
+    try:
+        found = check_gradients(timeline, node, n)
+        return NodeCheck(node, found, surrogate_kind(timeline, node, n, found), _second_order_of(timeline, node, found))
+    except GvizError as refusal:
+        return NodeCheck(node, refusal=refusal)
+
+
+def _second_order_of(timeline: Timeline, node: int, found: Sequence[GradientCheck]) -> SecondOrder | None:
+    if not timeline.info(node).op.is_of_program:
+        return None
+    return FIRST_ORDER_DIFFERS if any(one.differs.any() for one in found) else second_order(timeline, node)
+
+
+_INTERRUPTED = GvizError("not tried: interrupted")
+
+
+def interrupted_check(node: int) -> NodeCheck:
+    """A node that nobody waited for."""
+    return NodeCheck(node, refusal=_INTERRUPTED)
+
+
+def check_rows(timeline: Timeline, tried: NodeCheck) -> Iterator[str]:
+    """What was found, in rows that are indented by what they belong to."""
+    name = label(timeline, tried.node)
+    if tried.why_not and not tried.found:
+        hint = tried.refusal.hint if tried.refusal is not None and not tried.refusal.why else ""
+        yield f"{name}: {tried.why_not}" + (f" ({hint})" if hint else "")
+        return
+    yield f"{name}: what it sent to each input, and by central differences in float64"
+    for one in tried.found:
+        yield f"  {one.slot} = {label(timeline, one.node)}{_how_many(one)}: {_agreement_words(one)}"
+        if not one.agrees.all():
+            yield from (f"    {row}" for row in _elements(one))
+        if one.differs.any():
+            yield from (f"    {sentence}" for sentence in mismatch_patterns(one))
+    for one in tried.found:
+        if one.together:
+            yield f"  {one.slot} are one tensor: {_shared_input_words(tried.found, one)}"
+    if any(one.differs.any() for one in tried.found):
+        yield f"  {tried.kind}: {SURROGATES[tried.kind]}" if tried.kind else f"  {_WRONG}"
+    if tried.second is not None:
+        verdict = "are wrong" if tried.is_wrong_in_second else "were not tried"
+        yield f"  second derivatives {verdict}: {tried.second.why}"
+
+
+_WRONG = "the rule is wrong, or is meant to send something else in a way that is not known"
+
+
+def _shared_input_words(found: Sequence[GradientCheck], both: GradientCheck) -> str:
+    """How the inputs of `both` were told apart."""
+    if any(one.node == both.node and not one.together for one in found):
+        return "which of them an operation used is not recorded, and taken as it fits best"
+    return "each alone is not tried, as which of them an operation used is not recorded"
+
+
+def _how_many(one: GradientCheck) -> str:
+    return "" if len(one.places) == one.size else f" ({len(one.places)} of {one.size:,} elements)"
+
+
+def _agreement_words(one: GradientCheck) -> str:
+    if one.size and not len(one.places):
+        return "small changes of it give no numbers"
+    if one.agrees.all():
+        return f"agrees, the largest difference is {number(one.largest)}"
+    if not one.differs.any():
+        return "agrees, but for kinks"
+    return f"{one.differs.sum()} of {len(one.places)} differ, by up to {number(one.largest)}"
+
+
+def _elements(one: GradientCheck) -> Iterator[str]:
+    """The first elements that differ, and then those at kinks."""
+    order = [*one.differs.nonzero()[0].tolist(), *one.at_kink.nonzero()[0].tolist()]
+    for at in order[:_SHOWN]:
+        sent, expected = number(one.recorded[at]), number(one.differences[at])
+        kink = ": a kink, where both are right" if one.at_kink[at] else ""
+        yield f"{element(one, at)}: sent {sent}, by differences {expected}{kink}"
+    if len(order) > _SHOWN:
+        yield f"and {len(order) - _SHOWN} more"
+
+
+def element(one: GradientCheck, at: int) -> str:
+    """An element that was tried, by its index, and what it holds: ``[3, 9] = 2.31``."""
+    index = ", ".join(map(str, one.indices[at]))
+    return f"[{index}] = {number(one.numbers[at])}" if one.shape else f"at {number(one.numbers[at])}"

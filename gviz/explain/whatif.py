@@ -1,0 +1,258 @@
+"""What follows from a changed number, in words and curves: for the debugger and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from math import isnan, nan
+from typing import TYPE_CHECKING
+
+from rich.cells import set_cell_size
+
+from gviz.driven import Driven, Far
+from gviz.errors import GvizError
+from gviz.events import BackwardStarted, Edge
+from gviz.explain.names import label, symbol
+from gviz.plain_text import clipped, file_line, shown
+from gviz.rerun.change import parse_change, parse_target
+from gviz.trace.state import Iteration
+from gviz.trace.timeline import Timeline
+from gviz.value_text import short
+from gviz.where import place as places
+from gviz.words.evaluator import Evaluator
+
+if TYPE_CHECKING:
+    from gviz.rerun.branch import Branch, BranchView
+
+
+PLACES = 3
+"""Nodes that are named of those for which one thing is said."""
+
+
+def branch_of(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Branch:
+    """What an iteration would have been with these changes. GvizError if it cannot be run again."""
+    require_engine(timeline)
+    from gviz.rerun.iteration import rerun_iteration  # it needs the engine, which a viewer otherwise does not
+
+    evaluator = Evaluator(timeline)
+    output_of, is_name = partial(_output_of, evaluator, iteration), partial(_is_name, evaluator, iteration)
+    return rerun_iteration(timeline, iteration, [parse_change(text, output_of, is_name) for text in changes])
+
+
+def ambiguous_names(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Iterator[str]:
+    """Which node each change is of, where the iteration uses several of that name."""
+    evaluator = Evaluator(timeline)
+    targets = (parse_target(change.partition("=")[0], partial(_is_name, evaluator, iteration)) for change in changes)
+    for place in dict.fromkeys(of.place for of in targets):
+        first, *others = _nodes_of(evaluator, iteration, place)
+        if others:
+            also = ", ".join(label(timeline, node) for node in others[:PLACES])
+            more = f" and {len(others) - PLACES} more" if len(others) > PLACES else ""
+            yield f"{shown(place)} is {label(timeline, first)} here; also called {shown(place)}: {also}{more}."
+
+
+def _is_name(evaluator: Evaluator, iteration: Iteration, text: str) -> bool:
+    """Whether a text as it stands is what a tensor is called, by the end of an iteration: ``parts[1]``."""
+    return bool(evaluator.names.called(text, iteration.end))
+
+
+def _output_of(evaluator: Evaluator, iteration: Iteration, place: str) -> Edge:
+    """The output that a place means. GvizError if there is none, or if it is the name of several together."""
+    node = _nodes_of(evaluator, iteration, place)[0]
+    return node, evaluator.names.output_nr(node, place, iteration.end)
+
+
+def _nodes_of(evaluator: Evaluator, iteration: Iteration, place: str) -> list[int]:
+    """The nodes that a place means of those that the iteration uses, in order, else the last one made by then.
+
+    GvizError if there is none.
+    """
+    meant = places.place(place)
+    if meant.kind == "node":
+        return [evaluator.last(place, iteration.end)]
+    infos = [evaluator.timeline.info(node) for node in evaluator.timeline.nodes.of(iteration)]
+    named = [info.node for info in infos if info.name == place] or [info.node for info in infos if info.means(place)]
+    if not named and "[" in meant.word:  # an index of an index: as a pattern it would mean another name
+        near = evaluator.names.near(place, iteration.end)
+        raise GvizError(f"there is no {clipped(place, 40)}", hint=f"did you mean {near}?" if near else "", exit_code=2)
+    return named or [info.node for info in infos if meant.fits(info)] or [evaluator.last(place, iteration.end)]
+
+
+def require_engine(timeline: Timeline) -> None:
+    """GvizError unless the engine, which alone can run operations again, made the recording."""
+    if timeline.framework != "gviz.engine":
+        raise GvizError(
+            f"only what gviz's own engine recorded can be run again; this is a trace of {shown(timeline.framework)}",
+            hint="gviz record --engine builtin SCRIPT",
+            exit_code=2,
+        )
+
+
+# In words
+
+_NAME, _NUMBER = 20, 24
+
+
+def rerun_sentences(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
+    """What runs again: which iteration and what its passes add to, where there is more than one; what does not."""
+    if len(timeline.iterations) > 1:
+        from gviz.compare.side import Side
+
+        side = Side(timeline, iteration.index + 1)
+        kept = [f"{label(timeline, node)} {short(grad, _NUMBER)}" for node, (grad, _) in side.kept.items() if grad]
+        held = f"; .grad before it: {', '.join(kept[:PLACES])}{' …' * (len(kept) > PLACES)}" if kept else ""
+        yield f"iteration {iteration.index + 1} of {len(timeline.iterations)} is run again{held}."
+    if _takes_numbers_out(timeline, iteration):
+        yield "numbers that the program took out of tensors, as .item(), an index, `if x:`, keep their recorded values."
+
+
+def _takes_numbers_out(timeline: Timeline, iteration: Iteration) -> bool:
+    """Whether a file of the program that made the iteration's nodes says so anywhere."""
+    from gviz.rerun.conversions import reads_tensors
+
+    infos = [timeline.info(node) for node in timeline.nodes.of(iteration)]
+    paths = {frame.path for info in infos for frame in info.frames}
+    names = {info.name.rpartition(".")[2] for info in infos if info.name}
+    return any(reads_tensors(timeline.source(path) or "", names) for path in paths)
+
+
+def stop_sentences(timeline: Timeline, branch: Branch) -> Iterator[str]:
+    """Where the program would have gone another way, and where the branch could not go on: a sentence for each."""
+    yield from _decision_sentences(timeline, branch)
+    places: dict[tuple[str, bool], list[int]] = {}
+    for stopped in branch.stopped:
+        places.setdefault((stopped.why, stopped.of_gradient), []).append(stopped.node)
+    for (why, of_gradient), nodes in places.items():
+        what = "gradients beyond it are not known" if of_gradient else "what follows from it is not known"
+        names = ", ".join(label(timeline, node) for node in nodes[:PLACES])
+        more = f" and {len(nodes) - PLACES} more" if len(nodes) > PLACES else ""
+        yield f"stopped at {names}{more}: {shown(why)}; {what}."
+
+
+def _decision_sentences(timeline: Timeline, branch: Branch) -> Iterator[str]:
+    for decision in branch.decisions[:PLACES]:
+        frames = timeline.info(decision.node).frames
+        place = f" ({file_line(frames[0].path, frames[0].line)})" if frames else ""
+        now = f"{label(timeline, decision.node)}{place} is {decision.now} instead of {decision.was}"
+        yield f"{now}: a program that decides by it goes another way, and here the recorded way is kept."
+    if len(branch.decisions) > PLACES:
+        yield f"and so {len(branch.decisions) - PLACES} more."
+
+
+def value_in_branch(evaluator: Evaluator, beside: BranchView, text: str, n: int) -> str:
+    """What an expression about the recording is in its branch at moment `n`; GvizError if it cannot be computed."""
+    try:
+        return evaluator.evaluated(text, n, partial(beside.states, n=n))
+    except GvizError:
+        if not beside.branch.stopped:
+            raise
+        return "not known"
+
+
+def difference_rows(timeline: Timeline, iteration: Iteration, branch: Branch) -> Iterator[str]:
+    """Everything that is another number in the branch, old and new, a row for each node."""
+    from gviz.compare.comparison import compare
+    from gviz.compare.side import Side
+    from gviz.compare.tolerance import SAME_NUMBERS
+
+    before, after = Side(timeline, iteration.index + 1), Side(Timeline(branch.log), 1)
+    pairs = [(node, branch.numbers.get(node, 0)) for node in before.infos]
+    found = compare(before, after, SAME_NUMBERS, tuple([(x, y) for x, y in pairs if y in after.infos]))
+    rows: dict[int, list[str]] = {}
+    for one in found.without_gradients(branch.unknown).differences:
+        if one.kind in ("value", "gradient"):
+            old, new = [short(value, _NUMBER) if value is not None else "none" for value in one.values]
+            rows.setdefault(one.pair[0], []).append(f"{one.kind} {old} -> {new}")
+    if not rows:
+        where = "nothing that could be run again" if branch.stopped else "nothing"
+        yield f"{where} depends on it: no number changes."
+    for node, changed in rows.items():
+        yield f"{set_cell_size(clipped(label(timeline, node), _NAME), _NAME)} {', '.join(changed)}"
+
+
+# In curves: one number over a range, and what follows from it at each point
+
+SHOW = "--show"
+
+Curve = tuple[str, list[tuple[float, float]]]
+
+
+def expressions_in(text: str) -> list[str]:
+    """The expressions of a list with commas, ``z,x.grad``."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def default_expressions(timeline: Timeline, iteration: Iteration, what: str) -> list[str]:
+    """What is shown unless something is asked for: the result of the iteration, and the gradient of what is changed.
+
+    GvizError where a gradient is changed, and where there is neither.
+    """
+    evaluator = Evaluator(timeline)
+    root = _root(timeline, iteration)
+    name = symbol(timeline, root) if root else ""
+    result = name if name and evaluator.last(name, iteration.end) == root else f"#{root}"
+    of = parse_target(what, partial(_is_name, evaluator, iteration))
+    texts = () if of.of_gradient or not root else (result, f"{of.place}.grad{of.index}")
+    shows = [text for text in (_as_one_number(evaluator, text, iteration.end) for text in texts) if text]
+    if not shows:
+        raise GvizError("it is not clear what to draw", hint=f"{clipped(what, 40)} = -3..3 {SHOW} x.grad", exit_code=2)
+    return shows
+
+
+def curves(
+    timeline: Timeline,
+    iteration: Iteration,
+    points: Sequence[tuple[float, str]],
+    shows: Sequence[str],
+    kept: Sequence[str] = (),
+) -> Driven[tuple[list[Curve], list[str]]]:
+    """The points of each expression, nan where a branch had to stop before it; and what is said of the first
+    branch that had to, or of which the program would have gone another way.
+
+    GvizError for an expression that is more than one number.
+    """
+    from gviz.rerun.branch import BranchView  # it needs the engine, which a viewer otherwise does not
+
+    _require_one_number(timeline, iteration, shows)
+    evaluator, end = Evaluator(timeline), iteration.end
+    drawn: dict[str, list[tuple[float, float]]] = {text: [] for text in shows}
+    why: list[str] = []
+    for done, (x, change) in enumerate(points):
+        yield Far("running again: point", done, len(points))
+        branch = branch_of(timeline, iteration, [*kept, change])
+        states = partial(BranchView(timeline, iteration, branch, (*kept, change)).states, n=end)
+        for text, curve in drawn.items():
+            try:
+                y = evaluator.number(text, end, states)
+            except GvizError:
+                if not branch.stopped:
+                    raise
+                y = nan
+            curve.append((x, y))
+            if (isnan(y) or branch.decisions) and not why:
+                why = list(stop_sentences(timeline, branch))
+    return list(drawn.items()), why
+
+
+def _root(timeline: Timeline, iteration: Iteration) -> int:
+    """Where the last backward pass of an iteration began, else its last node; 0 where there is none."""
+    started = timeline.select([BackwardStarted], max(iteration.start, 1), iteration.end + 1)
+    roots = [event.roots[0][0] for _, event in started if event.roots]
+    return roots[-1] if roots else max(timeline.nodes.of(iteration), default=0)
+
+
+def _as_one_number(evaluator: Evaluator, text: str, n: int) -> str:
+    """An expression that is one number: the sum of what is more; empty for what is none."""
+    try:
+        count = evaluator.elements(text, n)
+    except GvizError:
+        return ""
+    return text if count == 1 else f"({text}).sum()" if count else ""
+
+
+def _require_one_number(timeline: Timeline, iteration: Iteration, shows: Sequence[str]) -> None:
+    """Raise `GvizError` for an expression that is more than one number."""
+    evaluator = Evaluator(timeline)
+    for text in shows:
+        if evaluator.elements(text, iteration.end) > 1:
+            raise GvizError(f"{text} is more than one number", hint=f"({text}).sum() is one", exit_code=2)

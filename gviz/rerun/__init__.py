@@ -1,0 +1,1 @@
+"""Recorded operations, run again."""

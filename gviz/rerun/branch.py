@@ -1,0 +1,202 @@
+"""The other course of events: a recording of its own, and how it relates to the one that it branched from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from gviz import events as e
+from gviz.trace.its_iteration import in_its_iteration
+from gviz.trace.log import MemoryLog
+from gviz.trace.recording.written import write
+from gviz.trace.state import Iteration, NodeState, OutputState
+from gviz.trace.timeline import Timeline
+from gviz.values import Array, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a node's value (or, with `of_gradient`, the gradients on the other side of it) cannot be told."""
+
+    node: int
+    why: str
+    of_gradient: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What was run again: its events, and for every node of the recording the branch's node.
+
+    `stopped` says where the branch had to stop; what depends on those nodes is not in it. The gradients of the nodes in
+    `unknown` (numbers of the recording) have no numbers in it: something between them and the root was not run. Nor is
+    known what lies in the memories `forgotten`, which were written to with what is not known. Where the program read
+    one of `decisions`, it would have gone another way; the branch goes the recorded one.
+    """
+
+    log: MemoryLog
+    numbers: Mapping[int, int]
+    stopped: tuple[Stop, ...]
+    unknown: frozenset[int]
+    decisions: tuple[Decision, ...] = ()
+    forgotten: frozenset[int] = frozenset()
+
+    def write(self, path: Path) -> None:
+        """Write its events to a new trace. GvizError if that cannot be."""
+        write(self.log, path)
+
+
+def without_elements(value: Value) -> Value:
+    """A value of that form of which no number is known."""
+    return Value(value.dtype, value.shape)
+
+
+def with_ancestors(timeline: Timeline, nodes: Iterable[int]) -> set[int]:
+    """These nodes and everything that gradients reach through them."""
+    stack, found = list(nodes), set[int]()
+    while stack:
+        node = stack.pop()
+        if node not in found and node in timeline.nodes:
+            found.add(node)
+            stack += [source for source, _ in timeline.info(node).created.inputs]
+    return found
+
+
+# Data-dependent branches of the program: booleans and integers that are other ones than recorded
+
+_PLACES = frozenset({"index", "start", "end"})
+"""Attributes that are places in a tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A node by which the program may have chosen its way (``if s > 5``): what it was, and what it is in the branch."""
+
+    node: int
+    was: bool | int
+    now: bool | int
+
+
+class Decisions:
+    """What single booleans and integers of the branch are, where that is not what was recorded."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, Decision] = {}
+
+    def note(self, node: int, recorded: Array | None, now: Array) -> None:
+        """Remember a number that a program may decide by, if it is another one."""
+        if recorded is None or recorded.size != 1 or now.size != 1 or recorded.dtype.kind not in "biu":
+            return
+        if now.item() != recorded.item():
+            self._found[node] = Decision(node, recorded.item(), now.item())
+
+    def source(self, attrs: Iterable[tuple[str, object]]) -> int:
+        """The node out of which a place in a tensor among these attributes may have been taken; 0 if there is none."""
+        places = [value for name, value in attrs if name in _PLACES and isinstance(value, int)]
+        integers = {one.was: one.node for one in self._found.values() if not isinstance(one.was, bool)}
+        return next((integers[place] for place in places if place in integers), 0)
+
+    def unused(self, timeline: Timeline, nodes: Iterable[int]) -> Iterator[Decision]:
+        """Those that no operation among `nodes` uses: they were computed for the program to read."""
+        used = {source for node in nodes for source, _ in timeline.info(node).created.inputs}
+        return (decision for node, decision in self._found.items() if node not in used)
+
+
+# The branch next to its recording, in the recording's node numbers
+
+
+class BranchView:
+    """The moments of an iteration in its branch: the branch stands where it did what the recording did last."""
+
+    def __init__(self, timeline: Timeline, iteration: Iteration, branch: Branch, changes: tuple[str, ...]) -> None:
+        self.branch, self.changes = branch, changes
+        self.timeline = Timeline(branch.log)
+        self._recorded, self._iteration = timeline, iteration
+        self._nodes = {there: here for here, there in branch.numbers.items()}
+
+    def covers(self, n: int) -> bool:
+        """Whether a moment of the recording lies in the iteration that was run again."""
+        return self._iteration.start <= n <= self._iteration.end
+
+    def moment(self, n: int) -> int:
+        """The branch's moment when the recording is at event `n`."""
+        return self._moments[min(max(n - self._iteration.start, 0), len(self._moments) - 1)]
+
+    def text(self, text: str) -> str:
+        """A text about the branch with the recording's numbers of nodes: ``#4`` for what is ``#9`` there."""
+        return re.sub(r"#(\d+)", lambda found: f"#{self._nodes.get(int(found[1]), '?')}", text)
+
+    def states(self, nodes: Sequence[int], n: int) -> list[NodeState | None]:
+        """Nodes of the recording as they are in the branch at event `n`; None for what is not there yet.
+
+        Values and gradients that the branch does not know are without numbers.
+        """
+        here = self._recorded.at(n).states(nodes)
+        known = [node for node in nodes if node in self.branch.numbers]
+        there = self.timeline.at(self.moment(n)).states([self.branch.numbers[node] for node in known])
+        states = dict(zip(known, there, strict=True))
+        return [
+            None
+            if state is None
+            else self._told(node, known_state, state)
+            if (known_state := states.get(node)) is not None
+            else self._older(node, in_its_iteration(self._recorded, n, state) or state)
+            for node, state in zip(nodes, here, strict=True)
+        ]
+
+    def _older(self, node: int, state: NodeState) -> NodeState:
+        """A node that the branch has not: as it was if it is older than the iteration, else unknown."""
+        info, outputs = self._recorded.info(node), state.outputs
+        memories = {output.storage for output in info.created.outputs}
+        is_lost = info.born >= self._iteration.start or not self.branch.forgotten.isdisjoint(memories)
+        if is_lost:
+            outputs = tuple(map(_without_value, outputs))
+        if is_lost or node in self.branch.unknown:
+            outputs = tuple([self._without_gradient(output, output) for output in outputs])
+        return replace(state, outputs=outputs)
+
+    def _told(self, node: int, state: NodeState, recorded: NodeState) -> NodeState:
+        outputs = zip(state.outputs, recorded.outputs, strict=False)
+        return replace(state, node=node, outputs=tuple([self._output(node, *pair) for pair in outputs]))
+
+    def _without_gradient(self, output: OutputState, recorded: OutputState) -> OutputState:
+        """An output whose gradients are not known: of those that the recording has only that they are there."""
+        incoming = recorded.incoming and without_elements(recorded.incoming)
+        grad = output.grad
+        if recorded.grad is not None and recorded.grad_seq >= self._iteration.start:
+            grad = without_elements(recorded.grad)
+        return replace(output, incoming=incoming, parts=(), grad=grad)
+
+    def _output(self, node: int, output: OutputState, recorded: OutputState) -> OutputState:
+        if node in self.branch.unknown:
+            return self._without_gradient(output, recorded)
+        parts = [replace(part, source=self._nodes.get(part.source, 0)) for part in output.parts]
+        return replace(output, parts=parts, written_by=self._nodes.get(output.written_by, 0))
+
+    @cached_property
+    def _moments(self) -> list[int]:
+        """For each event of the iteration, the branch's moment."""
+        happened: dict[Hashable, list[int]] = {}
+        for seq in range(len(self.timeline), 0, -1):
+            happened.setdefault(_event_key(self.timeline.event(seq), self._nodes), []).append(seq)
+        own = {node: node for node in self.branch.numbers}
+        moments, last = list[int](), 0
+        for seq in range(self._iteration.start, self._iteration.end + 1):
+            again = happened.get(_event_key(self._recorded.event(seq), own))
+            last = max(last, again.pop()) if again else last
+            moments.append(last)
+        return moments
+
+
+def _without_value(output: OutputState) -> OutputState:
+    return output if output.value is None else replace(output, value=without_elements(output.value))
+
+
+def _event_key(event: e.Event, nodes: dict[int, int]) -> Hashable:
+    """What happens in an event, but for the numbers in it; the same again happens later."""
+    node, source = (nodes.get(getattr(event, name, 0), 0) for name in ("node", "source"))
+    return type(event), node, source, getattr(event, "output_nr", 0), getattr(event, "slot", 0)

@@ -1,0 +1,151 @@
+"""The log of a branch, in the recording's terms: its source lines, its module calls, its names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from gviz import events as e
+from gviz.emit import Channel
+from gviz.engine import announce
+from gviz.engine.tensor import Tensor
+from gviz.rerun.branch import without_elements
+from gviz.trace.log import MemoryLog
+from gviz.trace.timeline import Timeline
+from gviz.values import Value
+
+EVERYTHING = 1 << 62
+"""Bytes up to which values are kept whole."""
+
+
+class BranchLog:
+    """The log of a branch, and the number in it of each node of the recording."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.log = MemoryLog()
+        self.numbers: dict[int, int] = {}
+        self.made: list[e.NodeCreated] = []
+        """What the branch has made, in order."""
+        self.channel = Channel(self.hear, limit=EVERYTHING)
+        self._timeline = timeline
+        self._stacks: set[int] = set()
+        self._paths: set[str] = set()
+        self._place = (0, 0)
+        self._blank: set[int] = set()
+        self._lost: set[int] = set()
+        self._reasons: set[tuple[str, bool]] = set()
+
+    def hear(self, event: e.Event) -> None:
+        """Listen to the engine."""
+        match event:
+            case e.StackSeen() | e.SourceSeen():
+                return  # of whoever runs the branch
+            case e.NodeCreated():
+                event = msgspec.structs.replace(event, stack=self._place[0], scope=self._place[1])
+                self.made.append(event)
+            case e.BackwardStarted():
+                event = msgspec.structs.replace(event, stack=self._place[0])
+            case e.GradSet() if event.stack:
+                event = msgspec.structs.replace(event, stack=self._place[0])
+        node = getattr(event, "node", 0)
+        if node in self._blank and isinstance(event, e.GradAccumulated | e.GradRetained):
+            self._lost.add(node)
+        self.log.append(_without_numbers(event) if node in self._blank else event)
+
+    @contextmanager
+    def without_numbers(self, nodes: Iterable[int]) -> Iterator[None]:
+        """The gradients that a pass in this block brings these nodes of the recording are not known."""
+        self._blank, self._lost = {self.numbers[node] for node in nodes if node in self.numbers}, set()
+        try:
+            yield
+        finally:
+            self._blank = set()
+
+    def lose_grad(self, node: int, output_nr: int, value: Value) -> None:
+        """What the last pass gave a node of the recording is a ``.grad`` of this form, without numbers."""
+        if node in self.numbers and self.numbers[node] not in self._lost:
+            self.log.append(e.GradSet(self.numbers[node], output_nr, "in place", without_elements(value)))
+
+    def lose_memory(self, node: int, output_nr: int) -> None:
+        """What lies in the memory of an output of a node of the recording is not known from here on."""
+        there = self.numbers.pop(node, 0)
+        made = next((created.outputs[output_nr] for created in self.made if created.node == there), None)
+        if made is not None and made.value is not None:
+            size = (self._timeline.info(node).created.outputs[output_nr].value or made.value).size
+            value = Value(made.value.dtype, (size,))
+            self.log.append(e.StorageWritten(made.storage, there, made.version + 1, value))
+
+    def stopped(self, node: int, why: str, *, of_gradient: bool) -> None:
+        """Say once for each reason where the branch could not go on."""
+        if (why, of_gradient) not in self._reasons:
+            self._reasons.add((why, of_gradient))
+            what = "the gradients beyond it" if of_gradient else "what follows from it"
+            where = self._timeline.info(node).title if node in self._timeline.nodes else ""
+            said = f"{what} (run again, it stopped at {where}: {why})"
+            self.log.append(e.Warned(e.NOT_SEEN, said, 0, "branch"))
+
+    @contextmanager
+    def as_node(self, recorded: e.NodeCreated) -> Iterator[None]:
+        """What happens in this block happened where `recorded` did."""
+        with self.at(recorded.stack, recorded.scope):
+            yield
+
+    @contextmanager
+    def at(self, stack: int, scope: int = 0) -> Iterator[None]:
+        """What happens in this block happened in this call stack of the recording."""
+        self._tell(stack)
+        before, self._place = self._place, (stack, scope)
+        try:
+            yield
+        finally:
+            self._place = before
+
+    def number(self, node: int, tensor: Tensor | None) -> None:
+        """A node of the recording is the branch's node of this leaf or constant, which is announced now."""
+        if tensor is not None:
+            self.numbers[node] = announce.seen(self.channel, tensor).node
+
+    def number_last(self, node: int) -> None:
+        """A node of the recording is the operation that the branch ran last; a ``.grad`` it wrote to may come after."""
+        self.numbers[node] = next(made.node for made in reversed(self.made) if made.kind == "op")
+
+    def repeat(self, event: e.Event) -> None:
+        """Say an event of the recording again, about the branch's nodes."""
+        match event:
+            case e.Named(node=node) | e.Returned(node=node) if node not in self.numbers:
+                return
+            case e.Named(node=node) | e.Returned(node=node):
+                event = msgspec.structs.replace(event, node=self.numbers[node])
+            case e.OptimizerStarted(stack=stack):
+                self._tell(stack)
+            case e.OptimizerStepped(parameters=parameters, stack=stack, skipped=skipped):
+                self._tell(stack)
+                known, without = (
+                    tuple([self.numbers[node] for node in nodes if node in self.numbers])
+                    for nodes in (parameters, skipped)
+                )
+                counts = event.per_group if len(known) == len(parameters) else ()
+                event = msgspec.structs.replace(event, parameters=known, skipped=without, per_group=counts)
+        self.log.append(event)
+
+    def _tell(self, stack: int) -> None:
+        """Say a call stack, and the text of its files, before something refers to it."""
+        if not stack or stack in self._stacks:
+            return
+        self._stacks.add(stack)
+        frames = self._timeline.stack(stack)
+        for path in {frame.path for frame in frames} - self._paths:
+            self._paths.add(path)
+            self.log.append(e.SourceSeen(path, self._timeline.source(path)))
+        self.log.append(e.StackSeen(stack, frames))
+
+
+def _without_numbers(event: e.Event) -> e.Event:
+    """What happened to a gradient, but for the numbers in it."""
+    values = {name: getattr(event, name) for name in ("part", "total", "value") if hasattr(event, name)}
+    blank = {name: value and without_elements(value) for name, value in values.items()}
+    if isinstance(event, e.StepStarted):
+        blank["grads"] = tuple([grad and without_elements(grad) for grad in event.grads])
+    return msgspec.structs.replace(event, **blank)

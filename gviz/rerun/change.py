@@ -1,0 +1,240 @@
+"""What is changed, as people write it: ``x = 5``, ``w[0, 1:] = 0``, ``grad z = 2``, ``x = -3..3``."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass
+from math import isfinite
+from types import EllipsisType
+
+import numpy as np
+
+from gviz import syntax
+from gviz.errors import GvizError
+from gviz.events import Edge
+from gviz.plain_text import clipped
+from gviz.trace.timeline import Timeline
+from gviz.values import Array
+
+_FORM = re.compile(r"(?P<target>[^=]*[^=\s])\s*=\s*(?P<value>[^=].*)")
+_GRAD = re.compile(r"grad\s+")
+_INDEX = re.compile(r"\s*\[[^\[\]]*\]$")
+_HINT = 'write "x = 5", "w[0, 1] = 0" or "grad z = 2"'
+_RANGE_HINT = "a range is of two finite numbers, and stands alone: x = -3..3"
+
+Part = int | slice | EllipsisType
+Number = bool | int | float
+Numbers = Number | list["Numbers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An output's value, or the gradient that arrives at it, is to be `numbers`, at `index` only if there is one."""
+
+    node: int
+    numbers: Numbers
+    index: tuple[Part, ...] = ()
+    of_gradient: bool = False
+    output_nr: int = 0
+
+    def applied(self, array: Array) -> Array:
+        """`array` with the change in it, in a copy. GvizError if it does not fit."""
+        changed = np.array(array)
+        try:
+            changed[self.index or ...] = _cast(self.numbers, array.dtype)
+        except (ValueError, IndexError) as error:
+            why = f"the tensor has shape {array.shape}: {error}"
+            raise GvizError("this value does not fit", why=why, exit_code=2) from None
+        return changed
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Everything that is changed of one array, in this order."""
+
+    each: tuple[Change, ...]
+
+    def applied(self, array: Array) -> Array:
+        """`array` with all changes in it, in a copy. GvizError for one that does not fit."""
+        for change in self.each:
+            array = change.applied(array)
+        return array
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a change is of, as it is written: ``w`` at ``[0, 1]``, its value or the gradient that arrives there."""
+
+    place: str
+    index: str
+    of_gradient: bool
+
+
+def by_node(changes: Iterable[Change]) -> dict[int, dict[int, Changes]]:
+    """The changes of each node, by the number of its output."""
+    found: dict[int, dict[int, Changes]] = {}
+    for change in changes:
+        outputs = found.setdefault(change.node, {})
+        before = outputs.get(change.output_nr, Changes(()))
+        outputs[change.output_nr] = Changes((*before.each, change))
+    return found
+
+
+def parse_target(text: str, is_name: Callable[[str], bool]) -> Target:
+    """What stands before the ``=`` of a change; `is_name` tells the part ``parts[1]`` from an element of ``parts``."""
+    text = text.strip()
+    after_grad = _GRAD.match(text)
+    place = text[after_grad.end() :] if after_grad else text
+    index = None if is_name(place.removesuffix(".grad")) else _INDEX.search(place)
+    place = place[: index.start()] if index else place
+    of_gradient = after_grad is not None or place.endswith(".grad")
+    return Target(place.removesuffix(".grad"), index.group().strip() if index else "", of_gradient)
+
+
+def parse_change(text: str, output_of: Callable[[str], Edge], is_name: Callable[[str], bool]) -> Change:
+    """A change as a person writes it; `output_of` finds what a place means. GvizError if it says nothing."""
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise GvizError(f"{clipped(text, 40) or 'an empty text'} changes nothing", hint=_HINT, exit_code=2)
+    of = parse_target(match["target"], is_name)
+    index = _index(of.index) if of.index else ()
+    node, nr = output_of(of.place)
+    return Change(node, _numbers(match["value"].strip()), index, of.of_gradient, nr)
+
+
+def _cast(numbers: Numbers, dtype: np.dtype[np.generic]) -> Array:
+    """Numbers as an array of this dtype. GvizError for one that it cannot hold, such as a fraction among integers."""
+    given = np.array(numbers)
+    try:
+        with np.errstate(all="ignore"):
+            cast = given.astype(dtype)
+    except OverflowError:
+        cast = None
+    if cast is None or (dtype.kind in "biu" and not np.array_equal(cast, given)):
+        raise GvizError("this value does not fit", why=f"the tensor holds {dtype.name}", exit_code=2)
+    return cast
+
+
+def _numbers(text: str) -> Numbers:
+    try:
+        numbers = _number(_tree(text))
+        np.array(numbers)  # rows of different lengths
+    except ValueError:
+        what = clipped(text, 40) or "nothing"
+        hint = _RANGE_HINT if ".." in text else _HINT
+        raise GvizError(f"{what} is not a number or a list of numbers", hint=hint, exit_code=2) from None
+    return numbers
+
+
+def _index(text: str) -> tuple[Part, ...]:
+    try:
+        match _tree(f"x{text}"):
+            case ast.Subscript(slice=ast.Tuple(elts=parts)):
+                return tuple(map(_part, parts))
+            case ast.Subscript(slice=part):
+                return (_part(part),)
+        raise ValueError(text)
+    except ValueError:
+        raise GvizError(f"{clipped(text, 40)} is not an index", hint=_HINT, exit_code=2) from None
+
+
+def _tree(text: str) -> ast.expr:
+    """A text as a Python expression, which is read and never evaluated. ValueError if it is none."""
+    try:
+        return syntax.expression(text).body
+    except (SyntaxError, MemoryError, RecursionError):
+        raise ValueError(text) from None
+
+
+def _number(node: ast.expr) -> Numbers:
+    match node:
+        case ast.Constant(value=bool() | int() | float() as value):
+            return value
+        case ast.Name(id="nan" | "inf" as name):
+            return float(name)
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=ast.Constant() | ast.Name() as operand):
+            size = _number(operand)
+            assert not isinstance(size, list)
+            return -size if isinstance(sign, ast.USub) else size
+        case ast.List(elts=parts):
+            return [_number(part) for part in parts]
+    raise ValueError(ast.dump(node))
+
+
+def _part(node: ast.expr) -> Part:
+    match node:
+        case ast.Constant(value=EllipsisType()):
+            return ...
+        case ast.Slice(lower, upper, step):
+            return slice(*[None if bound is None else _place(bound) for bound in (lower, upper, step)])
+    return _place(node)
+
+
+def _place(node: ast.expr) -> int:
+    number = _number(node)
+    if type(number) is not int:
+        raise ValueError(ast.dump(node))
+    return number
+
+
+# The changes of one run, and which of them were reached
+
+
+class RequestedChanges:
+    """What is to be changed of the values that nodes have, and of the gradients that arrive at them."""
+
+    def __init__(self, changes: Iterable[Change]) -> None:
+        changes = tuple(changes)
+        self.values = by_node(change for change in changes if not change.of_gradient)
+        self.gradients = by_node(change for change in changes if change.of_gradient)
+        self._made: set[int] = set()
+        self._arrived: set[int] = set()
+
+    def made(self, node: int) -> None:
+        """A node has its value in the branch, changed if that was asked for."""
+        self._made.add(node)
+
+    def arrived(self, node: int) -> None:
+        """A gradient that was to be changed has arrived at a node."""
+        self._arrived.add(node)
+
+    def refuse_unused(self, timeline: Timeline, nodes: Container[int], told: Container[int], *, stopped: bool) -> None:
+        """Raise `GvizError` if a number was to be changed and was not, although the branch never stopped before it.
+
+        `nodes` are those of the iteration, `told` those that the branch has met, and `stopped` says whether it did.
+        """
+        for node in sorted(self.values.keys() - self._made):
+            if not stopped or node not in nodes or node in told:
+                why = "a pass makes it" if node in told else "no operation in it uses that"
+                name = f"#{node} {clipped(timeline.info(node).title, 40)}"
+                raise GvizError(f"{name} cannot be changed in this iteration", why=why, exit_code=2)
+        for node in sorted(self.gradients.keys() - self._arrived):
+            if not stopped or node not in nodes:
+                name = clipped(timeline.info(node).name or f"node #{node}", 40)
+                raise GvizError(f"no gradient arrives at {name} in this iteration", exit_code=2)
+
+
+# One number over a range
+
+_NUMBER = r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?"
+_RANGE = re.compile(rf"(?P<what>[^=]+=)\s*(?P<low>{_NUMBER}?)\s*\.\.\s*(?P<high>{_NUMBER})\s*")
+
+
+def sweep(text: str, points: int) -> Iterator[tuple[float, str]]:
+    """Each value of a range from end to end, and the change to it as text; nothing for a text that names no range.
+
+    GvizError for a range without an extent, or with one that is not finite, and for fewer than its two ends.
+    """
+    match = _RANGE.fullmatch(text.replace("..", " .. "))
+    if match is None:
+        return
+    if points < 2:
+        raise GvizError(f"a range has two ends: {points} points do not show it", exit_code=2)
+    low, high = float(match["low"]), float(match["high"])
+    if not low < high or not isfinite(high - low):
+        raise GvizError(f"{clipped(text, 40)} has no extent that can be counted", hint='write "x = -3..3"', exit_code=2)
+    for point in range(points):
+        x = low + (high - low) * point / (points - 1)
+        yield x, f"{match['what']} {x!r}"

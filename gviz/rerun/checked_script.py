@@ -1,0 +1,197 @@
+"""A script in progress, each statement of which is carried out as soon as it is written, by gviz's engine.
+
+No text of a recording is carried out: its names are identifiers that mean nothing to Python, its numbers are numbers. A
+statement is parsed first, and refused if it is more than arithmetic on tensors.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from math import inf, isfinite, nan
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import gviz.engine as torch
+from gviz import emit, syntax
+from gviz.engine.modes import enable_grad
+from gviz.errors import GvizError
+from gviz.plain_text import clipped
+from gviz.trace.state import NodeInfo
+
+IMPORTS = """\
+from math import inf, isfinite, nan
+
+try:
+    import torch
+except ImportError:
+    import gviz.engine as torch
+"""
+SAME = """\
+def same(name, given, recorded):
+    eps = torch.finfo(recorded.dtype).eps if recorded.is_floating_point() else 0.0
+    largest = max([abs(number) for number in recorded.flatten().tolist() if isfinite(number)], default=0.0)
+    fits = given is not None and (given.shape, given.dtype) == (recorded.shape, recorded.dtype)
+    if fits:
+        given, recorded = given.detach().double(), recorded.double()
+        close = torch.allclose(given, recorded, rtol=eps**0.5, atol=eps**0.5 * largest / 10, equal_nan=True)
+        rounding = torch.allclose(given, recorded, rtol=0.0, atol=10 * eps) and largest <= 10 * eps
+    if fits and close:
+        print(f"{name} is as recorded")
+    else:
+        print(f"{name} is {given}, recorded: {recorded}{', which is 0 but for rounding' if fits and rounding else ''}")
+    return fits and (close or rounding)
+"""
+"""What holds a tensor against the recorded one, to half of the digits of its largest element."""
+
+TAKEN = frozenset({"torch", "inf", "isfinite", "nan", "same", "results", "__builtins__"})
+"""Names that mean something to a script, besides those of Python."""
+
+_ARITHMETIC = (
+    *(ast.Module, ast.Expr, ast.Assign, ast.Name, ast.Constant, ast.Tuple, ast.List, ast.Call),
+    *(ast.keyword, ast.Attribute, ast.Subscript, ast.Slice, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop),
+    ast.expr_context,
+)
+
+
+class CheckedScript:
+    """Statements, and what each name is after them."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.said: list[str] = []
+        builtins = {"abs": abs, "max": max, "print": self.said.append}
+        self._names = {"torch": torch, "inf": inf, "nan": nan, "isfinite": isfinite, "__builtins__": builtins}
+        exec(SAME, self._names)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._names[name]
+
+    def assign(self, name: str, text: str, note: str = "") -> None:
+        """Write and carry out an assignment; GvizError if the engine refuses it."""
+        self.bind(name, text, self.result(text), note)
+
+    def bind(self, name: str, text: str, made: Any, note: str = "") -> None:
+        """Write an assignment of what `text` gave already."""
+        self._names[name] = made
+        self.lines.append(f"{name} = {text}{f'  # {note}' if note and chr(10) not in text else ''}")
+
+    def do(self, statement: str) -> None:
+        """Write and carry out a statement; GvizError if the engine refuses it."""
+        with _refusing(statement):
+            exec(statement, self._names)
+        self.lines.append(statement)
+
+    def result(self, text: str) -> Any:
+        """What an expression gives now; GvizError if the engine refuses it."""
+        with _refusing(text):
+            return eval(text, self._names)
+
+    def result_or_none(self, text: str) -> Any:
+        """What an expression gives now, None if the engine refuses it."""
+        try:
+            return self.result(text)
+        except GvizError:
+            return None
+
+
+@contextmanager
+def isolated() -> Iterator[None]:
+    """Leave no trace of what is tried: no events, warnings or used up random numbers, and no memory filled in vain."""
+    state = torch.get_rng_state()
+    try:
+        with emit.silence(), enable_grad(), warnings.catch_warnings(), limited_memory():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        torch.set_rng_state(state)
+
+
+@contextmanager
+def _refusing(text: str) -> Iterator[None]:
+    try:
+        _require_arithmetic(text)
+        yield
+    except Exception as error:  # whatever the engine raises is why there is no such script
+        why = f"{clipped(text, 60)}: {clipped(str(error), 200)}"
+        raise GvizError("no script gives this moment again", why=why, exit_code=2) from error
+
+
+def _require_arithmetic(text: str) -> None:
+    """Raise ValueError for Python that does more than name, call and calculate with tensors.
+
+    Numbers alone are not calculated with: of whole ones Python gives as many digits as it takes.
+    """
+    for part in ast.walk(syntax.program(text)):
+        hidden = isinstance(part, ast.Attribute) and part.attr.startswith("_")
+        without_tensors = isinstance(part, ast.BinOp) and _is_number(part.left) and _is_number(part.right)
+        if hidden or without_tensors or not isinstance(part, _ARITHMETIC):
+            raise ValueError(f"{ast.unparse(part)} is not arithmetic on tensors")
+
+
+def _is_number(part: ast.expr) -> bool:
+    return isinstance(part, ast.Constant) or (isinstance(part, ast.UnaryOp) and _is_number(part.operand))
+
+
+# Names of a script's variables
+
+
+def script_names(infos: Iterable[NodeInfo]) -> dict[int, str]:
+    """A name for each node, no two the same, that means nothing else to Python or the script."""
+    wanted = {info.node: _identifier(info.name) for info in infos}
+    taken = TAKEN.union(dir(builtins))
+    names: dict[int, str] = {}
+    for node, name in wanted.items():
+        if not name or name in taken:
+            name = f"{name or 'v'}_{node}"
+            while name in taken or name in wanted.values():
+                name += "_"
+        names[node] = name
+        taken |= {name}
+    return names
+
+
+def _identifier(name: str) -> str:
+    """A name of a program as one of the script, empty if it is none."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+    plain = f"t{plain}" if plain[:1].isdigit() else plain
+    return plain if plain.isidentifier() and not keyword.iskeyword(plain) else ""
+
+
+# Memory: how large a result is, is known only when it is there
+
+_STATM = Path("/proc/self/statm")
+ROOM = 1 << 30
+"""In bytes: more than any script needs whose numbers a recording holds, and less than it hurts to fill in vain."""
+
+_lock = RLock()
+
+
+@contextmanager
+def limited_memory(room: int = ROOM) -> Iterator[None]:
+    """Raise MemoryError for what would take more than `room` bytes beside what is taken now; on Linux alone.
+
+    The limit is one of the process: of several threads one is bounded at a time, and the others wait.
+    """
+    try:
+        import resource
+
+        _STATM.stat()
+    except (ImportError, OSError):
+        yield
+        return
+    with _lock:
+        taken = int(_STATM.read_text().split()[0]) * resource.getpagesize()
+        before = soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        limit = taken + room
+        resource.setrlimit(resource.RLIMIT_AS, (limit if soft == resource.RLIM_INFINITY else min(limit, soft), hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, before)

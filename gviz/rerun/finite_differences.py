@@ -1,0 +1,448 @@
+"""The gradients that a recorded node sent to its inputs, next to central differences of its operation in float64.
+
+Idea. With the gradients ``s`` that arrived at the outputs, the rule must send to an element ``x`` the slope of ``sum(s
+* f(x))``. That slope is measured: the operation is run again with ``x`` moved a little down and a little up.
+
+Example. ``y = relu(x)`` at ``x = 0`` has slope 0 to the left and ``s`` to the right. Any number between them is right:
+a kink.
+
+Limits. Of a large input `MOST_ELEMENTS` elements are tried. What was sent has only the digits of its dtype, so it may
+miss the slope by that much (`_Slack`). A step over a bend is tried again with a finer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from math import comb, prod
+from operator import add
+
+import numpy as np
+
+from gviz import emit
+from gviz import events as e
+from gviz.engine.tensor import new_tensor
+from gviz.errors import GvizError
+from gviz.numbers import number
+from gviz.rerun import forward
+from gviz.rerun.forward import Forward, forward_of
+from gviz.rerun.function_body import inputs_given_twice
+from gviz.rerun.inputs import inputs_of, stored_array
+from gviz.trace.state import NodeInfo
+from gviz.trace.step_grads import step_grads
+from gviz.trace.timeline import Timeline
+from gviz.values import Array, Value
+
+MOST_ELEMENTS = 200
+"""Elements of one input that are tried; of a larger one so many, some from all over it and some of every magnitude."""
+
+_STEP, _FINE_STEP = 1e-6, 1e-9
+"""By so much an element is moved, for each unit of its size; where that does not agree by less: it may bend there."""
+
+_TOLERANCES = {"float16": (2e-2, 2e-2), "bfloat16": (2e-2, 2e-2), "float32": (1e-3, 1e-4)}
+_TOLERANCE = 1e-5, 1e-6
+"""By how much of itself, and of the largest beside it, what was sent may miss the slope in numbers of a dtype."""
+
+_DECISIVE = 1e-2
+"""By so much of the largest a rule that is wrong misses it somewhere."""
+
+_DIGITS = 1e-15
+"""Digits that are lost where an output is moved."""
+
+_CANCELLED = 1e-2
+"""So much of the gradients that arrived counts as the largest, where most of it cancels."""
+
+
+@dataclass(frozen=True, slots=True)
+class GradientCheck:
+    """What went to one input, `recorded`, and what differences give, for the elements at `places` of the input.
+
+    The input, of number `position` and called `slot`, has the `shape`, and holds the `numbers` there. `agrees` says of
+    each whether the two are as close as numbers of the recording's dtype can be; `at_kink` whether what was sent lies
+    between the slopes to both sides, which are two there (relu at 0): any of these is right. It is of several inputs
+    `together` that were given one tensor.
+    """
+
+    slot: str
+    position: int
+    node: int
+    recorded: Array
+    differences: Array
+    places: Array
+    shape: tuple[int, ...]
+    numbers: Array
+    agrees: Array
+    at_kink: Array
+    together: bool = False
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the input."""
+        return prod(self.shape)
+
+    @property
+    def indices(self) -> list[tuple[int, ...]]:
+        """Where the elements that were tried are."""
+        return [tuple(map(int, np.unravel_index(place, self.shape))) for place in self.places]
+
+    @property
+    def differs(self) -> Array:
+        """Of which elements what was sent is wrong, or is meant to be something else."""
+        differs: Array = ~(self.agrees | self.at_kink)
+        return differs
+
+    @property
+    def is_decisive(self) -> bool:
+        """Whether some of it is so wrong that no rounding within the rule explains it."""
+        misses = np.abs(self.recorded - self.differences)[self.differs]
+        return float(misses.max(initial=0.0)) > _DECISIVE * float(np.abs(self.differences).max(initial=0.0))
+
+    @property
+    def largest(self) -> float:
+        """The largest difference between the two."""
+        return float(np.abs(self.recorded - self.differences).max(initial=0.0))
+
+
+def check_gradients(
+    timeline: Timeline, node: int, n: int, most: int = MOST_ELEMENTS, work: float = float("inf")
+) -> list[GradientCheck]:
+    """Try every input to which the node sent a gradient in the last pass up to moment `n`, else in the first later one.
+
+    A function of the program is to send one to every input that requires it: where it sent none, that counts as 0. Of
+    each input `most` elements are tried. Where one tensor was given for several inputs, the sum of what was sent is
+    compared `together`, and each alone as its uses by the forward fit best, if they are few. GvizError for a node that
+    has no rule, that no pass went through, whose rule did not end, whose numbers were not stored, that cannot be run on
+    its own, or that is more than so much `work` (see `work_of`).
+    """
+    operation, started = probe_of(timeline, node, n, work)
+    flows = _sent_gradients(timeline, operation.info, started)
+    with emit.silence():
+        sent = {slot: _Sent.of(timeline, operation, slot, part) for slot, part in flows.items()}
+        return list(_compare_all(operation, sent, most))
+
+
+def probe_of(timeline: Timeline, node: int, n: int, work: float = float("inf")) -> tuple[Probe, int]:
+    """A node as it may be run again, and the event with which its rule began in the pass that counts by moment `n`.
+
+    Raises as `checked` does.
+    """
+    info = timeline.info(node)
+    started = _step_at(timeline, info, n)
+    forward = forward_of(timeline, info)
+    if work_of(timeline, info, forward) > work:
+        raise GvizError(f"{info.op.name} of #{node} takes long to be run again and again", exit_code=2)
+    arrays = inputs_of(timeline, info)
+    arrived = step_grads(timeline, started)
+    grads = forward.of_outputs(arrived) if arrived else []
+    if len([grad for grad in arrived if grad is not None]) > len([grad for grad in grads if grad is not None]):
+        why = "a gradient arrived at an output of which it is not known what made it"
+        raise GvizError(f"{info.op.name} of #{node} cannot be run on its own", why=why, exit_code=2)
+    seeds = [None if grad is None else stored_array(timeline, node, "gradient", grad) for grad in grads]
+    return Probe(info, forward, arrays, seeds), started
+
+
+def work_of(timeline: Timeline, info: NodeInfo, forward: Forward) -> int:
+    """How much it is to run a node once: its operations, times the elements that it was given and gave."""
+    given = (timeline.held(*edge, info.born - 1) for edge in info.created.inputs if edge[0])
+    values = [*given, *(output.value for output in info.created.outputs)]
+    return forward.operations * max((value.size for value in values if value is not None), default=0)
+
+
+def _step_at(timeline: Timeline, info: NodeInfo, n: int) -> int:
+    """The event that began the node's step in the pass that counts."""
+    steps = [seq for seq in timeline.events_of(info.node) if isinstance(timeline.event(seq), e.StepStarted)]
+    if info.created.kind != "op":
+        raise GvizError(f"#{info.node} is a {info.created.kind}: it has no rule to check", exit_code=2)
+    if not steps:
+        hint = f"explain #{info.node} says why"
+        raise GvizError(f"no backward pass went through #{info.node}", hint=hint, exit_code=2)
+    return max((seq for seq in steps if seq <= n), default=steps[0])
+
+
+def _sent_gradients(timeline: Timeline, info: NodeInfo, started: int) -> Mapping[int, Value | None]:
+    """What the node sent to its inputs after the event `started`, by input; None where it sent nothing that is due.
+
+    GvizError if its rule did not end.
+    """
+    found = _due_gradients(timeline, info, started)
+    for _, event in timeline.select((e.GradFlowed, e.StepFinished, e.BackwardFinished), started):
+        if isinstance(event, e.GradFlowed) and event.source == info.node:
+            found[event.slot] = event.part
+        elif isinstance(event, e.BackwardFinished) and event.error:
+            raise GvizError(f"the backward of #{info.node} did not end", why=event.error, exit_code=2)
+        elif isinstance(event, e.StepFinished) and event.node == info.node:
+            break
+    return found
+
+
+def _due_gradients(timeline: Timeline, info: NodeInfo, started: int) -> dict[int, Value | None]:
+    """The inputs to which a gradient is due of a function of the program, in a pass that asks for all."""
+    passes = (event for _, event in timeline.select((e.BackwardStarted,)) if isinstance(event, e.BackwardStarted))
+    step = timeline.event(started)
+    pass_nr = step.pass_nr if isinstance(step, e.StepStarted) else 0
+    if not info.op.is_of_program or any(event.inputs for event in passes if event.pass_nr == pass_nr):
+        return {}
+    return {slot: None for slot, edge in enumerate(info.created.inputs) if _requires_grad(timeline, *edge)}
+
+
+def _requires_grad(timeline: Timeline, node: int, output_nr: int) -> bool:
+    created = timeline.info(node).created if node else None
+    value = created.outputs[output_nr].value if created is not None and created.requires_grad else None
+    return value is not None and "float" in value.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What was sent to an input, all elements in a row, and the dtypes in which it was computed."""
+
+    array: Array
+    dtypes: set[str]
+
+    @classmethod
+    def of(cls, timeline: Timeline, operation: Probe, slot: int, part: Value | None) -> _Sent:
+        info = operation.info
+        array = (
+            np.zeros(operation.arrays[slot].size)
+            if part is None
+            else stored_array(timeline, info.node, "gradient", part)
+        )
+        return cls(array.reshape(-1), _dtypes(info, part))
+
+    def __add__(self, other: _Sent) -> _Sent:
+        return _Sent(self.array + other.array, self.dtypes | other.dtypes)
+
+
+def _compare_all(operation: Probe, sent: Mapping[int, _Sent], most: int) -> Iterator[GradientCheck]:
+    """Each input by itself; those that were given one tensor together, and then as its uses fit best."""
+    inputs = operation.info.created.inputs
+    shared = [slot for slot in sent if inputs[slot] in inputs_given_twice(operation.info)]
+    yield from (_compare_input(operation, (slot,), one, most) for slot, one in sent.items() if slot not in shared)
+    for edge in dict.fromkeys(inputs[slot] for slot in shared):
+        slots = [slot for slot in shared if inputs[slot] == edge]
+        yield _compare_input(operation, slots, reduce(add, (sent[slot] for slot in slots)), most)
+    if operation.forward.otherwise:
+        ways = (replace(operation, forward=way) for way in operation.forward.each())
+        found = ([_compare_input(way, (slot,), sent[slot], most) for slot in shared] for way in ways)
+        yield from min(found, key=lambda way: sum(int(one.differs.sum()) for one in way))
+
+
+def _compare_input(operation: Probe, slots: Sequence[int], all_sent: _Sent, most: int) -> GradientCheck:
+    info, array = operation.info, operation.arrays[slots[0]]
+    places = _choose_elements(array.reshape(-1), most)
+    slopes = operation.slopes(slots, places.tolist(), _STEP)
+    defined = np.isfinite(slopes).all(axis=1)  # at the border of where it is a function there is no slope to one side
+    places, slopes = places[defined], slopes[defined]
+    sent = all_sent.array[places]
+    slack = _Slack.of(sent, slopes, all_sent.dtypes, operation)
+    doubtful = np.flatnonzero(~(slack.agrees(sent, slopes) | slack.is_between(sent, slopes)))
+    finer = operation.slopes(slots, places[doubtful].tolist(), _FINE_STEP)
+    better = slack.agrees(sent[doubtful], finer) | slack.is_between(sent[doubtful], finer)
+    slopes[doubtful[better]] = finer[better]
+    agrees = slack.agrees(sent, slopes)
+    return GradientCheck(
+        slot=" + ".join(_slot_name(info, slot) for slot in slots),
+        position=slots[0],
+        node=info.created.inputs[slots[0]][0],
+        recorded=sent,
+        differences=slopes.mean(axis=1),
+        places=places,
+        shape=array.shape,
+        numbers=array.reshape(-1)[places],
+        agrees=agrees,
+        at_kink=~agrees & slack.is_between(sent, slopes),
+        together=len(slots) > 1,
+    )
+
+
+def _dtypes(info: NodeInfo, part: Value | None) -> set[str]:
+    """In which dtypes a gradient and what it is of were computed: under autocast in another than the inputs have."""
+    values = (part, *(output.value for output in info.created.outputs))
+    return {value.dtype for value in values if value is not None}
+
+
+def _slot_name(info: NodeInfo, slot: int) -> str:
+    slots = info.op.slots
+    return slots[min(slot, len(slots) - 1)] if slots else str(slot)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slack:
+    """By how much what was sent may miss the slopes, as its dtype has only so many digits: of its size, and any."""
+
+    relative: float
+    absolute: float
+
+    @classmethod
+    def of(cls, sent: Array, slopes: Array, dtypes: Iterable[str], operation: Probe) -> _Slack:
+        """By the largest that was sent, or that arrived where this cancels, and by the digits of float64."""
+        relative, of_largest = max(_TOLERANCES.get(dtype, _TOLERANCE) for dtype in dtypes)
+        largest = min(float(np.abs(one).max(initial=0.0)) for one in (sent, slopes.mean(axis=1)))
+        digits = operation.largest_output * operation.largest_seed * _DIGITS / _STEP
+        cancelled = relative * _CANCELLED * operation.largest_seed
+        return cls(relative, max(of_largest * largest, cancelled, digits))
+
+    def agrees(self, sent: Array, slopes: Array) -> Array:
+        """Of which elements what was sent is the slope."""
+        close: Array = np.isclose(sent, slopes.mean(axis=1), rtol=self.relative, atol=self.absolute, equal_nan=True)
+        return close
+
+    def is_between(self, sent: Array, slopes: Array) -> Array:
+        """Of which elements it lies between the slopes to both sides."""
+        between: Array = (sent >= slopes.min(axis=1) - self.absolute) & (sent <= slopes.max(axis=1) + self.absolute)
+        return between
+
+
+def _choose_elements(numbers: Array, most: int) -> Array:
+    """The elements to move: some from all over, and some of every magnitude, as a rule may be wrong beyond a border."""
+    finite: Array = np.flatnonzero(np.isfinite(numbers))  # an infinity cannot be moved
+    if len(finite) <= most:
+        return finite
+    of_all_sizes = _evenly(finite[np.argsort(numbers[finite], kind="stable")], most // 2)
+    others = np.setdiff1d(finite, of_all_sizes)
+    chosen: Array = np.sort(np.concatenate([of_all_sizes, _evenly(others, most - most // 2)]))
+    return chosen
+
+
+def _evenly(places: Array, n: int) -> Array:
+    """So many of them, the first and the last among them."""
+    chosen: Array = places[np.linspace(0, len(places) - 1, n).round().astype(np.int64)]
+    return chosen
+
+
+# An operation with one element of one input moved
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The operation of a node, the numbers that went into it, and the gradients that arrived at what it gave."""
+
+    info: NodeInfo
+    forward: Forward
+    arrays: Sequence[Array]
+    seeds: Sequence[Array | None]
+
+    @cached_property
+    def here(self) -> list[Array]:
+        """Its outputs where nothing is moved."""
+        return self._outputs(self.arrays)
+
+    @cached_property
+    def largest_output(self) -> float:
+        """The largest number that it gave."""
+        finite = (np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in self.here)
+        return float(max(finite, default=0.0))
+
+    @cached_property
+    def largest_seed(self) -> float:
+        """The largest gradient that arrived."""
+        return max((float(np.abs(seed).max(initial=0.0)) for seed in self.seeds if seed is not None), default=0.0)
+
+    def gives_on(self, slot: int) -> bool:
+        """Whether all that it does is to give an input on as it is, whatever that and the others hold."""
+        others = [0.3 - 1.7 * array if array.dtype.kind == "f" else array for array in self.arrays]
+        try:
+            gave = self._outputs(others)
+        except GvizError:  # it takes only numbers such as it was given
+            return False
+        return len(gave) == 1 and np.array_equal(gave[0], others[slot])
+
+    def slopes(self, slots: Sequence[int], places: Sequence[int], step: float) -> Array:
+        """What its weighted outputs change by for each unit that an element of an input is moved: down, and up.
+
+        Of several inputs that hold the same, that element of all of them is moved at once.
+
+        Of shape ``(elements, 2)``; elements far from zero are moved by as many steps.
+        """
+        return np.array([self._slopes_at(slots, place, step) for place in places]).reshape(-1, 2)
+
+    def _slopes_at(self, slots: Sequence[int], place: int, step: float) -> tuple[float, float]:
+        by = step * max(1.0, abs(float(self.arrays[slots[0]].reshape(-1)[place])))
+        return -self._change(slots, place, -by) / by, self._change(slots, place, by) / by
+
+    def _change(self, slots: Sequence[int], place: int, by: float) -> float:
+        """What moving one element changes its outputs by, weighted by the gradients that arrived at them."""
+        arrays = list(self.arrays)
+        for slot in slots:
+            arrays[slot] = np.array(arrays[slot], order="C")
+            arrays[slot].reshape(-1)[place] += by
+        changes = zip(self._outputs(arrays), self.here, self.seeds, strict=False)
+        with np.errstate(invalid="ignore"):
+            return sum(_weighted_sum(after - before, seed) for after, before, seed in changes if seed is not None)
+
+    def _outputs(self, arrays: Sequence[Array]) -> list[Array]:
+        given = [new_tensor(np.array(array)) for array in arrays]  # an operation may write to what it is given
+        try:
+            outputs = self.forward(given)
+        except forward.FAILURES as error:
+            raise GvizError(f"{self.info.op.name} cannot be run on its own", why=str(error), exit_code=2) from None
+        return [output._array.astype(np.float64) for output in outputs]
+
+
+def _weighted_sum(array: Array, seed: Array) -> float:
+    """The sum of the products; an infinity at which no gradient arrived does not count."""
+    arrived = seed != 0
+    return float(np.sum(array[arrived] * seed[arrived]))
+
+
+# What the elements have in common whose gradient differs
+
+_UNLIKELY = 100
+"""In so many ways the elements that differ could lie among those tried, at least, that their place is told."""
+
+_SURE = 1e-2
+"""By so much of itself what is sent misses the slope at most, where it surely agrees."""
+
+
+def mismatch_patterns(one: GradientCheck) -> Iterator[str]:
+    """Sentences about the elements that differ, as far as there is something simple to say."""
+    by = common_factor(one)
+    if by is not None:
+        yield _FACTORS.get(by) or f"what is sent is {number(by)} times what differences say"
+    where = _border(one)
+    if where:
+        yield where
+
+
+_FACTORS = {
+    0.0: "nothing but 0 is sent where differences say something else",
+    -1.0: "what is sent has the other sign than what differences say",
+}
+
+
+def common_factor(one: GradientCheck) -> float | None:
+    """By what all that differ are too large, where that is one factor."""
+    sent, expected = one.recorded[one.differs], one.differences[one.differs]
+    if len(sent) < 2 or not expected.all():
+        return None
+    factors = sent / expected
+    found = float(f"{factors.mean():.3g}")
+    return found if np.allclose(factors, factors[0], rtol=1e-2, atol=0) else None
+
+
+def _border(one: GradientCheck) -> str:
+    """Between which numbers of the input those that differ are told from those that agree."""
+    surely = np.isclose(one.recorded, one.differences, rtol=_SURE, atol=0)  # where both are next to 0 nobody knows
+    wrong, right = one.numbers[one.differs], one.numbers[one.agrees & surely]
+    if one.numbers.dtype.kind != "f" or comb(len(wrong) + len(right), len(wrong)) < _UNLIKELY:
+        return ""
+    for sign, numbers in (("", np.positive), ("±", np.abs)):
+        for far, near in ((wrong, right), (right, wrong)):
+            low, high = _gap(numbers(far), numbers(near))
+            if low < high:
+                return _border_words(sign, far is wrong, number(low), number(high))
+    return ""
+
+
+def _gap(far: Array, near: Array) -> tuple[float, float]:
+    """The largest of those near zero or below, and the smallest of the others."""
+    return float(near.max()), float(far.min())
+
+
+def _border_words(sign: str, far_is_wrong: bool, low: str, high: str) -> str:
+    beyond, within = ("beyond", "within") if sign else ("from", "up to")
+    far, near = f"those {beyond} {sign}{high}", f"those {within} {sign}{low}"
+    up = "" if sign else " on"
+    if far_is_wrong:
+        return f"{far}{up} differ, {near} agree"
+    return f"{near} differ, {far}{up} agree"

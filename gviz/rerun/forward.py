@@ -1,0 +1,279 @@
+"""The forward of a recorded node as a function that can be called again.
+
+A node is one of three things. An operation of the engine is run from what its event says. An operation of another
+framework is taken for the engine's operation of the same name, if that gives the recorded result. A function of the
+program is run as the operations that its forward recorded (`function_body`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from gviz import emit
+from gviz.engine.autograd import grad
+from gviz.engine.identify import GEOMETRY, VIEW, attributes_of, effect_of, recorded_operation
+from gviz.engine.jit.interpreter import run_op
+from gviz.engine.modes import enable_grad, no_grad
+from gviz.engine.op import REQUIRED, Op
+from gviz.engine.ops.strided import Geometry, read_part
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.errors import GvizError
+from gviz.events import NodeCreated, OpSeen, Output
+from gviz.rerun.change import Changes
+from gviz.rerun.function_body import FunctionBody, Use, inputs_given_twice, refusal
+from gviz.rerun.inputs import inputs_of, stored_array
+from gviz.rerun.named_calls import Run, run_by_name
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+from gviz.values import Array, Value
+
+T = TypeVar("T")
+
+ENGINE = "gviz.engine"
+"""The framework of recordings whose operations are the engine's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """From tensors in the place of the recorded inputs to outputs, by so many `operations`.
+
+    It gives the outputs of these numbers; all of them where it is None. Where one tensor was given for several inputs,
+    nobody knows which of them an operation of a function used: then the others that it may be are in `otherwise`.
+    """
+
+    run: Run
+    operations: int = 1
+    outputs: tuple[int, ...] | None = None
+    otherwise: tuple[Run, ...] = ()
+
+    def each(self) -> Iterator[Forward]:
+        """Itself, and the others that it may be."""
+        yield from (replace(self, run=run) for run in (self.run, *self.otherwise))
+
+    def of_outputs(self, each: Sequence[T]) -> list[T]:
+        """Those of the outputs that it gives, of one for each output of the node."""
+        return list(each) if self.outputs is None else [each[nr] for nr in self.outputs]
+
+    def __call__(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The outputs; raises one of `operations.FAILURES`."""
+        return self.run(tensors)
+
+
+def forward_of(timeline: Timeline, info: NodeInfo) -> Forward:
+    """What a node computed; GvizError where that cannot be run on its own."""
+    found = _engine_operation(timeline, info)
+    forward = _function_forward(timeline, info) if found is None else _operation_forward(info, *found)
+    if found is None or timeline.framework != ENGINE:
+        _require_recorded_result(timeline, info, forward, forward.of_outputs(info.created.outputs))
+    return forward
+
+
+def operation_of(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | None:
+    """The engine's operation that a node ran and its event, None if it is none that can be run on its own."""
+    found = _engine_operation(timeline, info)
+    if found is not None and timeline.framework != ENGINE:
+        _require_recorded_result(timeline, info, _operation_forward(info, *found), info.created.outputs)
+    return found
+
+
+def _operation_forward(info: NodeInfo, op: Op, created: NodeCreated) -> Forward:
+    return Forward(lambda tensors: run_operation(op, info.op, created, tensors))
+
+
+def _function_forward(timeline: Timeline, info: NodeInfo) -> Forward:
+    within = FunctionBody(timeline, info)
+    runs = [(step, _step_of_function(timeline, step)) for step in within.steps]
+    first, *others = [partial(_run_function, within, info, runs, way) for way in within.ways]
+    return Forward(first, len(runs), tuple(within.ends), tuple(others))
+
+
+def _run_function(
+    within: FunctionBody,
+    info: NodeInfo,
+    runs: Sequence[tuple[NodeInfo, Run]],
+    way: Mapping[Use, int],
+    tensors: Sequence[Tensor],
+) -> list[Tensor]:
+    """The outputs of a function that ran these, and took the inputs that are meant by `way`."""
+    known = dict(zip(info.created.inputs, tensors, strict=True))
+    for step, run in runs:
+        edges = step.created.inputs
+        for edge in edges:
+            if edge not in known:
+                known[edge] = within.constant(edge)
+        meant = (way.get((step.node, position)) for position in range(len(edges)))
+        given = [known[edge] if slot is None else tensors[slot] for edge, slot in zip(edges, meant, strict=True)]
+        for output_nr, made in enumerate(run(given)):
+            known[step.node, output_nr] = made
+    return [known[end] for end in within.ends.values()]
+
+
+def _engine_operation(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | None:
+    """The engine's operation of a node's name and its event; of another framework it may be another operation."""
+    attrs = dict(info.created.attrs)
+    if VIEW in attrs or is_regenerated(info.created):
+        return None
+    if timeline.framework != ENGINE:
+        return _in_engine_terms(info)
+    op = recorded_operation(info.op, attrs)
+    return None if op is None else (op, info.created)
+
+
+def _step_of_function(timeline: Timeline, info: NodeInfo) -> Run:
+    """What runs an operation within a function's forward; that the whole gives what was recorded is looked at later."""
+    run = run_by_name(info.op.name, info.created)
+    if run is not None:
+        return run
+    found = _engine_operation(timeline, info)
+    if found is None:
+        raise refusal(info, f"it runs {info.op.name}, which cannot be run alone")
+    return _operation_forward(info, *found).run
+
+
+# A recorded operation of the engine
+
+FAILURES = (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
+"""What operations raise."""
+
+
+def run_operation(op: Op, seen: OpSeen, created: NodeCreated, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Run an operation on other tensors; its outputs, or the tensor it wrote to. Raises one of `FAILURES`."""
+    effect, attrs = effect_of(op, seen), attributes_of(op, created.attrs)
+    with no_grad() if created.switched_off else enable_grad():
+        outputs = run_op(op, effect, tensors, attrs)
+    if effect == "write" and not created.untracked and outputs[0]._base is not None:
+        return [outputs[0]._base]
+    return list(outputs)
+
+
+def with_changed_results(op: Op, changes: Mapping[int, Changes]) -> Op:
+    """The op with its results changed, by their numbers: nothing, not even its own rules, ever sees others."""
+    variant = copy(op)
+
+    def forward(*arrays: Array, **attrs: Any) -> Any:
+        result = op.forward(*arrays, **attrs)
+        if op.several:
+            return [changes[nr].applied(each) if nr in changes else each for nr, each in enumerate(result)]
+        return changes[0].applied(np.asarray(result))
+
+    variant.forward = forward
+    return variant
+
+
+def is_regenerated(created: NodeCreated) -> bool:
+    """Whether it is no operation of the program's: a view took notice that its base was written to."""
+    return any(name == GEOMETRY for name, _ in created.attrs) and any(output.view_of for output in created.outputs)
+
+
+def is_view(tensor: Tensor, base: Tensor, created: NodeCreated) -> bool:
+    """Whether a tensor looks into the memory of `base` as that node does."""
+    if tensor._base is not base:
+        return False
+    recorded: Geometry = attributes_of(read_part, created.attrs)[GEOMETRY]
+    return Geometry.of(base._array, tensor._array) == recorded
+
+
+# An operation of another framework, as one of the engine
+
+_CLOSE, _CLOSE_IN_HALF = 1e-3, 2e-2
+"""How close to the recorded result, in parts of its largest element: it was computed in the program's dtype."""
+
+
+def _in_engine_terms(info: NodeInfo) -> tuple[Op, NodeCreated] | None:
+    """The engine's operation of the same name, and its event with the attributes that it takes.
+
+    None if the engine has none of this name, formula and backward node. It may still give another result, where its
+    arguments mean something else: `require_the_recorded` refuses that.
+    """
+    op = recorded_operation(info.op, ())
+    if op is None:
+        return None
+    return op, msgspec.structs.replace(info.created, attrs=tuple(_attributes(op, info.created).items()))
+
+
+def _attributes(op: Op, created: NodeCreated) -> dict[str, Any]:
+    """The arguments that the engine's operation has as well; a shape that was left out is that of the result."""
+    given = {name: default for name, default in op.attrs.items() if default is not REQUIRED}
+    given |= {name: value for name, value in created.attrs if name in op.attrs and value is not None}
+    value = created.outputs[0].value
+    if "size" in op.attrs and value is not None:
+        given["size"] = list(value.shape)
+    return given
+
+
+def _require_recorded_result(
+    timeline: Timeline, info: NodeInfo, run: Callable[[list[Tensor]], Sequence[Tensor]], outputs: Sequence[Output]
+) -> None:
+    """Raise GvizError if what runs a node in the engine gives others than its recorded `outputs`."""
+    tensors = [new_tensor(np.array(array)) for array in inputs_of(timeline, info)]
+    try:
+        with emit.silence():
+            again = [tensor._array for tensor in run(tensors)]
+    except FAILURES as error:
+        raise _refusal_of_result(info, f"the engine refuses it: {error}") from None
+    values = [output.value for output in outputs if output.value is not None]
+    recorded = [stored_array(timeline, info.node, "result", value) for value in values]
+    three = list(zip(values, recorded, again, strict=False))
+    if not three or not all(one.shape == other.shape and _close(value, one, other) for value, one, other in three):
+        raise _refusal_of_result(info, "run by the engine on what was recorded it gives another result")
+
+
+def _close(value: Value, recorded: Array, again: Array) -> bool:
+    size = float(np.abs(recorded).max(initial=0.0, where=np.isfinite(recorded)))
+    close = _CLOSE_IN_HALF if value.dtype in ("float16", "bfloat16") else _CLOSE
+    return bool(np.allclose(recorded, again, rtol=close, atol=close * size, equal_nan=True))
+
+
+def _refusal_of_result(info: NodeInfo, why: str) -> GvizError:
+    return GvizError(f"{info.op.name} of #{info.node} cannot be run on its own", why=why, exit_code=2)
+
+
+# The backward rule of a node on other gradients than the recorded ones
+
+
+def vector_jacobian_products(
+    timeline: Timeline, info: NodeInfo, arriving: Sequence[Mapping[int, Array]]
+) -> list[dict[int, Array]]:
+    """For each of several gradients, by output of the node: what goes to each input, by slot, in float64.
+
+    GvizError for an operation that cannot be run on its own, or whose numbers were not stored.
+    """
+    forward, arrays = forward_of(timeline, info), inputs_of(timeline, info)
+    if inputs_given_twice(info):
+        raise refusal(info, "it was given one tensor twice, and which of them its forward used is not recorded")
+    with emit.silence(), enable_grad():
+        leaves = [_leaf(array) for array in arrays]
+        try:
+            gave = forward([leaf.clone() for leaf in leaves])
+            outputs = dict(zip(range(len(gave)) if forward.outputs is None else forward.outputs, gave, strict=True))
+            return [_gradients(outputs, leaves, grads) for grads in arriving]
+        except FAILURES as error:
+            raise GvizError(f"{info.op.name} cannot be run on its own", why=str(error), exit_code=2) from None
+
+
+def _leaf(array: Array) -> Tensor:
+    tensor = new_tensor(np.array(array))
+    return tensor.requires_grad_() if array.dtype.kind == "f" else tensor
+
+
+def _gradients(outputs: Mapping[int, Tensor], leaves: Sequence[Tensor], grads: Mapping[int, Array]) -> dict[int, Array]:
+    """What the rule sends to every input that a gradient can reach."""
+    arrived = {nr: array for nr, array in grads.items() if nr in outputs and outputs[nr].requires_grad}
+    wanted = [slot for slot, leaf in enumerate(leaves) if leaf.requires_grad]
+    if not arrived or not wanted:
+        return {}
+    sent = grad(
+        [outputs[nr] for nr in arrived],
+        [leaves[slot] for slot in wanted],
+        [new_tensor(array.reshape(outputs[nr]._array.shape)) for nr, array in arrived.items()],
+        retain_graph=True,
+        allow_unused=True,
+    )
+    return {slot: one._array for slot, one in zip(wanted, sent, strict=True) if one is not None}

@@ -1,0 +1,145 @@
+"""What a function of the program (`torch.autograd.Function`) ran in its forward, from its inputs to its outputs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.errors import KEEP_ALL, GvizError
+from gviz.events import Edge, Output
+from gviz.rerun.inputs import moment_before_writes, nodes_between, written_storage
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+
+_DRAWN = {
+    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "multinomial",
+    "normal", "poisson", "uniform", "random", "exponential", "geometric", "cauchy", "log_normal",
+}  # fmt: skip
+"""Operations that give random numbers: the function is tried with those that it drew."""
+
+_MOST_WAYS = 32
+"""In so many ways at most the uses of a tensor are tried."""
+
+Use = tuple[int, int]
+"""An operation, and one of its inputs by position."""
+
+
+class FunctionBody:
+    """The operations of a call's forward, as far as its outputs depend on them. GvizError if that is not known."""
+
+    def __init__(self, timeline: Timeline, info: NodeInfo) -> None:
+        self._timeline, self._info = timeline, info
+        self._inputs = info.created.inputs
+        newest = max((node for node, _ in self._inputs), default=0)
+        self._new = list(nodes_between(timeline, newest, info))
+        self._made = {made.node: made for made in self._new if made.created.kind == "op"}
+
+    @cached_property
+    def ends(self) -> Mapping[int, Edge]:
+        """By output of the function, the output of an operation that it is; without those that are no tensors."""
+        where: dict[object, Edge] = {}
+        for made in self._new:
+            for nr, output in enumerate(made.created.outputs):
+                where[output.storage] = where[_place(output)] = made.node, nr
+        outputs = enumerate(self._info.created.outputs)
+        ends = ((nr, where.get(_place(output)) or where.get(output.storage)) for nr, output in outputs)
+        found = {nr: end for nr, end in ends if end is not None}
+        if not any(map(self._makers, found.values())):
+            raise refusal(self._info, "no operation of its forward was recorded")
+        return found
+
+    @cached_property
+    def steps(self) -> Sequence[NodeInfo]:
+        """The operations that lead from the inputs to the outputs, in the order in which they ran."""
+        found = {node for end in self.ends.values() for node in self._makers(end)}
+        waiting = list(found)
+        while waiting:
+            node = waiting.pop()
+            for edge in (*self._made[node].created.inputs, (node, 0)):
+                new = {*self._makers(edge)} - found
+                found |= new
+                waiting += new
+        return [made for node, made in self._made.items() if node in found]
+
+    @cached_property
+    def ways(self) -> Sequence[Mapping[Use, int]]:
+        """Of which input each use may be of a tensor that was given for several; one, with nothing, if none was.
+
+        Forward was given one object, so that nobody knows. Only one if there are too many.
+        """
+        twice = inputs_given_twice(self._info)
+        slots: defaultdict[Edge, list[int]] = defaultdict(list)
+        for slot, edge in enumerate(self._inputs):
+            slots[edge].append(slot)
+        uses = {
+            (step.node, position): slots[edge]
+            for step in self.steps
+            for position, edge in enumerate(step.created.inputs)
+            if edge in twice
+        }
+        if prod(map(len, uses.values())) > _MOST_WAYS:
+            return [{use: of[0] for use, of in uses.items()}]
+        return [dict(zip(uses, way, strict=True)) for way in product(*uses.values())]
+
+    def constant(self, edge: Edge) -> Tensor:
+        """A tensor that the forward used besides its inputs, as it was before the forward wrote to it."""
+        node, output_nr = edge
+        if not node:
+            raise refusal(self._info, "what it uses besides its inputs was not recorded")
+        writes = [self._timeline.nodes.born(writer) - 1 for writer in self._writers_of(edge)]
+        moment = max(min(writes, default=self._info.born), self._timeline.nodes.born(node))
+        value = self._timeline.held(node, output_nr, moment)
+        array = None if value is None else self._timeline.array(value)
+        if array is None:
+            raise refusal(self._info, f"the value of #{node}, which it uses, was not stored: {KEEP_ALL}")
+        return new_tensor(np.array(array, dtype=np.float64 if array.dtype.kind == "f" else array.dtype))
+
+    def _makers(self, edge: Edge) -> list[int]:
+        """The operations within the forward that made what an edge is, or wrote to it."""
+        node, _ = edge
+        if not node or (edge in self._inputs and not self._is_written(edge)):
+            return []
+        is_made = node in self._made and edge not in self._inputs and self._made[node].op.base_name not in _DRAWN
+        return [*([node] if is_made else ()), *self._writers_of(edge)]
+
+    def _is_written(self, edge: Edge) -> bool:
+        """Whether the function gave back an input that it had written to (`mark_dirty`)."""
+        return moment_before_writes(self._timeline, self._info, self._inputs.index(edge)) < self._info.born - 1
+
+    def _writers_of(self, edge: Edge) -> Sequence[int]:
+        node, output_nr = edge
+        outputs = self._timeline.info(node).created.outputs
+        return self._writers[outputs[output_nr].storage] if output_nr < len(outputs) else ()
+
+    @cached_property
+    def _writers(self) -> Mapping[int, list[int]]:
+        """By storage, the operations that wrote to it."""
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        for node, made in self._made.items():
+            if (storage := written_storage(made)) and made.op.base_name not in _DRAWN:
+                found[storage].append(node)
+        return found
+
+
+def _place(output: Output) -> tuple[object, ...]:
+    """Which part of which memory an output is: one that was written to is still the same."""
+    shape = None if output.value is None else output.value.shape
+    return output.storage, shape, output.offset, output.strides
+
+
+def inputs_given_twice(info: NodeInfo) -> set[Edge]:
+    """The tensors that a function of the program was given for more than one input."""
+    edges = info.created.inputs if info.op.is_of_program else ()
+    return {edge for edge in edges if edge[0] and edges.count(edge) > 1}
+
+
+def refusal(info: NodeInfo, why: str) -> GvizError:
+    """What to raise of a function whose forward cannot be run again."""
+    hint = "torch.autograd.gradcheck(f, inputs) in the program runs it"
+    return GvizError(f"{info.op.name} of #{info.node} cannot be run on its own", why=why, hint=hint, exit_code=2)

@@ -1,0 +1,74 @@
+"""The numbers that went into a recorded node, as an operation that is run again takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gviz.engine.identify import is_in_place
+from gviz.errors import GvizError, NotStored
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+from gviz.values import Array, Value
+
+_MOST_NODES = 2000
+"""So far back the operations within a function of the program are looked for: to run more again would take long."""
+
+
+def inputs_of(timeline: Timeline, info: NodeInfo) -> list[Array]:
+    """What each input held when the node was made, fractions in float64. GvizError for what was not stored."""
+    return [_input(timeline, info, slot) for slot in range(len(info.created.inputs))]
+
+
+def _input(timeline: Timeline, info: NodeInfo, slot: int) -> Array:
+    value = input_value(timeline, info, slot)
+    if value is None:
+        raise GvizError(f"an input of #{info.node} is not known", exit_code=2)
+    return stored_array(timeline, info.created.inputs[slot][0], "value", value)
+
+
+def input_value(timeline: Timeline, info: NodeInfo, slot: int) -> Value | None:
+    """What an input held when the node's call began, None if nobody knows."""
+    node, output_nr = info.created.inputs[slot]
+    whole = info.created.given[slot] if slot < len(info.created.given) else None
+    return whole or (timeline.held(node, output_nr, moment_before_writes(timeline, info, slot)) if node else None)
+
+
+def moment_before_writes(timeline: Timeline, info: NodeInfo, slot: int) -> int:
+    """The moment before a call wrote to an input: before its forward did, of a function that gives it back so."""
+    node, output_nr = info.created.inputs[slot]
+    if not node or not info.op.is_of_program:
+        return info.born - 1
+    storage = timeline.info(node).created.outputs[output_nr].storage
+    if all(output.storage != storage or output.view_of for output in info.created.outputs):
+        return info.born - 1
+    wrote = (made for made in nodes_between(timeline, node, info) if written_storage(made) == storage)
+    return next((made.born for made in wrote), info.born) - 1
+
+
+def nodes_between(timeline: Timeline, node: int, info: NodeInfo) -> Iterator[NodeInfo]:
+    """The last nodes that were made before the node `info`, and after another one."""
+    end = timeline.nodes.place_of(info.node)
+    start = max(timeline.nodes.place_of(node) + 1 if node else 0, end - _MOST_NODES)
+    return map(timeline.info, timeline.nodes[start:end])
+
+
+def written_storage(made: NodeInfo) -> int:
+    """The storage that an operation wrote to; 0 of one that made its own."""
+    if made.created.kind != "op":
+        return 0
+    return made.created.outputs[0].storage if is_in_place(made.op) or made.op.name == "setitem" else 0
+
+
+def stored_array(timeline: Timeline, node: int, what: str, value: Value) -> Array:
+    """The elements of a value of a node, fractions in float64. GvizError if they were not stored, or are complex."""
+    array = timeline.array(value)
+    if array is None:
+        if value.stats is not None:
+            raise NotStored(f"the {what} of #{node}")
+        why = "its framework made it inside of another operation"  # nobody has ever seen it
+        raise GvizError(f"the {what} of #{node} was not stored", why=why, exit_code=2)
+    if array.dtype.kind == "c":
+        raise GvizError("complex numbers are not checked", exit_code=2)
+    return array.astype(np.float64) if array.dtype.kind == "f" else array

@@ -1,0 +1,149 @@
+"""Recorded operations and arrays as PyTorch code.
+
+An operation has several spellings, and the first that gives the recorded result is taken. The function that an
+operation declares to mean it is one of them; the test suite compares that one with PyTorch.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import gviz.engine as torch
+from gviz.engine.op import REQUIRED, Op
+from gviz.errors import GvizError, NotStored
+from gviz.syntax import SIGNS
+from gviz.trace.timeline import Timeline
+from gviz.values import Array, Value
+
+_PACKAGES = ("", "nn.functional.", "Tensor.", "special.", "linalg.", "fft.")
+"""Where a function of an operation's own name may be."""
+
+
+class _NoLiteral(Exception):
+    """An argument that is no plain value."""
+
+
+def spellings(op: Op, attrs: Mapping[str, Any], operands: Sequence[str]) -> Iterator[str]:
+    """The ways to write an operation on operands of these names, the best to read first."""
+    changed = {name: value for name, value in attrs.items() if op.attrs[name] is REQUIRED or op.attrs[name] != value}
+    try:
+        given = {name: _literal(_as_tuple(name, value)) for name, value in changed.items()}
+    except _NoLiteral:
+        return
+    if op.name in SIGNS and len(operands) + len(given) == 2:
+        left, right = (*operands, *given.values())
+        yield f"{_grouped(left)} {SIGNS[op.name]} {right}"
+    if op.drawn:  # no function of its name takes what it drew
+        yield f"{_grouped(operands[0])} * {operands[1]}"
+    if op.name == "slice":
+        stretch = _slice_text(*(changed[name] for name in ("start", "end", "step")))
+        yield f"{_grouped(operands[0])}[{', '.join([*[':'] * changed['dim'], stretch])}]"
+    if op.name == "index" and op.slots[1:] == tuple(f"index{at}" for at in range(len(operands) - 1)):
+        yield f"{_grouped(operands[0])}[{', '.join(operands[1:])}]"
+    for path in dict.fromkeys([op.torch, *(package + op.name for package in _PACKAGES)]):
+        if path:
+            yield from _calls(path, op, operands, given)
+
+
+def _calls(path: str, op: Op, operands: Sequence[str], given: Mapping[str, str]) -> Iterator[str]:
+    """A call of that function with as little said by name as it takes, then with all but the first."""
+    keywords = [f"{name}={value}" for name, value in given.items()]
+    if op.variadic:
+        yield _call(path, [f"[{', '.join(operands)}]", *keywords])
+        return
+    yield _call(path, [*operands, *(given.values() if path.startswith("Tensor.") else keywords)])
+    by_name = [f"{slot}={operand}" for slot, operand in zip(op.slots[1:], operands[1:], strict=False)]
+    yield _call(path, [operands[0], *by_name, *keywords])
+
+
+def _call(path: str, arguments: Sequence[str]) -> str:
+    if path.startswith("Tensor."):
+        return f"{_grouped(arguments[0])}.{path.removeprefix('Tensor.')}({', '.join(arguments[1:])})"
+    return f"torch.{path}({', '.join(arguments)})"
+
+
+def _grouped(operand: str) -> str:
+    """An operand that what follows it takes as a whole."""
+    is_name, is_positive = operand[0].isalpha() or operand[0] == "_", operand.replace(".", "").isdigit()
+    return operand if is_name or is_positive else f"({operand})"
+
+
+def _as_tuple(name: str, value: Any) -> Any:
+    """An argument as PyTorch takes it by name: one of several dimensions is a tuple of one."""
+    return (value,) if name == "dims" and isinstance(value, int) else value
+
+
+def _literal(value: Any) -> str:
+    """A plain value as Python writes it."""
+    if isinstance(value, list):
+        return f"[{', '.join(_literal(one) for one in value)}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(_literal(one) for one in value)}{',' if len(value) == 1 else ''})"
+    if isinstance(value, np.dtype | torch.dtype):
+        return f"torch.{str(value).removeprefix('torch.')}"
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    raise _NoLiteral
+
+
+def _slice_text(start: int, end: int, step: int) -> str:
+    """A slice as people write it."""
+    return f"{start or ''}:{'' if end >= sys.maxsize else end}{'' if step == 1 else f':{step}'}"
+
+
+# Arrays, with the digits that distinguish each number from all others of its dtype
+
+MOST_ELEMENTS = 20_000
+"""So many numbers a script holds at most."""
+
+
+class Literals:
+    """The numbers of a recording that a script holds; `of_what` is said of those that it cannot hold."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._elements = 0
+
+    def tensor(self, value: Value | None, of_what: str, *, requires_grad: bool = False) -> str:
+        """The call that makes a tensor of a value; one without elements keeps its shape."""
+        array, dtype = self._counted(value, of_what)
+        more = "" if dtype in ("float32", "int64", "bool") and array.size else f", dtype=torch.{dtype}"
+        more += ", requires_grad=True" if requires_grad else ""
+        if not array.size:
+            return f"torch.empty({array.shape}{more})"
+        text = f"torch.tensor({_array_literal(array)}{more})"
+        return text if len(text) < 100 else "\n    ".join(textwrap.wrap(text, 110, break_long_words=False))
+
+    def number(self, value: Value | None, of_what: str) -> str:
+        """The one number of a value."""
+        return _array_literal(self._counted(value, of_what)[0])
+
+    def is_one(self, value: Value | None, of_what: str) -> bool:
+        """Whether a value is the number 1, which is held by not being said."""
+        array, _ = self._stored(value, of_what)
+        return not array.ndim and bool(array == 1)
+
+    def _counted(self, value: Value | None, of_what: str) -> tuple[Array, str]:
+        array, dtype = self._stored(value, of_what)
+        self._elements += array.size
+        if self._elements > MOST_ELEMENTS:
+            raise GvizError(f"the script would hold more than {MOST_ELEMENTS:,} numbers", exit_code=2)
+        return array, dtype
+
+    def _stored(self, value: Value | None, of_what: str) -> tuple[Array, str]:
+        """The elements of a value and its dtype, which numpy may not have."""
+        array = None if value is None else self._timeline.array(value)
+        if value is None or array is None:
+            raise NotStored(f"the value of {of_what}")
+        if array.dtype.kind == "c":
+            raise GvizError(f"no script is written of complex numbers, as {of_what} holds them", exit_code=2)
+        return array, value.dtype
+
+
+def _array_literal(array: Array) -> str:
+    return f"[{', '.join(_array_literal(part) for part in array)}]" if array.ndim else str(array[()])

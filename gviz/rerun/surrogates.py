@@ -1,0 +1,236 @@
+"""Surrogate gradients: rules that deliberately send something else than the derivative.
+
+A kind is reported only where the forward has the form that the kind is made for, on other numbers as well as on the
+recorded ones. Everything else may be a mistake.
+
+Example. ``forward: x.round()``, ``backward: g``. The derivative of ``round`` is 0 everywhere, differences say 0 and
+``g`` was sent unchanged: a straight-through estimator. If ``forward`` were ``x * 2``, sending ``g`` would be a mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gviz import events as e
+from gviz.errors import GvizError
+from gviz.rerun.finite_differences import GradientCheck, Probe, common_factor, probe_of
+from gviz.trace.timeline import Timeline
+from gviz.values import Array
+
+HOOKED, STRAIGHT_THROUGH, SURROGATE = "hook", "straight-through estimator", "surrogate gradient"
+REVERSAL, SCALING, CLIPPING = "gradient reversal", "gradient scaling", "gradient clipping"
+STOPPED, REPLACED = "stopped gradient", "replaced gradient"
+BOUNDED, GUIDED = "bounded derivative", "guided backpropagation"
+
+SURROGATES = {
+    HOOKED: "a hook gave another gradient there",
+    STRAIGHT_THROUGH: "what arrived is sent on where the derivative is 0, or is of no use",
+    SURROGATE: "the forward has steps, with a derivative of 0, and something else is sent in its place",
+    REVERSAL: "an input is given on as it is, and its gradient turned round",
+    SCALING: "an input is given on as it is, and its gradient scaled",
+    CLIPPING: "an input is given on as it is, and its gradient made smaller",
+    STOPPED: "an input is given on as it is, and its gradient stopped",
+    REPLACED: "an input is given on as it is, and another gradient sent",
+    BOUNDED: "the derivative is sent up to a bound",
+    GUIDED: "gradients below 0 are not sent on",
+}
+"""What a function does that sends something else than the derivative on purpose, by the name of that."""
+
+_FAR = 0.5, 2.0, 16.0
+"""By so many times its size an element is moved to see what a forward does beyond the steps that it has."""
+
+_FEW = 4
+"""Elements that must be alike before that is no chance."""
+
+_CLOSE = 1e-3
+
+
+def surrogate_kind(timeline: Timeline, node: int, n: int, compared: Sequence[GradientCheck]) -> str:
+    """The kind of surrogate that a node most likely sends on purpose, by moment `n`; empty if it may be a mistake.
+
+    `compared` is what `differences.checked` found of it: nothing is looked for where nothing differs.
+    """
+    differing = [one for one in compared if one.differs.any()]
+    if not differing:
+        return ""
+    if _is_hooked(timeline, node):
+        return HOOKED
+    if not all(np.isfinite(one.recorded).all() for one in differing):
+        return ""
+    if any(one.together for one in compared):
+        return ""  # which input is meant is not known
+    operation, _ = probe_of(timeline, node, n)
+    return (
+        _identity_surrogate(operation, compared)
+        or _step_surrogate(operation, differing)
+        or _elementwise_surrogate(operation, differing)
+    )
+
+
+def _is_hooked(timeline: Timeline, node: int) -> bool:
+    """Whether a hook gave another gradient there, before its rule or after it."""
+    events = map(timeline.event, timeline.events_of(node))
+    return any(isinstance(event, e.HookRan) and event.value is not None for event in events)
+
+
+def _identity_surrogate(operation: Probe, compared: Sequence[GradientCheck]) -> str:
+    """What a function does that gives an input on: it is there for its backward, to reverse a gradient, say."""
+    given_on = next((slot for slot in range(len(operation.arrays)) if operation.gives_on(slot)), None)
+    if given_on is None:
+        return ""
+    if any(one.position != given_on and one.differs.any() for one in compared):
+        return REPLACED
+    return next((_change_of(one.recorded, one.differences) for one in compared if one.position == given_on), "")
+
+
+def _change_of(sent: Array, arrived: Array) -> str:
+    """What became of a gradient that arrived."""
+    within = (sent * arrived >= 0) & (np.abs(sent) <= np.abs(arrived) * (1 + _CLOSE))
+    there = arrived != 0
+    ratios = sent[there] / arrived[there]
+    if not sent.any():
+        return STOPPED
+    if len(ratios) and np.allclose(ratios, ratios[0], rtol=_CLOSE, atol=0) and not sent[~there].any():
+        return REVERSAL if ratios[0] < 0 else SCALING
+    return CLIPPING if within.all() else REPLACED
+
+
+def _step_surrogate(operation: Probe, differing: Sequence[GradientCheck]) -> str:
+    """What stands for the derivative of a forward that rounds, compares or takes signs, which is 0.
+
+    What it rounds by may be learned, too, as a step size is: but that is no factor of what differences say.
+    """
+    flat = [one for one in differing if not one.differences.any()]
+    if not flat:
+        return ""
+    jumps = [(one, _jumps(operation, one, one.places)) for one in flat]
+    if any(not jump.any() or _is_opposed(one.recorded, jump) for one, jump in jumps):
+        return ""  # the forward does not depend on it at all, or sends it the wrong way
+    if any(common_factor(one) is not None for one in differing if one.differences.any()):
+        return ""
+    return STRAIGHT_THROUGH if all(_passes_on(operation, one) for one in flat) else SURROGATE
+
+
+def _jumps(operation: Probe, one: GradientCheck, places: Array) -> Array:
+    """What far moves of elements change the weighted outputs by, for each unit: the first that changes any, of each."""
+    found = np.zeros(len(places))
+    for step in _FAR:
+        still = np.flatnonzero(found == 0)
+        try:
+            slopes = operation.slopes([one.position], places[still].tolist(), step)
+        except GvizError:  # so far away it is no function
+            continue
+        found[still] = np.nan_to_num(slopes.mean(axis=1), nan=0.0, posinf=0.0, neginf=0.0)
+    return found
+
+
+def _is_opposed(sent: Array, jumps: Array) -> bool:
+    """Whether all of a gradient has the other sign than what a far move changes: then it is most likely a mistake."""
+    both = (sent != 0) & (jumps != 0)
+    return int(both.sum()) >= _FEW and bool((sent[both] * jumps[both] < 0).all())
+
+
+def _passes_on(operation: Probe, one: GradientCheck) -> bool:
+    """Whether each element was sent just what arrived there, or nothing."""
+    arrived = _arriving_gradients(operation, one)
+    return arrived is not None and bool((_is_close(one.recorded, arrived) | (one.recorded == 0)).all())
+
+
+def _arriving_gradients(operation: Probe, one: GradientCheck) -> Array | None:
+    """What arrived at the elements of the output that belong to those of an input; None where none belong to them."""
+    seeds = [seed for seed in operation.seeds if seed is not None]
+    fits = len(seeds) == 1 and seeds[0].shape == operation.here[0].shape == one.shape
+    return seeds[0].reshape(-1)[one.places] if fits else None
+
+
+def _is_close(one: Array, other: Array | float) -> Array:
+    alike: Array = np.isclose(one, other, rtol=_CLOSE, atol=0)
+    return alike
+
+
+@dataclass(frozen=True, slots=True)
+class _Elements:
+    """Of each element that was tried what it held, gave, and what arrived and was sent; of which that is wrong."""
+
+    held: Array
+    gave: Array
+    arrived: Array
+    sent: Array
+    due: Array
+    differs: Array
+
+
+def _elementwise_surrogate(operation: Probe, differing: Sequence[GradientCheck]) -> str:
+    """What a function does that gives each element its own: clips it, say. Empty if not all inputs have the same."""
+    found = {_surrogate_of_elements(operation, one) for one in differing}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _surrogate_of_elements(operation: Probe, one: GradientCheck) -> str:
+    arrived = _arriving_gradients(operation, one)
+    if arrived is None:
+        return ""
+    gave = operation.here[0].reshape(-1)[one.places]
+    elements = _Elements(one.numbers, gave, arrived, one.recorded, one.differences, one.differs)
+    if _is_past_a_clamp(elements):
+        moved = _jumps(operation, one, one.places[one.differs])
+        return STRAIGHT_THROUGH if moved.all() else ""  # a mask that does not depend on it is a mistake to forget
+    return next((kind for kind, holds in _ELEMENTWISE.items() if holds(elements)), "")
+
+
+def _is_past_a_clamp(all_: _Elements) -> bool:
+    """Whether what differs is only where the forward clips, and was sent there as it is where it does not.
+
+    Not of a ReLU, of which a forgotten mask is the usual mistake: it clips at 0, and clips nothing else.
+    """
+    clipped, right = all_.differs, ~all_.differs & (all_.due != 0)
+    if all_.due[clipped].any() or not right.any() or not all_.arrived[clipped].all():
+        return False
+    inside, beyond = all_.sent[right] / all_.arrived[right], all_.sent[clipped] / all_.arrived[clipped]
+    is_linear = bool(_is_close(inside, inside[0]).all() and _is_close(beyond, beyond[0]).all())
+    is_relu = bool(_is_close(all_.gave, np.maximum(all_.held, 0)).all())
+    return is_linear and not is_relu and 0 < beyond[0] / inside[0] <= 1 + _CLOSE
+
+
+def _is_two_valued(all_: _Elements) -> bool:
+    """Whether the forward keeps only the signs, scaled, as binary weights are, and each was sent what arrived or 0."""
+    sizes = np.abs(all_.gave)
+    if len(sizes) < 2 * _FEW or not sizes[0] or not _is_close(sizes, sizes[0]).all():
+        return False
+    has_many = len(np.unique(np.abs(all_.held))) > len(sizes) // 2
+    return has_many and bool((_is_close(all_.sent, all_.arrived) | (all_.sent == 0)).all())
+
+
+def _is_bounded(all_: _Elements) -> bool:
+    """Whether the derivative of each element was sent, within bounds, which are reached more than once."""
+    there = all_.arrived != 0
+    sent, due = (part[there] / all_.arrived[there] for part in (all_.sent, all_.due))
+    wrong, right = all_.differs[there], ~all_.differs[there]
+    if wrong.sum() < 2 or not sent[wrong].all() or _distinct(due[right]) < _FEW:
+        return False
+    low = sent[wrong & (due < sent)].min(initial=float(due[right].min()))
+    high = sent[wrong & (due > sent)].max(initial=float(due[right].max()))
+    return bool(_is_close(sent[wrong], np.clip(due[wrong], low, high)).all())
+
+
+def _distinct(numbers: Array) -> int:
+    """How many there are that are surely not the same."""
+    return len(np.unique(np.round(numbers / max(np.abs(numbers).max(initial=0.0), 1e-300), 2)))
+
+
+def _is_guided(all_: _Elements) -> bool:
+    """Whether only gradients above 0 were sent, of those that are right (guided backpropagation)."""
+    below = all_.arrived < 0
+    is_so = not all_.sent[below].any() and bool((~all_.differs | below).all())
+    return is_so and bool((~below & ~all_.differs & (all_.due != 0)).sum() >= _FEW)
+
+
+_ELEMENTWISE: dict[str, Callable[[_Elements], bool]] = {
+    STRAIGHT_THROUGH: _is_two_valued,
+    BOUNDED: _is_bounded,
+    GUIDED: _is_guided,
+}
+"""By name, whether it is what was sent of a function of each element."""

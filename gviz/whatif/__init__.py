@@ -1,1 +1,0 @@
-"""What would have happened: recorded operations run again with a number changed."""
