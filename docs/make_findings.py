@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gviz.explain.kind import Kind
-from gviz.explain.table import KINDS
+from gviz.explain.kinds import KINDS, Kind
 
 PATH = Path(__file__).with_name("findings.md")
 _HEAD = """\

@@ -7,8 +7,7 @@ import pytest
 
 import gviz
 from gviz.events import ScopeEntered
-from gviz.explain.panel.fact import NodeView
-from gviz.explain.panel.making import kind
+from gviz.explain.panel import NodeView, kind_facts
 from gviz.explain.why import why
 from gviz.trace.meaning import Fitting
 from gviz.variables import first_name
@@ -345,7 +344,7 @@ def test_a_tied_weight_has_both_its_names(framework, tmp_path):
     assert {named.last("encoder.weight", end), named.last("decoder.weight", end)} == {node}
     assert named.of_a_module("model.decoder.weight", end) == node
     state = moment.state(node)
-    said = [fact.parts[0].text for fact in kind(NodeView(timeline, moment, node, state), state)]
+    said = [fact.parts[0].text for fact in kind_facts(NodeView(timeline, moment, node, state), state)]
     assert said == ["parameter, requires grad", "decoder.weight"]
     assert why(timeline, moment, node, "grad").text.startswith(f"#{node} encoder.weight = decoder.weight: ")
     assert place("decoder.weight").names(timeline.info(node))

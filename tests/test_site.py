@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gviz import site
 from gviz.events import SourceSeen
-from gviz.explain.trouble import Trouble
+from gviz.explain.failures import Failure
 from gviz.render.page.sources import Sources
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -76,7 +76,7 @@ def test_whoever_shows_a_line_counts_them_so():
     assert site.source_lines("") == []
     timeline = Timeline(MemoryLog([SourceSeen("odd.py", ODD)]))
     frame = site.Frame("odd.py", "<module>", 2, 2, 1, 2)
-    assert Trouble(timeline, 1, "E", "", 0, (frame,)).names_on_its_line() == ("b",)
+    assert Failure(timeline, 1, "E", "", 0, (frame,)).names_on_its_line() == ("b",)
     sources = Sources(timeline)
     assert sources.marks[sources.mark((frame,))][1:] == (2, 4, 2, 5)  # as it is shown: \\x0cb
     assert len(sources.files()[0][1]) == 2

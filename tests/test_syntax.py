@@ -6,11 +6,11 @@ import warnings
 import pytest
 
 from gviz import syntax
-from gviz.explain.scopes import owners
+from gviz.explain.program_text import variable_owners
 from gviz.trace.naming.bindings import bindings
 
 
-@pytest.mark.parametrize("read", [syntax.program, bindings, owners])
+@pytest.mark.parametrize("read", [syntax.program, bindings, variable_owners])
 def test_reading_a_program_warns_of_nothing(read):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Finding]:
     """What there is to say of a place at a moment, both as people write them; the end without a moment."""
     from gviz.api.moments import moment_of
-    from gviz.explain.asked import answers
+    from gviz.explain.check import answers
 
     moment = moment_of(timeline, at) if at else None
     found = answers(timeline, place, moment)
@@ -25,10 +25,10 @@ def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Findin
 
 def _wrong_on_the_way(timeline: Timeline, found: list[Finding], n: int) -> Iterator[Finding]:
     """The functions of the program through which a gradient came that is asked about, if their rules are wrong."""
-    from gviz.explain.findings.wrong_rule import on_the_way
+    from gviz.explain.findings.custom_function import wrong_rules_behind
 
     for node in dict.fromkeys(one.node for one in found if one.kind == "gradient"):
-        yield from on_the_way(timeline, node, n)
+        yield from wrong_rules_behind(timeline, node, n)
 
 
 def said(found: list[Finding], *, whole: bool) -> Iterator[str]:

@@ -11,10 +11,10 @@ import click
 if TYPE_CHECKING:
     from gviz.cli.program import Program
     from gviz.cli.recordings import Recordings
-    from gviz.explain.on_ranks import OnRanks
+    from gviz.explain.check import RankFinding
 
 
-def print_text(given: Recordings, found: list[OnRanks], *, whole: bool) -> None:
+def print_text(given: Recordings, found: list[RankFinding], *, whole: bool) -> None:
     """Print findings for people, of a long one its beginning or the `whole`, and how many there are."""
     from gviz.explain.finding import brief, lines
 
@@ -29,7 +29,7 @@ def print_text(given: Recordings, found: list[OnRanks], *, whole: bool) -> None:
     click.echo(_summary(given, found))
 
 
-def _whose(given: Recordings, one: OnRanks) -> str:
+def _whose(given: Recordings, one: RankFinding) -> str:
     """On which ranks that is, and of which it is told where they do not say quite the same."""
     if not given.in_folder:
         return ""
@@ -56,7 +56,7 @@ def how_to_open(program: Program, event: int, rank: Path | None = None) -> str:
     return f"to see it happen: {to_run(program)}{f', then goto {event}' if event else ''}"
 
 
-def _summary(given: Recordings, found: list[OnRanks]) -> str:
+def _summary(given: Recordings, found: list[RankFinding]) -> str:
     levels = [one.checked.level for one in found]
     counts = [(levels.count(level), level) for level in dict.fromkeys(levels)]
     said = ", ".join(f"{count} {level}{'s' * (count != 1)}" for count, level in counts)
@@ -65,7 +65,7 @@ def _summary(given: Recordings, found: list[OnRanks]) -> str:
     return said or f"nothing found in {events:,} event{'s' * (events != 1)}{of}"
 
 
-def as_data(kind: str, given: Recordings, found: list[OnRanks]) -> str:
+def as_data(kind: str, given: Recordings, found: list[RankFinding]) -> str:
     """The findings as JSON or SARIF."""
     from gviz.cli import json_form, sarif
 

@@ -22,7 +22,7 @@ _PIPE_WIDTH = 120
 
 def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
     """How much of what there is, and what the passes began at."""
-    from gviz.explain.root_values import losses
+    from gviz.explain.backward_passes import loss_values
 
     kinds = Counter(type(timeline.event(seq)).__name__ for seq in range(1, len(timeline) + 1))
     return {
@@ -32,7 +32,7 @@ def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
         "nodes": len(timeline.nodes),
         "iterations": len(timeline.iterations),
         "backward_passes": sum(phase.kind == "backward" for phase in timeline.phases),
-        "losses": [value if isfinite(value) else str(value) for value in losses(timeline)],
+        "losses": [value if isfinite(value) else str(value) for value in loss_values(timeline)],
         "failures": timeline.failures,
         "first_nan_or_inf": timeline.troubles.first_bad() or None,
         "kinds": dict(kinds.most_common()),
@@ -41,15 +41,15 @@ def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
 
 def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     """How much of what there is, and what the passes began at."""
-    from gviz.explain.root_values import in_a_row, losses_by_name
+    from gviz.explain.backward_passes import loss_values_by_name, row_text
     from gviz.plain_text import clipped
 
     stats = stats_data(timeline, n, node)
     for name in ("events", "nodes", "iterations", "backward_passes"):
         yield f"{name.replace('_', ' '):<18} {stats[name]:,}"
-    for title, row in losses_by_name(timeline).items():
+    for title, row in loss_values_by_name(timeline).items():
         if row:
-            yield f"{clipped(title, 18) or ('losses' if len(row) > 1 else 'loss'):<18} {in_a_row(row)}"
+            yield f"{clipped(title, 18) or ('losses' if len(row) > 1 else 'loss'):<18} {row_text(row)}"
     yield f"{'failure':<18} {', '.join(f'event {seq}' for seq in stats['failures']) or 'none'}"
     if not timeline.finished:
         yield f"{'not finished':<18} the recording broke off, or still goes on"
@@ -64,7 +64,7 @@ def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
 
 def passes_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
     """The iterations in order, each with its phases, and what each backward pass began at."""
-    from gviz.explain.root_values import root_value
+    from gviz.explain.backward_passes import root_value
     from gviz.tui.drawing.passes import phases_of
 
     def told(phase: Phase) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def events_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
 
 def events_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     """Everything that happened, in order, one sentence each."""
-    from gviz.explain.happening import sentence
+    from gviz.explain.event_description import sentence
 
     return (sentence(timeline, seq, told=seq - 1) for seq in range(1, len(timeline) + 1))
 

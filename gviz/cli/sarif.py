@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from gviz.explain.check import RankFinding
 from gviz.explain.finding import Finding, lines, whole
-from gviz.explain.kind import Kind
-from gviz.explain.on_ranks import OnRanks
-from gviz.explain.table import findable
+from gviz.explain.kinds import Kind, findable
 from gviz.plain_text import shown, shown_json
 from gviz.site import Frame
 from gviz.version import __version__
@@ -24,7 +23,7 @@ _NOWHERE = {"physicalLocation": {"artifactLocation": {"uri": "unknown"}, "region
 """The place of a finding that has none: code hosts refuse a result without a place, and the whole log with it."""
 
 
-def text(found: list[OnRanks], ranks: Callable[[OnRanks], str]) -> str:
+def text(found: list[RankFinding], ranks: Callable[[RankFinding], str]) -> str:
     """One SARIF log with one run; paths are relative to the working directory where they are below it.
 
     What `ranks` says of a finding ends its first line.
@@ -47,7 +46,7 @@ def _rule(kind: Kind) -> dict[str, Any]:
             "defaultConfiguration": level}  # fmt: skip
 
 
-def _result(found: OnRanks, ranks: str) -> dict[str, Any]:
+def _result(found: RankFinding, ranks: str) -> dict[str, Any]:
     one, finding = found.checked, found.checked.finding
     first, *rest = (said for _, said, _ in lines(finding))
     at = finding.at or next((part.at for part in _placed(finding)), None)

@@ -1,24 +1,28 @@
-"""Everything wrong or suspicious in a recording: each error explained, each leaf asked, each kind looked for."""
+"""Everything that is wrong in a recording: each error is explained, each leaf is asked about, each kind is searched
+for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from gviz.driven import Driven, Far, finished
+from gviz.errors import GvizError
 from gviz.events import BackwardFinished, GradCaptured
+from gviz.explain.failures import all_failures
 from gviz.explain.finding import Finding, whole
 from gviz.explain.findings.zero import is_zero
-from gviz.explain.kind import Kind
+from gviz.explain.kinds import BY_NAME, KINDS, Kind
 from gviz.explain.names import label
-from gviz.explain.neglected import never_found
+from gviz.explain.optimizer_steps import never_found
 from gviz.explain.survey import Survey
-from gviz.explain.table import BY_NAME, KINDS
-from gviz.explain.trouble import troubles
-from gviz.explain.ways import ancestors
-from gviz.explain.why import why, why_failed
+from gviz.explain.tracking import ancestors
+from gviz.explain.why import answer, why, why_failure
 from gviz.trace.timeline import Timeline
+from gviz.where.place import unreadable
+from gviz.words.names import NamedNodes
 
 Level = Literal["error", "warning", "suspicion"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "suspicion")
@@ -64,16 +68,16 @@ def checking(timeline: Timeline, kinds: Iterable[Kind] = KINDS) -> Driven[list[C
         if isinstance(found, Far):
             yield found
             continue
-        one = _level(found) if found.kind in wanted else None
+        one = _checked(found) if found.kind in wanted else None
         if one is None:
             continue
         at = one.finding.at
         key = one.finding.kind, one.level, (at.path, at.line) if at is not None else one.finding.node
-        kept[key] = _and(timeline, kept[key], one.finding) if key in kept else one
+        kept[key] = _with_another(timeline, kept[key], one.finding) if key in kept else one
     return sorted(kept.values(), key=lambda one: (LEVELS.index(one.level), one.finding.event))
 
 
-def _and(timeline: Timeline, first: Checked, other: Finding) -> Checked:
+def _with_another(timeline: Timeline, first: Checked, other: Finding) -> Checked:
     """The first finding of a line, with one more of its kind: by its node, or by its event where it is of the same."""
     is_named = other.node and other.node != first.finding.node
     name = label(timeline, other.node) if is_named else f"event {other.event}" if other.event else ""
@@ -81,7 +85,7 @@ def _and(timeline: Timeline, first: Checked, other: Finding) -> Checked:
     return replace(first, more=first.more + 1, others=others)
 
 
-def _level(finding: Finding) -> Checked | None:
+def _checked(finding: Finding) -> Checked | None:
     kind = BY_NAME.get(finding.kind)
     if kind is None or kind.severity == "fact":
         return None
@@ -96,10 +100,10 @@ def findings(timeline: Timeline) -> Iterator[Finding | Far]:
     survey = Survey(timeline)
     for read in survey.reading():
         yield Far("checking: reading event", read, survey.end)
-    errors = list(map(why_failed, troubles(survey.timeline)))
+    errors = list(map(why_failure, all_failures(survey.timeline)))
     yield from errors
     told = {(one.kind, one.node) for error in errors for one in whole(error)}
-    searches = [("leaves", _of_leaves), *((kind.name, kind.find) for kind in KINDS if kind.find is not None)]
+    searches = [("leaves", _leaf_findings), *((kind.name, kind.find) for kind in KINDS if kind.find is not None)]
     for number, (name, find) in enumerate(searches, 1):
         far = Far(f"checking: {name.replace('-', ' ')},", number, len(searches))
         yield far
@@ -110,7 +114,7 @@ def findings(timeline: Timeline) -> Iterator[Finding | Far]:
                 yield one
 
 
-def _of_leaves(survey: Survey) -> Iterator[Finding | None]:
+def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
     """Why leaves got no gradient from any pass, or zero from the last."""
     if all(event.inputs for _, event in survey.passes):
         return  # there is none, or each was asked for some gradients only
@@ -127,7 +131,7 @@ def _of_leaves(survey: Survey) -> Iterator[Finding | None]:
     for node in silent[:MOST_ASKED]:
         yield None
         found = why(timeline, end, node, "grad")
-        looked_at = _only_looked_at(found)
+        looked_at = _is_never_trained(found)
         elsewhere = bool(survey.optimized) and node not in survey.optimized
         if not (looked_at and elsewhere):  # else it follows another model, as the target of one that learns
             yield replace(found, suspected=found.suspected or elsewhere or (looked_at and node not in idle))
@@ -159,7 +163,54 @@ def _failed(survey: Survey) -> set[int]:
     return {event.pass_nr for _, event in survey.select(BackwardFinished) if event.error}
 
 
-def _only_looked_at(found: Finding) -> bool:
+def _is_never_trained(found: Finding) -> bool:
     """Whether every way to the leaf ends where autograd is off, as for a copy that follows another model."""
     ends = [part.text for part in found.parts]
     return found.kind == "cut" and bool(ends) and all("no_grad" in text or "inference_mode" in text for text in ends)
+
+
+def answers(timeline: Timeline, place: str | None, n: int | None = None) -> list[Finding]:
+    """Why a place is as it is at moment `n` (the end without one); without a place why the program failed.
+
+    A program that did not fail is checked instead. GvizError for an empty place.
+    """
+    if place is not None and not place.strip():
+        raise unreadable("a place is missing")
+    if not len(timeline.nodes):
+        raise GvizError("this recording holds no nodes", hint="it records operations on tensors", exit_code=2)
+    if place is not None:
+        return [answer(NamedNodes(timeline), place, len(timeline) if n is None else n)]
+    found = [why_failure(trouble) for trouble in all_failures(timeline)]
+    return found[-1:] or [one.finding for one in check(timeline)]
+
+
+# Several ranks: a finding that many of them have is reported once
+
+
+@dataclass(frozen=True, slots=True)
+class RankFinding:
+    """One finding as the first of the `ranks` has it that have one of its kind and line, and whether all say the same.
+
+    Ranks are counted from 0.
+    """
+
+    checked: Checked
+    ranks: tuple[int, ...]
+    is_alike: bool = True
+
+
+def check_ranks(found: Sequence[Sequence[Checked]]) -> list[RankFinding]:
+    """What was found on each rank, the gravest first, then what most ranks have."""
+    kept: dict[tuple[object, ...], RankFinding] = {}
+    for rank, findings in enumerate(found):
+        for one in findings:
+            at = one.finding.at
+            key = one.finding.kind, one.level, (at.path, at.line) if at is not None else one.finding.text
+            first = kept.setdefault(key, RankFinding(one, ()))
+            ranks = tuple(dict.fromkeys((*first.ranks, rank)))
+            kept[key] = replace(first, ranks=ranks, is_alike=first.is_alike and first.checked == one)
+    return sorted(kept.values(), key=_rank_order)
+
+
+def _rank_order(one: RankFinding) -> tuple[int, int, int]:
+    return LEVELS.index(one.checked.level), -len(one.ranks), one.checked.finding.event

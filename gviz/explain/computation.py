@@ -1,19 +1,26 @@
-"""How the value of one node was computed: its op's formula with the numbers its inputs had then.
+"""How the value of one node was computed: the formula of its operation with the numbers that its inputs had then.
 
-Everything is read from the timeline; a formula is the op's own text with numbers put in, never evaluated.
+Everything is read from the timeline. A formula is the operation's own text with numbers put in, never evaluated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.events import OpSeen, StorageWritten
-from gviz.explain import readings
-from gviz.explain.arguments import attribute_words
-from gviz.explain.names import op_title, symbol
-from gviz.explain.substitute import attribute_word, is_small, named_word, shapes_in, with_numbers
-from gviz.numbers import shape_text
+from gviz.explain.formula import (
+    attribute_word,
+    attribute_words,
+    formula_text,
+    is_small,
+    named_word,
+    shapes_in,
+    with_numbers,
+)
+from gviz.explain.names import is_mask, op_title, symbol
+from gviz.numbers import number, shape_text
 from gviz.plain_text import shown
 from gviz.trace.log import expect
 from gviz.trace.state import NodeInfo
@@ -21,7 +28,7 @@ from gviz.trace.timeline import Timeline
 from gviz.value_text import short
 from gviz.values import Value
 
-_TOLD = 4
+_MOST_RESULTS = 4
 """Outputs of one operation that are told behind its formula."""
 
 
@@ -68,18 +75,18 @@ class Computation:
     @property
     def without_shapes(self) -> str:
         """The formula and what it gave; empty for a leaf."""
-        return f"{self.formula}{_gave(self.results)}" if self.formula else ""
+        return f"{self.formula}{_result_text(self.results)}" if self.formula else ""
 
     @property
     def brief(self) -> str:
         """The formula, and what it gave if that is few numbers."""
         few = all(result is not None and is_small(result) for _, result in self.results)
-        return f"{self.formula}{_gave(self.results if few and len(self.results) <= _TOLD else ())}"
+        return f"{self.formula}{_result_text(self.results if few and len(self.results) <= _MOST_RESULTS else ())}"
 
 
-def _gave(results: Sequence[tuple[str, Value | None]]) -> str:
-    told = [f"{name} {_value(result)}".lstrip() for name, result in results[:_TOLD] if result is not None]
-    more = [f"{len(results) - _TOLD} more"] if len(results) > _TOLD else []
+def _result_text(results: Sequence[tuple[str, Value | None]]) -> str:
+    told = [f"{name} {_value(result)}".lstrip() for name, result in results[:_MOST_RESULTS] if result is not None]
+    more = [f"{len(results) - _MOST_RESULTS} more"] if len(results) > _MOST_RESULTS else []
     return f" = {', '.join([*told, *more])}" if told else ""
 
 
@@ -133,7 +140,7 @@ def _formula(info: NodeInfo, operands: tuple[Operand, ...], attributes: tuple[tu
     """The formula in the words of one moment, and the shapes of what has only its name there."""
     names = {operand.parameter: _operand_word(operand) for operand in operands}
     values = {operand.parameter: (operand.name, operand.value) for operand in operands}
-    formula = readings.formula(info)
+    formula = formula_text(info)
     untold = formula.isidentifier() and formula not in {*names, *dict(attributes)}  # what a call drew by itself
     if formula and not untold:
         return with_numbers(formula, {**attribute_words(attributes), **names}), shapes_in(formula, values)
@@ -144,3 +151,57 @@ def _formula(info: NodeInfo, operands: tuple[Operand, ...], attributes: tuple[tu
 
 def _operand_word(operand: Operand) -> str:
     return named_word(operand.value, operand.name)
+
+
+# Saved tensors
+
+_WORD = re.compile(r"\w+")
+
+
+def saved_names(timeline: Timeline, node: int) -> tuple[str, ...]:
+    """What a node keeps, by the names that its operation has for it: of ``x * 2`` alone the 2."""
+    info = timeline.info(node)
+    then = timeline.at(info.born)
+
+    def requires_grad(source: int) -> bool:
+        state = then.state(source)
+        return state is None or state.requires_grad
+
+    return tuple(info.op.saved[place] for place in saved_places(info, requires_grad))
+
+
+def saved_places(info: NodeInfo, requires_grad: Callable[[int], bool]) -> Iterator[int]:
+    """The places of what a node keeps among all that its operation may; the nodes that it is made of are asked about.
+
+    Where no rule names a tensor, it is kept in any case.
+    """
+    if info.created.kind != "op" or info.created.untracked:
+        return
+    rules = [set(_WORD.findall(rule)) for rule in info.op.rules]
+    needed: set[str] = set()
+    for (node, _), rule in zip(info.created.inputs, rules, strict=False):
+        if node and requires_grad(node):
+            needed |= rule
+    for place, name in enumerate(info.op.saved):
+        if name in needed or not any(name in rule for rule in rules):
+            yield place
+
+
+# Dropout
+
+
+def dropout_effect(timeline: Timeline, node: int) -> str:
+    """``4 of 10 elements became 0, the others times 1/(1 - p) = 1.429``; empty for a node whose mask is not known."""
+    created = timeline.nodes.created(node)
+    p = dict(created.attrs).get("p")
+    source = created.inputs[1][0] if len(created.inputs) == 2 else 0
+    drawn = timeline.nodes.created(source) if source else None
+    known = drawn.first_value if drawn is not None and is_mask(drawn) else None
+    stats = None if known is None else known.statistics()
+    if known is None or stats is None or not isinstance(p, float | int):
+        return ""
+    made = created.first_value
+    what = "elements" if made is None or made.shape == known.shape else "channels"
+    if p == 1:
+        return "everything became 0 (p 1)"
+    return f"{stats.zero} of {known.size} {what} became 0, the others times 1/(1 - p) = {number(1 / (1 - p))}"

@@ -1,47 +1,58 @@
-"""What came over the edges to a node, each with the rule that made it and the numbers in it."""
+"""The contributions that arrived at a node in one backward pass, and their sum.
+
+Each contribution is shown with the rule that made it, the numbers in it, and how far it agrees with the sum. Where all
+come from the steps of one loop, a summary says which step sent most. Where the pass began at a sum of losses,
+`by_loss` says how much is due to each. `silent_uses` names the uses that sent nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from gviz.errors import GvizError
+from gviz.events import BackwardStarted
+from gviz.explain.backward_passes import Losses, losses_of, pass_started, start_of_pass
 from gviz.explain.finding import Finding, Number
-from gviz.explain.names import innermost, label_at
-from gviz.explain.shares import Share, brought_by, step_event
-from gviz.explain.steps import Step, steps, unrolled
-from gviz.explain.substitute import is_small, word
+from gviz.explain.formula import is_small, value_word
+from gviz.explain.names import innermost, label, label_at, made_at, why_untracked
+from gviz.explain.operations import LISTS
+from gviz.explain.outgoing import OutgoingGradient, outgoing_gradient, step_event
+from gviz.explain.tracking import ancestors, cuts_after
 from gviz.numbers import number
-from gviz.trace.state import Contribution
+from gviz.trace.moment import Moment
+from gviz.trace.state import Contribution, NodeInfo
 from gviz.trace.step_grads import step_grads
 from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text, norm, share
-from gviz.values import Array, Value
+from gviz.values import Array, Value, capture
 
 MOST_PARTS = 50
-_WAYS = ((-0.2, "against"), (0.2, "nearly at right angles to"), (0.7, "only partly the way of"))
+_DIRECTIONS = ((-0.2, "against"), (0.2, "nearly at right angles to"), (0.7, "only partly the way of"))
 """By the cosine that it stays below, where a part of a sum points; two that have nothing to do with each other, and are
 of one length, both point about the way of their sum, at 0.7."""
 
 
 def contributions(timeline: Timeline, parts: Sequence[Contribution], total: Value | None = None) -> tuple[Finding, ...]:
     """What came over every edge, and how far each agrees with the `total` they have made; of very many the first."""
-    known = steps(timeline, (part.source for part in parts))
+    known = loop_steps(timeline, (part.source for part in parts))
     shown = tuple(contribution(timeline, part, known.get(part.source)) for part in parts[:MOST_PARTS])
     if total is not None and len(parts) > 1:
         pairs = zip(shown, parts, strict=False)
-        shown = tuple(agreeing(timeline, found, part.value, total) for found, part in pairs)
+        shown = tuple(with_agreement(timeline, found, part.value, total) for found, part in pairs)
         if timeline.array(total) is None:
             unknown = f"how far they agree is not known: keep whole arrays with --values {total.nbytes}"
             shown = (*shown, Finding("not-stored", unknown))
     if len(parts) > MOST_PARTS:
         shown = (*shown, Finding("more", f"and {len(parts) - MOST_PARTS} more contributions"))
-    loop = unrolled(timeline, parts, known)
+    loop = loop_summary(timeline, parts, known)
     return (loop, *shown) if loop is not None else shown
 
 
-def contribution(timeline: Timeline, part: Contribution, step: Step | None = None) -> Finding:
+def contribution(timeline: Timeline, part: Contribution, step: LoopStep | None = None) -> Finding:
     """What came over one edge, and the rule that made it, with its numbers; from which step of a loop."""
     if not part.source:
         return Finding("seed", f"{share(part.value)} is what backward started with", part.seq)
@@ -54,24 +65,24 @@ def contribution(timeline: Timeline, part: Contribution, step: Step | None = Non
 
 def origin(timeline: Timeline, part: Contribution) -> str:
     """The node that a contribution came from, and the rule that made it: ``#4 y = Mul at demo.py:3: g * x = 1 * 4``."""
-    sent = sent_by(timeline, part)
+    sent = outgoing_of(timeline, part)
     arithmetic = f": {_arithmetic(sent, part.value)}" if sent.rule else ""
     return f"{label_at(timeline, part.source)}{arithmetic}"
 
 
-def _arithmetic(sent: Share, part: Value) -> str:
+def _arithmetic(sent: OutgoingGradient, part: Value) -> str:
     """``g * x = 1 * 4 = 4``, each form once; of arrays too large for a formula only what is computed."""
     written_out = is_small(part) and not bad_text(part)
     rule, numbers = sent.summed, () if sent.reduced else (sent.numbers,)
     return " = ".join(dict.fromkeys((rule, *numbers, share(part)) if written_out else (rule,)))
 
 
-def sent_by(timeline: Timeline, part: Contribution) -> Share:
+def outgoing_of(timeline: Timeline, part: Contribution) -> OutgoingGradient:
     """The rule that made a contribution, as it ran."""
-    return timeline.once(brought_by, part.seq)
+    return timeline.once(outgoing_gradient, part.seq)
 
 
-def agreeing(timeline: Timeline, found: Finding, part: Value, total: Value) -> Finding:
+def with_agreement(timeline: Timeline, found: Finding, part: Value, total: Value) -> Finding:
     """The fact about a part of a sum, with its length, its cosine to the sum, and how many signs are the same.
 
     Words say it only where it does not point the way of the sum, and its elements do not stand there themselves.
@@ -85,13 +96,13 @@ def agreeing(timeline: Timeline, found: Finding, part: Value, total: Value) -> F
         return replace(found, numbers=numbers)
     cosine, same = _alike(one, whole)
     numbers = (*numbers, Number("cosine to the sum", cosine, found.event), Number("same signs", same, found.event))
-    way = "" if is_small(part) or not size else _way(cosine)
+    way = "" if is_small(part) or not size else _direction(cosine)
     return replace(found, text=found.text + way, numbers=numbers)
 
 
-def _way(cosine: float) -> str:
+def _direction(cosine: float) -> str:
     """Where a part points beside the sum, with their cosine; nothing where it is nearly the same way."""
-    where = next((where for most, where in _WAYS if cosine < most), "")
+    where = next((where for most, where in _DIRECTIONS if cosine < most), "")
     return f"; it points {where} the sum (cosine {number(cosine, 2)})" if where else ""
 
 
@@ -102,15 +113,271 @@ def _alike(one: Array, whole: Array) -> tuple[float, float]:
     return float(a @ b) / lengths if lengths else 0.0, float(np.mean(np.sign(a) == np.sign(b)))
 
 
-def arrived(timeline: Timeline, part: Contribution) -> Value | None:
+def arriving_gradient(timeline: Timeline, part: Contribution) -> Value | None:
     """The bad one of the gradients with which the rule of a contribution ran, else any."""
     ran = step_event(timeline, timeline.at(part.seq), part.source)
     grads = [grad for grad in step_grads(timeline, ran) if grad is not None] if ran else []
     return next((grad for grad in grads if bad_text(grad)), grads[0] if grads else None)
 
 
-def ran(timeline: Timeline, part: Contribution) -> str:
+def rule_words(timeline: Timeline, part: Contribution) -> str:
     """The rule that made a contribution, in names and in numbers."""
-    sent = sent_by(timeline, part)
-    steps = (sent.rule, sent.numbers, word(part.value, "")) if sent.rule else ()
+    sent = outgoing_of(timeline, part)
+    steps = (sent.rule, sent.numbers, value_word(part.value, "")) if sent.rule else ()
     return f": {' = '.join(dict.fromkeys(steps))}" if steps else ""
+
+
+# Time steps of a loop: one operation of one line that ran several times, each time a new node
+
+
+@dataclass(frozen=True, slots=True)
+class LoopStep:
+    """A node is the `nth` of `count` that its line made, the first is 1."""
+
+    nth: int
+    count: int
+
+
+def loop_steps(timeline: Timeline, nodes: Iterable[int]) -> dict[int, LoopStep]:
+    """By node: which time it is of those of its line; nodes whose line made no other of them are left out."""
+    by_line: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    for node, created in timeline.nodes.all_created(sorted({*nodes} - {0})):
+        by_line[created.stack, created.op].append(node)
+    return {
+        node: LoopStep(nth, len(line)) for line in by_line.values() if len(line) > 1 for nth, node in enumerate(line, 1)
+    }
+
+
+def loop_summary(timeline: Timeline, parts: Sequence[Contribution], known: Mapping[int, LoopStep]) -> Finding | None:
+    """Which step of a loop sent most and which least, where all contributions come from the `known` steps of one."""
+    if len(parts) < 3 or len(known) < len(parts) or len({step.count for step in known.values()}) > 1:
+        return None
+    sizes = [(norm(part.value), part) for part in parts if not bad_text(part.value)]
+    told = [(size, part) for size, part in sizes if size is not None]
+    if len(told) < len(parts):
+        return None
+    (least, last), (most, first) = (pick(told, key=lambda pair: pair[0]) for pick in (min, max))
+    info = timeline.info(first.source)
+    text = (
+        f"{len(parts)} steps of a loop{made_at(info.frames)} sent to it: step {known[first.source].nth} most, "
+        f"|g| {number(most)}; step {known[last.source].nth} least, |g| {number(least)}"
+    )
+    numbers = (Number("most", most, first.seq), Number("least", least, last.seq))
+    return Finding("steps", text, first.seq, first.source, at=innermost(info), numbers=numbers)
+
+
+# A gradient by loss: in one backward pass of ``l1 + l2``, how much each of the two contributed
+#
+# Where the paths from two losses meet, only the sum was recorded. A backward rule is linear in the gradient that
+# arrives, so it is run again on the part of each loss. The parts must add up to what was recorded, or nothing is
+# reported.
+
+MOST_OPERATIONS = 1000
+"""So many operations on the ways to a gradient are looked at for one answer."""
+
+_TOLERANCE = 1e-3
+"""By how much of their length the shares may miss the recorded sum: it was added up in the program's dtype."""
+
+_ByLoss = dict[int, Array]
+"""By loss: its share of one gradient."""
+
+
+@dataclass(slots=True)
+class _LossPass:
+    """One pass as far as it matters: by node and slot what was recorded, and what has been told apart of it."""
+
+    timeline: Timeline
+    moment: Moment
+    losses: Losses
+    recorded: defaultdict[int, dict[int, Contribution]] = field(default_factory=lambda: defaultdict(dict))
+    sent: dict[int, dict[int, _ByLoss]] = field(default_factory=dict)
+
+
+def by_loss(timeline: Timeline, node: int, parts: Sequence[Contribution], total: Value | None) -> Iterator[Finding]:
+    """What each loss of the pass that brought `parts` to a node has brought of it; nothing if there is but one.
+
+    Nothing either where each contribution comes from another loss at once, and says so itself.
+    """
+    started = pass_started(timeline, timeline.at(parts[-1].seq).pass_nr) if parts else None
+    losses = losses_of(timeline, [root for root, _ in started.roots if root]) if started is not None else None
+    if losses is None or total is None or node in losses.uses or {one.source for one in parts} <= losses.uses.keys():
+        return
+    apart = _LossPass(timeline, timeline.at(parts[-1].seq), losses)
+    try:
+        shares = _split(apart, node)
+    except GvizError as reason:
+        why = ": ".join(filter(None, (reason.what, reason.why)))
+        text = f"what each of {len(losses.uses)} losses brought is not known: {why}"
+        yield Finding("by-loss", text, parts[-1].seq, node)
+        return
+    for loss in losses.uses:
+        if loss in shares:
+            title = _loss_title(timeline, loss, losses)
+            yield _loss_finding(timeline, loss, title, shares[loss], parts[-1].seq, None if len(shares) == 1 else total)
+
+
+def _loss_title(timeline: Timeline, loss: int, losses: Losses) -> str:
+    """A loss and where it was made; an entry of a list that is summed is no loss, but a part of one."""
+    label_of_it = label_at(timeline, loss)
+    if not any(timeline.info(node).op.name in LISTS for node in losses.summing):
+        return f"the loss {label_of_it}"
+    return f"{label_of_it}, a summand of {label(timeline, max(losses.summing))}"
+
+
+def _loss_finding(timeline: Timeline, loss: int, title: str, brought: Array, seq: int, total: Value | None) -> Finding:
+    """The share of one loss in the `total`; without one it is all of it."""
+    value = capture(np.asarray(brought), limit=brought.nbytes)
+    text = f"{'all' if total is None else share(value)} of it because of {title}"
+    found = Finding("by-loss", text, seq, loss, at=innermost(timeline.info(loss)))
+    return found if total is None else with_agreement(timeline, found, value, total)
+
+
+def _split(apart: _LossPass, node: int) -> _ByLoss:
+    """What of the gradient of a node is due to each loss; those nearer to the losses are told apart first."""
+    for source in _nodes_between(apart, node):
+        apart.sent[source] = _sent_by_loss(apart, source)
+    return _arrived_by_loss(apart, node, 0)
+
+
+def _nodes_between(apart: _LossPass, node: int) -> list[int]:
+    """The nodes between the losses and a node that have sent something, in the order in which they ran."""
+    found: dict[int, int] = {}
+    waiting = [node, *apart.losses.summing]
+    while waiting:
+        here = waiting.pop()
+        for part in _parts(apart, here):
+            apart.recorded[part.source][part.slot] = part
+            new = part.source and part.source not in found and part.source not in apart.losses.summing
+            if new and here in apart.losses.summing:
+                raise GvizError("their sum is used elsewhere, too")
+            if new:
+                found[part.source] = part.seq
+                waiting.append(part.source)
+        if len(found) > MOST_OPERATIONS:
+            raise GvizError(f"more than {MOST_OPERATIONS} operations lie between")
+    return sorted(found, key=found.__getitem__)
+
+
+def _parts(apart: _LossPass, node: int) -> list[Contribution]:
+    state = apart.moment.state(node)
+    return [part for output in state.outputs for part in output.parts] if state is not None else []
+
+
+def _arrived_by_loss(apart: _LossPass, node: int, output_nr: int) -> _ByLoss:
+    """The shares of what has arrived at one output of a node, over all edges."""
+    state, found = apart.moment.state(node), _ByLoss()
+    for part in state.outputs[output_nr].parts if state is not None else ():
+        of_sum = part.source in apart.losses.uses.get(node, ())
+        shares = {node: _array(apart, part)} if of_sum else apart.sent[part.source][part.slot]
+        for loss, array in shares.items():
+            found[loss] = found[loss] + array if loss in found else array
+    return found
+
+
+def _sent_by_loss(apart: _LossPass, source: int) -> dict[int, _ByLoss]:
+    """The shares of what a node has sent, by slot."""
+    state = apart.moment.state(source)
+    outputs = range(len(state.outputs)) if state is not None else ()
+    arrived = {nr: shares for nr in outputs if (shares := _arrived_by_loss(apart, source, nr))}
+    losses = list(dict.fromkeys(loss for shares in arrived.values() for loss in shares))
+    recorded = apart.recorded[source]
+    if len(losses) == 1:
+        return {slot: {losses[0]: _array(apart, part)} for slot, part in recorded.items()}
+    from gviz.rerun.forward import vector_jacobian_products  # the engine, which few answers need
+
+    each = [{nr: shares[loss] for nr, shares in arrived.items() if loss in shares} for loss in losses]
+    sent = vector_jacobian_products(apart.timeline, apart.timeline.info(source), each)
+    return {
+        slot: _require_sum(
+            apart, part, {loss: one[slot] for loss, one in zip(losses, sent, strict=True) if slot in one}
+        )
+        for slot, part in recorded.items()
+    }
+
+
+def _require_sum(apart: _LossPass, part: Contribution, shares: _ByLoss) -> _ByLoss:
+    """The shares, if they add up to what was recorded."""
+    recorded = _array(apart, part)
+    missed = np.linalg.norm(sum(shares.values(), np.zeros(())) - recorded)
+    if not missed <= _TOLERANCE * max(np.linalg.norm(array) for array in (recorded, *shares.values())):
+        at = label_at(apart.timeline, part.source)
+        raise GvizError(f"{at} sent something else than its operation's own rule, by a hook or a rule of yours")
+    return shares
+
+
+def _array(apart: _LossPass, part: Contribution) -> Array:
+    array = apart.timeline.array(part.value)
+    if array is None:
+        raise GvizError(f"keep whole arrays with --values {part.value.nbytes}")
+    return array.astype(np.result_type(array, np.float64))
+
+
+# Uses that sent nothing, because their path to the loss is cut
+
+
+def silent_uses(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> Iterator[Finding]:
+    """How many of the uses that the pass could have come through sent nothing, for each line that cuts them off.
+
+    `parts` is what the pass has brought to the node.
+    """
+    window = _forward_before(timeline, parts)
+    if window is None:
+        return
+    sent = {part.source for part in parts}
+    users = (user for user in timeline.nodes.users(node) if timeline.nodes.born(user) in window)
+    uses = [user for user in users if _is_use(timeline, node, user)]
+    silent = [use for use in uses if use not in sent]
+    if not silent:
+        return
+    lines = [(cuts, _cut_off(timeline, silent, cuts, window)) for cuts in _lines_of_cuts(timeline, window)]
+    for cuts, cut_off in sorted((line for line in lines if line[1]), key=lambda line: line[1][0]):
+        last = [cut for cut in cuts_after(timeline, cut_off[-1], window) if cut.node in cuts][-1]
+        yield _silent_finding(timeline, last, len(cut_off), len(uses))
+
+
+def _is_use(timeline: Timeline, node: int, user: int) -> bool:
+    """Whether a node was made of another in a forward; a step of an optimizer writes to it instead."""
+    made, own = timeline.info(user).created, timeline.info(node).created.outputs
+    return not made.during[0] and not (made.untracked and {o.storage for o in made.outputs} & {o.storage for o in own})
+
+
+def _lines_of_cuts(timeline: Timeline, window: range) -> list[set[int]]:
+    """The untracked operations born in a `window` that lead to what the pass after it began at, line by line."""
+    lines: defaultdict[int, set[int]] = defaultdict(set)
+    for node in sorted(_leading_to_pass(timeline, window.stop)):
+        if timeline.nodes.born(node) in window and (created := timeline.nodes.created(node)).untracked:
+            lines[created.stack].add(node)
+    return list(lines.values())
+
+
+def _cut_off(timeline: Timeline, uses: Sequence[int], cuts: set[int], window: range) -> list[int]:
+    """Those of the uses from which a way leads to one of the cuts: all are found by going back from there once."""
+    seen, waiting = {*cuts}, [*cuts]
+    while waiting:
+        for source in timeline.nodes.made_from.get(waiting.pop(), ()):
+            known = source and source not in seen and timeline.nodes.born(source) in window
+            if known and not timeline.nodes.created(source).untracked:
+                seen.add(source)
+                waiting.append(source)
+    return [use for use in uses if use in seen]
+
+
+def _forward_before(timeline: Timeline, parts: Sequence[Contribution]) -> range | None:
+    """The events between the pass that brought contributions and the one before it."""
+    at = timeline.at(parts[-1].seq).pass_nr if parts else 0
+    start = start_of_pass(timeline, at)
+    ends = (phase.end for phase in timeline.phases if phase.kind == "backward" and phase.end < start)
+    return range(max(ends, default=0) + 1, start) if at else None
+
+
+def _leading_to_pass(timeline: Timeline, start: int) -> set[int]:
+    started = timeline.event(start)
+    roots = [node for node, _ in started.roots if node] if isinstance(started, BackwardStarted) else []
+    return {*roots, *ancestors(timeline, *roots)}
+
+
+def _silent_finding(timeline: Timeline, cut: NodeInfo, silent: int, count: int) -> Finding:
+    """What the line of a cut cuts off: ``2 of 5 uses``."""
+    at = f"{label(timeline, cut.node)}{made_at(cut.frames)}: {why_untracked(cut.created)}"
+    text = f"{silent} of its {count} uses sent nothing: cut at {at}"
+    return Finding("silent", text, cut.born, cut.node, at=innermost(cut))

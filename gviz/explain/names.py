@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
-from gviz.explain.substitute import is_small
+from gviz.explain.formula import is_small
 from gviz.plain_text import abridged, clipped, clipped_name, file_line, file_name, shown
 from gviz.site import Frame
 from gviz.trace.moment import Moment

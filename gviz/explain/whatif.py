@@ -108,7 +108,7 @@ def rerun_sentences(timeline: Timeline, iteration: Iteration) -> Iterator[str]:
 
 def _takes_numbers_out(timeline: Timeline, iteration: Iteration) -> bool:
     """Whether a file of the program that made the iteration's nodes says so anywhere."""
-    from gviz.rerun.conversions import reads_tensors
+    from gviz.explain.program_text import reads_tensors
 
     infos = [timeline.info(node) for node in timeline.nodes.of(iteration)]
     paths = {frame.path for info in infos for frame in info.frames}

@@ -1,22 +1,31 @@
-"""The answer to ``why``: why a node has the value, the gradient, or the missing gradient; why the program failed."""
+"""The answer to ``why``: why a node has its value, its gradient, or no gradient; why the program failed.
+
+`answer` takes the question as people write it, `why` a node and a moment. Both return the finding of the first kind in
+`gviz.explain.kinds` that has an answer.
+"""
 
 from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gviz.errors import GvizError
+from gviz.events import DataSet, Event, StorageWritten
+from gviz.explain.failures import Failure, all_failures, failure_at
 from gviz.explain.finding import Finding
-from gviz.explain.kind import Question, question
+from gviz.explain.findings.loop import alive_graphs
+from gviz.explain.kinds import KINDS
 from gviz.explain.names import further_names, label
-from gviz.explain.table import KINDS
-from gviz.explain.trouble import Trouble, trouble_at
+from gviz.explain.question import Question, question
 from gviz.plain_text import shown
 from gviz.trace.moment import Moment
+from gviz.trace.state import BAD
 from gviz.trace.timeline import Timeline
-from gviz.where.place import Aspect
+from gviz.where.place import Aspect, split_aspect
+from gviz.words.moments import event_at
 from gviz.words.names import NamedNodes
+from gviz.words.nodes import node_at
 
 
 def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None, output_nr: int = 0) -> Finding:
@@ -24,9 +33,9 @@ def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = N
 
     That is the error of this moment if it is about the node, else what `question` says.
     """
-    trouble = trouble_at(timeline, moment.n) if aspect is None else None
+    trouble = failure_at(timeline, moment.n) if aspect is None else None
     if trouble is not None and trouble.node == node:
-        return why_failed(trouble)
+        return why_failure(trouble)
     asked = question(timeline, moment, node, aspect, output_nr)
     for kind in KINDS:
         if asked.topic in kind.topics and kind.answer is not None and (found := kind.answer(asked)) is not None:
@@ -57,18 +66,18 @@ def _with_what_it_was(asked: Question, found: Finding) -> Finding:
     return replace(found, parts=(replace(was, text=f"until then (--at {before.moment.n}) {told}"),))
 
 
-def why_failed(trouble: Trouble) -> Finding:
+def why_failure(trouble: Failure) -> Finding:
     """Explain an error."""
     found = next(found for kind in KINDS if kind.explain and (found := kind.explain(trouble)) is not None)
     return _with_the_missing(trouble, found) if found.kind == "failed" and trouble.says("NoneType") else found
 
 
-def _with_the_missing(trouble: Trouble, found: Finding) -> Finding:
+def _with_the_missing(trouble: Failure, found: Finding) -> Finding:
     """An error because of a None, with why the first ``.grad`` on its line that is None is so."""
     timeline, names = trouble.timeline, NamedNodes(trouble.timeline)
     moment = timeline.at(trouble.seq)
     for name in dict.fromkeys(re.findall(r"([A-Za-z_][\w.]*)\.grad\b", trouble.line)):
-        node = names.last(name, trouble.seq) or _of_a_module(names, name, trouble.seq)
+        node = names.last(name, trouble.seq) or _node_of_module(names, name, trouble.seq)
         state = moment.state(node) if node else None
         if state is None or not state.outputs or state.outputs[0].grad is not None:
             continue
@@ -78,7 +87,124 @@ def _with_the_missing(trouble: Trouble, found: Finding) -> Finding:
     return found
 
 
-def _of_a_module(names: NamedNodes, name: str, n: int) -> int:
+def _node_of_module(names: NamedNodes, name: str, n: int) -> int:
     with suppress(GvizError):  # several have it: then it is not known which one is meant
         return names.of_a_module(name, n)
     return 0
+
+
+# Questions as people write them: a place, a moment or neither; ``error``, ``nan``, ``alive``
+
+
+def answer(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
+    """Why the place of `text` (the selected node without one) is as it is at moment `n`; of several nodes the last.
+
+    ``alive`` asks which graphs are, ``error`` why the last error by then was raised, else the first, ``nan`` where the
+    first nan came from, without any the first infinity, ``inf`` where that did. GvizError for a place there is not.
+    """
+    moment = names.timeline.at(n)
+    if text.strip() in BAD and not names.last(text.strip(), len(names.timeline)):
+        return _first_bad_number(names, text.strip())
+    if text.strip() == "alive":
+        return alive_graphs(names.timeline, moment)
+    if text.strip() == "error":
+        found, also = why_failure(_last_error(names, n)), names.also("error")
+        return replace(found, text=f"{found.text} ({also})") if also else found
+    trouble = failure_at(names.timeline, n) if n and not text.strip() else None
+    if trouble is not None and not trouble.node:
+        return why_failure(trouble)
+    place, aspect = split_aspect(_asked_place(text))
+    node = node_at(names, place, n, selected, aspect)
+    if not node:
+        raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
+    if not text.strip() and _is_written(names.timeline.at(n).event, node):
+        aspect = "value"
+    same = names.called(place, n) if place else []
+    node = _before_the_last_pass(names.timeline, moment, node, same) if aspect == "grad" else node
+    output_nr = names.output_nr(node, place, n)
+    found = why(names.timeline, moment, node, aspect, output_nr)
+    if len(names.timeline.info(node).created.outputs) > 1 and not place.startswith("#"):
+        found = replace(found, text=f"{shown(place)} of {found.text}") if place else found
+    return replace(found, parts=(_namesakes(same, node, place), *found.parts)) if len(same) > 1 else found
+
+
+def _is_written(event: Event | None, node: int) -> bool:
+    """Whether an event is that a node got other numbers: then these are what there is to ask about."""
+    return isinstance(event, StorageWritten | DataSet) and event.node == node
+
+
+def _before_the_last_pass(timeline: Timeline, moment: Moment, node: int, same: list[int]) -> int:
+    """Of the nodes of one name that of an evaluation has no gradient to ask about: that of the training before it."""
+    state, ended = moment.state(node), moment.n == len(timeline) and not timeline.growing
+    if len(same) < 2 or node != same[-1] or (state is not None and state.requires_grad and not ended):
+        return node
+    starts = [phase.start for phase in timeline.phases if phase.kind == "backward" and phase.start <= moment.n]
+    before = [one for one in same if starts and timeline.nodes.born(one) < starts[-1]]
+    return before[-1] if before else node
+
+
+def _namesakes(same: list[int], node: int, name: str) -> Finding:
+    """Which of several nodes of one name was asked about, and how to ask for another."""
+    if node != same[-1]:
+        text = f"this is #{node}, the last of {len(same)} called {shown(name)} with a backward pass after it"
+        return Finding("which", f"{text}; #{same[-1]} is the last of all", node=node)
+    text = f"this is #{node}, the last of {len(same)} called {shown(name)}; #{same[-2]} is the one before"
+    return Finding("which", text, node=node)
+
+
+def _asked_place(text: str) -> str:
+    """The place in what people type: ``is x.grad 8?`` asks about ``x.grad``."""
+    asked = re.fullmatch(r"(?:is|are|was|has|does)\s+(?:the\s+)?(\S+?)(?:\s.*)?\??", text.strip())
+    return asked[1] if asked else text.strip()
+
+
+def _first_bad_number(names: NamedNodes, word: str) -> Finding:
+    """Where the first nan or infinity came from."""
+    moment = names.timeline.at(event_at(names.timeline, word))
+    return why(names.timeline, moment, moment.node)
+
+
+def _last_error(names: NamedNodes, n: int) -> Failure:
+    found = list(all_failures(names.timeline))
+    if not found:
+        raise names.without("error", "error")
+    return next((trouble for trouble in reversed(found) if trouble.seq <= n), found[0])
+
+
+# The failure at a moment, for the debugger: who, where and what to try, next to PyTorch's own words
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One failure. `cause` and `remedy` are empty for an error that is not about the graph.
+
+    `related` are facts with the event at which they happened: ``("written by #7 at train.py:6", 13)``.
+    """
+
+    event: int
+    error: str
+    message: str
+    node: int
+    cause: str
+    remedy: str
+    related: tuple[tuple[str, int], ...]
+
+
+def diagnosis(timeline: Timeline, moment: Moment) -> Diagnosis | None:
+    """The failure the moment stands at, or None."""
+    trouble = failure_at(timeline, moment.n) if moment.n else None
+    if trouble is None:
+        return None
+
+    found = why_failure(trouble)
+    known = found.kind != "failed" or bool(found.fix)
+    related = tuple((part.text, part.event) for part in found.parts if part.event and part.event != moment.n)
+    return Diagnosis(
+        moment.n,
+        shown(trouble.error),
+        shown(trouble.message, lines=True),
+        trouble.node,
+        found.text if known else "",
+        found.fix,
+        related,
+    )

@@ -110,7 +110,7 @@ class TestRecording:
     def _check(self, kinds: list[str]) -> None:
         __tracebackhide__ = True
         from gviz.explain.check import check
-        from gviz.explain.table import BY_NAME
+        from gviz.explain.kinds import BY_NAME
 
         found = check(self._timeline(), [BY_NAME[name] for name in kinds])
         grave = [one.finding for one in found if one.level == "error"]

@@ -12,8 +12,8 @@ from gviz.compare.side import Side
 from gviz.compare.source_changes import SourceChange
 from gviz.events.event import Attr
 from gviz.events.options import option_text
+from gviz.explain.formula import attribute_word
 from gviz.explain.names import label
-from gviz.explain.substitute import attribute_word
 from gviz.plain_text import clipped, file_line, shown
 from gviz.trace.state import NodeInfo
 

@@ -12,7 +12,6 @@ from gviz.compare.ranks import INTERRUPTED, OWN, Course, Divergence, Own, Part, 
 from gviz.compare.side import Side
 from gviz.events import Event, Failed
 from gviz.explain.finding import Finding
-from gviz.explain.findings.ranks_part import RANKS_PART
 from gviz.explain.names import label
 from gviz.plain_text import clipped, file_line, shown
 from gviz.render.comparison import apart
@@ -93,7 +92,7 @@ def finding(parting: Divergence, a: str, b: str) -> Finding:
         at = _made_at(parting.between, difference)
     text = f"this rank stops agreeing with {a}: {headline(parting, a, b)}"
     parts = tuple(Finding("rank", line) for line in islice(sentences(parting, a, b), 1, None))
-    return Finding(RANKS_PART.name, text, parts=parts, at=at, suspected=parting.what in ("graph", "buffer"))
+    return Finding("ranks-part", text, parts=parts, at=at, suspected=parting.what in ("graph", "buffer"))
 
 
 def _gap(parting: Divergence) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gviz.events import GradFlowed, Marked
 from gviz.explain.names import iteration_called, op_title, phase_words, title
-from gviz.explain.standing import as_at, as_in
+from gviz.explain.tracking import as_at, as_in
 from gviz.plain_text import file_line, file_name
 from gviz.render.boxes.beside import rows_beside
 from gviz.render.boxes.brief import brief_rows

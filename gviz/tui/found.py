@@ -8,7 +8,7 @@ from gviz.driven import Far
 from gviz.errors import GvizError, did_you_mean
 from gviz.explain.check import findings
 from gviz.explain.finding import Finding, whole
-from gviz.explain.table import findable
+from gviz.explain.kinds import findable
 from gviz.plain_text import clipped
 from gviz.trace.stops import Hit, Hits
 from gviz.trace.timeline import Timeline

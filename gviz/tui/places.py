@@ -15,7 +15,7 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
-from gviz.explain.writes import written_at
+from gviz.explain.optimizer_steps import write_place
 from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -70,7 +70,7 @@ def running_frame(timeline: Timeline, moment: Moment, stood: Stood | None = None
         if isinstance(started, BackwardStarted):
             return _innermost(timeline, started.stack)
     if isinstance(event, StorageWritten):
-        return next(iter(written_at(timeline, moment.n, event)), None)
+        return next(iter(write_place(timeline, moment.n, event)), None)
     if isinstance(event, NodeCreated):
         return next(iter(_frames(timeline, event.node)), None)
     return None

@@ -14,9 +14,9 @@ from typing import TextIO
 
 from gviz.driven import finished, paced
 from gviz.errors import GvizError
-from gviz.explain.docstring import about
-from gviz.explain.happening import sentence
+from gviz.explain.event_description import sentence
 from gviz.explain.names import frame_text, label
+from gviz.explain.program_text import about
 from gviz.plain_text import shown
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines

@@ -15,7 +15,7 @@ import pytest
 from gviz import events as e
 from gviz.adapters.wanted import Wanted
 from gviz.explain.check import check
-from gviz.explain.happening import happening
+from gviz.explain.event_description import description
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from tests.adapters.recorded import events_of, of_kind
@@ -209,7 +209,7 @@ def test_a_nan_of_a_replay_is_found_where_it_came_in(device):
     assert not unsound(log)
     timeline = Timeline(MemoryLog(log))
     for seq in range(1, len(timeline) + 1):
-        happening(timeline, timeline.at(seq))
+        description(timeline, timeline.at(seq))
     [found] = check(timeline)
     assert found.finding.kind == "nan-born"
     assert "Fill_" in found.finding.text

@@ -2,8 +2,7 @@
 
 import pytest
 
-from gviz.explain.computation import computation
-from gviz.explain.dropped import dropped
+from gviz.explain.computation import computation, dropout_effect
 from gviz.explain.names import called, title
 from gviz.explain.why import why
 from gviz.trace.log import MemoryLog
@@ -43,7 +42,7 @@ def test_a_dropout_has_its_name_its_mask_and_what_it_did(name, shape, inplace, w
     drawn = timeline.array(mask.created.first_value)
     assert {f"{one:.4g}" for one in drawn.ravel()} == {"0", "1.333"}
     told = f"{(drawn == 0).sum()} of {drawn.size} {what} became 0, the others times 1/(1 - p) = 1.333"
-    assert dropped(timeline, info.node) == told
+    assert dropout_effect(timeline, info.node) == told
     assert told in str(why(timeline, timeline.at(info.born), info.node))
 
 
@@ -53,7 +52,7 @@ def test_nothing_is_said_of_a_product_or_of_a_dropout_that_does_nothing():
         return torch.nn.functional.dropout(x, 0.5, training=False).sum()
 
     timeline = recorded(program)
-    assert not any(dropped(timeline, node) for node in timeline.nodes)
+    assert not any(dropout_effect(timeline, node) for node in timeline.nodes)
     assert all(timeline.info(node).op.name != "dropout" for node in timeline.nodes)
 
 

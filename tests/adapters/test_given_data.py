@@ -8,7 +8,7 @@ import pytest
 
 from gviz import emit
 from gviz.events import DEFINITIONS, NOT_SEEN, DataSet, GradAccumulated, Warned
-from gviz.explain.happening import happening
+from gviz.explain.event_description import description
 from gviz.trace.file.alive import MATTERING, Alive
 from gviz.trace.log import MemoryLog
 from gviz.trace.replay import replay
@@ -157,7 +157,7 @@ def test_a_leaf_that_was_given_another_shape_has_that(framework, change):
 @BOTH
 def test_other_memory_is_told_with_its_line(framework):
     followed = Followed(framework, other_memory)
-    told = [happening(followed.timeline, followed.timeline.at(seq)) for seq, _ in followed.timeline.select([DataSet])]
+    told = [description(followed.timeline, followed.timeline.at(seq)) for seq, _ in followed.timeline.select([DataSet])]
     assert told[0] == "its data were set, version 0, now [7 8 9]"
     assert told[1].startswith("its data were changed by #")
     assert told[1].endswith("Add_, version 0, now [8 9 10]")

@@ -33,7 +33,7 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
-from gviz.explain.shares import shares
+from gviz.explain.outgoing import outgoing_gradients
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.value_text import short
@@ -259,7 +259,7 @@ def test_a_hook_of_a_node_that_replaces_a_gradient():
     assert (ran.when, ran.value.array().tolist()) == ("pre", [10.0, 10.0])
     assert log.index(started) < log.index(ran) < log.index(of_kind(log, GradFlowed)[-1])
     timeline = Timeline(MemoryLog(log))
-    assert shares(timeline, timeline.at(len(timeline)), ran.node)[0].numbers == "[10 10] * 3"
+    assert outgoing_gradients(timeline, timeline.at(len(timeline)), ran.node)[0].numbers == "[10 10] * 3"
 
 
 def test_a_hook_of_an_accumulator_that_replaces_a_gradient():

@@ -5,7 +5,7 @@ import pytest
 from gviz import events as e
 from gviz.events.graph import Output
 from gviz.explain.check import check
-from gviz.explain.happening import happening
+from gviz.explain.event_description import description
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from tests.adapters.recorded import RELEASE, events_of
@@ -287,7 +287,7 @@ def test_a_trace_is_sound_and_every_answer_can_read_it(program):
     timeline = Timeline(MemoryLog(log))
     check(timeline)
     for n in range(len(timeline) + 1):
-        happening(timeline, timeline.at(n))
+        description(timeline, timeline.at(n))
 
 
 @pytest.mark.parametrize(

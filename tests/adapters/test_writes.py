@@ -5,7 +5,7 @@ import pytest
 
 from gviz.adapters.wanted import Wanted
 from gviz.events import DataSet, GradSet, Named, NodeCreated, StorageWritten
-from gviz.explain.shares import shares
+from gviz.explain.outgoing import outgoing_gradients
 from gviz.trace.log import MemoryLog
 from gviz.trace.replay import replay
 from gviz.trace.timeline import Timeline
@@ -473,5 +473,5 @@ def test_a_rule_whose_text_is_not_known_is_told_by_its_name():
         log.append(event)
     timeline = Timeline(log)
     write = next(node for node in timeline.nodes if timeline.info(node).op.grad_fn == "CopySlices")
-    _, source = shares(timeline, timeline.at(len(timeline)), write)
+    _, source = outgoing_gradients(timeline, timeline.at(len(timeline)), write)
     assert source.missing == "what CopySlices gives"

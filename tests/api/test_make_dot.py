@@ -14,7 +14,7 @@ from gviz import make_dot
 from gviz.api.drawable import drawn
 from gviz.errors import GvizError
 from gviz.events import StackSeen
-from gviz.explain.happening import sentence
+from gviz.explain.event_description import sentence
 from gviz.render.scene import caption
 
 

@@ -6,8 +6,8 @@ from stories import demo, value
 from gviz import engine as torch
 from gviz.events import GradFlowed, NodeCreated, OpSeen, Output, StepStarted
 from gviz.explain.computation import attribute_words, computation
-from gviz.explain.shares import shares
-from gviz.explain.substitute import with_numbers
+from gviz.explain.formula import with_numbers
+from gviz.explain.outgoing import outgoing_gradients
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values import capture
@@ -41,7 +41,7 @@ def test_a_value_is_explained_by_its_formula_with_numbers():
 
 def test_a_share_says_rule_numbers_and_what_it_was_added_to():
     timeline = demo()
-    first, second = shares(timeline, timeline.at(21), 4)
+    first, second = outgoing_gradients(timeline, timeline.at(21), 4)
     assert (first.rule, first.numbers, first.nth, first.expected) == ("g * a", "1 * -6", 1, 2)
     assert (first.before, float(first.after.array())) == (None, -6.0)
     assert (second.numbers, float(second.before.array()), float(second.after.array())) == ("1 * 3", 1.0, 4.0)
@@ -50,9 +50,9 @@ def test_a_share_says_rule_numbers_and_what_it_was_added_to():
 
 def test_shares_know_only_what_has_happened():
     timeline = demo()
-    assert [share.event for share in shares(timeline, timeline.at(7), 4)] == [0, 0]
-    assert [share.numbers for share in shares(timeline, timeline.at(7), 4)] == ["g * -6", "g * 3"]
-    assert [share.event for share in shares(timeline, timeline.at(18), 4)] == [18, 0]
+    assert [share.event for share in outgoing_gradients(timeline, timeline.at(7), 4)] == [0, 0]
+    assert [share.numbers for share in outgoing_gradients(timeline, timeline.at(7), 4)] == ["g * -6", "g * 3"]
+    assert [share.event for share in outgoing_gradients(timeline, timeline.at(18), 4)] == [18, 0]
 
 
 def broadcast():
@@ -75,7 +75,7 @@ def broadcast():
 
 def test_a_broadcast_input_says_what_is_summed_and_a_constant_why_it_gets_nothing():
     timeline = broadcast()
-    constant, leaf = shares(timeline, timeline.at(5), 3)
+    constant, leaf = outgoing_gradients(timeline, timeline.at(5), 3)
     assert constant.missing == "needs no gradient"
     assert leaf.reduced == "dim 0"
     assert (leaf.numbers, leaf.shapes) == ("g", "g (8,3)")
@@ -108,7 +108,7 @@ def test_a_formula_has_few_numbers_and_long_names_and_the_shapes_stand_behind_it
     assert product.text == "x @ w = [[16] [16] [16] [16]], with x (4,8), w (8,1)"
     assert product.brief == "x @ w = [[16] [16] [16] [16]]"
     assert (tanh.formula, tanh.shapes) == ("tanh([[16] [16] [16] [16]] (y))", "")
-    (to_x, to_w) = shares(timeline, timeline.at(len(timeline)), node["y"])
+    (to_x, to_w) = outgoing_gradients(timeline, timeline.at(len(timeline)), node["y"])
     assert (to_x.rule, to_x.shapes) == ("g @ w.T", "w (8,1)")
     assert (to_w.rule, to_w.shapes) == ("x.T @ g", "x (4,8)")
 
@@ -121,7 +121,7 @@ def test_a_mean_says_of_how_many_elements(shape, dim, count):
 
     timeline = timeline_of(program)
     mean = next(node for node in timeline.nodes if timeline.info(node).op.name == "mean")
-    (share,) = shares(timeline, timeline.at(len(timeline)), mean)
+    (share,) = outgoing_gradients(timeline, timeline.at(len(timeline)), mean)
     assert share.rule == ("g / number of elements" if dim is None else f"g / size of dim {dim}")
     assert share.numbers.endswith(f" / {count}")
 
@@ -144,7 +144,7 @@ def test_what_was_left_out_reads_as_what_it_stands_for(function, text, freedom):
     timeline = timeline_of(program)
     node = timeline.nodes[-1]
     assert computation(timeline, node).text == text
-    (share,) = shares(timeline, timeline.at(len(timeline)), node)
+    (share,) = outgoing_gradients(timeline, timeline.at(len(timeline)), node)
     assert freedom in share.numbers
 
 

@@ -10,8 +10,7 @@ import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.events import GradFlowed
-from gviz.explain.asked import answers
-from gviz.explain.check import check
+from gviz.explain.check import answers, check
 from gviz.explain.finding import whole
 from gviz.explain.why import why
 from gviz.trace import load

@@ -4,7 +4,7 @@ import pytest
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.explain.shares import shares
+from gviz.explain.outgoing import outgoing_gradients
 from gviz.render.boxes.structure import structure
 
 
@@ -21,7 +21,7 @@ def told(combine, *shapes):
     node = next(node for node in timeline.nodes if timeline.info(node).created.kind == "op")
     links = structure(timeline, timeline.iterations[0]).links
     labels = [link.label for link in links if link.target == f"n{node}" and link.kind == "forward"]
-    return labels, [share.reduced for share in shares(timeline, timeline.at(len(timeline)), node)]
+    return labels, [share.reduced for share in outgoing_gradients(timeline, timeline.at(len(timeline)), node)]
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,9 @@
 import pytest
 from explain.programs import HERE, line_of, recorded
 
-from gviz.explain.asked import answers
-from gviz.explain.check import check
+from gviz.explain.check import answers, check
 from gviz.explain.finding import lines, whole
-from gviz.explain.findings.lifetimes import alive
+from gviz.explain.findings.loop import alive_graphs
 from gviz.explain.survey import Survey
 from gviz.explain.why import why
 
@@ -169,9 +168,9 @@ def test_every_program_has_an_answer():
 def test_which_graphs_are_alive():
     timeline = recorded("bugs", "graph_kept")
     last_pass = Survey(timeline).passes[-1][0]
-    found = alive(timeline, timeline.at(last_pass))
+    found = alive_graphs(timeline, timeline.at(last_pass))
     assert found.text == f"4 graphs are alive at event {last_pass}"
     assert [part.numbers[0].value for part in found.parts] == [2, 2, 2, 2]
     assert [part.numbers[2].value for part in found.parts] == [0, 0, 0, 1]  # only the last was not gone through
     assert "held by #9 loss = Sum at graph_kept.py:8" in found.parts[-1].text
-    assert alive(timeline, timeline.at(0)).text == "no graph is alive"
+    assert alive_graphs(timeline, timeline.at(0)).text == "no graph is alive"

@@ -8,8 +8,8 @@ from explain.programs import ENGINES, HERE, recorded
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.explain import losses
-from gviz.explain.asked import answers
+from gviz.explain import backward_passes
+from gviz.explain.check import answers
 from gviz.explain.why import why
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
@@ -180,7 +180,7 @@ def test_a_sum_that_each_step_uses_twice_is_looked_through_once(monkeypatch):
         total.backward()
 
     looked_at = []
-    added = losses._added
-    monkeypatch.setattr(losses, "_added", lambda *given: looked_at.append(1) or added(*given))
+    added = backward_passes._summands
+    monkeypatch.setattr(backward_passes, "_added", lambda *given: looked_at.append(1) or added(*given))
     assert len(shares(program)) == 2
     assert len(looked_at) < 50

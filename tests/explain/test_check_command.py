@@ -14,9 +14,8 @@ from gviz.cli.main import run_command
 from gviz.cli.program import Program
 from gviz.cli.sarif import text as sarif
 from gviz.errors import GvizError
-from gviz.explain.check import Checked
+from gviz.explain.check import Checked, check_ranks
 from gviz.explain.finding import Finding
-from gviz.explain.on_ranks import on_ranks
 from gviz.site import Frame
 
 BUGS, HEALTHY = HERE / "bugs", HERE / "healthy"
@@ -142,7 +141,7 @@ def test_sarif_is_what_code_hosts_take(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     at = Frame(str(tmp_path / "my models" / "net.py"), "f", 7, 7, 0, 3)
     found = [Checked(Finding("failed", "it failed"), "error"), Checked(Finding("failed", "there", at=at), "suspicion")]
-    (run,) = json.loads(sarif(on_ranks([found]), lambda one: ""))["runs"]
+    (run,) = json.loads(sarif(check_ranks([found]), lambda one: ""))["runs"]
     places = [one["locations"][0]["physicalLocation"] for one in run["results"]]
     assert [place["artifactLocation"]["uri"] for place in places] == ["unknown", "my%20models/net.py"]
     assert [place["region"]["startLine"] for place in places] == [1, 7]

@@ -7,8 +7,8 @@ from recording import events_of
 
 import gviz.engine as torch
 from gviz import events as e
-from gviz.explain.failure import diagnosis
-from gviz.explain.happening import happening, sentence
+from gviz.explain.event_description import description, sentence
+from gviz.explain.why import diagnosis
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
@@ -128,7 +128,7 @@ def history(program):
 
 def said(timeline, kind):
     numbers = (n for n in range(1, len(timeline) + 1) if isinstance(timeline.event(n), kind))
-    return [happening(timeline, timeline.at(n)) for n in numbers]
+    return [description(timeline, timeline.at(n)) for n in numbers]
 
 
 @pytest.mark.parametrize(("name", "kind", "text"), SENTENCES)

@@ -4,8 +4,8 @@ from stories import Story, demo, failed, hostile
 
 import gviz.engine as torch
 from gviz.events import Failed, Returned
-from gviz.explain.failure import diagnosis
-from gviz.explain.happening import happening, sentence
+from gviz.explain.event_description import description, sentence
+from gviz.explain.why import diagnosis
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
@@ -37,7 +37,7 @@ def test_a_part_of_a_result_is_told_as_the_program_takes_it(path, text):
     node = story.leaf("x", 1.0, 3)
     story.say(Returned(node, 0, 1, path))
     timeline = story.timeline()
-    assert happening(timeline, timeline.at(len(timeline))) == f"it is {text} of what the call gave"
+    assert description(timeline, timeline.at(len(timeline))) == f"it is {text} of what the call gave"
 
 
 def test_who_was_told_of_a_share_is_not_told_again():
@@ -56,7 +56,7 @@ def test_where_gradients_meet_all_three_numbers_are_in_one_notation(rows, said):
         (x * 3).sum().add((x * 2).sum()).backward()
 
     timeline = timeline_of(program)
-    sums = [happening(timeline, timeline.at(n)) for n in range(1, len(timeline) + 1)]
+    sums = [description(timeline, timeline.at(n)) for n in range(1, len(timeline) + 1)]
     found = next(text for text in sums if "incoming" in text)
     assert said in found
 
@@ -78,9 +78,9 @@ def test_hostile_text_stays_text():
 
 def test_a_program_that_has_made_nothing_yet_is_starting():
     timeline = Timeline(MemoryLog([]))
-    assert happening(timeline, timeline.at(0)) == "nothing has happened yet"
+    assert description(timeline, timeline.at(0)) == "nothing has happened yet"
     timeline.growing = True
-    assert "no tensor is made yet" in happening(timeline, timeline.at(0))
+    assert "no tensor is made yet" in description(timeline, timeline.at(0))
 
 
 def test_an_error_without_a_message_is_named_alone():
@@ -91,7 +91,7 @@ def test_an_error_without_a_message_is_named_alone():
 def test_the_start_of_a_program_that_has_gone_on_is_not_called_a_start():
     timeline = demo()
     timeline.growing = True
-    assert happening(timeline, timeline.at(0)) == "before the first event: the program is further on"
+    assert description(timeline, timeline.at(0)) == "before the first event: the program is further on"
 
 
 def test_a_name_without_end_is_told_by_both_of_its():
@@ -118,5 +118,5 @@ def test_a_step_that_updates_nothing_says_why(frozen, used, said):
         torch.optim.SGD(layer.parameters(), lr=0.1).step()
 
     timeline = timeline_of(program)
-    told = [happening(timeline, timeline.at(n)) for n in range(1, len(timeline) + 1)]
+    told = [description(timeline, timeline.at(n)) for n in range(1, len(timeline) + 1)]
     assert any(text.startswith(said) for text in told)

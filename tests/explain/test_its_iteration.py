@@ -10,8 +10,7 @@ from tui.test_drawing import panel
 import gviz.engine as torch
 from gviz.engine import static
 from gviz.events import GradSet
-from gviz.explain.panel.fact import NodeView
-from gviz.explain.panel.gradients import incoming
+from gviz.explain.panel import NodeView, incoming_facts
 from gviz.render.forms.as_json import render
 from gviz.render.page.cells import Changes, dressed
 from gviz.render.request import ExportOptions
@@ -63,7 +62,7 @@ def test_the_second_pass_shows_its_own_and_the_end_keeps_it():
     timeline = recorded()
     state = timeline.at(len(timeline)).state(1)
     assert in_its_iteration(timeline, len(timeline), state) is state
-    (fact,) = list(incoming(NodeView(timeline, timeline.at(len(timeline)), 1, state), state))[:1]
+    (fact,) = list(incoming_facts(NodeView(timeline, timeline.at(len(timeline)), 1, state), state))[:1]
     assert fact.parts[0].text == "6"
 
 

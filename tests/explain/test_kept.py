@@ -4,8 +4,8 @@ import pytest
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.explain.kept import kept_names
-from gviz.explain.shares import shares
+from gviz.explain.computation import saved_names
+from gviz.explain.outgoing import outgoing_gradients
 
 
 def last(timeline, op):
@@ -25,7 +25,7 @@ def product(*, first, second):
 )
 def test_a_product_keeps_the_factors_that_gradients_are_made_of(first, second, names):
     timeline = timeline_of(product(first=first, second=second))
-    assert kept_names(timeline, last(timeline, "mul")) == names
+    assert saved_names(timeline, last(timeline, "mul")) == names
 
 
 def test_what_requires_a_gradient_only_later_is_asked_as_it_was_when_it_was_used():
@@ -36,7 +36,7 @@ def test_what_requires_a_gradient_only_later_is_asked_as_it_was_when_it_was_used
         (x * torch.ones(2)).sum()
 
     timeline = timeline_of(program)
-    assert kept_names(timeline, last(timeline, "mul")) == ("other",)
+    assert saved_names(timeline, last(timeline, "mul")) == ("other",)
 
 
 def test_what_a_write_through_a_view_sends_is_its_part_of_what_arrives():
@@ -46,7 +46,7 @@ def test_what_a_write_through_a_view_sends_is_its_part_of_what_arrives():
         s.sum().backward()
 
     timeline = timeline_of(program)
-    _, source = shares(timeline, timeline.at(len(timeline)), last(timeline, "copy_"))
+    _, source = outgoing_gradients(timeline, timeline.at(len(timeline)), last(timeline, "copy_"))
     assert (source.summed, source.part.array()) == ("its part of g", 1)
 
 
@@ -58,6 +58,6 @@ def test_a_base_gets_all_but_what_was_written_over():
         a.sum().backward()
 
     timeline = timeline_of(program)
-    base, factor = shares(timeline, timeline.at(len(timeline)), last(timeline, "mul_"))
+    base, factor = outgoing_gradients(timeline, timeline.at(len(timeline)), last(timeline, "mul_"))
     assert base.summed.startswith("g, its part now g * ")
     assert factor.summed.startswith("(its part of g) * ")

@@ -10,12 +10,10 @@ from gviz.cli.findings import print_text
 from gviz.cli.recordings import Recordings
 from gviz.compare.ranks import Rank
 from gviz.events import OptimizerStepped
-from gviz.explain.asked import answers
-from gviz.explain.check import check
-from gviz.explain.failure import diagnosis
+from gviz.explain.check import answers, check, check_ranks
+from gviz.explain.event_description import description
 from gviz.explain.finding import lines, whole
-from gviz.explain.happening import happening
-from gviz.explain.on_ranks import on_ranks
+from gviz.explain.why import diagnosis
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
 
@@ -112,7 +110,7 @@ def test_a_cut_parameter_that_the_optimizer_has_is_more_than_suspected(engine):
     assert place("cut_in_a_model") in cut.parts[0].text
     (stepped,) = [event for _, event in timeline.select([OptimizerStepped])][-1:]
     assert {timeline.info(node).name for node in stepped.skipped} == {"enc.weight", "enc.bias"}
-    assert happening(timeline, timeline.at(next(n for n, _ in timeline.select([OptimizerStepped])))).endswith(
+    assert description(timeline, timeline.at(next(n for n, _ in timeline.select([OptimizerStepped])))).endswith(
         "SGD has updated 2 parameters, 2 had no gradient"
     )
 
@@ -140,7 +138,7 @@ def test_the_debugger_answers_in_six_lines_and_in_full_when_asked(engine, questi
 
 def test_check_prints_six_lines_of_a_finding_and_all_when_asked(capsys):
     timeline = recorded("loops", "cut_in_many_places")
-    found, given = on_ranks([check(timeline)]), Recordings((Path("t.gviz"),), (Rank(timeline),))
+    found, given = check_ranks([check(timeline)]), Recordings((Path("t.gviz"),), (Rank(timeline),))
     for whole_of_it, cuts in ((False, 2), (True, 4)):
         print_text(given, found, whole=whole_of_it)
         out = capsys.readouterr().out

@@ -7,9 +7,9 @@ from stories import demo, failed
 
 import gviz.engine as torch
 from gviz.events import OptimizerStarted, OptimizerStepped, StorageWritten
-from gviz.explain.asked import asked
-from gviz.explain.happening import sentence
+from gviz.explain.event_description import sentence
 from gviz.explain.names import called, constant_value, frame_text, iteration_called, label, phase_words, symbol, title
+from gviz.explain.why import answer
 from gviz.render.scene import caption
 from gviz.site import Frame
 from gviz.tui.drawing.status import phase_name
@@ -67,7 +67,7 @@ def test_a_write_of_a_step_is_told_with_what_was_there_and_asked_about_without_a
     timeline = recorded("updates", "a_plain_step", "torch")
     ((seq, write),) = timeline.select((StorageWritten,))
     assert sentence(timeline, seq).endswith(": SGD takes it from [1 2] to [0.8 1.6], in place, version 1.")
-    found = asked(NamedNodes(timeline), "", seq, selected=write.node)
+    found = answer(NamedNodes(timeline), "", seq, selected=write.node)
     assert found.parts[0].text.startswith("then a step of SGD (lr=0.1)")
 
 

@@ -3,7 +3,7 @@
 import pytest
 from explain.programs import recorded
 
-from gviz.explain.asked import answers
+from gviz.explain.check import answers
 from gviz.explain.finding import lines
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])

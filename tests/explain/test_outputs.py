@@ -3,8 +3,8 @@
 import pytest
 from explain.programs import recorded
 
-from gviz.explain.asked import answers
-from gviz.explain.happening import sentence
+from gviz.explain.check import answers
+from gviz.explain.event_description import sentence
 from gviz.tui.printed import node_panel, tape_rows
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])

@@ -5,7 +5,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.computation import computation
-from gviz.explain.shares import shares
+from gviz.explain.outgoing import outgoing_gradients
 
 F = torch.nn.functional
 
@@ -20,7 +20,7 @@ def read(loss, **options):
 
     timeline = timeline_of(program)
     node = next(node for node in timeline.nodes if timeline.info(node).op.name == loss.__name__)
-    first = shares(timeline, timeline.at(len(timeline)), node)[0]
+    first = outgoing_gradients(timeline, timeline.at(len(timeline)), node)[0]
     return computation(timeline, node).formula, first.rule, first.numbers
 
 
@@ -88,6 +88,6 @@ def test_classes_are_counted():
 
     timeline = timeline_of(program)
     node = next(node for node in timeline.nodes if timeline.info(node).op.name == "multi_margin_loss")
-    sent = shares(timeline, timeline.at(len(timeline)), node)[0]
+    sent = outgoing_gradients(timeline, timeline.at(len(timeline)), node)[0]
     assert sent.rule.startswith("g / number of classes at the classes too near")
     assert sent.numbers.startswith("1 / 3 at the classes too near")

@@ -4,7 +4,7 @@ import pytest
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.explain.root_values import losses, losses_by_name
+from gviz.explain.backward_passes import loss_values, loss_values_by_name
 from gviz.tui.printed import passes
 
 
@@ -41,7 +41,7 @@ def test_the_loss_is_what_has_a_name_below_a_factor(backward, told):
             backward(loss)
 
     timeline = timeline_of(program)
-    assert [*losses(timeline)] == told
+    assert [*loss_values(timeline)] == told
     named = backward in (scaled, divided)
     assert any("loss 9" in line for line in passes(timeline)) == named
-    assert [*losses_by_name(timeline)] == [""]
+    assert [*loss_values_by_name(timeline)] == [""]

@@ -5,7 +5,7 @@ import types
 import pytest
 
 from gviz.explain.check import check
-from gviz.explain.scopes import owners, variables_read
+from gviz.explain.program_text import variable_owners, variables_read
 from gviz.explain.why import why
 from gviz.trace import load
 from gviz.trace.recording.kept import Kept
@@ -40,7 +40,7 @@ def functions(code):
 
 
 def test_what_is_a_functions_own_is_what_python_makes_local_to_it():
-    known = owners(TEXT)
+    known = variable_owners(TEXT)
     compared = 0
     for code in functions(compile(TEXT, "text.py", "exec")):
         for name in {*code.co_varnames, *code.co_cellvars} & {
@@ -78,7 +78,7 @@ def test_a_function_that_only_hands_a_variable_on_does_not_own_it():
 
 @pytest.mark.parametrize("text", ["def", "x = (", "\0"])
 def test_a_text_that_is_no_python_owns_nothing(text):
-    assert owners(text) == {}
+    assert variable_owners(text) == {}
     assert variables_read(text, "grad") == set()
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import gviz.explain
 from docs.make_findings import PATH, text
-from gviz.explain.kind import Kind
-from gviz.explain.table import BY_NAME, KINDS, findable
+from gviz.explain.kinds import BY_NAME, KINDS, Kind, findable
 
 FILES = sorted((Path(gviz.explain.__file__).parent / "findings").glob("[!_]*.py"))
 

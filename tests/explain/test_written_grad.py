@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gviz.engine as torch
-from gviz.explain.asked import answers
-from gviz.explain.grad_writes import factor
+from gviz.explain.check import answers
+from gviz.explain.grad_history import common_factor
 from gviz.explain.why import why
 from gviz.trace import load
 from gviz.trace.recording.kept import Kept
@@ -69,7 +69,7 @@ def test_a_factor_is_found_in_single_precision(scale, elements):
     before = np.array(elements, np.float32)
     before[abs(before) < 1e-30] = 0  # a product with no room for all its digits
     after = before * np.float32(scale)
-    found = factor(before.astype(float), after.astype(float), EPS)
+    found = common_factor(before.astype(float), after.astype(float), EPS)
     if len(set(before[before != 0].tolist())) > 1 and abs(scale - 1) > 1e-6:
         assert found == pytest.approx(scale, rel=1e-6)
     else:
@@ -90,7 +90,7 @@ def test_a_factor_is_found_in_single_precision(scale, elements):
     ],
 )
 def test_no_factor_is_made_up(before, after):
-    assert factor(np.array(before, float), np.array(after, float), EPS) is None
+    assert common_factor(np.array(before, float), np.array(after, float), EPS) is None
 
 
 EPS = float(np.finfo(np.float32).eps)

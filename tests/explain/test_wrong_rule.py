@@ -7,7 +7,7 @@ from gviz import events as e
 from gviz.cli.main import run_command
 from gviz.explain.check import check
 from gviz.explain.finding import lines
-from gviz.explain.findings.wrong_rule import untried
+from gviz.explain.findings.custom_function import untried_functions
 
 
 @pytest.fixture(params=["gviz.engine", pytest.param("torch", marks=pytest.mark.torch)])
@@ -212,7 +212,7 @@ def test_why_a_function_could_not_be_tried_is_said(torch, tmp_path):
         return x * torch.rand_like(x)
 
     program = of_a_batch(torch, noisy, lambda g, x: g, [(64, 16)])
-    (why,) = untried(recorded(tmp_path, program)).values()
+    (why,) = untried_functions(recorded(tmp_path, program)).values()
     assert why.endswith("which it uses, was not stored: record with --values all")
 
 

@@ -8,7 +8,7 @@ from stories import iterations, late
 
 import gviz.engine as torch
 from gviz import events as e
-from gviz.explain.happening import sentence
+from gviz.explain.event_description import sentence
 from gviz.render.forms.text import text
 from gviz.render.scene import Options, caption, scene, structure
 

@@ -4,8 +4,8 @@ import pytest
 from recording import timeline_of
 
 import gviz.engine as torch
+from gviz.explain.program_text import reads_tensors
 from gviz.rerun.change import Change
-from gviz.rerun.conversions import reads_tensors
 from gviz.rerun.iteration import rerun_iteration
 
 READING = (

@@ -10,7 +10,7 @@ from pathlib import Path
 from cli.programs import ROOT, gviz, python
 
 from gviz.events import NodeFreed
-from gviz.explain.happening import sentence
+from gviz.explain.event_description import sentence
 from gviz.trace import load
 
 OURS_ALONE = frozenset(["15_capture_and_replay", "16_static_or_dynamic"])

@@ -5,10 +5,10 @@ import importlib
 import pytest
 
 import gviz
-from gviz.explain.asked import asked
 from gviz.explain.check import check
 from gviz.explain.computation import computation
-from gviz.explain.happening import sentence
+from gviz.explain.event_description import sentence
+from gviz.explain.why import answer
 from gviz.words.names import NamedNodes
 
 ENGINES = [pytest.param("gviz.engine", id="builtin"), pytest.param("torch", marks=pytest.mark.torch)]
@@ -127,7 +127,7 @@ def test_a_nan_older_than_what_was_kept_is_not_said_to_be_born_there(tmp_path, e
     kept = recorded(tmp_path / "kept.gviz", engine, diverging, last=2)
     found, *others = check(kept)
     assert (found.finding.kind, others) == ("nan-born", [])
-    texts = [found.finding.text, *(asked(NamedNodes(kept), about, len(kept)).text for about in ("nan", "weight.grad"))]
+    texts = [found.finding.text, *(answer(NamedNodes(kept), about, len(kept)).text for about in ("nan", "weight.grad"))]
     for text in texts:
         assert "was nan already where this recording begins: it is older than the part that was kept" in text
 

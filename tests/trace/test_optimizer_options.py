@@ -13,8 +13,8 @@ from gviz.compare.side import Side
 from gviz.errors import GvizError
 from gviz.events import OptimizerStarted, StorageWritten
 from gviz.events.options import Earlier, options_in, options_of
-from gviz.explain.happening import happening
-from gviz.explain.writes import by_step
+from gviz.explain.event_description import description
+from gviz.explain.optimizer_steps import step_words
 from gviz.render.comparison import summary
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
 from gviz.words.expressions import evaluated
@@ -46,7 +46,7 @@ def two_groups():
 
 
 def told(timeline):
-    return [happening(timeline, timeline.at(n)) for n, _ in timeline.select((OptimizerStarted,))]
+    return [description(timeline, timeline.at(n)) for n, _ in timeline.select((OptimizerStarted,))]
 
 
 def test_a_step_tells_its_options_and_marks_those_that_have_changed():
@@ -72,7 +72,7 @@ def test_a_weight_was_changed_with_the_options_of_its_group():
         node = names.last(name, len(timeline))
         storage = timeline.info(node).created.outputs[0].storage
         seqs = [n for n, event in timeline.select((StorageWritten,)) if event.storage == storage]
-        found.append([by_step(timeline, node, n) for n in seqs])
+        found.append([step_words(timeline, node, n) for n in seqs])
     assert found == [["SGD (lr=0.5)", "SGD (lr=0.5)"], ["SGD (lr=0.25)", "SGD (lr=0.125)"]]
 
 

@@ -15,7 +15,7 @@ from gviz.events import (
     OptimizerStepped,
     StepStarted,
 )
-from gviz.explain.happening import sentence
+from gviz.explain.event_description import sentence
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.threads import Speakers
 from gviz.trace.log import Columns, MemoryLog

@@ -11,7 +11,7 @@ import gviz
 from gviz import emit, engine
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.explain.asked import asked
+from gviz.explain.why import answer
 from gviz.live.chances import Chance
 from gviz.live.facts import LEARNED_FROM, Facts
 from gviz.trace.file.reader import open_trace
@@ -216,12 +216,12 @@ def test_a_write_into_a_part_leaves_the_name_with_the_whole(recorded, framework)
 def test_a_question_about_one_result_is_answered_with_its_numbers(recorded):
     told = recorded("gviz.engine", "a, b, c = x.split(1)\n(a * 2 + b * 3 + c * 4).sum().backward()")
     end = len(told.timeline)
-    assert "= [[7 2 9]]" in asked(told.names, "b", end).text
-    assert "[[3 3 3]]" in asked(told.names, "b.grad", end).parts[0].text
+    assert "= [[7 2 9]]" in answer(told.names, "b", end).text
+    assert "[[3 3 3]]" in answer(told.names, "b.grad", end).parts[0].text
     parts = recorded("gviz.engine", "parts = x.split(1)")
-    assert "= [[4 4 3]]" in asked(parts.names, "parts[2]", len(parts.timeline)).text
+    assert "= [[4 4 3]]" in answer(parts.names, "parts[2]", len(parts.timeline)).text
     with pytest.raises(GvizError, match="parts is several tensors"):
-        asked(parts.names, "parts", len(parts.timeline))
+        answer(parts.names, "parts", len(parts.timeline))
 
 
 @pytest.mark.parametrize(("condition", "is_met"), [("value.max() > 8", True), ("value.max() < 8", False)])

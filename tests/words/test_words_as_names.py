@@ -7,7 +7,7 @@ from recording import timeline_of
 import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.explain.asked import asked
+from gviz.explain.why import answer
 from gviz.words.moments import event_at
 from gviz.words.names import NamedNodes
 from gviz.words.nodes import node_at
@@ -40,7 +40,7 @@ def test_a_word_that_means_nothing_says_which_node_is_called_so(named, word):
 
 def test_why_says_the_same_of_an_error(named):
     with pytest.raises(GvizError) as caught:
-        asked(NamedNodes(named), "error", len(named))
+        answer(NamedNodes(named), "error", len(named))
     (node,) = NamedNodes(named).called("error", len(named))
     assert caught.value.hint == f"error is also #{node}: write #{node}"
 
@@ -84,7 +84,7 @@ def test_where_no_node_is_called_so_none_is_named():
 def test_a_node_is_written_alike_wherever_one_is_asked_for(named, text):
     names = NamedNodes(named)
     assert node_at(names, text, len(named)) == 1
-    assert asked(names, text, len(named)).node == 1
+    assert answer(names, text, len(named)).node == 1
 
 
 def test_a_tensor_called_as_a_gradient_comes_before_the_owner_of_it():

@@ -15,9 +15,8 @@ from gviz.errors import GvizError, did_you_mean
 
 if TYPE_CHECKING:
     from gviz.cli.recordings import Recordings
-    from gviz.explain.check import Checked
-    from gviz.explain.kind import Kind
-    from gviz.explain.on_ranks import OnRanks
+    from gviz.explain.check import Checked, RankFinding
+    from gviz.explain.kinds import Kind
     from gviz.trace.timeline import Timeline
 
 _FOUND = 1
@@ -25,7 +24,7 @@ _FOUND = 1
 
 def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from gviz.explain.table import findable
+        from gviz.explain.kinds import findable
 
         for kind in findable():
             click.echo(f"{kind.name:<22} {kind.severity:<9} {kind.meaning}")
@@ -65,17 +64,15 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
     return _FOUND if any(one.checked.level in grave for one in found) else 0
 
 
-def _found(given: Recordings, kinds: list[Kind]) -> list[OnRanks]:
+def _found(given: Recordings, kinds: list[Kind]) -> list[RankFinding]:
     """What is wrong on each rank, and where ranks stop agreeing."""
-    from gviz.explain.check import checking
-    from gviz.explain.findings.ranks_part import RANKS_PART
-    from gviz.explain.on_ranks import on_ranks
+    from gviz.explain.check import check_ranks, checking
 
     each = [told(checking(timeline, kinds)) for timeline in given.timelines]
-    if RANKS_PART in kinds:
+    if any(kind.name == "ranks-part" for kind in kinds):
         for rank, parted in _parted(given):
             each[rank].append(parted)
-    return on_ranks(each)
+    return check_ranks(each)
 
 
 def _parted(given: Recordings) -> Iterator[tuple[int, Checked]]:
@@ -91,7 +88,7 @@ def _parted(given: Recordings) -> Iterator[tuple[int, Checked]]:
 
 
 def _kinds(only: str | None, ignore: str | None) -> list[Kind]:
-    from gviz.explain.table import findable
+    from gviz.explain.kinds import findable
 
     known = {kind.name: kind for kind in findable()}
     named = [_names(text, known) for text in (only, ignore)]
@@ -114,7 +111,7 @@ def _say_not_seen(given: Recordings) -> None:
 
 def _not_seen(timeline: Timeline) -> Iterator[str]:
     from gviz.events import NOT_SEEN, NodeCreated, Warned
-    from gviz.explain.findings.wrong_rule import untried
+    from gviz.explain.findings.custom_function import untried_functions
     from gviz.plain_text import shown
 
     if not timeline.finished:
@@ -122,7 +119,7 @@ def _not_seen(timeline: Timeline) -> Iterator[str]:
     for _, event in timeline.select([Warned]):
         if event.category == NOT_SEEN:
             yield shown(event.message)
-    for name, why in untried(timeline).items():
+    for name, why in untried_functions(timeline).items():
         yield f"whether {shown(name)}.backward is right: {shown(why)}"
     made = (event for _, event in timeline.select([NodeCreated]) if isinstance(event, NodeCreated))
     values = (output.value for event in made for output in event.outputs if output.value is not None)

@@ -111,7 +111,7 @@ def _asked(timeline: Timeline, places: Iterable[str], n: int) -> list[int]:
 
 
 def _own(timeline: Timeline) -> list[int]:
-    from gviz.explain.findings.wrong_rule import first_calls
+    from gviz.explain.findings.custom_function import first_calls
 
     nodes = [event.node for calls in first_calls(timeline).values() for _, event in calls]
     if not nodes:

@@ -1,20 +1,29 @@
-"""A gradient taken apart: what was there before, and what came over every edge."""
+"""A gradient as the sum of what it was made from: earlier passes, contributions of this pass, writes of the program."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from gviz.events import GradAccumulated, GradFlowed
-from gviz.explain.accumulation import Accumulation, accumulation, passes_added
-from gviz.explain.by_loss import by_loss
-from gviz.explain.contributions import agreeing, contribution, contributions
+from gviz.events import BackwardFinished, GradAccumulated, GradFlowed, GradSet
+from gviz.explain.backward_passes import pass_started, start_of_pass
+from gviz.explain.contributions import by_loss, contribution, contributions, silent_uses, with_agreement
 from gviz.explain.finding import Finding, Number
-from gviz.explain.kind import Kind, Question
-from gviz.explain.names import innermost, label, label_at
-from gviz.explain.neglected import has_stepped, neglected
-from gviz.explain.pass_starts import pass_started
-from gviz.explain.silent_uses import silent_uses
+from gviz.explain.findings.nan import suspected_source
+from gviz.explain.findings.optimizer import unused_gradient
+from gviz.explain.grad_history import (
+    Accumulation,
+    GradWrite,
+    accumulation,
+    passes_added,
+    write_effect,
+    writes_since_pass,
+)
+from gviz.explain.names import innermost, label, label_at, made_at
+from gviz.explain.optimizer_steps import has_stepped
+from gviz.explain.program_text import line_text
+from gviz.explain.question import Question
+from gviz.plain_text import clipped
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
 from gviz.value_text import grad, share
@@ -34,14 +43,14 @@ Added = tuple[int, GradAccumulated]
 """What a pass has added to a ``.grad``, and the event that says so."""
 
 
-def sent(asked: Question) -> Finding:
+def sent_contribution(asked: Question) -> Finding:
     """What the node sends at this very moment."""
     event = asked.moment.event
     assert isinstance(event, GradFlowed)
     return contribution(asked.timeline, Contribution(event.source, event.slot, event.part, asked.moment.n))
 
 
-def incoming(asked: Question) -> Finding | None:
+def incoming_sum(asked: Question) -> Finding | None:
     """What has arrived so far in a pass, as a sum."""
     timeline, output = asked.timeline, asked.output
     if output.grad is not None:
@@ -54,7 +63,7 @@ def incoming(asked: Question) -> Finding | None:
     return Finding("incoming", text, output.parts[-1].seq, asked.node, parts, at=innermost(asked.info))
 
 
-def gradient(asked: Question) -> Finding | None:
+def grad_sum(asked: Question) -> Finding | None:
     """The ``.grad`` of a node as a sum."""
     timeline, node, output = asked.timeline, asked.node, asked.output
     if output.grad is None:
@@ -64,13 +73,13 @@ def gradient(asked: Question) -> Finding | None:
     parts = (*silent, *of_losses, *contributions(timeline, output.parts, output.incoming))
     text, at = f"{label(timeline, node)}: .grad is {grad(output.grad)}", innermost(asked.info)
     before = accumulation(timeline, node, output)
-    unused = neglected(timeline, node, asked.moment.n) if asked.info.created.kind != "op" else None
+    unused = unused_gradient(timeline, node, asked.moment.n) if asked.info.created.kind != "op" else None
     if before is not None:
         earlier = passes_added(timeline, node, output.grad_seq)[:-1]
         if len(earlier) > FEW_PASSES:
-            parts = (_sum(node, earlier, output.grad_seq), *parts, _others(timeline, node, earlier))
+            parts = (_sum_of_passes(node, earlier, output.grad_seq), *parts, _further_passes(timeline, node, earlier))
         else:
-            parts = (*_earlier(timeline, node, output.grad, earlier, before), *parts)
+            parts = (*_earlier_passes(timeline, node, output.grad, earlier, before), *parts)
     if unused is not None:
         parts = (replace(unused, fix=""), *parts)
     reached = before is not None and not has_stepped(timeline, asked.moment.n)
@@ -78,31 +87,31 @@ def gradient(asked: Question) -> Finding | None:
     return Finding("gradient", text, output.grad_seq, node, parts, fix, at)
 
 
-def _earlier(
+def _earlier_passes(
     timeline: Timeline, node: int, total: Value, added: Sequence[Added], before: Accumulation
 ) -> Iterator[Finding]:
     """What was there before the last pass, by pass where that is known."""
     passes = [(n, event.part, event.pass_nr) for n, event in added]
     for n, part, pass_nr in passes or [(before.event, before.before, before.since)]:
-        since = f", from {the_pass(timeline, pass_nr)}" if pass_nr else ""
+        since = f", from {pass_words(timeline, pass_nr)}" if pass_nr else ""
         had = f"{grad(part)} was there before{since}, and nothing has cleared it"
-        yield agreeing(timeline, Finding("accumulated", had, n, node), part, total)
+        yield with_agreement(timeline, Finding("accumulated", had, n, node), part, total)
 
 
-def _sum(node: int, earlier: Sequence[Added], seq: int) -> Finding:
+def _sum_of_passes(node: int, earlier: Sequence[Added], seq: int) -> Finding:
     """That many passes have added up, the first of them since when nothing has cleared it."""
     since = earlier[0][1].pass_nr
     text = f".grad is the sum of {len(earlier) + 1:,} backward passes: nothing has cleared it since pass {since}"
     return Finding("sum", text, seq, node, numbers=(Number("passes", len(earlier) + 1, seq),))
 
 
-def _others(timeline: Timeline, node: int, earlier: Sequence[Added]) -> Finding:
+def _further_passes(timeline: Timeline, node: int, earlier: Sequence[Added]) -> Finding:
     """What the passes before this one had brought: of the last few in one row, of more below it."""
     last = list(reversed(earlier[-MOST_PASSES:]))
     told = ", ".join(f"{share(event.part, _ROOM)} in pass {event.pass_nr}" for _, event in last[:FEW_PASSES])
     text = f"before it {told}, and {len(earlier) - FEW_PASSES:,} more passes"
     parts = [
-        Finding("accumulated", f"{share(event.part, _ROOM)} from {the_pass(timeline, event.pass_nr)}", n, node)
+        Finding("accumulated", f"{share(event.part, _ROOM)} from {pass_words(timeline, event.pass_nr)}", n, node)
         for n, event in last
     ]
     if len(earlier) > MOST_PASSES:
@@ -110,15 +119,100 @@ def _others(timeline: Timeline, node: int, earlier: Sequence[Added]) -> Finding:
     return Finding("earlier", text, last[0][0], node, tuple(parts))
 
 
-def the_pass(timeline: Timeline, pass_nr: int) -> str:
+def pass_words(timeline: Timeline, pass_nr: int) -> str:
     """``backward pass 1 of #7 loss = Mean at train.py:9``."""
     started = pass_started(timeline, pass_nr)
     roots = started.roots if started is not None else ()
     return f"backward pass {pass_nr}" + (f" of {label_at(timeline, roots[0][0])}" if roots and roots[0][0] else "")
 
 
-SENT = Kind("contribution", "fact", "what went over one edge, and the rule that made it", ("sent",), sent)
-INCOMING = Kind(
-    "incoming", "fact", "the gradient of a pass in progress, as far as it has arrived", ("gradient",), incoming
-)
-GRADIENT = Kind("gradient", "fact", "a gradient as the sum of what came over every edge", ("gradient",), gradient)
+# What a pass has brought that is not in the ``.grad``
+
+
+def not_added(asked: Question) -> Finding | None:
+    """A ``.grad`` to which the pass that reached the node last has not added: as it was made, and what has arrived."""
+    pass_nr, output = _later_pass(asked), asked.output
+    if output.grad is None or not pass_nr:
+        return None
+    then = asked.at(output.grad_seq)
+    made = changed_by_program(then) or grad_sum(then)
+    parts = contributions(asked.timeline, output.parts)
+    last = output.parts[-1].seq if parts else start_of_pass(asked.timeline, pass_nr)
+    missing = Finding("incoming", _not_yet(asked, pass_nr), last, asked.node, parts)
+    return replace(made, parts=(missing, *made.parts)) if made is not None else None
+
+
+def _later_pass(asked: Question) -> int:
+    """The pass of the node's state if it began after the ``.grad`` was set, else 0."""
+    pass_nr = asked.state.pass_nr if asked.state is not None else 0
+    return pass_nr if 0 < asked.output.grad_seq < start_of_pass(asked.timeline, pass_nr) else 0
+
+
+def _not_yet(asked: Question, pass_nr: int) -> str:
+    """What has arrived of a pass that has not added it, and why it has not."""
+    timeline, parts = asked.timeline, asked.output.parts
+    which = pass_words(timeline, pass_nr)
+    arrived = f"{grad(asked.output.incoming)} has arrived in {which}"
+    ends = timeline.select((BackwardFinished,), start_of_pass(timeline, pass_nr), asked.moment.n + 1)
+    end = next((event for _, event in ends if event.pass_nr == pass_nr), None)
+    if not parts:
+        return f"{which} has {'not come to it yet' if end is None else 'brought nothing to it'}{_failed(end)}"
+    if end is None:
+        return f"{arrived}, and is not added yet"
+    return f"{arrived}, and was not added{_failed(end) or ': this pass adds to no .grad'}"
+
+
+def _failed(end: BackwardFinished | None) -> str:
+    return ": it ended with an error" if end is not None and end.error else ""
+
+
+# A ``.grad`` that the program has changed after a pass: clipped, scaled, cleared, replaced
+
+MOST_WRITES = 3
+"""So many are told one by one, the latest."""
+
+_WIDTH = 80
+
+
+def changed_by_program(asked: Question) -> Finding | None:
+    """What the writes since the last pass have done to the numbers, and how these had come about."""
+    timeline, output = asked.timeline, asked.output
+    if output.grad is None or not output.grad_seq or not isinstance(timeline.event(output.grad_seq), GradSet):
+        return None
+    filled, writes = writes_since_pass(timeline, asked.node, output.grad_seq)
+    if not writes:
+        return grad_sum(asked.at(filled)) if filled else _set_before_recording(asked)
+    last = writes[-1]
+    how = f"changed {len(writes)} times, last" if len(writes) > 1 else write_effect(timeline, last, brief=bool(filled))
+    brought = f"backward made it {grad(writes[0].before)}, and then " if filled else ""
+    text = f"{label(timeline, asked.node)}: .grad is {grad(output.grad)}: {brought}it was {how}{made_at(last.frames)}"
+    parts = (
+        *_write_findings(timeline, asked.node, writes),
+        *suspected_source(timeline, last),
+        *_before_writes(asked, filled),
+    )
+    return Finding("assigned", text, last.seq, asked.node, parts, at=last.at or innermost(asked.info))
+
+
+def _set_before_recording(asked: Question) -> Finding:
+    """A ``.grad`` that was there before it was recorded."""
+    text = f"{label(asked.timeline, asked.node)}: .grad is {grad(asked.output.grad)}, set before it was recorded"
+    return Finding("assigned", text, asked.output.grad_seq, asked.node, at=innermost(asked.info))
+
+
+def _write_findings(timeline: Timeline, node: int, writes: list[GradWrite]) -> Iterator[Finding]:
+    """The writes with their lines as they stand in the program; of only one what it did was said."""
+    if len(writes) > MOST_WRITES:
+        yield Finding("more", f"{len(writes) - MOST_WRITES} writes before these")
+    for write in writes[-MOST_WRITES:]:
+        line = line_text(timeline, write.at).strip()
+        words = (f"{write_effect(timeline, write)}{made_at(write.frames)}" if len(writes) > 1 else "", line)
+        if text := ": ".join(filter(None, words)):
+            yield Finding("write", clipped(text, _WIDTH), write.seq, node, at=write.at)
+
+
+def _before_writes(asked: Question, filled: int) -> Iterator[Finding]:
+    """What backward had made of it before the program wrote to it."""
+    if filled and (found := grad_sum(asked.at(filled))) is not None:
+        value = asked.at(filled).output.grad
+        yield replace(found, text=f"before that it was {grad(value)}, from backward", fix="")

@@ -1,15 +1,14 @@
-"""Backward a second time: freed by which call, reached again over which edge, and where to detach."""
+"""Backward a second time: which call released the graph, over which edge it is reached again, and where to detach."""
 
 from __future__ import annotations
 
 from itertools import pairwise, takewhile
 
+from gviz.explain.backward_passes import pass_started, start_of_pass
+from gviz.explain.failures import Failure
 from gviz.explain.finding import Finding
-from gviz.explain.findings.not_kept import nameless_leaf
-from gviz.explain.kind import Kind
+from gviz.explain.findings.no_gradient import nameless_leaf
 from gviz.explain.names import innermost, label, label_at, made_at, symbol
-from gviz.explain.pass_starts import pass_started, start_of_pass
-from gviz.explain.trouble import Trouble
 from gviz.site import Frame
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -19,7 +18,7 @@ _UPDATING = frozenset(("add", "sub", "mul", "div", "lerp", "copy", "addcmul", "a
 """Operations by which programs update in place what is no part of a loss, such as a running average."""
 
 
-def explain(trouble: Trouble) -> Finding | None:
+def explain(trouble: Failure) -> Finding | None:
     """Which call had released what this one needs, and where the new graph meets the old one."""
     if not trouble.says(PATTERN):
         return None
@@ -30,8 +29,8 @@ def explain(trouble: Trouble) -> Finding | None:
     if state is None or not state.saved_freed:
         return Finding("second-backward", text, trouble.seq, node, fix=_KEEP, at=trouble.at)
     freed = state.saved_freed
-    released = Finding("freed", freed_by(timeline, freed), freed, node)
-    way = _way_down(timeline, trouble.seq, node)
+    released = Finding("freed", _released_by(timeline, freed), freed, node)
+    way = _path_down(timeline, trouble.seq, node)
     first_pass = start_of_pass(timeline, timeline.at(freed).pass_nr)
     crossing = next((edge for edge in pairwise(way) if _crosses(timeline, edge, first_pass)), None)
     if crossing is None:
@@ -46,7 +45,7 @@ _LOOKED_AT = 2000
 _KEEP = "retain_graph=True in that backward(), or build the graph again"
 
 
-def _carried(trouble: Trouble, released: Finding, user: int, old: int) -> Finding:
+def _carried(trouble: Failure, released: Finding, user: int, old: int) -> Finding:
     """New operations have used a result of the graph that is gone: from the step before, or from the same step."""
     timeline = trouble.timeline
     made, used = timeline.info(old), timeline.info(user)
@@ -67,7 +66,7 @@ def _is_used_again(timeline: Timeline, used: NodeInfo, old: int) -> bool:
     return any(_calls(info) == _calls(used) and info.op.name == used.op.name for info in uses)
 
 
-def _made_once(trouble: Trouble, released: Finding, used: NodeInfo, made: NodeInfo) -> Finding:
+def _made_once(trouble: Failure, released: Finding, used: NodeInfo, made: NodeInfo) -> Finding:
     """A result that was made before a loop: every step goes back through the one graph that made it."""
     timeline, name = trouble.timeline, symbol(trouble.timeline, made.node)
     what = label(timeline, made.node)
@@ -89,7 +88,7 @@ def _where_to_detach(name: str, made: NodeInfo, used: NodeInfo, first: NodeInfo 
         what = f"{name} = {name}.detach()" if known else "detach() what is carried over"
         return f"{what} before it is used{made_at(used.frames)}"
     what = f"{name}.detach()" if known else "detach() it"
-    at = made_at(_parted(first, made))
+    at = made_at(_own_frames(first, made))
     return f"{what}{at}, if the first backward() need not go behind it; else retain_graph=True there"
 
 
@@ -111,14 +110,14 @@ def _calls(info: NodeInfo) -> list[tuple[str, int]]:
     return [(frame.path, frame.line) for frame in info.frames]
 
 
-def _parted(one: NodeInfo, other: NodeInfo) -> tuple[Frame, ...]:
+def _own_frames(one: NodeInfo, other: NodeInfo) -> tuple[Frame, ...]:
     """The frames of one from the first on, seen from the outermost, that is not a frame of the other."""
     pairs = zip(reversed(one.frames), reversed(other.frames), strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return one.frames[max(len(one.frames) - shared - 1, 0) :]
 
 
-def freed_by(timeline: Timeline, seq: int) -> str:
+def _released_by(timeline: Timeline, seq: int) -> str:
     """Whose pass let the saved tensors go, and where that was called."""
     number, at = timeline.at(seq).pass_nr, _called_at(timeline, seq)
     if at is None:
@@ -139,7 +138,7 @@ def _called_at(timeline: Timeline, seq: int) -> str | None:
     return made_at(timeline.stack(started.stack)) if started is not None else None
 
 
-def _way_down(timeline: Timeline, seq: int, node: int) -> list[int]:
+def _path_down(timeline: Timeline, seq: int, node: int) -> list[int]:
     """The way the pass took from its root to the node, along the first contribution to each."""
     moment, way = timeline.at(seq - 1), {node: None}  # in the order of a list, and asked as a set
     while True:
@@ -155,9 +154,3 @@ def _crosses(timeline: Timeline, edge: tuple[int, int], first_pass: int) -> bool
     """Whether a node made since the first pass uses one that was there before."""
     user, source = edge
     return timeline.nodes.born(source) < first_pass < timeline.nodes.born(user)
-
-
-SECOND_BACKWARD = Kind(
-    "second-backward", "error", "backward through a graph whose saved tensors an earlier call released", explain=explain
-)
-CARRIED_STATE = Kind("carried-state", "error", "a result carried from one step of training into the next, not detached")

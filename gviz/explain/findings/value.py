@@ -1,4 +1,4 @@
-"""How a value came to be, and who wrote to its memory since."""
+"""How a value came to be, and who has written to its memory since."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gviz.events import DataSet
-from gviz.explain.computation import computation
+from gviz.explain.computation import computation, dropout_effect
 from gviz.explain.contributions import contributions
-from gviz.explain.dropped import dropped
 from gviz.explain.finding import Finding
-from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at, made_at, why_cut
-from gviz.explain.writes import by_step, is_unseen, step_of
+from gviz.explain.optimizer_steps import is_unseen, step_of, step_words
+from gviz.explain.question import Question
 from gviz.value_text import grad, short
 
 
@@ -22,7 +21,7 @@ def unborn(asked: Question) -> Finding:
     return Finding("unborn", text, asked.info.born, asked.node, at=innermost(asked.info))
 
 
-def computed(asked: Question) -> Finding:
+def computed_value(asked: Question) -> Finding:
     """The formula with its numbers, and the last write in place."""
     timeline, info, output = asked.timeline, asked.info, asked.output
     made = info.created.outputs[asked.output_nr].value
@@ -37,7 +36,7 @@ def computed(asked: Question) -> Finding:
 
 def _dropped(asked: Question) -> Iterator[Finding]:
     """What a dropout did to it."""
-    if did := dropped(asked.timeline, asked.node):
+    if did := dropout_effect(asked.timeline, asked.node):
         yield Finding("dropped", did, asked.info.born, asked.node)
 
 
@@ -58,13 +57,13 @@ def _written(asked: Question, writer: int) -> Finding:
     if not is_unseen(timeline, asked.node, writer):
         wrote, own = timeline.info(writer), ""
         if timeline.contexts.step_of(wrote):
-            own = f", in a step of {by_step(timeline, asked.node, output.value_seq)},"
+            own = f", in a step of {step_words(timeline, asked.node, output.value_seq)},"
         text = f"then {label_at(timeline, writer)}{own} {now}"
         return Finding("write", text, output.value_seq, writer, at=innermost(wrote))
     step = step_of(timeline, writer, output.value_seq)
     place = step if step is not None else change if isinstance(change, DataSet) else None
     frames = timeline.stack(place.stack) if place is not None else ()
-    stepped = by_step(timeline, writer, output.value_seq)
+    stepped = step_words(timeline, writer, output.value_seq)
     by = f"{f'a step of {stepped}' if stepped else 'the program'}{made_at(frames)}"
     at = frames[0] if frames else None
     return Finding("write", f"then {by} {now}", output.value_seq, asked.node, at=at)
@@ -77,8 +76,3 @@ def _gradient(asked: Question) -> Iterator[Finding]:
         text = f"its gradient was {grad(output.incoming)}; .grad keeps it only after retain_grad()"
         parts = contributions(asked.timeline, output.parts)
         yield Finding("incoming", text, output.parts[-1].seq, asked.node, parts)
-
-
-UNBORN = Kind("unborn", "fact", "the node is made later", ("unborn",), unborn)
-COMPUTED = Kind("computed", "fact", "a value, by the formula that made it", ("value",), computed)
-WRITTEN = Kind("written", "fact", "a value that was changed in place after it was made")

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gviz.explain.computation import computation
-from gviz.explain.contributions import arrived, contributions
+from gviz.explain.contributions import arriving_gradient, contributions
 from gviz.explain.finding import Finding, Number
-from gviz.explain.kind import Kind, Question
 from gviz.explain.names import innermost, label, label_at
 from gviz.explain.operations import CHOOSING, FLAT, HOLDING, PRODUCTS, SHUTTING, SOFTMAXES, STEPPING
+from gviz.explain.question import Question
 from gviz.numbers import number
 from gviz.trace.state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
@@ -42,7 +42,7 @@ def zero(asked: Question) -> Finding | None:
     value = output.incoming if output.grad is None else output.grad
     if not is_zero(value) or not output.parts:
         return None
-    return _followed(asked.timeline, asked, output)
+    return _origin_of_zeros(asked.timeline, asked, output)
 
 
 def is_zero(value: Value | None) -> bool:
@@ -51,7 +51,7 @@ def is_zero(value: Value | None) -> bool:
     return value is not None and stats is not None and stats.zero == value.size
 
 
-def _followed(timeline: Timeline, asked: Question, output: OutputState) -> Finding | None:
+def _origin_of_zeros(timeline: Timeline, asked: Question, output: OutputState) -> Finding | None:
     part: Contribution = output.parts[0]
     if not all(is_zero(one.value) for one in output.parts):
         return _cancelled(timeline, asked.node, output.parts)
@@ -79,7 +79,7 @@ def _end_of(timeline: Timeline, part: Contribution) -> _End:
     end = known.get(part.seq)
     while end is None:
         way.append(part.seq)
-        end, part = _before(timeline, part)
+        end, part = _step_back(timeline, part)
         end = end or known.get(part.seq)
     known.update(dict.fromkeys(way, end))
     return end
@@ -90,11 +90,11 @@ def _known_ends(timeline: Timeline, _: int) -> dict[int, _End]:
     return {}
 
 
-def _before(timeline: Timeline, part: Contribution) -> tuple[_End | None, Contribution]:
+def _step_back(timeline: Timeline, part: Contribution) -> tuple[_End | None, Contribution]:
     """Whether a way back ends with a contribution, else the one before."""
     if not part.source:
         return _End(part), part
-    got = arrived(timeline, part)
+    got = arriving_gradient(timeline, part)
     if got is not None and not is_zero(got):
         return _End(part, got.size), part
     state = timeline.at(part.seq).state(part.source)
@@ -208,14 +208,3 @@ def _inactive(info: NodeInfo) -> float | None:
     value = info.created.first_value
     stats = value.statistics() if value is not None and value.size else None
     return stats.zero / value.size if stats is not None and value is not None else None
-
-
-DEAD_UNITS = Kind(
-    "dead-units", "warning", "an activation none of whose units lets a gradient through", ("gradient",), zero
-)
-SATURATED = Kind("saturated", "warning", "a function so far out that its derivative is zero")
-CLAMPED = Kind("clamped", "warning", "every element at the border of a clamp")
-CANCELLED = Kind(
-    "cancelled", "suspicion", "contributions that cancel: of several uses, or of all elements, as for a softmax"
-)
-MASKED = Kind("masked", "warning", "a mask, an index or a factor of zero that lets nothing through")

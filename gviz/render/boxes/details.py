@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len, set_cell_size
 
-from gviz.explain.kept import kept_names
-from gviz.explain.shares import Share, shares
-from gviz.explain.substitute import attribute_word
+from gviz.explain.computation import saved_names
+from gviz.explain.formula import attribute_word
+from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
 from gviz.numbers import bytes_text, dtype_text, shape_text
 from gviz.plain_text import file_line, shown
 from gviz.render.boxes.options import Options
@@ -49,11 +49,11 @@ def detail_rows(
         yield Row(_type(info), "muted", "type")
     yield from _attributes(info, options)
     if _keeps(info):
-        names = ", ".join(kept_names(timeline, info.node))
+        names = ", ".join(saved_names(timeline, info.node))
         freed = " (freed)" if names and state is not None and state.saved == "freed" else ""
         yield Row(_cut(names or "nothing", DETAIL_WIDTH - 14) + freed, "saved", "saved")
     if _rule_count(info):
-        for share in shares(timeline, moment, info.node)[:MAX_RULES]:
+        for share in outgoing_gradients(timeline, moment, info.node)[:MAX_RULES]:
             yield _sent(share)
     if info.frames:
         yield Row(_cut(source_line(timeline, info), SOURCE_WIDTH), "muted")
@@ -76,7 +76,7 @@ def _attributes(info: NodeInfo, options: Options) -> list[Row]:
     ]
 
 
-def _sent(share: Share) -> Row:
+def _sent(share: OutgoingGradient) -> Row:
     """``to x  g * w = 1 * -2 = -2``: what is sent to an input, and once it has been the numbers in it."""
     label = _cut(f"to {share.operand.name or share.operand.parameter}", 14)
     room = DETAIL_WIDTH - cell_len(label) - 1

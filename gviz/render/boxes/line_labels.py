@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from gviz.explain.broadcast import Shape, widened
+from gviz.explain.outgoing import Shape, broadcast_shape
 from gviz.numbers import shape_text
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -33,5 +33,5 @@ def _shape(
 def _broadcast(timeline: Timeline, infos: Mapping[int, NodeInfo], user: NodeInfo, shape: Shape) -> str:
     """``→(8,3)`` where elementwise arithmetic widens an input, because backward sums there."""
     shapes = (_shape(timeline, infos, node, output_nr, user) for node, output_nr in user.created.inputs)
-    common = widened(user, shapes)
+    common = broadcast_shape(user, shapes)
     return f"→{shape_text(common)}" if common is not None and prod(common) > prod(shape) else ""

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gviz.explain.kept import kept
-from gviz.explain.standing import as_in
+from gviz.explain.computation import saved_places
+from gviz.explain.tracking import as_in
 from gviz.render.boxes.calls import graph_of
 from gviz.render.boxes.clusters import within
 from gviz.render.boxes.fold import Folded, fold
@@ -127,7 +127,7 @@ def _split(boxes: Boxes, shown: Mapping[int, NodeInfo], own: Sequence[NodeInfo])
 
 
 def _kept(info: NodeInfo, infos: Mapping[int, NodeInfo]) -> Iterator[int]:
-    return kept(info, lambda source: source not in infos or infos[source].created.requires_grad)
+    return saved_places(info, lambda source: source not in infos or infos[source].created.requires_grad)
 
 
 def _levels(infos: Mapping[int, NodeInfo], own: Iterable[NodeInfo], boxes: Boxes) -> int:

@@ -8,9 +8,9 @@ from itertools import chain, groupby
 from typing import Any
 
 from gviz.events import StorageWritten
-from gviz.explain.happening import happening
+from gviz.explain.event_description import description
 from gviz.explain.names import phase_words, title
-from gviz.explain.writes import written_at
+from gviz.explain.optimizer_steps import write_place
 from gviz.plain_text import shown
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.room import Outline
@@ -209,7 +209,7 @@ def _events(timeline: Timeline, low: int, high: int, strings: Strings, sources: 
     """What happened at every moment: in words, to which node, in which phase, and where in the source."""
     moments = [timeline.at(n) for n in range(low, high + 1)]
     return {
-        "texts": [strings.number(happening(timeline, moment).rstrip(".")) for moment in moments],
+        "texts": [strings.number(description(timeline, moment).rstrip(".")) for moment in moments],
         "actors": [moment.actor for moment in moments],
         "phases": steps((moment.n, strings.number(phase_words(timeline, moment))) for moment in moments),
         "marks": steps(_marks(timeline, moments, sources)),
@@ -224,7 +224,7 @@ def _marks(timeline: Timeline, moments: Iterable[Moment], sources: Sources) -> I
         if stack:
             last = sources.mark(timeline.stack(stack))
         elif isinstance(moment.event, StorageWritten):
-            last = sources.mark(written_at(timeline, moment.n, moment.event))
+            last = sources.mark(write_place(timeline, moment.n, moment.event))
         elif moment.actor:
             last = sources.mark(timeline.info(moment.actor).frames)
         yield moment.n, last

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from gviz.explain.panel.fact import Fact, NodeView
-from gviz.explain.panel.sections import SECTIONS, Section
+from gviz.explain.panel import SECTIONS, Fact, NodeView, Section
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gviz.driven import Far, collected, parts
 from gviz.errors import GvizError, did_you_mean
-from gviz.explain.kept import kept_names
+from gviz.explain.computation import saved_names
 from gviz.explain.names import label
 from gviz.plain_text import clipped, shown
 from gviz.trace.plan import planned
@@ -128,7 +128,7 @@ def _states(session: Session, nodes: Sequence[int]) -> Iterator[NodeState | Far]
 
 
 def _what(session: Session, node: int) -> str:
-    return ", ".join(kept_names(session.timeline, node)) or "something"
+    return ", ".join(saved_names(session.timeline, node)) or "something"
 
 
 def _leaks(session: Session, _: str) -> Iterator[str | Far]:

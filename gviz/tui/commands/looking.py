@@ -8,9 +8,9 @@ from functools import partial
 from gviz.driven import Driven
 from gviz.errors import GvizError
 from gviz.explain import finding
-from gviz.explain.docstring import about
-from gviz.explain.happening import sentence
+from gviz.explain.event_description import sentence
 from gviz.explain.names import frame_text, label
+from gviz.explain.program_text import about
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped, shown
 from gviz.site import Frame
@@ -36,10 +36,10 @@ ROWS = 200
 
 def explain(session: Session, text: str) -> Look:
     """``explain [PLACE] [all]``."""
-    from gviz.explain.asked import asked  # with every kind of answer: imported where one is asked for
+    from gviz.explain.why import answer  # with every kind of answer: imported where one is asked for
 
     cursor, (place, whole) = session.cursor, _in_full(text)
-    found = asked(cursor.asker.names, place, cursor.position, cursor.selected)
+    found = answer(cursor.asker.names, place, cursor.position, cursor.selected)
     rest = f'("explain {shown(f"{place} all".lstrip())}" has them)'
     return Look("Why", partial(explanation_lines, list(finding.lines(found)) if whole else finding.brief(found, rest)))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gviz.explain.shares import Share, shares
+from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
 from gviz.plain_text import shown
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.state import NodeState
@@ -38,7 +38,7 @@ def differences(timeline: Timeline, beside: BranchView | None, node: int, n: int
     return list(_differences(here, there))
 
 
-def shares_beside(beside: BranchView | None, node: int, n: int) -> dict[int, Share] | None:
+def shares_beside(beside: BranchView | None, node: int, n: int) -> dict[int, OutgoingGradient] | None:
     """What the node sends to each input (by slot) in the branch, as far as it has there; None without a branch.
 
     Nothing is said of gradients that the branch does not know.
@@ -51,7 +51,7 @@ def shares_beside(beside: BranchView | None, node: int, n: int) -> dict[int, Sha
     moment = beside.timeline.at(beside.moment(n))
     if moment.state(there) is None:
         return {}
-    found = shares(beside.timeline, moment, there)
+    found = outgoing_gradients(beside.timeline, moment, there)
     return {share.operand.slot: replace(share, numbers=beside.text(share.numbers)) for share in found}
 
 

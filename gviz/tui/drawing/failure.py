@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gviz.explain.failure import diagnosis
 from gviz.explain.names import label
+from gviz.explain.why import diagnosis
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.lines import TIED, Line, labelled, line, link, wrapped

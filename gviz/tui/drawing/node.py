@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gviz.explain.names import called
-from gviz.explain.panel.fact import Fact, NodeView, Part
-from gviz.explain.panel.sections import SECTIONS
-from gviz.explain.standing import as_at
+from gviz.explain.panel import SECTIONS, Fact, NodeView, Part
+from gviz.explain.tracking import as_at
 from gviz.plain_text import clipped_name, shown
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment

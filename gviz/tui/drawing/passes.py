@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from operator import attrgetter
 
 from gviz.events import BackwardStarted
+from gviz.explain.backward_passes import loss_at
 from gviz.explain.names import iteration_called, label, step_kind
-from gviz.explain.root_values import loss_at
 from gviz.numbers import number
 from gviz.plain_text import shown
 from gviz.trace.state import Iteration, Phase

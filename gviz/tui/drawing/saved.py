@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz.events import DataSet, StorageWritten
-from gviz.explain.computation import Operand, computation
-from gviz.explain.kept import kept_names
+from gviz.explain.computation import Operand, computation, saved_names
 from gviz.explain.names import label
-from gviz.explain.writes import writer_of
+from gviz.explain.optimizer_steps import writer_of
 from gviz.numbers import bytes_text
 from gviz.plain_text import shown
 from gviz.trace.moment import Moment
@@ -29,7 +28,7 @@ def saved_lines(timeline: Timeline, moment: Moment, node: int, width: int) -> It
         yield from wrapped(line(("not made yet" if node else "no node is selected", "muted")), width)
         return
     info = timeline.info(node)
-    names = kept_names(timeline, node) if state.saved != "nothing" else ()
+    names = saved_names(timeline, node) if state.saved != "nothing" else ()
     standing = _standing(state.saved if names else "nothing", state.saved_freed)
     yield from wrapped(line((label(timeline, node), "title"), " ", *standing), width)
     if names:

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from gviz.events import GradAccumulated, GradFlowed, StepStarted
-from gviz.explain.accumulation import accumulation
+from gviz.explain.grad_history import accumulation
 from gviz.explain.names import called, constant_value, output_called, untracked_word
-from gviz.explain.standing import as_at
+from gviz.explain.tracking import as_at
 from gviz.plain_text import without_beginning
 from gviz.render.boxes.states import arrived, has_failed, is_gone
 from gviz.trace.its_iteration import in_its_iteration

@@ -50,7 +50,7 @@ _Source = Callable[[Session, str], Iterable[str]]
 
 
 def _findings() -> list[str]:
-    from gviz.explain.table import findable  # every kind there is: imported where one is asked for
+    from gviz.explain.kinds import findable  # every kind there is: imported where one is asked for
 
     return [kind.name for kind in findable()]
 

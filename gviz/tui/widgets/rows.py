@@ -8,7 +8,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
-from gviz.explain.happening import happening
+from gviz.explain.event_description import description
 from gviz.explain.names import label
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
@@ -70,7 +70,7 @@ class HappeningRow(StyledRow):
         if self.remark:
             return _remark(self.remark, width, self.glyphs)
         who = f"{label(self._timeline, self.moment.actor)}: " if self.moment.actor else ""
-        text = line(self.glyphs.text(f" {who}{happening(self._timeline, self.moment)}"))
+        text = line(self.glyphs.text(f" {who}{description(self._timeline, self.moment)}"))
         if cells(text) <= width or not self.more:
             return cut(text, width, self.glyphs.cut)
         rest = line(" ", (self.more, "key"), " more ")

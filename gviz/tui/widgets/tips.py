@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from gviz.explain.standing import as_at
+from gviz.explain.tracking import as_at
 from gviz.render.scene import tooltip
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.moment import Moment

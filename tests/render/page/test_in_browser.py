@@ -8,7 +8,7 @@ from recording import timeline_of
 from render.logs import LOGS, Script, recurrent, two_shares
 
 from gviz import events as e
-from gviz.explain.happening import happening
+from gviz.explain.event_description import description
 from gviz.render.exporters import exporter_for
 from gviz.render.page.cells import box_cells
 from gviz.render.request import ExportOptions, Part
@@ -177,7 +177,7 @@ def test_a_deep_link_opens_its_moment_and_node_and_the_address_follows(visit):
 def test_the_sentence_and_the_table_tell_the_event(visit):
     timeline = two_shares().timeline
     page = visit(timeline, hash="#12")
-    said = happening(timeline, timeline.at(12))
+    said = description(timeline, timeline.at(12))
     assert said.rstrip(".") in page.text("#said")
     assert page.find("#said").get_attribute("aria-live") == "polite"
     current = page.find("tr[aria-current=step]")

@@ -1,0 +1,177 @@
+"""Backward passes: where each began, what was asked of it, and the losses that it began at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gviz.events import BackwardStarted, Edge
+from gviz.explain.operations import LISTS, RESHAPING
+from gviz.numbers import number
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+
+
+def start_of_pass(timeline: Timeline, pass_nr: int) -> int:
+    """The event with which a pass began; 0 for none, for one within another, and where that is not recorded."""
+    latest_first = reversed(timeline.phases)
+    return next((phase.start for phase in latest_first if pass_nr and phase.pass_nr == pass_nr), 0)
+
+
+def pass_started(timeline: Timeline, pass_nr: int) -> BackwardStarted | None:
+    """What was asked of a pass; None where `start_of_pass` knows no event."""
+    start = start_of_pass(timeline, pass_nr)
+    event = timeline.event(start) if start else None
+    return event if isinstance(event, BackwardStarted) else None
+
+
+# The numbers that passes began at
+
+_MOST_NAMES = 4
+_GROWING, _TIMES = 3, 10.0
+"""So many numbers, each larger than the one before and the last so many times the first, are no chance."""
+
+
+def loss_at(timeline: Timeline, start: int) -> tuple[int, float] | None:
+    """The node of the one number that the pass of event `start` began at, and it; None if it is not one, or not known.
+
+    Of a multiple without a name, as a `GradScaler` makes it, or ``(loss / 4).backward()``, the number that has one.
+    """
+    event = timeline.event(start)
+    if not isinstance(event, BackwardStarted) or len(event.roots) != 1 or event.roots[0][0] not in timeline.nodes:
+        return None
+    root = event.roots[0]
+    of_loss = _scaled_output(timeline, root)
+    known = ((each, _number(timeline, each, start)) for each in (of_loss, root) if each is not None)
+    return next(((node, value) for (node, _), value in known if value is not None), None)
+
+
+def root_value(timeline: Timeline, start: int) -> float | None:
+    """The number alone."""
+    found = loss_at(timeline, start)
+    return found[1] if found is not None else None
+
+
+def _number(timeline: Timeline, output: Edge, n: int) -> float | None:
+    value = timeline.held(*output, n)
+    array = timeline.array(value) if value is not None and value.size == 1 else None
+    return float(array.reshape(())) if array is not None and array.dtype.kind == "f" else None
+
+
+def _scaled_output(timeline: Timeline, root: Edge) -> Edge | None:
+    """The output with a name of which a root without one is a multiple; None if there is none."""
+    info = timeline.info(root[0])
+    if info.name or info.op.base_name not in ("mul", "div"):
+        return None
+    tracked = [edge for edge in info.created.inputs if edge[0] and timeline.info(edge[0]).created.requires_grad]
+    if len(tracked) != 1:
+        return None
+    source = timeline.info(tracked[0][0])
+    return tracked[0] if source.name and source.created.kind == "op" else None
+
+
+def loss_values(timeline: Timeline) -> Iterator[float]:
+    """The loss that each backward pass began at, in order, as far as it was one number that is known."""
+    return (value for _, value in _losses_in_order(timeline))
+
+
+def loss_values_by_name(timeline: Timeline) -> dict[str, list[float]]:
+    """The same by the names of what the passes began at, where some of a few names come again; else all under none."""
+    found: dict[str, list[float]] = {}
+    for root, value in _losses_in_order(timeline):
+        found.setdefault(timeline.info(root).title, []).append(value)
+    come_again = any(len(row) > 1 for row in found.values())
+    return found if come_again and 1 < len(found) <= _MOST_NAMES else {"": [*loss_values(timeline)]}
+
+
+def _losses_in_order(timeline: Timeline) -> Iterator[tuple[int, float]]:
+    """The node that each backward pass began at and its number, in order, where it was one that is known."""
+    for phase in timeline.phases:
+        found = loss_at(timeline, phase.start)
+        if found is not None:
+            yield found
+
+
+def growing_losses(timeline: Timeline, n: int) -> Sequence[float]:
+    """The losses up to event `n` if they have grown from pass to pass, the first from where they did; else none."""
+    row: list[float] = []
+    for value in _finite_losses_before(timeline, n):
+        if row and value >= row[-1]:
+            break
+        row.append(value)
+    row.reverse()
+    return row if len(row) >= _GROWING and row[-1] > _TIMES * abs(row[0]) else ()
+
+
+def row_text(values: Sequence[float]) -> str:
+    """The first three and the last two: ``0.2924, 857.3, 9.391e+07, …, 5.1e+28, 4.9e+33``."""
+    told = [number(value) for value in values]
+    return ", ".join(told if len(told) <= 6 else [*told[:3], "…", *told[-2:]])
+
+
+def _finite_losses_before(timeline: Timeline, n: int) -> Iterator[float]:
+    """The finite losses before event `n`, the last first."""
+    for phase in reversed(timeline.phases):
+        value = root_value(timeline, phase.start) if phase.kind == "backward" and phase.start < n else None
+        if value is not None and math.isfinite(value):
+            yield value
+
+
+# The losses whose sum is the root of a pass
+
+MOST_LOSSES = 20
+"""A sum of more is one loss of many steps or rows."""
+
+_SUMS = {"add", "sub", "sum", "mean", *LISTS}
+_SCALES = {"mul", "div", "neg", *RESHAPING}
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """By loss the nodes of the sum that use it, and all nodes of the sum."""
+
+    uses: Mapping[int, frozenset[int]]
+    summing: frozenset[int]
+
+
+def losses_of(timeline: Timeline, roots: Sequence[int]) -> Losses | None:
+    """The losses that a pass from these roots began with; None if there is only one.
+
+    Factors on the way down belong to the sum: of ``l1 + 0.1 * l2`` the losses are ``l1`` and ``l2``.
+    """
+    uses: dict[int, frozenset[int]] = {}
+    summing: set[int] = set()
+    waiting = [(root, 0) for root in reversed(roots)]
+    while waiting and len(uses) <= MOST_LOSSES:
+        node, user = waiting.pop()
+        if node in summing:
+            continue  # a sum that is used twice, as in x + dt * x: all below it is known
+        below = _summands(timeline, timeline.info(node))
+        if below:
+            summing.add(node)
+            waiting += [(source, node) for source in reversed(below)]
+        else:
+            uses[node] = uses.get(node, frozenset()) | {user}
+    return Losses(uses, frozenset(summing)) if 1 < len(uses) <= MOST_LOSSES else None
+
+
+def _summands(timeline: Timeline, info: NodeInfo) -> list[int]:
+    """What a node of the sum is the sum of, or a multiple of; nothing if it is a loss itself."""
+    sources = _tracked(timeline, info)
+    op = info.op.base_name
+    known = (op in _SUMS and bool(sources)) or (op in _SCALES and len(sources) == 1)
+    if known and all(map(_is_scalar, sources)):
+        return [source.node for source in sources]
+    stacked = op in {"sum", "mean"} and len(sources) == 1 and sources[0].op.name in LISTS
+    return [sources[0].node] if stacked and all(map(_is_scalar, _tracked(timeline, sources[0]))) else []
+
+
+def _tracked(timeline: Timeline, info: NodeInfo) -> list[NodeInfo]:
+    sources = (timeline.info(node) for node, _ in info.created.inputs if node)
+    return [source for source in sources if source.created.requires_grad]
+
+
+def _is_scalar(info: NodeInfo) -> bool:
+    value = info.created.first_value
+    return value is not None and value.size == 1

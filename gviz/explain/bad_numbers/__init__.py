@@ -1,1 +1,0 @@
-"""The way of a nan or inf: where it was born, what carried it, and what is usually written instead."""

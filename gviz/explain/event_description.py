@@ -1,0 +1,329 @@
+"""What happened at one event, in one sentence: for line mode, screen readers and the row that says why the program
+stopped.
+"""
+
+from __future__ import annotations
+
+from gviz.events import (
+    BackwardFinished,
+    BackwardStarted,
+    DataSet,
+    Edge,
+    Event,
+    Failed,
+    GradAccumulated,
+    GradCaptured,
+    GradFlowed,
+    GradRetained,
+    GradSet,
+    HookRan,
+    Marked,
+    Named,
+    NodeCreated,
+    NodeFreed,
+    OptimizerStarted,
+    OptimizerStepped,
+    Printed,
+    RequiresGradSet,
+    Returned,
+    SavedFreed,
+    ScopeEntered,
+    ScopeLeft,
+    StepFinished,
+    StepStarted,
+    StorageWritten,
+    Warned,
+)
+from gviz.explain.computation import computation
+from gviz.explain.names import (
+    MAX_NAME,
+    further_names,
+    label,
+    made_at,
+    output_called,
+    output_label,
+    phase_words,
+    why_untracked,
+)
+from gviz.explain.optimizer_steps import all_options, is_unseen, step_of, why_nothing
+from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
+from gviz.plain_text import abridged, clipped, shown
+from gviz.returned import as_taken
+from gviz.trace.moment import Moment
+from gviz.trace.state import OutputState
+from gviz.trace.timeline import Timeline
+from gviz.value_text import added, grad, share, short
+from gviz.values import Value
+
+
+def sentence(timeline: Timeline, n: int, told: int = 0) -> str:
+    """One full sentence about the moment: event number, phase, node, and what happened; see `happening`."""
+    if n == 0:
+        return f"start of the recording, before event 1 of {len(timeline)}."
+    moment = timeline.at(n)
+    words = _BEFORE_THE_KEPT_PART if n <= timeline.dropped.again else phase_words(timeline, moment)
+    phase = f", {words}" if words else ""
+    here = moment.actor
+    who = f", node {label(timeline, here)}" if here else ""
+    return f"event {n}{phase}{who}: {description(timeline, moment, told).rstrip('.')}."
+
+
+_NOW = ", now "
+_TOLD = 8
+"""Gradients of the outputs of one node that a sentence tells."""
+_BEFORE_THE_KEPT_PART = "from before the part that was kept"
+_STARTING = "no tensor is made yet: the program starts and imports (PyTorch takes seconds)"
+
+
+def description(timeline: Timeline, moment: Moment, told: int = 0) -> str:
+    """What the event of the moment says, without the full stop.
+
+    The end of a rule says all that the rule has sent, but for what events up to number `told` have said.
+    """
+    event = moment.event
+    if event is None:
+        if not timeline.growing:
+            return "nothing has happened yet"
+        return "before the first event: the program is further on" if len(timeline) else _STARTING
+    return _graph(timeline, moment, event) or _gradient(timeline, moment, event, told) or _program(moment, event)
+
+
+def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
+    """Events about nodes and memory; empty for any other."""
+    match event:
+        case NodeCreated():
+            return _created(timeline, event)
+        case StorageWritten():
+            return _written(timeline, moment, event)
+        case DataSet():
+            return _set(timeline, moment, event)
+        case RequiresGradSet(requires_grad=wanted, stack=stack):
+            return f"requires_grad was set to {wanted}{made_at(timeline.stack(stack))}"
+        case SavedFreed():
+            return "the tensors it had saved for backward were released"
+        case NodeFreed():
+            return "nothing refers to it any more"
+        case Named(name=name, also=others):
+            return f"it is called {' and '.join((abridged(name, MAX_NAME), *further_names(others)))}"
+        case Returned(node=node, output_nr=nr, path=path):
+            which = output_called(timeline.info(node), nr) or "it"
+            return f"{which} is {clipped(as_taken(path), 80)} of what the call gave"
+    return ""
+
+
+def _gradient(timeline: Timeline, moment: Moment, event: Event, told: int) -> str:
+    """Events of a backward pass and of ``.grad``; empty for any other."""
+    match event:
+        case BackwardStarted(roots=roots, retain_graph=retain):
+            kept = ", keeping the graph" if retain else ""
+            here = [node for node, _ in roots] == [moment.actor]
+            where = "here" if here else f"at {_edges(timeline, roots)}"
+            return f"backward pass {event.pass_nr} starts {where}{kept}"
+        case BackwardFinished(error=error):
+            return f"the pass ended with an error: {clipped(error, 300)}" if error else "the pass is over"
+        case StepStarted(node=node, grads=grads):
+            return f"its gradient is complete, {_grads(timeline, node, grads)}, and its rule runs"
+        case GradFlowed():
+            return _flowed(timeline, moment, event)
+        case StepFinished():
+            return _ran(timeline, moment, event, told)
+        case GradAccumulated():
+            return _accumulated(timeline, moment, event)
+        case GradRetained(node=node, output_nr=nr, value=value):
+            return f"retain_grad keeps {_owned(timeline, node, nr, '.grad')} {short(value)}"
+        case GradCaptured(node=node, output_nr=nr, value=value):
+            return f"autograd.grad takes the gradient{_of_one(timeline, node, nr)} {short(value)}"
+        case GradSet(node=node, output_nr=nr, how=how, value=value):
+            how = {"none": "set to None", "zero": "set to zero"}.get(how, f"changed ({shown(how)}) to {short(value)}")
+            return f"{_owned(timeline, node, nr, '.grad')} was {how}"
+        case HookRan(node=node, output_nr=nr, when=when, name=name, value=value):
+            result = "" if value is None else f" and gave {short(value)}"
+            whose = _of_one(timeline, node, nr) if when in ("tensor", "pre") else ""
+            return f"a {shown(when)} hook {shown(name)}{whose} ran{result}"
+    return ""
+
+
+def _program(moment: Moment, event: Event) -> str:
+    """Events of the program around the graph."""
+    match event:
+        case ScopeEntered(name=name, kind=kind):
+            of_class = f" ({shown(kind)})" if name not in ("", kind) else ""
+            return f"the forward of module {shown(name or kind)}{of_class} begins"
+        case ScopeLeft():
+            return "the module's forward ends"
+        case OptimizerStarted(kind=kind):
+            told = all_options(event)
+            return f"{shown(kind)} starts a step{', ' * bool(told)}{told}"
+        case OptimizerStepped():
+            return _stepped(moment, event)
+        case Marked(name=""):
+            return "the graph as it stands: how it came about was not recorded"
+        case Marked(name=name):
+            return f"the program marked this moment: {shown(name)}"
+        case Printed(stream=stream, text=text):
+            return f"the program wrote to {shown(stream)}: {clipped(text.rstrip(), 200)}"
+        case Warned(category=category, message=message):
+            return f"{shown(category)}: {clipped(message, 300)}"
+        case Failed(error=error, message=message):
+            return f"the program failed with {shown(error)}{': ' * bool(message)}{clipped(message, 300)}"
+    return type(event).__name__
+
+
+def _stepped(moment: Moment, event: OptimizerStepped) -> str:
+    count = len(event.parameters)
+    updated = f"has updated {count} parameter{'s' * (count != 1)}"
+    if event.raised:
+        return f"the step of {shown(event.kind)} ends with {shown(event.raised)}: it {updated}"
+    if not count:
+        return f"{shown(event.kind)} has updated nothing: {why_nothing(moment, event)}"
+    without = f", {len(event.skipped)} had no gradient" if event.skipped else ""
+    return f"{shown(event.kind)} {updated}{without}"
+
+
+def _created(timeline: Timeline, event: NodeCreated) -> str:
+    computed = computation(timeline, event.node)
+    made = computed.text or ("without a value" if computed.result is None else short(computed.result))
+    if event.kind != "op":
+        needs = ", requires a gradient" if event.requires_grad else ""
+        return f"{event.kind} {made}{needs}"
+    cut = f" (not tracked: {why_untracked(event)})" if event.untracked else ""
+    return f"{made}{cut}"
+
+
+def _written(timeline: Timeline, moment: Moment, event: StorageWritten) -> str:
+    """Whose memory: that of the tensor the writer was called on, and of what that in turn wrote to."""
+    owner = event.node
+    while owner and timeline.info(owner).created.inputs:
+        first, output_nr = timeline.info(owner).created.inputs[0]
+        if not first or timeline.info(first).created.outputs[output_nr].storage != event.storage:
+            break
+        owner = first
+    nr, now = _written_output(timeline, moment, owner, event)
+    if now is not None and owner and is_unseen(timeline, owner, event.node):
+        taken = _step_taken(timeline, moment, owner, nr, now, event.version)
+        if taken:
+            return taken
+    whose = f"the memory of {label(timeline, owner)}" if owner and owner != event.node else "its memory"
+    writer = f" by {label(timeline, event.node)}" if event.node and event.node != owner else ""
+    return f"{whose} was written in place{writer}, version {event.version}, now {short(now or event.value)}"
+
+
+def _step_taken(timeline: Timeline, moment: Moment, node: int, nr: int, now: Value, version: int) -> str:
+    """By which optimizer's step a tensor was written at a moment, from what to what; empty if it was none."""
+    step = step_of(timeline, node, moment.n)
+    if step is None:
+        return ""
+    was = _value_before(timeline, moment, node, nr)
+    taken = f" from {short(was)}" if was is not None else ""
+    return f"{shown(step.kind)} takes it{taken} to {short(now)}, in place, version {version}"
+
+
+def _value_before(timeline: Timeline, moment: Moment, node: int, nr: int) -> Value | None:
+    before = timeline.at(moment.n - 1).state(node)
+    return before.outputs[nr].value if before is not None and nr < len(before.outputs) else None
+
+
+def _set(timeline: Timeline, moment: Moment, event: DataSet) -> str:
+    """What a tensor shows that got other memory, or lies in a part of what was written."""
+    by_none = event.writer in (0, moment.actor)
+    if by_none and event.value == _value_before(timeline, moment, event.node, event.output_nr):
+        return f"its memory was written elsewhere: it is {short(event.value)} as before"
+    taken = by_none and _step_taken(timeline, moment, event.node, event.output_nr, event.value, event.version)
+    how = "were set" if by_none else f"were changed by {label(timeline, event.writer)}"
+    owned = _owned(timeline, event.node, event.output_nr, "data")
+    if event.device:
+        how = f"were moved from {clipped(event.source, 40)} to {clipped(event.device, 40)}"
+    return taken or f"{owned} {how}, version {event.version}, now {short(event.value)}"
+
+
+def _written_output(timeline: Timeline, moment: Moment, owner: int, event: StorageWritten) -> tuple[int, Value | None]:
+    """Which output of a node the write of this moment concerns, and what it shows; None if it concerns none."""
+    state = moment.state(owner) if owner else None
+    if state is None:
+        return 0, None
+    held = zip(timeline.info(owner).created.outputs, state.outputs, strict=True)
+    concerned = (
+        (nr, now.value)
+        for nr, (made, now) in enumerate(held)
+        if made.storage == event.storage and now.value_seq == moment.n
+    )
+    return next(concerned, (0, None))
+
+
+def _flowed(timeline: Timeline, moment: Moment, event: GradFlowed) -> str:
+    target = output_label(timeline, event.node, event.output_nr)
+    arrived = _target_at(timeline, moment.n, event)
+    count = f" ({len(arrived.parts)} of {arrived.expected})" if arrived is not None and arrived.expected > 1 else ""
+    before = _target_at(timeline, moment.n - 1, event)
+    if event.total is None or before is None or before.incoming is None:
+        return f"sends {share(event.part)} to {target}{count}"
+    return f"sends to {target}: incoming {added(before.incoming, event.part, event.total, gives=_NOW)}{count}"
+
+
+def _target_at(timeline: Timeline, n: int, event: GradFlowed) -> OutputState | None:
+    """What had arrived at moment `n` where a share goes."""
+    state = timeline.at(n).state(event.node)
+    return state.outputs[event.output_nr] if state is not None else None
+
+
+def _ran(timeline: Timeline, moment: Moment, event: StepFinished, told: int) -> str:
+    """What the rule has sent since `told`, with the sum where a target has several contributions."""
+    sent = [
+        each
+        for each in outgoing_gradients(timeline, moment, event.node)
+        if each.part is not None and each.after is not None
+    ]
+    news = [_sent(timeline, each) for each in sent if each.event > told]
+    if sent:
+        return f"its rule has run{' and sent ' * bool(news)}{'; '.join(news)}"
+    state = moment.state(event.node)
+    if state is None or timeline.info(event.node).created.kind == "op":
+        return "its rule has run"
+    return f"its .grad is {short(state.outputs[0].grad)} now" if state.outputs[0].grad else "it is through"
+
+
+def _sent(timeline: Timeline, sent: OutgoingGradient) -> str:
+    """One share, and what it made of those before it: ``3 to #1 x, 3 += 3, now 6 (2 of 2)``."""
+    assert sent.part is not None  # it has been sent
+    target = output_label(timeline, sent.operand.node, sent.operand.output_nr)
+    count = f" ({sent.nth} of {sent.expected})" if sent.expected > 1 else ""
+    if sent.before is None or sent.after is None:
+        return f"{share(sent.part)} to {target}{count}"
+    return f"to {target} {added(sent.before, sent.part, sent.after, gives=_NOW)}{count}"
+
+
+def _accumulated(timeline: Timeline, moment: Moment, event: GradAccumulated) -> str:
+    if event.value is None:
+        return f".grad was None, is now {grad(event.part)}"
+    before = timeline.at(moment.n - 1).state(event.node)
+    held = before.outputs[0].grad if before is not None else None
+    if held is None:
+        return f".grad += {share(event.part)}, now {grad(event.value)}"
+    return f".grad {added(held, event.part, event.value, gives=_NOW)}"
+
+
+def _grads(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> str:
+    """What came to each output: ``p [2 2], q [3]``; of very many to the first."""
+    info = timeline.info(node)
+    told = [
+        f"{output_called(info, nr)} {short(grad) if grad is not None else None}".lstrip()
+        for nr, grad in enumerate(grads[:_TOLD])
+    ]
+    return ", ".join([*told, *[f"{len(grads) - _TOLD} more"] * (len(grads) > _TOLD)])
+
+
+def _edges(timeline: Timeline, edges: tuple[Edge, ...]) -> str:
+    return ", ".join(output_label(timeline, node, nr) for node, nr in edges)
+
+
+def _of_one(timeline: Timeline, node: int, nr: int) -> str:
+    """Which of several outputs is meant: `` of q``; nothing where there is but one."""
+    which = output_called(timeline.info(node), nr)
+    return f" of {which}" if which else ""
+
+
+def _owned(timeline: Timeline, node: int, nr: int, what: str) -> str:
+    """What belongs to an output: ``.grad``, ``its data``; of one of several ``.grad of q``, ``the data of q``."""
+    whose = _of_one(timeline, node, nr)
+    article = "" if what.startswith(".") else "the " if whose else "its "
+    return f"{article}{what}{whose}"

@@ -1,0 +1,295 @@
+"""The operation that made a nan or inf: at which element, of which numbers, and what is usually written instead."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from gviz.events import DataSet, StorageWritten
+from gviz.explain.computation import Computation, computation
+from gviz.explain.contributions import arriving_gradient, outgoing_of
+from gviz.explain.finding import Finding
+from gviz.explain.formula import is_small
+from gviz.explain.names import label, made_at, symbol
+from gviz.explain.operations import BY_ELEMENT, MASKING, SOFTMAXES
+from gviz.explain.optimizer_steps import step_of
+from gviz.explain.tracking import ancestors
+from gviz.numbers import number, shape_text
+from gviz.plain_text import shown
+from gviz.syntax import ARITHMETIC
+from gviz.trace.state import Contribution, NodeInfo
+from gviz.trace.timeline import Timeline
+from gviz.value_text import bad_text, short
+from gviz.values import Array, Value
+
+Named = tuple[str, Value | None]
+"""A name in a formula or rule, and what it stands for."""
+
+
+def made_at_element(timeline: Timeline, info: NodeInfo) -> str:
+    """Where an operation made the first bad element, and of what; empty where that is not known, or to be seen."""
+    computed = computation(timeline, info.node)
+    if not _is_by_element(info) or (not computed.shapes and _is_to_be_seen(computed.result)):
+        return ""
+    return _element_words(timeline, computed.result, [(operand.name, operand.value) for operand in computed.operands])
+
+
+def sent_at_element(timeline: Timeline, part: Contribution) -> str:
+    """Where a backward rule made the first bad element, and of what; empty where that is not known."""
+    info, sent = timeline.info(part.source), outgoing_of(timeline, part)
+    if not _is_by_element(info) or sent.reduced or not sent.rule:
+        return ""
+    computed = computation(timeline, info.node)
+    known = {operand.name: operand.value for operand in computed.operands}
+    known |= {symbol(timeline, info.node, 0): computed.result, "g": arriving_gradient(timeline, part)}
+    return _element_words(timeline, part.value, [(name, known[name]) for name in _words(sent.rule) if name in known])
+
+
+def made_of(timeline: Timeline, node: int) -> str:
+    """The formula of a node, what it gave, and of arrays that have only their name there what is known of them."""
+    computed = computation(timeline, node)
+    large = ", ".join(dict.fromkeys(f"{name} {short(value)}" for name, value in _in_shapes(computed)))
+    return f"{computed.without_shapes}{', with ' * bool(large)}{large}"
+
+
+def _is_to_be_seen(value: Value | None) -> bool:
+    """Whether a value can be seen where it stands, or is not known at all."""
+    return value is None or is_small(value)
+
+
+def _in_shapes(computed: Computation) -> Iterator[tuple[str, Value]]:
+    for operand in computed.operands:
+        value = operand.value
+        if value is not None and f"{operand.name} {shape_text(value.shape)}" in computed.shapes:
+            yield operand.name, value
+
+
+def _is_by_element(info: NodeInfo) -> bool:
+    return info.op.base_name.removesuffix("_") in BY_ELEMENT
+
+
+def _words(rule: str) -> Sequence[str]:
+    return tuple(dict.fromkeys(re.findall(r"#\d+|[A-Za-z_][\w.]*", rule)))
+
+
+def _element_words(timeline: Timeline, bad: Value | None, given: Iterable[Named]) -> str:
+    """The first bad element, and what each of the others has there."""
+    array = timeline.array(bad) if bad is not None else None
+    if array is None or array.size < 2 or array.dtype.kind != "f":
+        return ""
+    place = _first_bad(array)
+    met = [(name, _held(timeline, value, array, place)) for name, value in given]
+    told = [f"{name} is {number(held)}" for name, held in met if held is not None]
+    if place is None or not told:
+        return ""
+    which = "at" if np.count_nonzero(~np.isfinite(array)) == 1 else "the first at"
+    return f"{which} [{', '.join(map(str, place))}], where {' and '.join(told)}"
+
+
+def _first_bad(array: Array) -> tuple[int, ...] | None:
+    """The index of the first nan, else of the first infinity."""
+    for bad in (np.isnan(array), np.isinf(array)):
+        if bad.any():
+            return tuple(int(at) for at in np.unravel_index(int(np.argmax(bad)), array.shape))
+    return None
+
+
+def _held(timeline: Timeline, value: Value | None, like: Array, place: tuple[int, ...] | None) -> object:
+    """The element of another array that met this one; None where that is not known."""
+    array = timeline.array(value) if value is not None else None
+    if array is None or place is None:
+        return None
+    try:
+        return np.broadcast_to(array, like.shape)[place].item()
+    except ValueError:  # of another shape
+        return None
+
+
+# Numbers that meet: ``0 * -inf``, a row of only -inf
+
+
+def meeting_numbers(timeline: Timeline, node: int) -> str:
+    """``0 * -inf in 40 of 64 elements``; empty where the arrays were not kept, or no two numbers met."""
+    if timeline.info(node).op.base_name in SOFTMAXES:
+        return _hidden(timeline, node)
+    return _pairs(timeline, node)
+
+
+def _hidden(timeline: Timeline, node: int) -> str:
+    """``scores[2, 0, :] is all -inf, as are 4 more``: the rows of which a softmax can make nothing but nan."""
+    (given, *_), dim = computation(timeline, node).operands, dict(timeline.info(node).created.attrs).get("dim")
+    array = timeline.array(given.value) if given.value is not None else None
+    if array is None or array.dtype.kind != "f" or not isinstance(dim, int) or not -array.ndim <= dim < array.ndim:
+        return ""
+    rows = np.argwhere(np.isneginf(array).all(axis=dim, keepdims=True))
+    if not len(rows):
+        return ""
+    place = [str(int(at)) for at in rows[0]]
+    place[dim] = ":"
+    more = {0: "", 1: ", as is 1 more"}.get(len(rows) - 1, f", as are {len(rows) - 1:,} more")
+    return f"{given.name}[{', '.join(place)}] is all -inf{more}"
+
+
+def _pairs(timeline: Timeline, node: int) -> str:
+    how = computation(timeline, node)
+    sign = ARITHMETIC.get(timeline.info(node).op.base_name, "")
+    values = [*(operand.value for operand in how.operands), how.result]
+    arrays = [timeline.array(value) if value is not None else None for value in values]
+    known = [array for array in arrays if array is not None and array.dtype.kind == "f"]
+    if not sign or not len(known) == len(arrays) == 3:
+        return ""
+    left, right, result = np.broadcast_arrays(*known)
+    born = np.isnan(result) & ~np.isnan(left) & ~np.isnan(right)
+    count = int(born.sum())
+    if not count:
+        return ""
+    pair = f" {sign} ".join((_alike(left[born]), _alike(right[born])))
+    return f"{pair} in {count} of {result.size} elements" if result.size > 1 else pair
+
+
+def _alike(array: Array) -> str:
+    """The one number that all elements are, else how far they reach."""
+    least, most = array.min(), array.max()
+    return number(float(least)) if least == most else f"{number(float(least))} .. {number(float(most))}"
+
+
+# What is usually written instead
+
+_SMALL = "add a small number first: sqrt(x + 1e-8)"
+_FIXES = {
+    "sqrt": _SMALL,
+    "rsqrt": _SMALL,
+    "norm": "add a small number to what it is taken of: its gradient is not defined at 0",
+    "std": "add a small number to the variance: its gradient is not defined where nothing varies",
+    "div": "keep what is divided by away from 0: x / (y + 1e-8)",
+    "reciprocal": "keep what is divided by away from 0: 1 / (x + 1e-8)",
+    "log": "keep its input above 0: log(x.clamp(min=1e-8)), or log_softmax, log1p, binary_cross_entropy_with_logits",
+    "exp": "keep its input small: subtract the maximum first, or use softmax, logsumexp",
+    "pow": "keep its base above 0, or add a small number to it",
+    "acos": "clamp its input to a little less than 1",
+    "asin": "clamp its input to a little less than 1",
+}
+"""By operation: what to write where it makes a nan or inf."""
+
+_AT_ZERO = _FIXES.keys() - {"exp", "pow"}
+"""Operations that are infinite at some input, however small all numbers are."""
+
+_MASKED = (
+    "leave one element of each row unmasked: softmax of a row of -inf is 0 / 0; or fill with a large negative number"
+)
+_DATA = "it came with the data: look there for what is missing, with torch.isfinite(x).all(), before it is used"
+_NARROW = f"float16 has no number above 65504, a greater one becomes inf (bfloat16, float32 have them); else {_DATA}"
+_SMALLER = "take a smaller number, or compute in float32 or bfloat16, which have greater ones"
+DIVERGING = "a smaller learning rate; else smaller numbers going in, by normalization, or smaller weights at the start"
+"""Where a loss grew until something became too large."""
+
+_OF_SIZE = "smaller numbers going in, by normalization, smaller weights at the start, or a smaller learning rate"
+LEAPT = "a smaller learning rate, or clip_grad_norm_ before the step"
+"""Where a step has made a parameter many times as large."""
+
+_OF_ONE = "one number has no spread: take it over a dim with more elements, or with unbiased=False"
+_OTHER = "look at the numbers that go in, and keep them away from where it is not defined"
+
+
+_LARGEST = {"float16": 65504.0, "bfloat16": 3.39e38, "float32": 3.4e38, "float64": 1.8e308}
+"""The largest number of a dtype."""
+
+
+def usual_fix(
+    info: NodeInfo, made: Value | None, operands: Iterable[Value | None], *, diverging: bool = False, line: str = ""
+) -> str:
+    """What to write instead of an operation that has made a bad value of these operands.
+
+    `diverging`: the loss grew; `line` is that of the program.
+    """
+    op, operands = info.op.base_name, list(operands)
+    if info.created.kind != "op":
+        if is_beyond(info, made, line):
+            return _SMALLER
+        narrow = made is not None and made.dtype == "float16" and "inf" in bad_text(made)
+        return _NARROW if narrow else _DATA
+    if op in MASKING:
+        return _MASKED
+    if op in ("std", "var") and made is not None and [value.size for value in operands[:1] if value] == [made.size]:
+        return _OF_ONE
+    at_zero = op in _AT_ZERO or (op == "pow" and any(map(_has_zero, operands)))
+    is_nan = made is None or "nan" in bad_text(made)
+    too_large = op not in _FIXES and any(map(_is_huge, operands))
+    if made is None or at_zero or op == "exp" or (is_nan and not too_large):
+        return _FIXES.get(op, _OTHER)
+    if diverging:
+        return DIVERGING
+    return f"keep its result small enough for {made.dtype}: {_OF_SIZE}"
+
+
+def is_of_size(remedy: str) -> bool:
+    """Whether what is to be written instead is to keep numbers small."""
+    return remedy == DIVERGING or remedy.endswith(_OF_SIZE)
+
+
+def is_beyond(info: NodeInfo, made: Value | None, line: str) -> bool:
+    """Whether a bad value is one number that float16 has no room for, and the line does not write as infinite."""
+    one = (
+        "inf" not in line.lower()
+        and info.created.kind == "constant"
+        and made is not None
+        and made.dtype == "float16"
+        and made.shape == ()
+    )
+    return one and "inf" in bad_text(made)
+
+
+def _is_huge(value: Value | None) -> bool:
+    """Whether the product of two such numbers has no place in their dtype."""
+    stats = value.statistics() if value is not None else None
+    if value is None or stats is None or value.dtype not in _LARGEST:
+        return False
+    return max(-stats.min, stats.max) > math.sqrt(_LARGEST[value.dtype])
+
+
+def _has_zero(value: Value | None) -> bool:
+    stats = value.statistics() if value is not None else None
+    return stats is not None and bool(stats.zero)
+
+
+# Parameters that one optimizer step made many times as large
+
+LEAP = 10
+"""A step that makes a parameter so many times as large, and larger than that, is one too long."""
+
+Leap = tuple[float, float, int, int]
+"""What a parameter was after a step and before it, which parameter it is, and by which event."""
+
+
+def parameter_leap(timeline: Timeline, node: int, n: int) -> Finding | None:
+    """The leap that led furthest, of the parameters of a node, in the last write to each before event `n`."""
+    leaves = (source for source in ancestors(timeline, node) if timeline.info(source).created.kind != "op")
+    leap = max((leap for leaf in leaves for leap in _last_leap(timeline, leaf, n)), default=None)
+    if leap is None:
+        return None
+    after, before, leaf, seq = leap
+    step = step_of(timeline, leaf, seq)
+    frames, kind = (timeline.stack(step.stack), shown(step.kind)) if step is not None else ((), "optimizer")
+    text = (
+        f"the step of {kind}{made_at(frames)} took {label(timeline, leaf)} from rms {number(before)} to {number(after)}"
+    )
+    return Finding("leapt", text, seq, leaf, at=frames[0] if frames else None)
+
+
+def _last_leap(timeline: Timeline, leaf: int, n: int) -> Iterator[Leap]:
+    """The last step that wrote to a leaf, if it was too long."""
+    seqs = (seq for seq in reversed(timeline.events_of(leaf)) if seq < n)
+    seq = next((seq for seq in seqs if isinstance(timeline.event(seq), StorageWritten | DataSet)), 0)
+    if not seq or step_of(timeline, leaf, seq) is None:
+        return
+    before, after = (_rms(timeline.held(leaf, 0, at)) for at in (seq - 1, seq))
+    if 0 < before * LEAP <= after and after >= LEAP:
+        yield after, before, leaf, seq
+
+
+def _rms(value: Value | None) -> float:
+    stats = value.statistics() if value is not None else None
+    return stats.rms if stats is not None else 0.0

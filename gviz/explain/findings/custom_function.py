@@ -1,0 +1,175 @@
+"""A `torch.autograd.Function` of the program whose backward is not the derivative of its forward."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gviz import events as e
+from gviz.errors import GvizError
+from gviz.explain.finding import Finding
+from gviz.explain.names import innermost, label, symbol
+from gviz.explain.survey import Made, Survey
+from gviz.explain.tracking import ancestors
+from gviz.numbers import number
+from gviz.plain_text import shown
+from gviz.site import Frame
+from gviz.trace.state import UNKNOWN_OP
+from gviz.trace.timeline import Timeline
+from gviz.values import Array, Value
+
+if TYPE_CHECKING:
+    from gviz.rerun.finite_differences import GradientCheck
+
+
+_CALLS = 3
+"""So many calls of one function are tried; a recording keeps as many with whole values."""
+
+_ELEMENTS, _MORE_ELEMENTS = 8, 32
+"""So many elements of each of its inputs are moved; and so many, to tell more of a call that is wrong."""
+
+_MOST_WORK = 2_000_000
+"""Operations on one element in a forward that is run again, some hundred times."""
+
+_FEW = 4
+"""Up to so many numbers are told."""
+
+
+def wrong_rule(survey: Survey) -> Iterator[Finding | None]:
+    """The first call of each function that sends something else than small changes of its inputs say."""
+    calls: defaultdict[int, list[Made]] = defaultdict(list)
+    for made in survey.nodes.values():
+        if _is_of_program(survey.timeline, made.created):
+            calls[made.created.op].append(made)
+    for function in calls.values():
+        yield None
+        yield next(filter(None, (_wrong_call(survey, made) for made in function[:_CALLS])), None)
+
+
+def wrong_rules_behind(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
+    """The functions by moment `n` that most likely sent something wrong towards a node."""
+    names = itertools.takewhile(lambda op: op is not UNKNOWN_OP, map(timeline.op, itertools.count(1)))
+    if not any(op.is_of_program for op in names):
+        return  # to look for them would be to read the whole recording
+    for one in filter(None, wrong_rule(Survey(timeline))):
+        if one.event <= n and node in ancestors(timeline, one.node):
+            yield replace(one, text=f"on the way {one.text}")
+
+
+def untried_functions(timeline: Timeline) -> dict[str, str]:
+    """The functions of the program of whose first calls none could be tried, and why not the first."""
+    reasons = {op: [_refusal(timeline, event) for _, event in calls] for op, calls in first_calls(timeline).items()}
+    return {timeline.op(op).name: why[0] for op, why in reasons.items() if all(why)}
+
+
+def first_calls(timeline: Timeline) -> dict[int, list[tuple[int, e.NodeCreated]]]:
+    """The calls of each function of the program that are tried, by operation, with the events that tell of them."""
+    calls: defaultdict[int, list[tuple[int, e.NodeCreated]]] = defaultdict(list)
+    for seq, event in timeline.select((e.NodeCreated,)):
+        if _is_of_program(timeline, event) and len(calls[event.op]) < _CALLS:
+            calls[event.op].append((seq, event))
+    return calls
+
+
+def _refusal(timeline: Timeline, created: e.NodeCreated) -> str:
+    """Why nobody can tell from the recording whether the rule of a call is right; empty if one can."""
+    from gviz.rerun.finite_differences import work_of
+    from gviz.rerun.forward import forward_of
+
+    if not all(map(_is_stored, _needed(timeline, created))):
+        return "what it was given was not stored (--values all)"
+    info = timeline.info(created.node)
+    try:
+        too_much = work_of(timeline, info, forward_of(timeline, info)) > _MOST_WORK
+    except GvizError as refusal:
+        return refusal.why or refusal.what
+    return "what it was given is large, and its forward takes long" if too_much else ""
+
+
+def _is_of_program(timeline: Timeline, created: e.NodeCreated) -> bool:
+    op = timeline.op(created.op) if created.kind == "op" and created.requires_grad else None
+    return op is not None and op.is_of_program
+
+
+def _needed(timeline: Timeline, created: e.NodeCreated) -> Iterator[Value | None]:
+    """What a call was given, and the gradients that arrived at it."""
+    from gviz.rerun.inputs import input_value
+
+    info = timeline.info(created.node)
+    yield from (input_value(timeline, info, slot) for slot in range(len(created.inputs)))
+    for event in map(timeline.event, timeline.events_of(created.node)):
+        if isinstance(event, e.StepStarted):
+            yield from event.grads
+
+
+def _is_stored(value: Value | None) -> bool:
+    return value is None or value.data is not None or value.blob is not None
+
+
+def _wrong_call(survey: Survey, made: Made) -> Finding | None:
+    """What is wrong with a call; None if nothing is, or if nobody can tell from the recording."""
+    if _wrong_input(survey, made, _ELEMENTS) is None:
+        return None
+    found = _wrong_input(survey, made, _MORE_ELEMENTS)
+    return None if found is None else _rule_finding(survey, made, found)
+
+
+def _wrong_input(survey: Survey, made: Made, elements: int) -> GradientCheck | None:
+    """The first input that was most likely sent something wrong, by so many of its elements."""
+    from gviz.rerun.finite_differences import check_gradients  # the engine, which few answers need
+    from gviz.rerun.surrogates import surrogate_kind
+
+    try:
+        compared = check_gradients(survey.timeline, made.node, survey.end, elements, _MOST_WORK)
+    except GvizError:  # it was not stored, cannot be run on its own, or no pass went through it
+        return None
+    wrong = next((one for one in compared if _is_wrong(one)), None)
+    return None if wrong is None or surrogate_kind(survey.timeline, made.node, survey.end, compared) else wrong
+
+
+def _is_wrong(one: GradientCheck) -> bool:
+    return one.is_decisive and bool(np.isfinite(one.recorded).all())
+
+
+def _rule_finding(survey: Survey, made: Made, one: GradientCheck) -> Finding:
+    from gviz.rerun.finite_differences import mismatch_patterns
+
+    timeline, wrong = survey.timeline, one.differs
+    sent, expected = one.recorded[wrong], one.differences[wrong]
+    name, to = shown(timeline.op(made.created.op).name), shown(symbol(timeline, one.node))
+    text = (
+        f"the backward of {label(timeline, made.node)} sends {to} {_numbers(sent)} where small changes of it say "
+        f"{_numbers(expected)}"
+    )
+    rows = (f"{wrong.sum()} of the {len(wrong)} elements tried differ", *mismatch_patterns(one))
+    parts = tuple(Finding("tried", row) for row in rows)
+    fix = f"mend {name}.backward, if it is not meant so; gradcheck #{made.node} in the debugger shows more"
+    step = _last_step(survey, made)
+    return Finding("wrong-rule", text, step, made.node, parts, fix, _backward_line(survey, made, step), suspected=True)
+
+
+def _numbers(array: Array) -> str:
+    few = [number(each) for each in array[:_FEW].tolist()]
+    return few[0] if len(array) == 1 else f"[{' '.join(few)}{' …' if len(array) > _FEW else ''}]"
+
+
+def _last_step(survey: Survey, made: Made) -> int:
+    """The event with which its backward ran for the last time."""
+    events = reversed(survey.timeline.events_of(made.node))
+    return next(seq for seq in events if isinstance(survey.timeline.event(seq), e.StepStarted))
+
+
+def _backward_line(survey: Survey, made: Made, step: int) -> Frame | None:
+    """The last line that its backward ran in a step, else the one that called its forward."""
+    timeline = survey.timeline
+    ran = innermost(timeline.info(made.node))
+    for _, event in timeline.select((e.NodeCreated, e.StepFinished), step):
+        if not isinstance(event, e.NodeCreated):
+            break
+        ran = next(iter(timeline.stack(event.stack)), ran)
+    return ran

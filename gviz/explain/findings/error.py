@@ -1,0 +1,238 @@
+"""Other errors: backward of a tensor without a graph, a gradient of another shape, a number instead of a tensor, and
+any error at all.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gviz.events import GradCaptured
+from gviz.explain.failures import Failure
+from gviz.explain.finding import Finding
+from gviz.explain.names import innermost, label, label_at, why_untracked
+from gviz.explain.program_text import line_text
+from gviz.explain.tracking import CREATE_GRAPH, STACK, ancestors, cut_fix, loses_tracking
+from gviz.numbers import shape_text
+from gviz.plain_text import clipped, file_line, shown
+from gviz.site import source_lines
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+from gviz.values import Value
+
+_UNTRACKED = r"does not require grad and does not have a grad_fn"
+_NO_HISTORY = "requires_grad=True on what it is made from; data that went through numpy or .item() has no history"
+
+
+def explain_untracked_loss(trouble: Failure) -> Finding | None:
+    """Where the history of the tensor begins too late."""
+    if not trouble.says(_UNTRACKED):
+        return None
+    timeline = trouble.timeline
+    root = _root(trouble)
+    name = label(timeline, root) if root else "a tensor"
+    text = f"backward was called on {name}, which no tracked operation made: there is no way back from it"
+    lost = _lost_at(timeline, root) if root else 0
+    if not lost:
+        said = "nothing that it was made from requires a gradient"
+        none = Finding("no-input-requires", said, timeline.nodes.born(root), root)
+        why, fix = (_new_data(timeline, root) if root else None) or (none, _NO_HISTORY)
+        return Finding("untracked-loss", text, trouble.seq, root, (why,), fix, why.at or trouble.at)
+    info = timeline.info(lost)
+    reason = f"tracking was lost first at {label_at(timeline, lost)}: {why_untracked(info.created)}"
+    part = Finding("cut", reason, info.born, lost, at=innermost(info))
+    return Finding("untracked-loss", text, trouble.seq, root, (part,), _tracking_fix(timeline, lost), innermost(info))
+
+
+def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
+    """The data on the way to the root that was made of results: of a gradient that was taken, or of their numbers."""
+    taken_by = _taken(timeline)
+    for node in (root, *ancestors(timeline, root)):
+        info = timeline.info(node)
+        line = line_text(timeline, innermost(info)).strip()
+        value = info.created.first_value
+        if info.created.kind != "constant" or value is None:
+            continue
+        taken = taken_by.get(value, info.born) < info.born
+        if taken or re.search(r"\b(as_)?tensor\(\s*[A-Za-z_[]", line):
+            data = "what autograd.grad gave" if taken else f"new data to autograd: {clipped(line, 80)}"
+            text = f"{label_at(timeline, node)} has no history: it is {data}"
+            part = Finding("copied", text, info.born, node, at=innermost(info))
+            return part, CREATE_GRAPH if taken else STACK
+    return None
+
+
+def _taken(timeline: Timeline) -> dict[Value, int]:
+    """The gradients that were taken without being kept in a ``.grad``, each with the event that gave it first."""
+    taken: dict[Value, int] = {}
+    for seq, event in timeline.select((GradCaptured,)):
+        taken.setdefault(event.value, seq)
+    return taken
+
+
+def _tracking_fix(timeline: Timeline, lost: int) -> str:
+    info = timeline.info(lost)
+    if info.op.name.startswith(("argmax", "argmin")):
+        return "indices have no gradient: make the loss of the scores themselves, with softmax or cross_entropy"
+    return cut_fix(timeline, info)
+
+
+def _root(trouble: Failure) -> int:
+    """The tensor on whose line backward was called: by its name there, else the last one that was made."""
+    names, last = trouble.names_on_its_line(), next(trouble.made_before(), None)
+    named = (info.node for info in trouble.made_before() if info.name in names)
+    return next(named, last.node if last is not None else 0)
+
+
+def _lost_at(timeline: Timeline, root: int) -> int:
+    """The earliest operation on the way to the root that lost track of something that requires a gradient."""
+    lost = [node for node in (root, *ancestors(timeline, root)) if loses_tracking(timeline, node)]
+    return min(lost, key=timeline.nodes.born, default=0)
+
+
+# The gradient that backward starts with
+
+SEVERAL = r"implicitly created only for scalar outputs"
+_SIZE = r"has a shape of torch\.Size\((.*?)\)"
+MISFIT = rf"Mismatch in shape: grad_output\[\d+\] {_SIZE} and output\[\d+\] {_SIZE}"
+
+
+def explain_given_gradient(trouble: Failure) -> Finding | None:
+    """What shape was given and what shape it must have."""
+    if trouble.says(SEVERAL):
+        return _several(trouble)
+    found = re.search(MISFIT, trouble.message, re.DOTALL)
+    if found is None:
+        return None
+    given, wanted = (_shape(text) for text in found.groups())
+    text = f"backward was given a gradient of shape {given} for a tensor of shape {wanted}: they must be the same"
+    fix = f"pass a gradient of shape {wanted}, or none to a loss of one element"
+    return Finding("given-gradient", text, trouble.seq, fix=fix, at=trouble.at)
+
+
+def _several(trouble: Failure) -> Finding:
+    timeline, names = trouble.timeline, trouble.names_on_its_line()
+    root = next((info for info in trouble.made_before() if info.name in names and info.created.requires_grad), None)
+    value = root.created.first_value if root is not None else None
+    shape = f" of shape {shape_text(value.shape)}" if value is not None else ""
+    text = f"backward of a tensor{shape} with several elements needs a gradient to start from"
+    made = (Finding("root", f"it is {label_at(timeline, root.node)}", root.born, root.node),) if root else ()
+    at = trouble.at or (innermost(root) if root else None)
+    return Finding("given-gradient", text, trouble.seq, root.node if root else 0, made, _REDUCE, at)
+
+
+_REDUCE = "make one number of it first (sum or mean), or pass gradient="
+
+
+def _shape(text: str) -> str:
+    return shape_text(tuple(int(size) for size in re.findall(r"\d+", text)))
+
+
+# Any other error
+
+_NO_LEAF = r"can't optimize a non-leaf Tensor"
+_KNOWN: tuple[tuple[str, str, str], ...] = (
+    (
+        r"returned nan values",
+        "a gradient became nan in this node's backward rule",
+        "look at the values that went into the forward: a zero under a root or a division",
+    ),
+    (
+        r"appears to not have been used in the graph|should be used in the graph",
+        "there is no path from the output to this input",
+        "check that it is used, or pass allow_unused=True",
+    ),
+    (
+        r"must match the size of tensor|shapes? .*cannot be multiplied|[Mm]ismatch in shape|could not broadcast",
+        "the shapes do not fit together",
+        "compare the shapes of the inputs",
+    ),
+)
+
+
+def explain_other(trouble: Failure) -> Finding:
+    """The error in its own words, with cause and remedy where they are known."""
+    cause, fix = next(((cause, fix) for words, cause, fix in _KNOWN if trouble.says(words)), ("", _for_labels(trouble)))
+    if name := number_called(trouble):
+        return _on_a_number(trouble, name)
+    if trouble.says(_NO_LEAF) and (result := _result_on_its_line(trouble)) is not None:
+        return _for_an_optimizer(trouble, result)
+    first = clipped(shown(trouble.message), 120)
+    text = cause or f"{trouble.ended} with {shown(trouble.error)}: {first}"
+    node = trouble.node
+    parts = (
+        (Finding("at", f"in the backward of {label_at(trouble.timeline, node)}", trouble.seq, node),) if node else ()
+    )
+    return Finding("failed", text, trouble.seq, node, parts, fix, trouble.at)
+
+
+def _on_a_number(trouble: Failure, name: str) -> Finding:
+    """``backward`` of what is no tensor, and the line that made it none."""
+    text = f"{trouble.ended} with {shown(trouble.error)}: {name} is a number and no tensor, it has no graph to go back"
+    made = made_number(trouble, name)
+    parts = (Finding("made-number", f"it was made one at {made}", trouble.seq),) if made else ()
+    fix = f"call backward() on the tensor, and give the number another name: {name}.backward(); value = {name}.item()"
+    return Finding("failed", text, trouble.seq, 0, parts, fix, trouble.at)
+
+
+def _result_on_its_line(trouble: Failure) -> NodeInfo | None:
+    """The last result of an operation that is tracked and has a name on the line that raised the error."""
+    names = trouble.names_on_its_line()
+    tracked = (info for info in trouble.made_before() if info.created.kind == "op" and info.created.requires_grad)
+    return next((info for info in tracked if info.name in names), None)
+
+
+def _for_an_optimizer(trouble: Failure, result: NodeInfo) -> Finding:
+    """An optimizer that was given no leaf."""
+    what, name = label_at(trouble.timeline, result.node), shown(result.name)
+    text = f"{what} is no leaf: an optimizer cannot change what an operation made"
+    fix = f"make the leaf last: {name} = (...).detach().requires_grad_(), and device and dtype before that"
+    return Finding("failed", text, trouble.seq, result.node, (), fix, trouble.at)
+
+
+def _for_labels(trouble: Failure) -> str:
+    """What to try where a class label is none of the classes that there are scores for; empty for any other error."""
+    asked = re.match(r"Target (-?\d+) is out of bounds", trouble.message)
+    if asked is None:
+        return ""
+    names, made = trouble.names_on_its_line(), list(trouble.made_before())
+    given = [one for one in made if one.name in names and trouble.at not in one.frames]
+    for info in (*given, *made):
+        classes = _classes(info)
+        if classes and not 0 <= int(asked[1]) < classes:
+            scores = label(trouble.timeline, info.node)
+            return f"labels lie from 0 to {classes - 1}: the scores, {scores}, have {classes} columns"
+    return "labels lie from 0 to C - 1, where the scores have C columns"
+
+
+def _classes(info: NodeInfo) -> int:
+    """How many classes a tensor can be the scores of, 0 for what is none."""
+    value = info.created.first_value
+    if value is None or not value.dtype.startswith(("float", "bfloat")) or not value.shape:
+        return 0
+    return value.shape[min(1, len(value.shape) - 1)]
+
+
+# A number that has no ``backward``: the line that took it out of its tensor
+
+_CONVERSION = r"\.item\(\)|\.tolist\(\)|\.numpy\(\)|\bfloat\(|\bint\("
+
+
+def number_called(trouble: Failure) -> str:
+    """The name on which ``backward`` was called though it is a number; empty for any other error."""
+    if not re.match(r"'(float|int|list|numpy\.\w+)' object has no attribute 'backward'", trouble.message):
+        return ""
+    called = re.search(r"([A-Za-z_]\w*)\.backward\b", trouble.line)
+    return called[1] if called else ""
+
+
+def made_number(trouble: Failure, name: str) -> str:
+    """The last line up to that of the error that made a name a number: ``train.py:9: loss = loss.item()``, or empty."""
+    at = trouble.at
+    text = trouble.timeline.source(at.path) if at is not None else None
+    if at is None or text is None:
+        return ""
+    making = re.compile(rf"(?<![\w.]){name}\s*=(?!=)[^;#]*(?:{_CONVERSION})[^;#]*")
+    for line, row in reversed(list(enumerate(source_lines(text)[: at.line], 1))):
+        if found := making.search(row):
+            return f"{file_line(at.path, line)}: {clipped(found[0].strip(), 100)}"
+    return ""

@@ -1,0 +1,123 @@
+"""Errors of writes in place: to a tensor that backward needs, and to a leaf that requires a gradient."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gviz.events import DataSet, Edge, NodeCreated, RequiresGradSet, StorageWritten
+from gviz.explain.failures import Failure
+from gviz.explain.finding import Finding
+from gviz.explain.names import innermost, label, label_at, made_at, op_title
+from gviz.explain.operations import ACTIVATIONS
+from gviz.explain.optimizer_steps import Write, writer_of
+from gviz.plain_text import file_line
+from gviz.site import source_lines
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+
+_CHANGED = r"modified by an inplace operation"
+
+
+def explain_saved(trouble: Failure) -> Finding | None:
+    """The write that came between saving and backward."""
+    if not trouble.says(_CHANGED):
+        return None
+    timeline = trouble.timeline
+    found = next(_writes(timeline, trouble), None) if trouble.node else None
+    if found is None:
+        text = "a tensor that backward needs was changed in place after it had been saved"
+        return Finding("changed-in-place", text, trouble.seq, trouble.node, fix=_FIX, at=trouble.at)
+    (holder, version), seq, write = found
+    saver = timeline.info(trouble.node)
+    by_node = writer_of(write)
+    writer = timeline.info(by_node) if by_node in timeline.nodes else None
+    by = f"{op_title(writer)}{made_at(writer.frames)}" if writer is not None else "the program"
+    what = label(timeline, holder)
+    text = (
+        f"{what} was changed in place by {by}, but backward of {label(timeline, saver.node)} still needs it as it was"
+    )
+    saved = f"saved by {saver.op.grad_fn or label(timeline, saver.node)}{made_at(saver.frames)} at version {version}"
+    wrote = f"changed by {label_at(timeline, by_node)} to version {write.version}" if writer else "changed"
+    parts = (
+        Finding("saved", saved, saver.born, saver.node, at=innermost(saver)),
+        Finding("write", wrote, seq, by_node, at=innermost(writer) if writer else None),
+    )
+    return Finding(
+        "changed-in-place", text, seq, holder, parts, _fix(writer), innermost(writer) if writer else trouble.at
+    )
+
+
+_ASSIGNING = ("copy", "setitem")  # as which ``s[1] = v`` is recorded
+_FIX = "use the operation that makes a new tensor, or clone() before the change"
+
+
+def _fix(writer: NodeInfo | None) -> str:
+    plain = writer.op.base_name if writer is not None else ""
+    if plain in _ASSIGNING:
+        return "assign before it is used, write to a clone(), or make the whole of its parts with stack or cat"
+    if writer is None or not writer.op.name.endswith("_"):
+        return _FIX
+    instead = "an activation with inplace=True" if plain in ACTIVATIONS else "an operator like +="
+    return f"use {plain}, which makes a new tensor, instead of {plain}_ (or of {instead}); or clone() before"
+
+
+def _writes(timeline: Timeline, trouble: Failure) -> Iterator[tuple[Edge, int, Write]]:
+    """The first write to whatever the node had saved, after it was made: ``((node, version), event, write)``."""
+    info = timeline.info(trouble.node)
+    before = timeline.at(info.born)
+    for holder, output_nr in [*((info.node, nr) for nr in range(len(info.created.outputs))), *info.created.inputs]:
+        state = before.state(holder) if holder else None
+        if state is None or output_nr >= len(state.outputs):
+            continue
+        for seq in timeline.events_of(holder):
+            event = timeline.event(seq)
+            if not (info.born < seq < trouble.seq and isinstance(event, StorageWritten | DataSet)):
+                continue
+            if writer_of(event) != info.node:
+                yield (holder, state.outputs[output_nr].version), seq, event
+                break
+
+
+# A leaf that requires a gradient
+
+_RULE = "autograd allows that only under no_grad"
+_OF_A_LEAF = "of a leaf that requires a gradient"
+_ALSO = re.compile(r"\s*(\w+)\s*=\s*(\w+)\s*;?\s*(?:#.*)?")
+_LEAF = r"leaf [Vv]ariable that requires grad .*in-place"
+
+
+def explain_leaf(trouble: Failure) -> Finding | None:
+    """Which leaf, as far as the line tells."""
+    if not trouble.says(_LEAF):
+        return None
+    timeline, names = trouble.timeline, _names(trouble)
+    leaves = map(timeline.info, _leaves(timeline))
+    leaf = next((info for info in leaves if info.name in names), None)
+    view = "a view of " if trouble.says("a view of") else ""
+    at = f" at {file_line(trouble.at.path, trouble.at.line)}" if trouble.at else ""
+    what = label(timeline, leaf.node) if leaf else "a leaf that requires a gradient"
+    text = f"{view}{what} was to be changed in place{at}; {f'{_OF_A_LEAF} ' if leaf else ''}{_RULE}"
+    parts = (Finding("leaf", f"the leaf is {label_at(timeline, leaf.node)}", leaf.born, leaf.node),) if leaf else ()
+    fix = "update it inside with torch.no_grad():, let an optimizer do it, or change a clone()"
+    return Finding("leaf-in-place", text, trouble.seq, leaf.node if leaf else 0, parts, fix, trouble.at)
+
+
+def _leaves(timeline: Timeline) -> Iterator[int]:
+    """The latest first; whatever made it, a tensor that requires a gradient only later is one."""
+    created, later = timeline.select([NodeCreated]), timeline.select([RequiresGradSet])
+    made = [(n, event.node) for n, event in created if event.kind != "op" and event.requires_grad]
+    told = [(n, event.node) for n, event in later if event.requires_grad]
+    return (node for _, node in sorted([*made, *told], reverse=True))
+
+
+def _names(trouble: Failure) -> set[str]:
+    """The names on the line that raised it, and those of which they are other names: after ``y = x`` that of x."""
+    names = set(trouble.names_on_its_line())
+    text = trouble.timeline.source(trouble.at.path) if trouble.at else None
+    above = source_lines(text or "")[: trouble.at.line] if trouble.at else []
+    for row in reversed(above):
+        also = _ALSO.fullmatch(row)
+        if also is not None and also[1] in names:
+            names.add(also[2])
+    return names

@@ -1,0 +1,262 @@
+"""Loops: graphs that stay alive from iteration to iteration, losses without a backward, states detached at some steps
+only.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from gviz.events import NodeCreated
+from gviz.explain.finding import Finding, Number
+from gviz.explain.names import innermost, label, label_at, made_at
+from gviz.explain.survey import Made, Survey
+from gviz.explain.tracking import ancestors
+from gviz.numbers import bytes_text
+from gviz.site import Frame
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+
+# Graphs of many iterations that are alive at once, because something keeps a result of each
+
+MOST_ALIVE = 3
+"""So many graphs of one line may be alive at once: the one in use, the last one, and one that is just replaced."""
+
+
+def kept_graphs(survey: Survey) -> Iterator[Finding]:
+    """Lines of which tracked results of more iterations are alive at the end than any loop needs."""
+    if len(survey.timeline.iterations) <= MOST_ALIVE:
+        return
+    last_pass = max((seq for seq, _ in survey.passes), default=survey.end)  # later the program takes everything down
+    in_use = _in_use(survey)
+    tracked = (made for made in survey.alive(last_pass) if made.created.kind == "op" and made.created.requires_grad)
+    alive = [made for made in tracked if made.node not in in_use]
+    by_line: defaultdict[int, dict[int, Made]] = defaultdict(dict)
+    for made in alive:
+        by_line[made.created.stack][survey.timeline.iteration_at(made.seq).index] = made
+    last = max((one for one in by_line.values() if len(one) > MOST_ALIVE), key=_latest, default=None)
+    if last is not None:
+        yield _kept_finding(survey, list(last.values()), alive)
+
+
+def _in_use(survey: Survey) -> set[int]:
+    """What the last pass goes back through and none has before: kept for it, as adapted weights are."""
+    if not survey.passes:
+        return set()
+    start, last = survey.passes[-1]
+    reached = list(ancestors(survey.timeline, *(node for node, _ in last.roots)))
+    states = survey.timeline.at(start - 1).states(reached)
+    return {node for node, state in zip(reached, states, strict=True) if state is not None and not state.pass_nr}
+
+
+def _latest(line: dict[int, Made]) -> int:
+    return max(made.seq for made in line.values())
+
+
+def _kept_finding(survey: Survey, roots: list[Made], alive: list[Made]) -> Finding:
+    timeline = survey.timeline
+    first, last = roots[0], roots[-1]
+    states = timeline.at(last.seq).states([made.node for made in alive])
+    saved = [state for state in states if state is not None and state.saved == "held"]
+    size = sum(made.value.nbytes for made in alive if made.value is not None)
+    info = timeline.info(last.node)
+    text = (
+        f"{len(roots)} graphs are alive at once: the results of {label(timeline, last.node)}{made_at(info.frames)} of "
+        f"{len(roots)} iterations are kept, the first since event {first.seq}"
+    )
+    held = f"{len(alive)} nodes with results of {bytes_text(size)}, saved tensors of {len(saved)} of them still held"
+    parts = (
+        Finding("alive", held, last.seq, last.node),
+        Finding("since", f"the oldest is {label(timeline, first.node)}", first.seq, first.node),
+    )
+    fix = "keep the number, not the tensor: losses.append(loss.item()), total += loss.item(), or loss.detach()"
+    numbers = (Number("graphs alive", len(roots), last.seq), Number("nodes alive", len(alive), last.seq))
+    return Finding("graphs-kept", text, last.seq, last.node, parts, fix, innermost(info), numbers)
+
+
+# The graphs that are alive at a moment, and which results hold them
+
+MOST_GRAPHS = 20
+
+
+def alive_graphs(timeline: Timeline, moment: Moment) -> Finding:
+    """The tracked results that something still refers to, by the iteration that made them."""
+    graphs: defaultdict[int, list[NodeCreated]] = defaultdict(list)
+    freed = timeline.nodes.freed(moment.n)
+    for node, made in timeline.nodes.all_created([node for node in timeline.nodes if node not in freed]):
+        if made.kind == "op" and made.requires_grad and timeline.nodes.born(node) <= moment.n:
+            graphs[timeline.iteration_at(timeline.nodes.born(node)).index].append(made)
+    parts = [_graph(timeline, moment, index, nodes) for index, nodes in sorted(graphs.items())]
+    count = len(parts)
+    text = (
+        f"{count} graph{'s are' if count != 1 else ' is'} alive at event {moment.n}" if parts else "no graph is alive"
+    )
+    rest = (Finding("more", f"and {count - MOST_GRAPHS} more graphs"),) if count > MOST_GRAPHS else ()
+    return Finding("alive", text, moment.n, parts=(*parts[:MOST_GRAPHS], *rest))
+
+
+def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreated]) -> Finding:
+    """One iteration's nodes, with the last result that nothing alive was made from: what holds all the others."""
+    here = {made.node for made in nodes}
+    roots = [made for made in nodes if not here & set(timeline.nodes.made_into.get(made.node, ()))]
+    root = roots[-1] if roots else nodes[-1]
+    states = moment.states([made.node for made in nodes])
+    held = sum(state is not None and state.saved == "held" for state in states)
+    size = sum(made.first_value.nbytes for made in nodes if made.first_value is not None)
+    born = timeline.nodes.born(root.node)
+    text = (
+        f"iteration {index + 1}: {len(nodes)} nodes, results of {bytes_text(size)}, saved tensors of {held} held, "
+        f"since event {timeline.nodes.born(nodes[0].node)}; held by {label_at(timeline, root.node)}"
+    )
+    numbers = (Number("nodes", len(nodes), born), Number("bytes", size, born), Number("saved", held, born))
+    return Finding("graph", text, born, root.node, at=innermost(timeline.info(root.node)), numbers=numbers)
+
+
+# Losses of one line of which backward goes through only a few: backward outside the loop
+
+_FEWEST = 8
+"""So many losses of one line are made in a loop; fewer may be tried, as in a line search."""
+
+_TIMES = 10
+"""A program that calls backward now and then may choose among so many losses each time."""
+
+_LOOKED_AT = 4
+"""Of so many it is asked what they were made of."""
+
+
+def unused_losses(survey: Survey) -> Iterator[Finding]:
+    """Lines whose losses are started from, most of which no pass has started from or gone through."""
+    if survey.timeline.cut_off:  # backward may be what it was to come to
+        return
+    roots = {node for _, event in survey.passes for node, _ in event.roots if node in survey.nodes}
+    lines = [losses for losses in _by_line(survey, roots) if len(losses) > _FEWEST]
+    gone_through = {*ancestors(survey.timeline, *roots), *roots} if lines else set()
+    for losses in lines:
+        used = [made for made in losses if made.node in gone_through]
+        unused = [made for made in losses if made.node not in gone_through]
+        fewest = max(_FEWEST, _TIMES * (len(used) - 1))
+        if len(unused) >= fewest and not _are_choices(survey, unused, gone_through):
+            yield _unused_finding(survey, unused, used)
+
+
+def _by_line(survey: Survey, roots: set[int]) -> Iterable[list[Made]]:
+    """The scalars that were made where the root of a pass was."""
+    found: defaultdict[int, list[Made]] = defaultdict(list)
+    stacks = {survey.nodes[root].created.stack for root in roots} - {0}
+    for made in survey.nodes.values():
+        if made.created.stack in stacks and _may_be_a_loss(made):
+            found[made.created.stack].append(made)
+    return found.values()
+
+
+def _are_choices(survey: Survey, unused: list[Made], gone_through: set[int]) -> bool:
+    """Whether the losses share operations with one that was used: the program has chosen among them."""
+    shared = (node for made in unused[-_LOOKED_AT:] for node in ancestors(survey.timeline, made.node))
+    return any(node in gone_through and survey.nodes[node].created.kind == "op" for node in shared)
+
+
+def _may_be_a_loss(made: Made) -> bool:
+    return made.created.kind == "op" and made.created.requires_grad and made.value is not None and made.value.size == 1
+
+
+def _unused_finding(survey: Survey, unused: list[Made], used: list[Made]) -> Finding:
+    timeline, first, last = survey.timeline, unused[0], max(used, key=lambda made: made.node)
+    info, count = timeline.info(last.node), len(unused) + len(used)
+    text = f"backward goes through {len(used)} of {count} losses{made_at(info.frames)}"
+    others = f"{label(timeline, first.node)} and {len(unused) - 1} others have brought no gradient to anything"
+    parts = (Finding("beside", others, first.seq, first.node),)
+    numbers = (Number("losses", count), Number("gone through", len(used)))
+    fix = "call backward() and the step in the loop, after each loss (or no_grad() where none is meant)"
+    at = innermost(info)
+    return Finding("unused-losses", text, last.seq, last.node, parts, fix, at, numbers, suspected=True)
+
+
+# A state that a loop detaches at some steps only: one backward goes back no further than there
+
+_CUTS = ("detach", "data")
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """`user` takes what `state` made, through `cut` if that left its history out."""
+
+    state: Made
+    cut: Made | None
+    user: Made
+
+
+def partly_detached(survey: Survey) -> Iterator[Finding]:
+    """The first state of each line that one operation takes detached at some steps before a pass, and not at others."""
+    starts = [seq for seq, _ in survey.passes]
+    told: set[tuple[Frame, ...]] = set()
+    for cut in _cuts(survey):
+        before = bisect_left(starts, cut.seq)
+        line = survey.timeline.stack(cut.created.stack)
+        if line in told or before == len(starts):
+            continue
+        window = range(starts[before - 1] if before else 0, starts[before])
+        for state in survey.sources(cut):
+            told.add(line)
+            yield from _of_line(survey, state, window)
+
+
+def _cuts(survey: Survey) -> Iterator[Made]:
+    """The operations that leave out the history of a result."""
+    for made in survey.nodes.values():
+        if made.created.untracked in _CUTS and any(_is_state(source) for source in survey.sources(made)):
+            yield made
+
+
+def _is_state(made: Made) -> bool:
+    return made.created.kind == "op" and made.created.requires_grad and not made.created.during[0]
+
+
+def _of_line(survey: Survey, state: Made, window: range) -> Iterator[Finding]:
+    line = state.created.stack, state.created.op
+    same = [made for made in survey.ops(state.op) if (made.created.stack, made.created.op) == line]
+    taken = [one for made in same if made.seq in window for one in _taken(survey, made, window)]
+    for cut in reversed([one for one in taken if one.cut is not None]):
+        alike = [one for one in taken if _place(one) == _place(cut)]
+        attached = [one for one in alike if one.cut is None]
+        if attached:
+            yield _detached_finding(survey, cut, attached[-1], len(alike) - len(attached), len(alike))
+            return
+
+
+def _taken(survey: Survey, state: Made, window: range) -> Iterator[_Taken]:
+    """Who uses a state within a window, at once or after one cut."""
+    for user in _users(survey, state, window):
+        if user.created.untracked in _CUTS:
+            yield from (_Taken(state, user, after) for after in _users(survey, user, window))
+        else:
+            yield _Taken(state, None, user)
+
+
+def _users(survey: Survey, made: Made, window: range) -> Iterator[Made]:
+    users = (survey.nodes[user] for user in survey.timeline.nodes.made_into.get(made.node, ()) if user in survey.nodes)
+    return (user for user in users if user.seq in window)
+
+
+def _place(taken: _Taken) -> tuple[int, int, int]:
+    """Which operation, on which line, and which of its inputs."""
+    given = taken.state if taken.cut is None else taken.cut
+    slots = [node for node, _ in taken.user.created.inputs]
+    return taken.user.created.stack, taken.user.created.op, slots.index(given.node)
+
+
+def _detached_finding(survey: Survey, last: _Taken, other: _Taken, detached: int, count: int) -> Finding:
+    assert last.cut is not None
+    timeline, cut = survey.timeline, last.cut
+    takes = f"{label_at(timeline, last.user.node)} takes {label(timeline, last.state.node)} detached"
+    text = f"at {detached} of {count} steps {takes}: no gradient goes back past these steps"
+    parts = (
+        Finding("cut", f"detached at {label_at(timeline, cut.node)}", cut.seq, cut.node),
+        Finding(
+            "elsewhere", f"with its history by {label(timeline, other.user.node)}", other.user.seq, other.user.node
+        ),
+    )
+    fix = "detach after backward(), not between the steps that one backward is to go through (leave it if meant so)"
+    at = innermost(timeline.info(cut.node))
+    return Finding("partly-detached", text, cut.seq, cut.node, parts, fix, at, suspected=True)

@@ -1,0 +1,264 @@
+"""Losses that compute something else than meant: shapes that broadcast, sums, softmax twice, attached targets, cut
+summands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from gviz.explain.finding import Finding, Number
+from gviz.explain.names import innermost, label, label_at, why_cut
+from gviz.explain.operations import ELEMENT_BY_ELEMENT, LISTS, LOSSES_OF_PAIRS, RESHAPING, SOFTMAXES
+from gviz.explain.survey import Made, Survey
+from gviz.explain.tracking import ancestors, cut_fix, loses_tracking
+from gviz.numbers import number, shape_text
+
+# A column against a row of as many elements: (n,1) with (n,) gives (n,n), and a loss of every pair
+
+
+def broadcast(survey: Survey) -> Iterator[Finding | None]:
+    """Operations element by element of which neither input has the shape of the result."""
+    for made in survey.ops(*ELEMENT_BY_ELEMENT):
+        yield None
+        if len(made.shape) == 2 and made.shape[0] != made.shape[1]:
+            continue
+        pair = [_before_widening(survey, source) for source in survey.sources(made)][:2]
+        shapes = [source.shape for source in pair]
+        if len(pair) == 2 and _column_and_row(*shapes) and made.created.requires_grad:
+            yield _broadcast_finding(survey, made, pair)
+
+
+def _before_widening(survey: Survey, made: Made) -> Made:
+    """What a loss function was given: it widens what it was given itself before the two meet."""
+    source = next(survey.sources(made), None) if made.op == "expand" else None
+    return made if source is None else _before_widening(survey, source)
+
+
+def _column_and_row(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    row, column = sorted((one, other), key=len)
+    return len(row) == 1 and row[0] > 1 and column == (row[0], 1)
+
+
+def _broadcast_finding(survey: Survey, made: Made, pair: list[Made]) -> Finding:
+    timeline = survey.timeline
+    one, other = (shape_text(source.shape) for source in pair)
+    n = max(chain.from_iterable(source.shape for source in pair))
+    text = f"{label_at(timeline, made.node)}: {one} with {other} becomes ({n},{n}), every element against every other"
+    parts = tuple(
+        Finding("operand", f"{label(timeline, source.node)} is {shape_text(source.shape)}", source.seq, source.node)
+        for source in pair
+    )
+    fix = "squeeze(-1) the column, or unsqueeze(-1) the row, so that both have the same shape"
+    return Finding("broadcast", text, made.seq, made.node, parts, fix, innermost(timeline.info(made.node)))
+
+
+# A sum over the batch: every gradient is larger than that of the mean by the size of the batch
+
+FEWEST_ROWS = 16
+"""Rows from which on the difference between a sum and a mean is that between two learning rates."""
+
+
+def summed_loss(survey: Survey) -> Iterator[Finding]:
+    """The losses of a program with an optimizer that are a sum over the first dimension of what they are made from."""
+    timeline = survey.timeline
+    roots = dict.fromkeys(node for _, event in survey.passes for node, _ in event.roots) if survey.optimized else {}
+    for made in (survey.nodes[node] for node in roots if node in survey.nodes):
+        source = next(survey.sources(made), None)
+        if source is None or not _adds_up(made) or not source.shape or source.shape[0] < FEWEST_ROWS:
+            continue
+        rows = source.shape[0]
+        text = f"{label_at(timeline, made.node)} adds up {rows} rows: every gradient is {rows} times that of their mean"
+        part = Finding("operand", f"what it adds up is {shape_text(source.shape)}", source.seq, source.node)
+        fix = f"mean() or reduction='mean'; if the sum is meant, a learning rate {rows} times smaller"
+        at, numbers = innermost(timeline.info(made.node)), (Number("rows", rows, source.seq),)
+        yield Finding("summed-loss", text, made.seq, made.node, (part,), fix, at, numbers, suspected=True)
+
+
+def _adds_up(made: Made) -> bool:
+    return not made.shape and (made.op == "sum" or dict(made.created.attrs).get("reduction") == "sum")
+
+
+# A softmax of a softmax: cross_entropy takes logits
+
+_TWICE = {
+    "log_softmax": {*SOFTMAXES, "sigmoid"},
+    "softmax": SOFTMAXES,
+    "binary_cross_entropy_with_logits": {"sigmoid", "softmax"},
+}
+"""By operation: what its input must not be."""
+
+
+def softmax_twice(survey: Survey) -> Iterator[Finding]:
+    """Operations that take logits and were given probabilities."""
+    timeline = survey.timeline
+    for made in survey.ops(*_TWICE):
+        first = next(survey.sources(made), None)
+        before = survey.unwrapped(first) if first is not None else None
+        if before is None or before.op not in _TWICE[made.op] or _idempotent(made.op, before.op):
+            continue
+        text = (
+            f"{label_at(timeline, made.node)} takes logits, but its input is {label_at(timeline, before.node)} already"
+        )
+        part = Finding("first", f"{before.op} was taken here", before.seq, before.node)
+        fix = f"give it the input of that {before.op}: cross_entropy and the losses with logits apply it themselves"
+        yield Finding("softmax-twice", text, made.seq, made.node, (part,), fix, innermost(timeline.info(made.node)))
+
+
+def _idempotent(op: str, before: str) -> bool:
+    """log_softmax of log_softmax changes nothing but the time it takes."""
+    return op == before == "log_softmax"
+
+
+# nll_loss or ctc_loss of something else than log probabilities of its classes
+
+_LOSSES = ("nll_loss", "nll_loss2d", "ctc_loss")
+_PROBABILITIES = {"softmax", "sigmoid"}
+_ROWS = {"getitem", "index", "index_select", "slice", "clone", "contiguous"}
+_SLACK = 0.01
+"""How far above 0 the logarithm of a probability may come to lie: of ``log(p + 0.001)`` it does."""
+
+
+def no_log_probabilities(survey: Survey) -> Iterator[Finding]:
+    """The losses whose input is above 0 somewhere, or sums to one along another dimension than that of the classes."""
+    for made in survey.ops(*_LOSSES):
+        first = next(survey.sources(made), None)
+        finding = (
+            (_too_great(survey, made, first) or _along_other_dimension(survey, made, first))
+            if first is not None
+            else None
+        )
+        if finding is not None:
+            yield finding
+
+
+def _too_great(survey: Survey, made: Made, first: Made) -> Finding | None:
+    stats = first.value.statistics() if first.value is not None else None
+    if stats is None or not stats.max > _SLACK:  # nan: no element is finite
+        return None
+    before, loss = survey.unwrapped(first), label_at(survey.timeline, made.node)
+    where = label_at(survey.timeline, before.node)
+    if before.op in _PROBABILITIES:
+        text = f"{loss} takes logarithms of probabilities, but its input is {where}, the probabilities themselves"
+        fix = f"log_softmax in the place of {before.op}{_instead(made, ', or cross_entropy of what went into it')}"
+    else:
+        text = f"{loss} takes logarithms of probabilities, but its input is {where}, which has numbers above 0"
+        fix = f"log_softmax before it{_instead(made, ', or cross_entropy, which takes scores as they are')}"
+    part = Finding(
+        "operand", f"it reaches {number(stats.max)}, and no such logarithm is above 0", first.seq, first.node
+    )
+    return _log_probability_finding(survey, made, text, part, fix)
+
+
+def _instead(made: Made, loss: str) -> str:
+    """Another loss that takes what there is; of sequences there is none."""
+    return "" if made.op == "ctc_loss" else loss
+
+
+def _along_other_dimension(survey: Survey, made: Made, first: Made) -> Finding | None:
+    first = _of_rows(survey, first)
+    before = _of_rows(survey, next(survey.sources(first), first)) if first.op == "log" else first
+    rank, dim = len(before.shape), dict(before.created.attrs).get("dim")
+    if made.op == "ctc_loss" or before.op not in SOFTMAXES or not rank or not isinstance(dim, int):
+        return None
+    classes, dim, timeline = min(1, rank - 1), dim % rank, survey.timeline
+    if dim == classes:
+        return None
+    text = (
+        f"{label_at(timeline, made.node)} has its classes along dimension {classes}, but gets those of dimension {dim}"
+    )
+    taken = f"{label_at(timeline, before.node)} makes probabilities that add up to 1 along dimension {dim}"
+    part = Finding("operand", taken, before.seq, before.node)
+    return _log_probability_finding(survey, made, text, part, f"{before.op}(..., dim={classes})")
+
+
+def _of_rows(survey: Survey, made: Made) -> Made:
+    """What a node is rows of, or a copy: its dimensions mean what they meant."""
+    source = next(survey.sources(made), None) if made.op in _ROWS else None
+    if source is None or len(source.shape) != len(made.shape):
+        return made
+    return _of_rows(survey, source)
+
+
+def _log_probability_finding(survey: Survey, made: Made, text: str, part: Finding, fix: str) -> Finding:
+    at = innermost(survey.timeline.info(made.node))
+    return Finding("no-log-probabilities", text, made.seq, made.node, (part,), fix, at)
+
+
+# A target that depends on what is trained: the gradient goes into it, too
+
+
+def attached_target(survey: Survey) -> Iterator[Finding]:
+    """Losses whose second argument requires a gradient as well."""
+    timeline = survey.timeline
+    for made in survey.ops(*LOSSES_OF_PAIRS):
+        pair = list(survey.sources(made))[:2]
+        if len(pair) == 2 and all(source.created.requires_grad and source.created.kind == "op" for source in pair):
+            target = survey.unwrapped(pair[1])
+            text = (
+                f"{label_at(timeline, made.node)} sends a gradient into its target, {label_at(timeline, target.node)}"
+            )
+            fix = "target.detach(), if the prediction is to come to the target and not the target to the prediction"
+            at = innermost(timeline.info(made.node))
+            yield Finding("attached-target", text, made.seq, target.node, (), fix, at, suspected=True)
+
+
+# A summand of a loss that brings no gradient, because its path to the parameters is cut
+
+_SUMMING = {"add", "sub", *LISTS}
+_ON_THE_WAY = {"sum", "mean", "mul", "div", "neg", *RESHAPING}
+_MOST_SUMMANDS = 200
+"""So many summands of one loss are looked at."""
+
+
+def cut_summand(survey: Survey) -> Iterator[Finding | None]:
+    """For each line that makes what backward is called on: what it adds that was made of parameters, and is cut."""
+    roots = [survey.nodes[node] for _, event in survey.passes for node, _ in event.roots if node in survey.nodes]
+    for root in {made.created.stack: made for made in roots}.values():
+        yield None
+        for made, beside in _untracked_summands(survey, root):
+            lost = _cut_behind(survey, made, beside)
+            if lost:
+                yield _summand_finding(survey, root, made, lost)
+
+
+def _untracked_summands(survey: Survey, root: Made) -> Iterator[tuple[Made, list[Made]]]:
+    """The summands of a loss that autograd does not follow, each with those beside it that it follows."""
+    waiting, seen = [root], {root.node}
+    while waiting and len(seen) < _MOST_SUMMANDS:
+        made = waiting.pop()
+        sources = list(survey.sources(made))
+        tracked = [source for source in sources if source.created.requires_grad]
+        if made.op in _SUMMING:
+            yield from ((one, tracked) for one in sources if tracked and _is_result(one))
+        elif made.op not in _ON_THE_WAY or len(tracked) != 1:
+            continue
+        waiting += [source for source in tracked if source.node not in seen]
+        seen.update(source.node for source in tracked)
+
+
+def _is_result(made: Made) -> bool:
+    return made.created.kind == "op" and not made.created.requires_grad
+
+
+def _cut_behind(survey: Survey, made: Made, beside: list[Made]) -> int:
+    """Where the way from what is trained to a summand is cut; 0 if nowhere, or if it was made of what stands beside it.
+
+    Of that it may be a correction on purpose: ``x + (y - x).detach()``, ``x - x.max().detach()``.
+    """
+    timeline = survey.timeline
+    before = [made.node, *ancestors(timeline, made.node)]
+    if any(one.node in before for one in beside):
+        return 0
+    lost = (node for node in before if loses_tracking(timeline, node))
+    return next((node for node in lost if not survey.optimized.isdisjoint(ancestors(timeline, node))), 0)
+
+
+def _summand_finding(survey: Survey, root: Made, made: Made, lost: int) -> Finding:
+    timeline = survey.timeline
+    cut = timeline.info(lost)
+    summand, loss = label_at(timeline, made.node), label(timeline, root.node)
+    text = f"{summand} is a part of {loss}, but brings no gradient to anything"
+    part = Finding("cut", f"cut at {label_at(timeline, lost)}: {why_cut(cut)}", cut.born, lost, at=innermost(cut))
+    fix = cut_fix(timeline, cut)
+    return Finding("cut-summand", text, made.seq, made.node, (part,), fix, innermost(cut), suspected=True)

@@ -1,0 +1,643 @@
+"""Where a nan or inf first appeared, and the path that it took from there.
+
+Idea. Start at a bad number and go back: from a value to the input of its operation that was bad, from a gradient to the
+contribution that was bad, from a written tensor to what wrote it. Each step is earlier in time, so the walk ends: at an
+operation, a rule or a write that made something bad out of good numbers.
+
+Example. ``loss`` is nan. Its input ``p * p.log()`` is nan, whose input ``p.log()`` is -inf, whose input ``p`` has a 0.
+The inf first appears in ``log``; "it became nan in ``Mul``" is a fact on the path.
+
+Limits. What was not recorded cannot be asked: at the start of a kept part, or next to unrecorded modules, the finding
+says so. An infinity in a mask is meant to be there and is not reported.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import attrgetter
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from gviz.events import (
+    BackwardStarted,
+    DataSet,
+    GradAccumulated,
+    GradCaptured,
+    GradFlowed,
+    GradSet,
+    NodeCreated,
+    StorageWritten,
+    grad_left,
+)
+from gviz.explain.backward_passes import growing_losses, row_text
+from gviz.explain.computation import Operand, computation
+from gviz.explain.contributions import arriving_gradient, rule_words
+from gviz.explain.finding import Finding
+from gviz.explain.findings._nan_operation import (
+    DIVERGING,
+    LEAPT,
+    is_beyond,
+    is_of_size,
+    made_at_element,
+    made_of,
+    meeting_numbers,
+    parameter_leap,
+    sent_at_element,
+    usual_fix,
+)
+from gviz.explain.grad_history import GradWrite, write_at
+from gviz.explain.names import innermost, iteration_called, label, label_at, made_at
+from gviz.explain.operations import MASKING, SAME_NUMBERS
+from gviz.explain.optimizer_steps import is_unseen, step_of, step_words
+from gviz.explain.program_text import called_function, line_text
+from gviz.explain.question import Question
+from gviz.explain.survey import Survey
+from gviz.explain.tracking import RECORD_ALL, is_partial
+from gviz.plain_text import clipped
+from gviz.trace.log import expect
+from gviz.trace.moment import Moment
+from gviz.trace.state import Contribution, NodeInfo, OutputState
+from gviz.trace.timeline import Timeline
+from gviz.value_text import bad_text, short
+from gviz.values import Value
+
+
+def bad_value(asked: Question) -> Finding | None:
+    """Where a bad value came from: back over bad inputs, over writes in place, and through the ``.grad`` of a leaf.
+
+    Of what the node sends at this very moment: where that came from, if it is bad.
+    """
+    if asked.topic == "sent":
+        return _bad_contribution(asked)
+    first = _first_in_a_row(asked)
+    if first == asked.node:
+        return trace_back(asked.timeline, ("value", asked.node, asked.moment.n))
+    born = asked.timeline.nodes.born(first)
+    found = trace_back(asked.timeline, ("value", first, born))
+    if born <= asked.timeline.dropped.again:
+        return found
+    return replace(found, parts=(_since(asked, first), *found.parts))
+
+
+def _first_in_a_row(asked: Question) -> int:
+    """The first of those that the line of a node made bad, time after time up to this node.
+
+    A mask is meant to be infinite: the row of what went wrong begins after the last of them.
+    """
+    timeline, origins, place = asked.timeline, asked.timeline.nodes.origins, asked.timeline.nodes.place_of(asked.node)
+    if asked.info.created.kind != "op" or not asked.info.created.stack:
+        return asked.node
+    same = (origins.stack[:place] == origins.stack[place]) & (origins.op[:place] == origins.op[place])
+    first, masks = asked.node, _is_a_mask(timeline, asked.node)
+    for earlier in reversed(same.nonzero()[0].tolist()):
+        node = timeline.nodes[earlier]
+        outputs = timeline.info(node).created.outputs
+        if not any(bad_text(output.value) for output in outputs) or _is_a_mask(timeline, node) is not masks:
+            break
+        first = node
+    return first
+
+
+def _since(asked: Question, first: int) -> Finding:
+    timeline, born = asked.timeline, asked.timeline.nodes.born(first)
+    nth = bisect_right(timeline.iterations, born, key=attrgetter("start"))
+    bad = "nan" if "nan" in bad_text(asked.output.value) else "inf"
+    if timeline.info(first).iteration == asked.info.iteration:
+        text = f"{label(timeline, asked.node)} is {bad}, and what its line makes is nan or inf each time since #{first}"
+    else:
+        since = f"{iteration_called(timeline)} {nth}"
+        text = f"{label(timeline, asked.node)} is {bad} each time since {since}; the first is #{first}"
+    return Finding("since", text, born, first, at=innermost(timeline.info(first)))
+
+
+def bad_gradient(asked: Question) -> Finding:
+    """Where a bad gradient came from: back over bad contributions, to the rule or the value that made the first."""
+    return trace_back(asked.timeline, ("grad", asked.node, asked.moment.n))
+
+
+def _bad_contribution(asked: Question) -> Finding | None:
+    event = asked.moment.event
+    if not isinstance(event, GradFlowed) or not bad_text(event.part):
+        return None
+    return trace_back(asked.timeline, ("grad", event.node, asked.moment.n))
+
+
+def first_bad_number(survey: Survey) -> Iterator[Finding]:
+    """The first nan or inf that reached a loss or a ``.grad``; else, as a suspicion, one that was stopped."""
+    timeline, seq = survey.timeline, survey.timeline.troubles.first_bad()
+    first = next(_reached(survey), None) if seq else None
+    if first is None and timeline.cut_off:  # by the nan that it was to end with
+        first = _place_of(timeline, len(timeline))
+    if first is not None:
+        yield trace_back(timeline, first)
+    elif seq:
+        stopped = trace_back(timeline, _place_of(timeline, seq))
+        if not _is_a_mask(timeline, stopped.node):
+            came_to = Finding("healed", _came_to(survey, stopped.event))
+            yield replace(stopped, parts=(*stopped.parts, came_to), suspected=timeline.growing or bool(survey.passes))
+
+
+def _came_to(survey: Survey, born: int) -> str:
+    """What has become of a bad number that was born by an event, as far as that is recorded."""
+    if any(start > born for start, _ in survey.passes):
+        return "it reached no loss and no .grad: something on the way has stopped it"
+    where = "the program stands" if survey.timeline.growing else "the recording ends"
+    return f"{where} before any backward from it: what becomes of it is not known"
+
+
+def _reached(survey: Survey) -> Iterator[Place]:
+    """The bad losses, the bad additions to a ``.grad`` and the bad results of ``autograd.grad``, in order of time."""
+    for seq, event in survey.select(BackwardStarted, GradAccumulated, GradCaptured):
+        match event:
+            case GradAccumulated(node=node, part=given) | GradCaptured(node=node, value=given):
+                if bad_text(given):
+                    yield "grad", node, seq
+            case BackwardStarted():
+                roots = (node for node, nr in event.roots if node in survey.timeline.nodes)
+                yield from (("value", node, seq) for node in roots if bad_text(survey.timeline.held(node, 0, seq)))
+
+
+def _place_of(timeline: Timeline, seq: int) -> Place:
+    """Where the bad number of an event is: in the value of what it makes or writes, else in a gradient."""
+    match timeline.event(seq):
+        case NodeCreated(node=node) | StorageWritten(node=node) | DataSet(node=node):
+            return "value", node, seq
+        case BackwardStarted(roots=roots, seeds=seeds):
+            seeded = ((node, seed) for (node, _), seed in zip(roots, seeds, strict=False))
+            return "grad", worst(seeded) or roots[0][0], seq
+        case event:
+            return "grad", getattr(event, "node", 0), seq
+
+
+def _is_a_mask(timeline: Timeline, node: int) -> bool:
+    """Whether an infinity was put there on purpose: as a constant, or as what hides a part of attention scores."""
+    info = timeline.info(node)
+    value = info.created.first_value
+    masks = info.created.kind != "op" or info.op.base_name in MASKING or _is_log_of_a_mask(timeline, info)
+    return masks and "nan" not in bad_text(value)
+
+
+def _is_log_of_a_mask(timeline: Timeline, info: NodeInfo) -> bool:
+    """Whether this is the logarithm of what only says yes or no, which the program made so: not what numbers are."""
+    if info.op.base_name != "log" or not info.created.inputs:
+        return False
+    source = timeline.info(info.created.inputs[0][0])
+    while source.op.name in SAME_NUMBERS and source.created.inputs and not _is_yes_or_no(source):
+        source = timeline.info(source.created.inputs[0][0])
+    return not source.created.requires_grad and _is_yes_or_no(source)
+
+
+def _is_yes_or_no(info: NodeInfo) -> bool:
+    value = info.created.first_value
+    return info.op.name in ("tril", "triu") or (value is not None and value.dtype == "bool")
+
+
+# The walk back
+
+_LAST_OF_ALL = "gviz record --on nan, which ends at the first one: with --last it keeps what led there"
+
+
+def trace_back(timeline: Timeline, place: Place) -> Finding:
+    """Go back from place to place, each earlier than the one before, until one has its reason in itself."""
+    way: list[Place] = []
+    while True:
+        aspect, node, n = place
+        found = _older(timeline, place) or (
+            _back_from_value(timeline, node, n) if aspect == "value" else _back_from_gradient(timeline, node, n)
+        )
+        way.append(place)
+        if isinstance(found, Finding):
+            return replace(found, parts=(*found.parts, *path_findings(timeline, way)))
+        place = found
+
+
+def _older(timeline: Timeline, place: Place) -> Finding | None:
+    """What was bad already where the kept last part of a run begins: what happened before is not in the recording."""
+    aspect, node, n = place
+    again = timeline.dropped.again
+    if not again:
+        return None
+    output = output_at(timeline.at(n), node, aspect)
+    if output is None or (aspect == "grad" and bad_part(output) is not None):
+        return None
+    value, since = (output.value, output.value_seq) if aspect == "value" else (output.grad, output.grad_seq)
+    if not 0 < since <= again or not bad_text(value):
+        return None
+    whose = label(timeline, node) if aspect == "value" else f"the .grad of {label(timeline, node)}"
+    text = (
+        f"{whose} was {'nan' if 'nan' in bad_text(value) else 'inf'} already where this recording begins: "
+        f"it is older than the part that was kept, {timeline.dropped.events:,} events before it were dropped"
+    )
+    return Finding("nan-born", text, again, node, fix=_LAST_OF_ALL)
+
+
+def _back_from_value(timeline: Timeline, node: int, n: int) -> Finding | Place:
+    info = timeline.info(node)
+    if leaf := dict(info.created.attrs).get("grad_of", 0):
+        return "grad", int(leaf), n
+    made = info.born > timeline.dropped.again and _made_bad(timeline, node)
+    return _back_from_operation(timeline, node) if made else _back_from_write(timeline, node, n)
+
+
+def _back_from_operation(timeline: Timeline, node: int, besides: int = 0) -> Finding | Place:
+    """A bad value that an operation has made."""
+    bad = _bad_operand(timeline, node, besides)
+    return ("value", bad, timeline.info(node).born - 1) if bad else _born(timeline, node)
+
+
+def _back_from_write(timeline: Timeline, node: int, n: int) -> Finding | Place:
+    """A bad value that was written in place over another."""
+    output = output_at(timeline.at(n), node, "value")
+    if output is None or output.value_seq <= timeline.info(node).born:
+        since = f"{label(timeline, node)} holds it, and it is not known since when"
+        return Finding("nan-born", since, timeline.info(node).born, node)
+    writer, seq = output.written_by, output.value_seq
+    if not is_unseen(timeline, node, writer):
+        found = _back_from_operation(timeline, writer, node)
+        before = timeline.held(node, 0, seq - 1)
+        return ("value", node, seq - 1) if isinstance(found, Finding) and bad_text(before) else found
+    owner = writer or node
+    return _earlier(timeline, owner, seq) or _updated(timeline, owner, seq, output.value)
+
+
+def _earlier(timeline: Timeline, node: int, seq: int) -> Place | None:
+    """What was bad before an update: the ``.grad``, or the value itself; if only one holds a nan, that one."""
+    output = output_at(timeline.at(seq - 1), node, "value")
+    known = {"value": bad_text(output.value), "grad": bad_text(output.grad)} if output is not None else {}
+    bad: list[Literal["value", "grad"]] = [aspect for aspect in ("value", "grad") if known.get(aspect)]
+    aspect = next((aspect for aspect in bad if "nan" in known[aspect]), bad[0] if bad else None)
+    return (aspect, node, seq - 1) if aspect else None
+
+
+def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Finding:
+    """An update that has made a bad value of good ones."""
+    step, output = step_of(timeline, node, seq), output_at(timeline.at(seq - 1), node, "value")
+    frames = timeline.stack(step.stack) if step is not None else ()
+    by = f"by {step_words(timeline, node, seq)}{made_at(frames)}" if step is not None else "in place"
+    text = f"{_what(value)} born when {label(timeline, node)} was updated {by}"
+    parts = _numbers_before(node, output) if output is not None else ()
+    smaller = LEAPT if step is not None else ""
+    return Finding("nan-born", text, seq, node, parts, smaller, frames[0] if frames else None)
+
+
+def _numbers_before(node: int, output: OutputState) -> tuple[Finding, ...]:
+    """The numbers that an update had to work with."""
+    value = Finding("before", f"its value was {short(output.value)} before", output.value_seq, node)
+    grad = Finding("before", f"its .grad was {short(output.grad)} before", output.grad_seq, node)
+    return (value, grad) if output.grad is not None else (value,)
+
+
+def _back_from_gradient(timeline: Timeline, node: int, n: int) -> Finding | Place:
+    output = output_at(timeline.at(n), node, "grad")
+    part = None if _is_overwritten(timeline, output) else bad_part(output)
+    if part is None:
+        return _held_before(timeline, node, n, output.grad_seq if output is not None else 0)
+    if not part.source:
+        return Finding("nan-seed", f"backward started with {short(part.value)}", part.seq, node)
+    return worst(_went_in(timeline, part)) or _rule(timeline, node, part)
+
+
+def _is_overwritten(timeline: Timeline, output: OutputState | None) -> bool:
+    """Whether the program has written to a ``.grad`` since the last contribution."""
+    seq = output.grad_seq if output is not None else 0
+    written = seq > 0 and isinstance(timeline.event(seq), GradSet)
+    return written and output is not None and all(part.seq < seq for part in output.parts)
+
+
+def _went_in(timeline: Timeline, part: Contribution) -> Iterator[tuple[Place, Value | None]]:
+    """The numbers of which a rule made a contribution: the gradient, the inputs of its node, and its result."""
+    node, born = part.source, timeline.info(part.source).born
+    yield ("grad", node, part.seq), arriving_gradient(timeline, part)
+    computed = computation(timeline, node)
+    yield from ((("value", operand.node, born - 1), operand.value) for operand in computed.operands if operand.node)
+    yield ("value", node, born), computed.result
+
+
+def _held_before(timeline: Timeline, node: int, n: int, seq: int) -> Finding | Place:
+    """A bad ``.grad`` that the pass of this moment has not brought: an earlier one has, or the program."""
+    if 0 < seq < n:
+        return "grad", node, seq
+    before = output_at(timeline.at(n - 1), node, "grad") if seq else None
+    if before is not None and bad_text(before.grad) and isinstance(timeline.event(seq), GradAccumulated):
+        return "grad", node, n - 1
+    source = grad_source(timeline, seq) if seq else None
+    return ("grad", *source) if source is not None else _put_there(timeline, node, seq)
+
+
+def _put_there(timeline: Timeline, node: int, seq: int) -> Finding:
+    """A bad ``.grad`` that no pass has brought, and no other is known to have: whose line wrote it."""
+    write = write_at(timeline, seq)
+    if write is None or not write.frames:
+        text = f"the .grad of {label(timeline, node)} got it from outside the pass"
+        return Finding("nan-born", text, seq, node)
+    text = f"{_what(write.after)} written to the .grad of {label(timeline, node)}{made_at(write.frames)}"
+    line = Finding("write", clipped(line_text(timeline, write.at).strip(), 120), seq, node, at=write.at)
+    return Finding("nan-born", text, seq, node, (line, *suspected_source(timeline, write)), at=write.at)
+
+
+def suspected_source(timeline: Timeline, write: GradWrite) -> Iterator[Finding]:
+    """The bad ``.grad`` that the same line wrote to, and that may have gone into this one."""
+    beside = bad_grad_of_same_call(timeline, write)
+    if beside is not None:
+        bad = bad_text(grad_left(timeline.event(beside.filled)))
+        text = f"the same line wrote to the .grad of {label(timeline, beside.node)}, which held {bad}"
+        born = (trace_back(timeline, ("grad", beside.node, beside.filled)),) if beside.sure else ()
+        may = "" if beside.sure else ": it may have come from there"
+        yield Finding("beside", f"{text}{may}", beside.filled, beside.node, born)
+
+
+def _bad_operand(timeline: Timeline, node: int, besides: int = 0) -> int:
+    """The input of a node whose value was bad when it was used; 0 if none was."""
+    known = _known_operands(timeline, node)
+    return worst((o.node, o.value) for o in known if o.node and o.node != besides) or 0
+
+
+def _known_operands(timeline: Timeline, node: int) -> Iterator[Operand]:
+    """The inputs of a node; for one whose value was not recorded, as within a call that makes several, its own."""
+    seen, waiting = {node}, [node]
+    while waiting:
+        for operand in computation(timeline, waiting.pop()).operands:
+            value = operand.value
+            if value is not None and value.is_known:
+                yield operand
+            elif operand.node not in seen and operand.node:
+                seen.add(operand.node)
+                waiting.append(operand.node)
+
+
+def _made_bad(timeline: Timeline, node: int) -> bool:
+    return any(bad_text(output.value) for output in timeline.info(node).created.outputs)
+
+
+def _born(timeline: Timeline, node: int) -> Finding:
+    info = timeline.info(node)
+    made = info.created.first_value
+    where = made_at_element(timeline, info)
+    how = (computation(timeline, node).without_shapes if where else made_of(timeline, node)) or _data_words(
+        timeline, info, made
+    )
+    there = f"{label(timeline, node)}{made_at(info.frames)}{', ' * bool(where)}{where}: {how}"
+    if _is_blind(timeline, node):
+        text = f"{_what(made)} met in {there}; it may be older, as not all that went into it was recorded"
+        return Finding("nan-born", text, info.born, node, fix=RECORD_ALL, at=innermost(info))
+    text = f"{_what(made)} born in {there}"
+    remedy = _fix(timeline, info, made)
+    grown = tuple(_grown(timeline, node, info.born)) if remedy == DIVERGING else ()
+    leap = parameter_leap(timeline, node, info.born) if is_of_size(remedy) else None
+    if leap is not None:
+        return Finding("nan-born", text, info.born, node, (*grown, leap), LEAPT, innermost(info))
+    return Finding("nan-born", text, info.born, node, grown, remedy, innermost(info))
+
+
+def _data_words(timeline: Timeline, info: NodeInfo, made: Value | None) -> str:
+    """What a bad value is that no operation made."""
+    if is_beyond(info, made, line_text(timeline, innermost(info))):
+        return "it is a number beyond float16, which has none above 65504"
+    return f"it is {info.created.kind} data"
+
+
+def _grown(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
+    """That the loss has grown from pass to pass before something became too large."""
+    if values := growing_losses(timeline, n):
+        text = (
+            f"the loss had grown from {iteration_called(timeline)} to {iteration_called(timeline)}: {row_text(values)}"
+        )
+        yield Finding("grew", text, n, node)
+
+
+def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
+    """The rule that made a bad contribution of good numbers."""
+    info, where = timeline.info(part.source), sent_at_element(timeline, part)
+    blind = _is_blind(timeline, part.source)
+    text = (
+        f"{_what(part.value)} {'met' if blind else 'born'} in the backward rule of "
+        f"{label(timeline, part.source)}{made_at(info.frames)}, "
+        f"on the way to {label(timeline, node)}{', ' * bool(where)}{where}{rule_words(timeline, part)}"
+    )
+    return Finding(
+        "nan-born-backward",
+        text,
+        part.seq,
+        part.source,
+        _inputs(timeline, part.source),
+        RECORD_ALL if blind else _fix(timeline, info, part.value),
+        innermost(info),
+    )
+
+
+def _is_blind(timeline: Timeline, node: int) -> bool:
+    """Whether a number that went into a node is not known, as only a part of the program was recorded."""
+    values = (operand.value for operand in computation(timeline, node).operands)
+    return is_partial(timeline) and any(value is None or not value.is_known for value in values)
+
+
+def _inputs(timeline: Timeline, node: int) -> tuple[Finding, ...]:
+    """The numbers that went into the node."""
+    how, text = computation(timeline, node), made_of(timeline, node)
+    return (Finding("computed", f"forward it was {text}", how.event, node),) if text else ()
+
+
+def _fix(timeline: Timeline, info: NodeInfo, made: Value | None) -> str:
+    operands = (operand.value for operand in computation(timeline, info.node).operands)
+    line = line_text(timeline, innermost(info))
+    return usual_fix(info, made, operands, diverging=bool(growing_losses(timeline, info.born)), line=line)
+
+
+def _what(value: Value | None) -> str:
+    text = bad_text(value)
+    if not text:
+        return "a nan or inf was"
+    count, _, rest = text.partition(" ")
+    return f"the {rest} was" if count == "1" and "," not in rest else f"{text} were"
+
+
+# Places: the value or gradient of a node at a moment
+
+T = TypeVar("T")
+
+Aspect = Literal["value", "grad"]
+
+Place = tuple[Aspect, int, int]
+"""Something bad that came from elsewhere: the value or gradient of a node, at a moment."""
+
+
+def bad_at(timeline: Timeline, place: Place) -> Value | None:
+    """What is bad at a place."""
+    aspect, node, n = place
+    output = output_at(timeline.at(n), node, aspect)
+    if output is None or aspect == "value":
+        return output.value if output is not None else None
+    part = bad_part(output)
+    return part.value if part is not None else output.grad
+
+
+def bad_part(output: OutputState | None) -> Contribution | None:
+    """The contribution that brought the first nan, else an inf, to an output."""
+    return worst((part, part.value) for part in output.parts) if output is not None else None
+
+
+def worst(held: Iterable[tuple[T, Value | None]]) -> T | None:
+    """What holds the first nan, else the first that holds an inf."""
+    bad = [(one, text) for one, value in held if (text := bad_text(value))]
+    return next((one for one, text in bad if "nan" in text), bad[0][0] if bad else None)
+
+
+def output_at(moment: Moment, node: int, aspect: Aspect) -> OutputState | None:
+    """The output of a node whose value or gradient is bad at a moment, else its first; None if it has none."""
+    state = moment.state(node)
+    outputs = state.outputs if state is not None else ()
+    bad = worst((output, value) for output in outputs for value in _held(output, aspect))
+    return bad or next(iter(outputs), None)
+
+
+def _held(output: OutputState, aspect: Aspect) -> Iterator[Value | None]:
+    """What an output holds as its value, or as its gradient."""
+    if aspect == "value":
+        yield output.value
+    else:
+        yield from (part.value for part in output.parts)
+        yield output.grad
+
+
+# A write that put a bad number into a ``.grad``: its own, or that of another that the same call wrote to
+
+
+@dataclass(frozen=True, slots=True)
+class _OtherGrad:
+    """The ``.grad`` of `node`, bad since event `filled`, that the line of a write wrote to as well.
+
+    `sure` if it is known that the write took it in: one call has clipped both by the norm that they have together.
+    """
+
+    node: int
+    filled: int
+    sure: bool
+
+
+def grad_source(timeline: Timeline, seq: int) -> tuple[int, int] | None:
+    """The bad ``.grad`` that is known to have gone into the one that event `seq` wrote: its node, and until when."""
+    event = timeline.event(seq)
+    if not isinstance(event, GradSet):
+        return None
+    write = write_at(timeline, seq)
+    if write is None or _stayed(timeline, write):
+        return event.node, seq - 1
+    beside = bad_grad_of_same_call(timeline, write)
+    return (beside.node, beside.filled) if beside is not None and beside.sure else None
+
+
+def bad_grad_of_same_call(timeline: Timeline, write: GradWrite) -> _OtherGrad | None:
+    """The bad ``.grad`` beside a write that may have spoilt it, or is known to have."""
+    event = expect(timeline, write.seq, GradSet)
+    found = [_seen(timeline, write, *one) for one in _written_alike(timeline, event, write.seq)]
+    return next((one for one in found if one.sure), found[0] if found and bad_text(write.after) else None)
+
+
+def _written_alike(timeline: Timeline, write: GradSet, seq: int) -> Iterator[tuple[int, int, int]]:
+    """The other gradients that a pass left bad, and that the stack of a write wrote to next: node, since when, when."""
+    starts = [phase.start for phase in timeline.phases if phase.kind == "backward" and phase.start < seq]
+    for filled, event in timeline.select((GradAccumulated,), starts[-1] if starts else 1, seq):
+        node = expect(timeline, filled, GradAccumulated).node
+        later = ((n, e) for n in timeline.events_of(node) if n > filled and isinstance(e := timeline.event(n), GradSet))
+        at, after = next(later, (0, None))
+        if after is not None and node != write.node and after.stack == write.stack and bad_text(grad_left(event)):
+            yield node, filled, at
+
+
+def _seen(timeline: Timeline, write: GradWrite, node: int, filled: int, at: int) -> _OtherGrad:
+    return _OtherGrad(node, filled, _is_norm_of(timeline, write, filled) and _in_one_call(timeline, write, at))
+
+
+def _is_norm_of(timeline: Timeline, write: GradWrite, filled: int) -> bool:
+    """Whether a write did what a norm that is no number, or infinite, does: all became nan, or zero."""
+    bad, stats = bad_text(grad_left(timeline.event(filled))), write.after.statistics() if write.after else None
+    return (
+        stats is not None
+        and write.after is not None
+        and (stats.nan if "nan" in bad else stats.zero) == write.after.size
+    )
+
+
+def _in_one_call(timeline: Timeline, write: GradWrite, other: int) -> bool:
+    """Whether one call of ``clip_grad_norm_`` made two writes: between them nothing is computed anew."""
+    between = timeline.select((NodeCreated,), min(write.seq, other), max(write.seq, other))
+    return called_function(timeline, write.at) == "clip_grad_norm_" and all(
+        output.version for _, event in between for output in event.outputs
+    )
+
+
+def _stayed(timeline: Timeline, write: GradWrite) -> bool:
+    """Whether each bad element was bad before: of arrays that were not kept, whether as many were, in place."""
+    before, after = write.before, write.after
+    if before is None or after is None or not bad_text(before) or before.shape != after.shape:
+        return False
+    old, new = timeline.array(before), timeline.array(after)
+    if old is not None and new is not None:
+        return bool((np.isfinite(new) | ~np.isfinite(old)).all())
+    return _is_in_place(timeline, write.seq) and _bad_counts(before) == _bad_counts(after)
+
+
+def _is_in_place(timeline: Timeline, seq: int) -> bool:
+    return expect(timeline, seq, GradSet).how == "in place"
+
+
+def _bad_counts(value: Value) -> tuple[int, int]:
+    stats = value.statistics()
+    return (stats.nan, stats.inf) if stats is not None else (0, 0)
+
+
+# The path from there: what it became, who carried it, how far
+
+
+def path_findings(timeline: Timeline, way: list[Place]) -> Iterator[Finding]:
+    """What is worth telling of a way, whose last place is where the number was born."""
+    yield from _became(timeline, way)
+    yield from _carried(timeline, way)
+    yield from _spread(timeline, way)
+
+
+def _became(timeline: Timeline, way: list[Place]) -> tuple[Finding, ...]:
+    """Where an infinity became a nan, on a way that ends where the infinity was born."""
+    texts = [bad_text(bad_at(timeline, place)) for place in way]
+    if "nan" in texts[-1] or "nan" not in "".join(texts):
+        return ()
+    last = max(i for i, text in enumerate(texts) if "nan" in text)
+    where, node, n = _changed(timeline, way[last], way[last + 1])
+    return (Finding("became-nan", f"it became nan in {where}", n, node, at=innermost(timeline.info(node))),)
+
+
+def _changed(timeline: Timeline, place: Place, before: Place) -> tuple[str, int, int]:
+    """What made one bad thing of the one before it, in words; the node, and the event."""
+    aspect, node, n = place
+    part = bad_part(output_at(timeline.at(n), node, aspect)) if aspect == "grad" else None
+    if part is not None and part.source:
+        where = f"the backward rule of {label_at(timeline, part.source)}{rule_words(timeline, part)}"
+        return where, part.source, part.seq
+    if aspect == "grad" or before[1] == node:
+        return f"the {'.grad' if aspect == 'grad' else 'update'} of {label(timeline, node)}", node, n
+    how = ": ".join(filter(None, (computation(timeline, node).text, meeting_numbers(timeline, node))))
+    return f"{label_at(timeline, node)}{f': {how}' if how else ''}", node, timeline.info(node).born
+
+
+def _carried(timeline: Timeline, way: list[Place]) -> Iterator[Finding]:
+    """The line that carried a bad number from one ``.grad`` to others, as clipping by the norm of all does."""
+    for (aspect, node, n), (_, source, _) in pairwise(way):
+        write = timeline.event(n)
+        if aspect == "grad" and source != node and isinstance(write, GradSet) and grad_source(timeline, n):
+            frames = timeline.stack(write.stack)
+            line = line_text(timeline, frames[0] if frames else None).strip()
+            text = f"from the .grad of {label(timeline, source)} to that of others{made_at(frames)}: {line}"
+            yield Finding("carried", clipped(text, 120), n, node, at=frames[0] if frames else None)
+
+
+def _spread(timeline: Timeline, way: list[Place]) -> tuple[Finding, ...]:
+    nodes = list(dict.fromkeys(node for _, node, _ in reversed(way[:-1]) if node != way[-1][1]))
+    if not nodes:
+        return ()
+    names = [label(timeline, node) for node in nodes]
+    told = names if len(names) <= 6 else [*names[:3], f"{len(names) - 5} more", *names[-2:]]
+    return (Finding("spread", f"from there it spread through {', '.join(told)}", 0, nodes[-1]),)

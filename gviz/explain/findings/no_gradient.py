@@ -1,0 +1,504 @@
+"""Why a ``.grad`` is None.
+
+The reasons are asked in the order of `gviz.explain.kinds`: the tensor requires none, it was set to None, it is a result
+and not a leaf, no pass ran, the pass has not come to it or was asked for others, and at last: no path leads there from
+the loss, because it was cut, unused, or used for something else.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gviz.events import BackwardStarted, GradRetained, GradSet, RequiresGradSet, changing
+from gviz.explain.backward_passes import pass_started, start_of_pass
+from gviz.explain.finding import Finding
+from gviz.explain.names import innermost, label, label_at, made_at, why_cut, why_untracked
+from gviz.explain.optimizer_steps import next_step
+from gviz.explain.program_text import (
+    Variable,
+    called_name,
+    expression,
+    line_text,
+    names_in,
+    update_in_place,
+    variable_owners,
+    variables_read,
+)
+from gviz.explain.question import Question, question
+from gviz.explain.survey import Survey
+from gviz.explain.tracking import RECORD_ALL, ancestors, cut_fix, cuts_after, is_partial, loses_tracking
+from gviz.plain_text import clipped, shown
+from gviz.site import Frame
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+from gviz.value_text import grad
+from gviz.values import Array
+
+
+def not_tracked(asked: Question) -> Finding | None:
+    """The node itself does not require a gradient."""
+    if asked.state is not None and asked.state.requires_grad:
+        return None
+    info, name, made = asked.info, label_at(asked.timeline, asked.node), asked.info.created
+    if made.untracked and made.untracked != "inputs":
+        text, kind, fix = (
+            f"{name} is not part of the graph: {why_cut(info)}",
+            "cut",
+            cut_fix(asked.timeline, info),
+        )
+    elif made.kind == "op":
+        return _no_input_requires(asked, name)
+    else:
+        return _requires_none(asked, name)
+    return Finding(kind, text, info.born, asked.node, fix=fix, at=innermost(info))
+
+
+def _no_input_requires(asked: Question, name: str) -> Finding:
+    """A result of what requires no gradient: by nature, or as tracking was lost on the way to it."""
+    timeline, info = asked.timeline, asked.info
+    text, kind = f"{name} needs no gradient: none of its inputs requires one", "no-input-requires"
+    lost = next((node for node in ancestors(timeline, asked.node) if loses_tracking(timeline, node)), 0)
+    if not lost:
+        fix = "requires_grad=True on what it is made from"
+        return Finding(kind, text, info.born, asked.node, fix=fix, at=innermost(info))
+    cut = timeline.info(lost)
+    reason = f"tracking was lost at {label_at(timeline, lost)}: {why_cut(cut)}"
+    part = Finding("cut", reason, cut.born, lost, fix=cut_fix(timeline, cut), at=innermost(cut))
+    return Finding(kind, text, info.born, asked.node, (part,), at=innermost(info))
+
+
+def _requires_none(asked: Question, name: str) -> Finding:
+    """A leaf that is frozen, by which line, or data."""
+    timeline, info = asked.timeline, asked.info
+    frozen = " (it is frozen)" if info.created.kind == "parameter" else ""
+    text, fix = f"{name} does not require a gradient{frozen}", "requires_grad_() before it is used"
+    seq, frames = _switched_off(asked)
+    if not frames:
+        return Finding("requires-none", text, info.born, asked.node, fix=fix, at=innermost(info))
+    line = clipped(line_text(timeline, frames[0]).strip(), 120)
+    by = Finding("frozen", f"requires_grad was set to False{made_at(frames)}: {line}", seq, asked.node, at=frames[0])
+    fix = "leave it out there, if it is to learn"
+    return Finding("requires-none", text, info.born, asked.node, (by,), fix, frames[0])
+
+
+def _switched_off(asked: Question) -> tuple[int, tuple[Frame, ...]]:
+    """The event that took ``requires_grad`` from a leaf last, and where the program did it; 0 if it never had it."""
+    timeline = asked.timeline
+    for seq in reversed([seq for seq in timeline.events_of(asked.node) if seq <= asked.moment.n]):
+        event = timeline.event(seq)
+        if isinstance(event, RequiresGradSet):
+            return seq, timeline.stack(event.stack)
+    return 0, ()
+
+
+# Passes: none yet, still on its way, asked for others only; or the gradient was cleared
+
+_CHANGES = changing("grad")
+
+
+def passes_before(asked: Question) -> list[tuple[int, BackwardStarted]]:
+    """The backward passes that had begun by the moment of a question."""
+    timeline = asked.timeline
+    phases = (phase for phase in timeline.phases if phase.kind == "backward" and phase.start <= asked.moment.n)
+    starts = [phase.start for phase in phases]
+    return [(start, event) for start in starts if isinstance(event := timeline.event(start), BackwardStarted)]
+
+
+def cleared_grad(asked: Question) -> Finding | None:
+    """It had one that was set to None, and no pass for all leaves has started since."""
+    timeline = asked.timeline
+    event, last = None, 0
+    for seq in reversed([seq for seq in timeline.events_of(asked.node) if seq <= asked.moment.n]):
+        change = timeline.event(seq)
+        if isinstance(change, GradSet) and change.how == "none":
+            event, last = change, seq  # the first of several: there was nothing for the others to clear
+        elif isinstance(change, _CHANGES):
+            break
+    if event is None:
+        return None
+    if any(start > last and not started.inputs for start, started in passes_before(asked)):
+        return None
+    frames = timeline.stack(event.stack)
+    text = f"the .grad of {label(timeline, asked.node)} was set to None{made_at(frames) or f' by event {last}'}"
+    fix = "read it before zero_grad() or .grad = None"
+    return Finding("cleared", text, last, asked.node, fix=fix, at=frames[0] if frames else innermost(asked.info))
+
+
+def no_pass(asked: Question) -> Finding | None:
+    """Nobody has called backward."""
+    if any(start > asked.info.born for start, _ in passes_before(asked)):
+        return None
+    text = f"no backward pass has run since {label_at(asked.timeline, asked.node)} was made"
+    fix = "call backward() on a result of it"
+    return Finding("no-pass", text, asked.info.born, asked.node, fix=fix, at=innermost(asked.info))
+
+
+def pending(asked: Question) -> Finding | None:
+    """The latest pass covers it, and has not come to it, or brought nothing."""
+    passes, state, timeline = passes_before(asked), asked.state, asked.timeline
+    if state is None or not state.pass_nr or (passes and passes[-1][1].pass_nr > state.pass_nr):
+        return None
+    name = label(timeline, asked.node)
+    if asked.moment.pass_nr == state.pass_nr:
+        cut_off = "; the recording ends within it" if asked.moment.n == len(timeline) and not timeline.growing else ""
+        return Finding("pending", f"the backward pass has not come to {name} yet{cut_off}", 0, asked.node)
+    start, event = start_of_pass(timeline, state.pass_nr), pass_started(timeline, state.pass_nr)
+    if event is not None and event.inputs:
+        at = made_at(timeline.stack(event.stack))
+        text = f"the pass{at} was asked for other gradients only (inputs=, or autograd.grad): it added to no .grad here"
+        return Finding("not-asked-for", text, start, asked.node)
+    text = f"backward pass {state.pass_nr} reached {name} but no gradient arrived"
+    return Finding("nothing-arrived", text, start, asked.node)
+
+
+# Only leaves keep their gradient: a result, or a name that a result has taken over from a leaf
+
+_REQUIRES_GRAD_LAST = "requires_grad last, on the result: {} = (...).requires_grad_()"
+
+
+def not_a_leaf(asked: Question) -> Finding | None:
+    """A result keeps no gradient, but the recording has it."""
+    timeline, info = asked.timeline, asked.info
+    if info.created.kind != "op":
+        return None
+    text = f"{label_at(timeline, asked.node)} is no leaf: only leaves keep their gradient in .grad"
+    value = asked.output.incoming
+    was = (Finding("incoming", f"its gradient was {grad(value)}", _arrival(asked), asked.node),) if value else ()
+    leaf = _leaf_of_this_name(timeline, info)
+    nameless = nameless_leaf(timeline, info)
+    if leaf is None and nameless is not None:
+        of = f"the leaf is {label_at(timeline, nameless.node)}, and no name holds it: this is what was made of it"
+        parts = (Finding("leaf", of, nameless.born, nameless.node, at=innermost(nameless)), *was)
+        return Finding(
+            "not-a-leaf",
+            text,
+            info.born,
+            asked.node,
+            parts,
+            _REQUIRES_GRAD_LAST.format(shown(info.name) or "w"),
+            innermost(info),
+        )
+    if leaf is None and value is None and passes_before(asked):
+        return None  # keeping it would not help: none has come here
+    if leaf is None:
+        fix = "retain_grad() on it before backward"
+        return Finding("not-a-leaf", text, info.born, asked.node, was, fix, innermost(info))
+    lost = f"the name {shown(info.name)} meant the leaf {label_at(timeline, leaf.node)} before"
+    parts = (Finding("rebound", lost, leaf.born, leaf.node, at=innermost(leaf)), *was)
+    return Finding("rebound", text, info.born, asked.node, parts, _rebinding_fix(timeline, info), innermost(info))
+
+
+def nameless_leaf(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
+    """The leaf that the same line made first: ``torch.randn(3, requires_grad=True).double()``."""
+    sources = [timeline.info(node) for node, _ in info.created.inputs if node]
+    sources = [one for one in sources if one.created.kind != "constant"]
+    nameless = [one for one in sources if one.created.kind == "leaf" and one.created.requires_grad and not one.name]
+    at = innermost(info)
+    lines = ((one, innermost(one)) for one in nameless if at is not None and len(sources) == 1)
+    return next((one for one, made in lines if made and at and (made.path, made.line) == (at.path, at.line)), None)
+
+
+def _rebinding_fix(timeline: Timeline, info: NodeInfo) -> str:
+    """The line that rebinds the name, written so that it stays the leaf's: an update in place, or a new leaf."""
+    name, at = shown(info.name), innermost(info)
+    update = update_in_place(line_text(timeline, at), info.name)
+    if update:
+        return f"with torch.no_grad(): {clipped(update, 80)}"
+    if info.op.name.startswith(("add", "sub")):
+        return f"change {name} in place, inside with torch.no_grad():, and its name stays with the leaf"
+    return f"make the leaf last: {name} = (...).detach().requires_grad_(), or give the result another name"
+
+
+def _arrival(asked: Question) -> int:
+    parts = asked.output.parts
+    return parts[-1].seq if parts else 0
+
+
+def _leaf_of_this_name(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
+    """The leaf that it was made from and whose variable it has taken over."""
+    if not info.name:
+        return None
+    variable = _variable(timeline, info)
+    for node in ancestors(timeline, info.node):
+        other = timeline.info(node)
+        same = other.name == info.name and other.created.kind != "op" and other.created.requires_grad
+        if same and _variable(timeline, other) == variable:
+            return other
+    return None
+
+
+_FileVariable = tuple[str, Variable]
+"""A variable, with the path of the file it is in."""
+
+
+def _variable(timeline: Timeline, info: NodeInfo) -> _FileVariable:
+    """The variable that holds a node; of no file and function if none does."""
+    frame = timeline.nodes.assigned_at(info.created.stack)
+    if frame is None:
+        return "", (info.name, "")
+    known = variable_owners(timeline.source(frame.path) or "")
+    return frame.path, (info.name, known.get((info.name, frame.function), frame.function))
+
+
+def grads_read_in_vain(survey: Survey) -> Iterator[Finding]:
+    """Results that the program's text reads the ``.grad`` of, and that did not keep it."""
+    wanted = _grads_read(survey)
+    if not wanted or not survey.passes:
+        return
+    timeline, moment = survey.timeline, survey.timeline.at(survey.end)
+    kept = {
+        event.node for _, event in survey.select(GradRetained, GradSet) if isinstance(event, GradRetained | GradSet)
+    }
+    for made in reversed(survey.nodes.values()):
+        if not wanted:
+            return
+        variable = _variable(timeline, timeline.info(made.node))
+        if variable not in wanted:
+            continue
+        wanted.discard(variable)  # what the name means at the end decides
+        asked = question(timeline, moment, made.node, "grad")
+        tracked = made.created.requires_grad and not made.created.during[0] and made.node not in kept
+        if tracked and asked.topic != "unborn" and (found := not_a_leaf(asked)) is not None:
+            yield found
+
+
+def _grads_read(survey: Survey) -> set[_FileVariable]:
+    stacks = {made.created.stack for made in survey.nodes.values()}
+    paths = {frame.path for stack in stacks for frame in survey.timeline.stack(stack)}
+    return {(path, read) for path in paths for read in variables_read(survey.timeline.source(path) or "", "grad")}
+
+
+# No path from the loss
+
+MOST_CUTS = 5
+_COPIES_LOOKED_AT = 20
+_OF_NUMBERS = "compute the loss with tensors all the way: .item(), numpy and torch.tensor(...) pass on numbers only"
+_NEAR = 200
+"""Parameters of one model are made within so many nodes."""
+
+
+def no_path(asked: Question) -> Finding:
+    """No pass has reached it: where the ways from it to the roots end."""
+    timeline = asked.timeline
+    started, backward = _pass_of(asked)
+    roots = sorted({node for node, _ in backward.roots})
+    users = _uses(asked)
+    if not users:
+        return unused(asked)
+    leading = {*ancestors(timeline, *roots), *roots}
+    ends = list(_ends(asked, asked.node))
+    cuts = [cut for cut in ends if cut.node in leading] or [out for end in ends for out in _copied(asked, end, leading)]
+    names = ", ".join(label(timeline, root) for root in roots[:3] if root)
+    text, start = f"{label(timeline, asked.node)} got no gradient", names or "where the pass began"
+    if cuts:
+        text = f"{text}: every way back to it from {start} is cut"
+        nearest = _nearest(timeline, cuts, roots)
+        return Finding("cut", text, started, asked.node, tuple(_by_line(nearest))[:MOST_CUTS], at=nearest[0].at)
+    return not_reached(asked, f"{text}: no way leads back to it from {start}", timeline.info(users[-1]))
+
+
+def unused(asked: Question) -> Finding:
+    """Nothing was made from it: what of its shape could have been meant to meet it."""
+    info, timeline = asked.info, asked.timeline
+    text = f"{label_at(timeline, asked.node)} was not used in anything"
+    if is_partial(timeline):
+        return Finding("unused", f"{text} that was recorded", info.born, asked.node, (), RECORD_ALL, innermost(info))
+    near = _like(asked)
+    parts: tuple[Finding, ...] = ()
+    if near is not None:
+        like, user = near
+        text_near = f"{label(timeline, like)}, of the same shape, was used in {label_at(timeline, user)}"
+        parts = (Finding("nearest", f"{text_near}: could it have been meant there?", timeline.nodes.born(user), user),)
+    fix = "use it in what the loss is made from"
+    return Finding("unused", text, info.born, asked.node, parts, fix, innermost(info))
+
+
+def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
+    """It was used, but what was made of it did not lead to the loss."""
+    name = label(asked.timeline, asked.node)
+    used = Finding("elsewhere", f"{name} was used in {label_at(asked.timeline, last.node)}", last.born, last.node)
+    fresh = _fresh(asked, last)
+    if fresh is None:
+        fix = "call backward() on a result of that"
+        return Finding("not-reached", text, 0, asked.node, (used,), fix, innermost(last))
+    asks = ": requires_grad does not give it one" if fresh.created.kind == "leaf" else ""
+    new = f"{label_at(asked.timeline, fresh.node)} is new data without a history{asks}"
+    parts = (Finding("copied", new, fresh.born, fresh.node, at=innermost(fresh)), used)
+    return Finding("not-reached", text, fresh.born, asked.node, parts, _OF_NUMBERS, innermost(fresh))
+
+
+def _fresh(asked: Question, last: NodeInfo) -> NodeInfo | None:
+    """What a way back from the loss ends at that was made of the numbers of the node since it was used."""
+    timeline, roots = asked.timeline, [node for node, _ in _pass_of(asked)[1].roots if node]
+    later = (info for node in (*roots, *ancestors(timeline, *roots)) if (info := timeline.info(node)).born > last.born)
+    ends = (info for info in later if info.created.kind in ("leaf", "constant"))
+    return next((end for end in ends if is_copied(timeline, end, asked.node)), None)
+
+
+def _pass_of(asked: Question) -> tuple[int, BackwardStarted]:
+    """The pass that could have reached a node: of a result the first after it, of a leaf that after its last use.
+
+    Of several before the step that was to use the gradient it is the last: those before it may be another model's.
+    """
+    timeline, passes, seqs = asked.timeline, passes_before(asked), map(asked.timeline.nodes.born, _uses(asked))
+    passes = [one for one in passes if not one[1].inputs] or passes
+    since = asked.info.born if asked.info.created.kind == "op" else max(seqs, default=asked.moment.n)
+    step = next_step(timeline, asked.node, since)
+    later = [one for one in passes if one[0] > since]
+    before = [one for one in later if one[0] < step]
+    return before[-1] if before else (later or passes[-1:])[0]
+
+
+def _uses(asked: Question) -> Sequence[int]:
+    """What was made of a node so far, without what came after the last pass (an evaluation) if there is more."""
+    timeline, last = asked.timeline, passes_before(asked)[-1][0]
+    uses = timeline.nodes.users(asked.node, asked.moment.n)
+    return [use for use in uses if timeline.nodes.born(use) < last] or uses
+
+
+def _like(asked: Question) -> tuple[int, int] | None:
+    """Another leaf of the same shape that requires a gradient, made nearby, and the first operation that used it."""
+    timeline, made = asked.timeline, asked.info.created
+    shape = made.first_value.shape if made.first_value is not None else None
+    place = timeline.nodes.place_of(asked.node)
+    for other in timeline.nodes[max(place - _NEAR, 0) : place + _NEAR]:
+        info = timeline.info(other) if other != asked.node else None
+        if info is None or info.created.kind == "op" or not info.created.requires_grad:
+            continue
+        value, users = info.created.first_value, timeline.nodes.users(other)
+        if value is not None and value.shape == shape and users:
+            return other, users[0]
+    return None
+
+
+def _nearest(timeline: Timeline, cuts: Sequence[Finding], roots: Sequence[int]) -> list[Finding]:
+    """The cuts of the lines at which the ways back from the roots end.
+
+    What lies behind another cut is not the reason, and may well be meant: a loop detaches the state it carries.
+    """
+    met = {*roots, *ancestors(timeline, *roots, up_to={cut.node for cut in cuts})}
+    lines = {_line_of(cut) for cut in cuts if cut.node in met}
+    return [cut for cut in cuts if _line_of(cut) in lines] or list(cuts)
+
+
+def _line_of(cut: Finding) -> tuple[str, int] | int:
+    return (cut.at.path, cut.at.line) if cut.at is not None else cut.node
+
+
+def _by_line(cuts: Iterable[Finding]) -> Iterator[Finding]:
+    """The last cut of each line, as a loop cuts again and again where it cuts once."""
+    lines: defaultdict[tuple[str, int] | int, list[Finding]] = defaultdict(list)
+    for cut in cuts:
+        lines[_line_of(cut)].append(cut)
+    for same in lines.values():
+        last, before = max(same, key=lambda cut: cut.event), len(same) - 1
+        yield replace(last, text=f"{last.text} (and {before} times before)") if before else last
+
+
+def _ends(asked: Question, node: int) -> Iterator[Finding]:
+    """The untracked operations at which the ways forward from a node leave the graph."""
+    for info in cuts_after(asked.timeline, node, range(asked.moment.n + 1)):
+        text = f"cut at {label(asked.timeline, info.node)}{made_at(info.frames)}: {why_untracked(info.created)}"
+        fix = cut_fix(asked.timeline, info)
+        yield Finding("cut", text, info.born, info.node, fix=fix, at=innermost(info))
+
+
+def _copied(asked: Question, end: Finding, leading: set[int]) -> Iterator[Finding]:
+    """Data on the way to the loss that came up right after the graph was left: on the same line, or of the same shape.
+
+    Numbers that leave for numpy or Python come back as constants without an input: this is where. What comes up after
+    the next time round a loop came from there.
+    """
+    timeline = asked.timeline
+    at, left = timeline.nodes.place_of(end.node), timeline.info(end.node).created
+    for node in timeline.nodes[at + 1 : at + 1 + _COPIES_LOOKED_AT]:
+        info = timeline.info(node)
+        if (info.created.op, info.created.stack) == (left.op, left.stack):
+            return
+        if node in leading and info.created.kind == "constant" and _comes_back(timeline, end, info):
+            text = f"{label_at(timeline, node)} is new data to autograd: it came back without its history"
+            part = Finding("copied", text, info.born, node, at=innermost(info))
+            yield replace(end, parts=(part,), at=innermost(info), fix="compute it with tensors, without numpy between")
+            return
+
+
+def _comes_back(timeline: Timeline, end: Finding, info: NodeInfo) -> bool:
+    left, back = timeline.info(end.node).created.outputs[0], info.created.outputs[0]
+    at = innermost(info)
+    same_line = end.at is not None and at is not None and (at.path, at.line) == (end.at.path, end.at.line)
+    same_shape = left.value is not None and back.value is not None and left.value.shape == back.value.shape
+    return left.storage == back.storage or same_line or same_shape
+
+
+# Data that a program made of the numbers of results: it has no history
+
+_READ = {"item", "tolist", "numpy", "float", "int"}
+"""What gives the numbers of a tensor without their history: as a method, or as a function of it."""
+
+_MOST_ELEMENTS = 64
+"""So many elements of new data are compared with results, one by one."""
+
+
+def is_copied(timeline: Timeline, new: NodeInfo, node: int) -> bool:
+    """Whether data was made of the numbers of a node or of its results.
+
+    That is known where its expression reads them (``h.item()``), and where its elements are theirs, to the last digit.
+    """
+    results = [info for info in _results(timeline, node) if info.born < new.born]
+    return _reads(timeline, new, results) or _equals(timeline, new, results)
+
+
+def _results(timeline: Timeline, node: int) -> Iterator[NodeInfo]:
+    """A node and what was made of it, tracked."""
+    seen, waiting = {node}, deque([node])
+    while waiting:
+        info = timeline.info(waiting.popleft())
+        if info.created.requires_grad:
+            yield info
+            new = [user for user in timeline.nodes.users(info.node) if user not in seen]
+            seen.update(new)
+            waiting.extend(new)
+
+
+def _reads(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
+    """Whether the expression that made it takes the numbers of a variable that holds one of the results."""
+    at = innermost(new)
+    running = expression(timeline, at)
+    if running is None or at is None:
+        return False
+    read = {
+        name
+        for call in ast.walk(running)
+        if isinstance(call, ast.Call) and called_name(call) in _READ
+        for part in ([call.func.value] if isinstance(call.func, ast.Attribute) else call.args)
+        for name in names_in(part)
+    }
+    where = at.path, at.function
+    made = [(info.name, innermost(info)) for info in results if info.name in read]
+    return any(frame is not None and (frame.path, frame.function) == where for _, frame in made)
+
+
+def _equals(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
+    """Whether each element is a result of its own, and one of them of more digits than a program writes."""
+    elements = _elements(timeline, new)
+    if not 0 < elements.size <= _MOST_ELEMENTS or not any(map(_is_odd, elements)):
+        return False
+    computed = {one for info in results if info.created.kind == "op" for one in _elements(timeline, info, 1)}
+    return computed.issuperset(elements.tolist())
+
+
+def _elements(timeline: Timeline, info: NodeInfo, most: int = _MOST_ELEMENTS) -> Array:
+    """The stored elements of the first output; none where there are more, or they are not known."""
+    value = info.created.first_value
+    array = timeline.array(value) if value is not None and value.size <= most else None
+    return np.empty(0) if array is None or array.dtype.kind != "f" else array.ravel()
+
+
+def _is_odd(element: Any) -> bool:
+    return bool(np.isfinite(element)) and type(element)(f"{element:.4g}") != element

@@ -1,0 +1,437 @@
+"""Optimizers and gradients: gradients that nothing uses, steps without gradients, gradients cleared or clipped too
+early or never.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from gviz.events import (
+    DataSet,
+    Event,
+    GradAccumulated,
+    GradCaptured,
+    GradSet,
+    NodeCreated,
+    OptimizerStepped,
+    StorageWritten,
+)
+from gviz.explain.backward_passes import pass_started
+from gviz.explain.finding import Finding, Number
+from gviz.explain.names import innermost, iteration_called, label, label_at, made_at
+from gviz.explain.optimizer_steps import Steps, all_frozen, steps_by, why_nothing
+from gviz.explain.program_text import called_function, line_text, update_in_place
+from gviz.explain.survey import Survey
+from gviz.explain.tracking import ancestors
+from gviz.plain_text import clipped, file_line, shown
+from gviz.site import Frame
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+from gviz.value_text import grad, share
+from gviz.values import Value
+
+
+def never_stepped(survey: Survey) -> Iterator[Finding]:
+    """Leaves with a gradient of some pass that no optimizer and no line of the program has changed since.
+
+    Data that the program asks gradients of, as the points at which a differential equation is to hold, are none.
+    """
+    if survey.timeline.failures:  # the update may be what the program did not come to
+        return
+    asked_for = {event.node for _, event in survey.select(GradCaptured)}
+    leaves = dict.fromkeys(event.node for _, event in survey.accumulated if event.node in survey.nodes)
+    for node in leaves:
+        is_data = node in asked_for and survey.nodes[node].created.kind != "parameter"
+        finding = None if is_data or node in survey.optimized else unused_gradient(survey.timeline, node, survey.end)
+        if finding is not None:
+            yield finding
+
+
+# Gradients that nothing uses: of leaves that no optimizer step and no line of the program ever changes
+
+_PASSES = 3
+"""So many passes over a parameter are there to train it, and not to look at its gradient."""
+
+
+def unused_gradient(timeline: Timeline, node: int, n: int) -> Finding | None:
+    """That by event `n` nothing has ever used the gradients of a leaf to change it, None if something has.
+
+    It is suspected where they may be wanted for their own sake.
+    """
+    added = _added(timeline, node, n)
+    if not added:
+        return None
+    steps, info = steps_by(timeline, n), timeline.info(node)
+    if node in steps.held or _is_a_loss(timeline, node, added[0][1]):
+        return None
+    if info.created.kind != "parameter" and (_is_asked_for(timeline, node, n) or _is_copy(timeline, node, steps)):
+        return None
+    if steps.count:
+        return _not_in_optimizer(timeline, info, added, steps)
+    if not _is_of_a_loop(timeline, [event for _, event in added]):
+        return None
+    recomputed = _recomputed(timeline, info, added[0][0])
+    return _never_updated(timeline, info, added) if recomputed is None else recomputed
+
+
+def _is_asked_for(timeline: Timeline, node: int, n: int) -> bool:
+    """Whether the program takes derivatives by a leaf itself: an input, whose ``.grad`` is of no use to it."""
+    return any(isinstance(timeline.event(seq), GradCaptured) for seq in timeline.events_of(node) if seq <= n)
+
+
+def _is_copy(timeline: Timeline, node: int, steps: Steps) -> bool:
+    """Whether a leaf was made of what an optimizer has: the way back to that is cut, which is another finding."""
+    return not steps.held.isdisjoint(ancestors(timeline, node))
+
+
+def _added(timeline: Timeline, node: int, n: int) -> list[tuple[int, GradAccumulated]]:
+    """What passes have added to the ``.grad`` of a leaf by event `n`; nothing if it was changed after the first."""
+    added = []
+    for seq in timeline.events_of(node):
+        if seq > n:
+            break
+        event = timeline.event(seq)
+        if isinstance(event, GradAccumulated):
+            added.append((seq, event))
+        elif added and isinstance(event, StorageWritten | DataSet):
+            return []
+    return added
+
+
+def _is_a_loss(timeline: Timeline, node: int, first: GradAccumulated) -> bool:
+    """Whether the pass began at the leaf itself: no parameter that an optimizer lacks, but a loss without a history."""
+    started = pass_started(timeline, first.pass_nr)
+    return started is not None and any(root == node for root, _ in started.roots)
+
+
+def _not_in_optimizer(
+    timeline: Timeline, info: NodeInfo, added: list[tuple[int, GradAccumulated]], steps: Steps
+) -> Finding | None:
+    """Optimizers step, but with others: certainly by mistake if one of them finds nothing to do."""
+    name, seq = label(timeline, info.node), added[0][0]
+    if not steps.idle:
+        if info.created.kind != "parameter" and not _piles_up(timeline, [event for _, event in added]):
+            return None
+        text = f"{name} gets a gradient, but no optimizer has updated it"
+        held = "make the optimizer of all parameters() of the model as it stays (layers in a list: nn.ModuleList)"
+        if info.created.kind != "parameter":
+            held = "make it an nn.Parameter of the model, so that parameters() has it for the optimizer"
+        fix = f"{held}, or freeze it with requires_grad_(False)"
+        return Finding("never-stepped", text, seq, info.node, (), fix, innermost(info), suspected=True)
+    step = timeline.event(steps.idle[-1])
+    assert isinstance(step, OptimizerStepped)
+    frames, kind = timeline.stack(step.stack), shown(step.kind)
+    text = f"{name} gets a gradient, but no optimizer holds it"
+    others = f"{label_at(timeline, step.skipped[0])} and others" if step.skipped else "other parameters"
+    idle = f"the step of {kind}{made_at(frames)} found no gradient: it holds {others}"
+    at = frames[0] if frames else None
+    fix = "make the optimizer after the model is as it stays, of that model's parameters()"
+    parts = (Finding("idle", idle, steps.idle[-1], at=at),)
+    return Finding("never-stepped", text, seq, info.node, parts, fix, innermost(info))
+
+
+def _piles_up(timeline: Timeline, added: list[GradAccumulated]) -> bool:
+    """Whether a loop has added to a gradient again and again that nothing cleared, as who looks at it would."""
+    uncleared = all(event.value is not None for event in added[1:])
+    return len(added) >= _PASSES and uncleared and _is_of_a_loop(timeline, added)
+
+
+def _is_of_a_loop(timeline: Timeline, added: list[GradAccumulated]) -> bool:
+    """Whether the last two passes were called by one line, as a loop of training calls them."""
+    return len(added) > 1 and len({_call_of_pass(timeline, event.pass_nr) for event in added[-2:]} - {0}) == 1
+
+
+def _call_of_pass(timeline: Timeline, pass_nr: int) -> int:
+    started = pass_started(timeline, pass_nr)
+    return started.stack if started is not None else 0
+
+
+def _recomputed(timeline: Timeline, info: NodeInfo, seq: int) -> Finding | None:
+    """An update that makes a new tensor of the leaf and its gradient, which nothing uses."""
+    update = next(
+        (user for user in _computed_updates(timeline, info.node) if not timeline.nodes.users(user.node)), None
+    )
+    if update is None:
+        return None
+    at, name = innermost(update), shown(update.name)
+    text = f"{label(timeline, info.node)} gets a gradient, but stays as it was: its update makes a new tensor"
+    made = f"{label_at(timeline, update.node)} is that tensor, and nothing uses it"
+    in_place = update_in_place(line_text(timeline, at), update.name)
+    fix = f"with torch.no_grad(): {clipped(in_place, 80)}" if in_place else f"with torch.no_grad(): {name or 'it'} -= …"
+    parts = (Finding("recomputed", made, update.born, update.node, at=at),)
+    return Finding("never-stepped", text, seq, info.node, parts, fix, at)
+
+
+def _computed_updates(timeline: Timeline, node: int) -> list[NodeInfo]:
+    """What was computed of a leaf and its latest gradient."""
+    owners = timeline.nodes.origins.gradient_of
+    latest = [timeline.nodes[place] for place in (owners == node).nonzero()[0][-1:].tolist()]
+    scaled = {user for gradient in latest for user in timeline.nodes.users(gradient)}
+    made = map(timeline.info, sorted({*scaled, *(user for one in scaled for user in timeline.nodes.users(one))}))
+    return [info for info in made if node in {source for source, _ in info.created.inputs}]
+
+
+def _never_updated(timeline: Timeline, info: NodeInfo, added: list[tuple[int, GradAccumulated]]) -> Finding | None:
+    if info.created.kind != "parameter" or len(added) < _PASSES:
+        return None  # it may be there to look at its gradient
+    text = f"{label(timeline, info.node)} got gradients in {len(added)} passes, and nothing has ever updated it"
+    fix = "optimizer.step() after backward(), if it is to learn"
+    return Finding("never-stepped", text, added[0][0], info.node, (), fix, innermost(info), suspected=True)
+
+
+# A step that found nothing to do: backward was forgotten, or everything is frozen
+
+_NAMED = re.compile(r"^[ \t]*([A-Za-z_][\w.\[\]]*\.backward)[ \t]*(?:#.*)?$", re.MULTILINE)
+
+
+def empty_step(survey: Survey) -> Iterator[Finding]:
+    """Steps that found no gradient: of frozen parameters, and any while the program has called no backward at all."""
+    for seq in steps_by(survey.timeline, survey.end).idle:
+        step = survey.timeline.event(seq)
+        if not isinstance(step, OptimizerStepped) or not step.skipped:
+            continue
+        frozen = all_frozen(survey.timeline.at(seq), step)
+        if frozen or not survey.passes:
+            yield _empty_finding(survey, seq, step, frozen=frozen)
+
+
+def _empty_finding(survey: Survey, seq: int, step: OptimizerStepped, *, frozen: bool) -> Finding:
+    timeline = survey.timeline
+    frames = timeline.stack(step.stack)
+    text = f"the step{made_at(frames)} updates nothing: "
+    if frozen:
+        text += why_nothing(timeline.at(seq), step)
+        then = "no optimizer for the rest" if survey.passes else "backward() before the step"
+        fix = f"requires_grad_(True) on what is to learn, and {then}"
+    else:
+        text += "no backward pass has run, so there is no gradient"
+        fix = _not_called(timeline, frames) or "call backward() on the loss before it"
+    first = step.skipped[0]
+    has = f"it has {label(timeline, first)}" + (f" and {len(step.skipped) - 1} more" * (len(step.skipped) > 1))
+    parts = (Finding("beside", has, timeline.nodes.born(first), first, at=innermost(timeline.info(first))),)
+    at, suspected = frames[0] if frames else None, bool(survey.passes)
+    return Finding("empty-step", text, seq, first, parts, fix, at, suspected=suspected)
+
+
+def _not_called(timeline: Timeline, frames: Sequence[Frame]) -> str:
+    """What to write where the file of the step has a line that names ``backward`` without calling it."""
+    text = (timeline.source(frames[0].path) if frames else None) or ""
+    named = _NAMED.search(text)
+    if named is None:
+        return ""
+    place = file_line(frames[0].path, text.count("\n", 0, named.start()) + 1)
+    return f"{shown(named[1])}() at {place}, which names it and does not call it"
+
+
+# A gradient that a step has used and that the next backward added to
+
+_CLEARED = {"none", "zero"}
+_ROOM = 40
+"""Characters for a gradient in a row of others."""
+
+
+@dataclass(slots=True)
+class _LeafGrad:
+    """What has happened to the ``.grad`` of one leaf: the events that filled it, used it, and then added to it."""
+
+    filled: int = 0
+    used: int = 0
+    added: int = 0
+
+
+def not_cleared(survey: Survey) -> Iterator[Finding | None]:
+    """Of each leaf the first sum of a used and a new gradient that was used in its turn, and how often it happened."""
+    leaves: defaultdict[int, _LeafGrad] = defaultdict(_LeafGrad)
+    holders: dict[int, int] = {}
+    first: dict[int, _LeafGrad] = {}
+    iterations: defaultdict[int, set[int]] = defaultdict(set)
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten, DataSet):
+        yield None
+        match event:
+            case GradAccumulated(node=node, value=value) if node in survey.nodes:
+                _fill(leaves[node], seq, summed=value is not None)
+                holders |= {out.storage: node for out in survey.nodes[node].created.outputs} if value is None else {}
+            case GradSet(node=node, how=how) if how in _CLEARED or _is_used(leaves[node]):
+                leaves.pop(node, None)
+            case GradSet():
+                pass  # scaled or clipped, before its step
+            case _:
+                for node, leaf in [(node, leaves[node]) for node in _updated(event, holders) if node in leaves]:
+                    if leaf.added > leaf.used:
+                        first.setdefault(node, replace(leaf))
+                        iterations[node].add(survey.timeline.iteration_at(leaf.added).index)
+                    leaf.used = seq
+    yield from (_not_cleared_finding(survey.timeline, leaf, len(iterations[node])) for node, leaf in first.items())
+
+
+def _is_used(leaf: _LeafGrad) -> bool:
+    """Whether a step came after the last that was added: whoever changes it now knows that it is still there."""
+    return leaf.used > max(leaf.filled, leaf.added)
+
+
+def _fill(leaf: _LeafGrad, seq: int, *, summed: bool) -> None:
+    if summed and leaf.used:
+        leaf.added = seq
+    else:
+        leaf.filled = seq
+
+
+def _updated(event: Event, holders: dict[int, int]) -> Iterable[int]:
+    """The leaves that an event says were updated."""
+    match event:
+        case OptimizerStepped(parameters=parameters):
+            return parameters
+        case StorageWritten(storage=storage) if storage in holders:
+            return (holders[storage],)
+        case DataSet(node=node):
+            return (node,)
+    return ()
+
+
+def _not_cleared_finding(timeline: Timeline, leaf: _LeafGrad, times: int) -> Finding:
+    seq, event = leaf.added, timeline.event(leaf.added)
+    assert isinstance(event, GradAccumulated)
+    name = label(timeline, event.node)
+    before = timeline.event(leaf.filled) if leaf.filled else None
+    had = (
+        before.part if isinstance(before, GradAccumulated) and before.value is None else getattr(before, "value", None)
+    )
+    since = f" from backward pass {before.pass_nr}" if isinstance(before, GradAccumulated) else ""
+    started = pass_started(timeline, event.pass_nr)
+    frames = timeline.stack(started.stack) if started is not None else ()
+    text = (
+        f"the .grad of {name} still held the gradient{since}, which a step had used, when backward{made_at(frames)} "
+        f"added to it{_how_often(timeline, times)}"
+    )
+    parts = (
+        Finding("accumulated", f"{_brief(had)} was there before", leaf.filled, event.node),
+        Finding("used", "the parameter was updated with it here", leaf.used, event.node),
+        Finding("sum", f"{_brief(event.part)} was added to it: {_brief(event.value)}", seq, event.node),
+    )
+    fix = "optimizer.zero_grad() before each backward(), or w.grad = None after the update"
+    numbers = (Number("iterations", times, seq),)
+    return Finding("not-cleared", text, seq, event.node, parts, fix, frames[0] if frames else None, numbers)
+
+
+def _how_often(timeline: Timeline, times: int) -> str:
+    """In how many iterations it happened, of all that were recorded; empty for the only one."""
+    count = len(timeline.iterations)
+    if times < 2:
+        return ""
+    return f", in {times:,} of {count:,} {iteration_called(timeline)}s"
+
+
+def _brief(value: Value | None) -> str:
+    """A few numbers, of more their length."""
+    return share(value, _ROOM) if value is not None else grad(value)
+
+
+# A gradient that was cleared before the step that was to use it
+
+
+def cleared_early(survey: Survey) -> Iterator[Finding | None]:
+    """The first step of an optimizer that met only gradients which had just been cleared."""
+    filled: dict[int, int] = {}
+    cleared: dict[int, int] = {}
+    owners: dict[int, int] = {}
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten, DataSet):
+        yield None
+        match event:
+            case GradAccumulated(node=node) if node in survey.nodes:
+                filled[node] = seq
+                owners[survey.nodes[node].created.outputs[0].storage] = node
+                cleared.pop(node, None)
+            case GradSet(node=node, how="none" | "zero") if node in filled:
+                cleared[node] = seq
+            case OptimizerStepped(raised="", parameters=parameters) if cleared and cleared.keys() >= {*parameters}:
+                yield _cleared_finding(survey, seq, event, *min(cleared.items(), key=lambda pair: pair[1]), filled)
+                return
+            case StorageWritten(storage=storage) if owners.get(storage, 0) not in cleared:  # updated by hand
+                filled.pop(owners.get(storage, 0), None)
+            case DataSet(node=node) if node not in cleared:
+                filled.pop(node, None)
+            case OptimizerStepped():
+                filled.clear()
+                cleared.clear()
+
+
+def _cleared_finding(
+    survey: Survey, seq: int, step: OptimizerStepped, node: int, cleared: int, filled: dict[int, int]
+) -> Finding:
+    timeline = survey.timeline
+    frames = timeline.stack(step.stack)
+    name = label(timeline, node)
+    text = f"the step{made_at(frames)} has nothing to go by: the .grad of {name} was cleared before it"
+    parts = (
+        Finding("accumulated", f"backward had brought the .grad of {name} here", filled[node], node),
+        Finding(
+            "cleared", f"it was cleared{_cleared_at(timeline, cleared)}, and no backward came after", cleared, node
+        ),
+    )
+    fix = "zero_grad() before backward(), or after step()"
+    return Finding("cleared-early", text, seq, node, parts, fix, frames[0] if frames else None)
+
+
+def _cleared_at(timeline: Timeline, cleared: int) -> str:
+    event = timeline.event(cleared)
+    return (made_at(timeline.stack(event.stack)) if isinstance(event, GradSet) else "") or " here"
+
+
+# Gradients clipped before backward brings them: the clipping has nothing to clip
+
+_READ = (NodeCreated, GradAccumulated, GradSet, OptimizerStepped, StorageWritten, DataSet)
+_CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
+
+
+def clipped_early(survey: Survey) -> Iterator[Finding | None]:
+    """The first update whose gradients came after the clipping, which met none."""
+    is_clipping = partial(survey.timeline.once, _clips)
+    filled: set[int] = set()
+    learned: set[int] = set()
+    clipped = late = 0
+    for seq, event in survey.select(*_READ):
+        yield None
+        if isinstance(event, NodeCreated | GradSet) and is_clipping(event.stack):
+            clipped, late = (0, 0) if filled else (clipped or seq, late)
+        match event:
+            case GradSet(node=node, how="none" | "zero"):
+                filled.discard(node)
+            case GradSet(node=node):
+                filled.add(node)
+            case GradAccumulated(node=node) if node in survey.nodes:
+                filled.add(node)
+                learned.update(output.storage for output in survey.nodes[node].created.outputs)
+                clipped, late = 0, late or clipped
+            case _ if late and _is_update(event, learned, filled):
+                yield _clipped_finding(survey.timeline, late, seq)
+                return
+
+
+def _is_update(event: Event, learned: set[int], filled: set[int]) -> bool:
+    """Whether an event says that a leaf was changed: one in the memories of `learned`, or with a gradient."""
+    match event:
+        case StorageWritten(storage=storage):
+            return storage in learned
+        case DataSet(node=node):
+            return node in filled
+    return isinstance(event, OptimizerStepped)
+
+
+def _clips(timeline: Timeline, stack: int) -> bool:
+    """Whether the line that was running calls one of PyTorch's functions that clip gradients."""
+    frames = timeline.stack(stack)
+    return bool(frames) and called_function(timeline, frames[0]) in _CLIPPING
+
+
+def _clipped_finding(timeline: Timeline, clipped: int, used: int) -> Finding:
+    event = timeline.event(clipped)
+    assert isinstance(event, NodeCreated | GradSet)
+    frames = timeline.stack(event.stack)
+    text = f"the clipping{made_at(frames)} has nothing to clip: no gradient is there before backward brings it"
+    parts = (Finding("used", "what backward brought after it is used as it is", used),)
+    fix = "clip between backward() and the update"
+    return Finding("clipped-early", text, clipped, event.node, parts, fix, frames[0])

@@ -1,0 +1,139 @@
+"""Training in evaluation mode, and evaluation in training mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gviz.events import NodeCreated, OptimizerStepped, ScopeEntered
+from gviz.explain.finding import Finding, Number
+from gviz.explain.names import innermost, label_at
+from gviz.explain.operations import DROPOUTS
+from gviz.explain.survey import Made, Survey
+from gviz.explain.tracking import ancestors
+from gviz.plain_text import shown
+
+_FEWEST = 2
+"""So many steps make a training where nothing was in training mode before."""
+
+_NAMED = 3
+
+
+@dataclass(slots=True)
+class _ModelCall:
+    """A call of a model: the parameters that its graph has, and by name which of its modules were in training mode.
+
+    `dropouts` are those of which that is seen by what they make: nothing is also made by one that drops nothing.
+    """
+
+    first: Made | None = None
+    parameters: set[int] = field(default_factory=set)
+    trains: dict[str, bool] = field(default_factory=dict)
+    dropouts: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Training:
+    """What the steps of the optimizers up to now have shown; `active` says when a module was last in training mode."""
+
+    active: dict[str, int] = field(default_factory=dict)
+    steps: int = 0
+    first: tuple[int, Made] | None = None
+    names: list[str] = field(default_factory=list)
+
+
+def trained_in_eval(survey: Survey) -> Iterator[Finding | None]:
+    """The first step that trains a model of which no dropout and no batch norm that it steps is in training mode."""
+    calls: dict[int, _ModelCall] = {}
+    seen = _Training()
+    for seq, event in survey.select(ScopeEntered, NodeCreated, OptimizerStepped):
+        yield None
+        match event:
+            case ScopeEntered(kind=kind, name=name) if "Dropout" in kind:
+                call = calls.setdefault(survey.outermost(event.scope), _ModelCall())
+                call.trains.setdefault(name, False)
+                call.dropouts.add(name)
+            case NodeCreated(kind="op", scope=scope, during=(0, _)) if scope in survey.scopes:
+                call = calls.setdefault(survey.outermost(scope), _ModelCall())
+                _made(survey, call, survey.nodes[event.node])
+            case OptimizerStepped(parameters=stepped):
+                trained = [call for call in calls.values() if not call.parameters.isdisjoint(stepped)]
+                _stepped(seen, seq, trained)
+                calls.clear()
+    if seen.first is not None and (seen.active or seen.steps >= _FEWEST):
+        yield _eval_finding(survey, seen, *seen.first)
+
+
+def _made(survey: Survey, call: _ModelCall, made: Made) -> None:
+    """Note what a node says about the call that made it."""
+    scope, attrs = survey.scopes[made.created.scope], dict(made.created.attrs)
+    if not made.created.requires_grad:
+        return  # an evaluation, or a part that is not trained
+    own = {node for node, _ in made.created.inputs if node in survey.optimized}
+    call.first = call.first or made
+    call.parameters |= own
+    if scope.name in call.dropouts:
+        call.trains[scope.name] = True
+    elif made.op.endswith("batch_norm") and "training" in attrs and own:
+        call.trains[scope.name] = bool(attrs["training"])
+
+
+def _stepped(seen: _Training, seq: int, trained: list[_ModelCall]) -> None:
+    """Note in which mode the calls were that a step trains; one module in training mode says that all is meant so."""
+    trains = {name: mode for call in trained for name, mode in call.trains.items()}
+    dropouts = {name for call in trained for name in call.dropouts}
+    if any(trains.values()):
+        seen.active |= {name: seq for name, mode in trains.items() if mode}
+        return
+    telling = [name for name in trains if name in seen.active or (not seen.active and name not in dropouts)]
+    first = next((call.first for call in trained if call.first is not None), None)
+    if telling and first is not None:
+        seen.steps += 1
+        if seen.first is None:
+            seen.first, seen.names = (seq, first), telling
+
+
+def _eval_finding(survey: Survey, seen: _Training, seq: int, made: Made) -> Finding:
+    times = f"{seen.steps} steps" if seen.steps > 1 else "a step"
+    named = ", ".join(map(shown, seen.names[:_NAMED])) + ", …" * (len(seen.names) > _NAMED)
+    text = f"{times} of the optimizer trained a model in evaluation mode: {named} worked as after eval()"
+    last = max((n for n in seen.active.values() if n < seq), default=0)
+    before = "up to this step it was in training mode" if last else "it was never in training mode"
+    parts = (Finding("since", before, last),)
+    fix = "model.train() before training, and again after each evaluation (leave it if statistics are to stay frozen)"
+    at, numbers = innermost(survey.timeline.info(made.node)), (Number("steps", seen.steps),)
+    return Finding("trained-in-eval", text, seq, made.node, parts, fix, at, numbers, suspected=True)
+
+
+# Dropout that is active under no_grad: most likely an evaluation without eval()
+
+_DROPPING = (*DROPOUTS, "mul")  # as which a dropout of the program's own may be written
+
+
+def dropout_in_evaluation(survey: Survey) -> Iterator[Finding]:
+    """The products in the forward of a dropout module whose input was made under no_grad."""
+    timeline, again = survey.timeline, _made_again(survey)
+    for made in survey.ops(*_DROPPING):
+        scope = survey.scopes.get(made.created.scope)
+        if scope is None or "Dropout" not in scope.kind or made.created.requires_grad or scope.name in again:
+            continue
+        if made.created.switched_off or _under_no_grad(survey, made):
+            text = f"dropout is active at {label_at(timeline, made.node)}, though the forward runs under no_grad"
+            fix = "model.eval() before evaluating, model.train() after (leave it if the randomness is wanted)"
+            at = innermost(timeline.info(made.node))
+            yield Finding("dropout-in-evaluation", text, made.seq, made.node, (), fix, at, suspected=True)
+
+
+def _made_again(survey: Survey) -> set[str]:
+    """The modules that ran in a backward step, too: those of a checkpoint, whose forward is made without a graph."""
+    again = (survey.scopes.get(made.created.scope) for made in survey.ops(*_DROPPING) if made.created.during[0])
+    return {scope.name for scope in again if scope is not None}
+
+
+def _under_no_grad(survey: Survey, made: Made) -> bool:
+    """Whether it is one of the operations that follow each other there, and not what is trained on their result."""
+    timeline = survey.timeline
+    way = (survey.nodes.get(node) for node in ancestors(timeline, made.node))
+    beneath = any(one is not None and one.created.switched_off for one in way)
+    users = (timeline.info(node) for node in timeline.nodes.users(made.node))
+    return beneath and not any(user.created.requires_grad for user in users)

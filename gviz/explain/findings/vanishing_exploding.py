@@ -1,0 +1,210 @@
+"""A gradient that vanishes or explodes on its path from the loss to a leaf: a waterfall of factors, and the first
+strong one.
+
+Idea. Follow the largest contribution to each node from the leaf back to the root. The lengths (L2) of the gradients
+along this path are a waterfall; the ratio of two neighbours is the factor of one operation. A path that loses or gains
+more than eight orders of magnitude is reported, with the operations that did most.
+
+Limits. Factors inside the loss itself do not count: they shrink where there is little left to learn. A gradient that
+cancels in the last sum (the bias before a normalization) is small for another reason and is left out.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
+from math import prod
+
+from gviz.explain.finding import Finding, Number
+from gviz.explain.findings.gradient import grad_sum
+from gviz.explain.names import innermost, label, label_at, made_at, op_title
+from gviz.explain.operations import OF_LOSSES, SOFTMAXES, SQUASHING
+from gviz.explain.question import Question
+from gviz.explain.survey import Survey
+from gviz.numbers import number
+from gviz.trace.state import NodeInfo
+from gviz.trace.timeline import Timeline
+from gviz.value_text import norm
+
+VANISHED, EXPLODED = 1e-8, 1e8
+"""Beyond these factors between two places of one way no number format of training has anything left to say."""
+
+FEWEST, SQUASHED, DIED = 4, 1e-2, 1e-3
+"""So many of these in a row, that have let through so little, with all that lies between them so much less."""
+
+CANCELLED = 1e-4
+"""A last factor that is smaller than this is left of a sum that is zero but for rounding."""
+
+MOST_WALKED = 2000
+"""Nodes back to which an answer about one gradient looks."""
+
+_STRONG = 0.5
+_MOST_LINES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Waypoint:
+    """One node on the way back: `size` is the length (L2) of the gradient it passes on, by event `seq`."""
+
+    node: int
+    size: float
+    seq: int
+
+
+def find_vanishing(survey: Survey) -> Iterator[Finding]:
+    """The leaf with the smallest gradient of a pass, if the way to it lost nearly all."""
+    ways = _paths(survey, smallest=True)
+    found = [one for way in ways if (one := vanishing(survey.timeline, way)) is not None]
+    yield from sorted(found, key=lambda one: one.suspected)[:1]
+
+
+def find_exploding(survey: Survey) -> Iterator[Finding]:
+    """The leaf with the largest gradient of a pass, if it grew to that on the way."""
+    ways = _paths(survey, smallest=False)
+    yield from [one for way in ways if (one := _exploding(survey.timeline, way)) is not None][:1]
+
+
+def vanishing_or_exploding(asked: Question) -> Finding | None:
+    """The gradient of a leaf, if it has died out or blown up on the way there."""
+    timeline, output = asked.timeline, asked.output
+    size = norm(output.incoming) if output.incoming is not None and output.grad is not None else None
+    if not size:
+        return None
+    way = path_to(timeline, asked.node, asked.moment.n, size, MOST_WALKED)
+    found = vanishing(timeline, way) or _exploding(timeline, way)
+    as_sum = grad_sum(asked) if found is not None else None
+    return replace(found, parts=(*found.parts, *as_sum.parts)) if found is not None and as_sum is not None else found
+
+
+def _paths(survey: Survey, *, smallest: bool) -> Iterator[list[Waypoint]]:
+    """Of the first and the last pass: the way to the leaf with the smallest (largest) gradient that is not zero."""
+    sizes: defaultdict[int, dict[int, tuple[float, int]]] = defaultdict(dict)
+    passes = [event.pass_nr for _, event in survey.passes]
+    for seq, event in survey.accumulated:
+        if event.pass_nr in (passes[:1] + passes[-1:]) and (size := norm(event.part)):
+            sizes[event.pass_nr][event.node] = size, seq
+    for leaves in sizes.values():
+        by_size = sorted(leaves, key=lambda leaf: leaves[leaf][0], reverse=not smallest)
+        ways = (path_to(survey.timeline, node, seq, size) for node in by_size for size, seq in [leaves[node]])
+        yield from islice((way for way in ways if not is_cancelled(way)), 1)
+
+
+def is_cancelled(way: list[Waypoint]) -> bool:
+    """Whether the last operation has summed nearly all away: a bias before a normalization moves nothing."""
+    return len(way) > 2 and way[-2].size < CANCELLED * way[-3].size
+
+
+def path_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sys.maxsize) -> list[Waypoint]:
+    """From the root to the node, over the largest contribution to each; `size` is the length of its gradient.
+
+    Of a way of more than `most` nodes the end.
+    """
+    way = [Waypoint(node, size, seq)]
+    moment, seen = timeline.at(seq), {node}
+    while len(way) < most:
+        state = moment.state(node)
+        parts = [part for output in state.outputs for part in output.parts if part.source] if state is not None else []
+        largest = max(parts, key=lambda part: norm(part.value) or 0.0, default=None)
+        if largest is None or largest.source in seen:
+            break
+        node = largest.source
+        seen.add(node)
+        way.append(Waypoint(node, norm(largest.value) or 0.0, largest.seq))
+    return way[::-1]
+
+
+def vanishing(timeline: Timeline, way: list[Waypoint]) -> Finding | None:
+    """That nearly all was lost on a way; as a suspicion that a row of squashing functions let through too little."""
+    way = way[_length_of_loss(timeline, way) :]
+    lost = way[way.index(max(way, key=lambda step: step.size)) :]
+    if is_cancelled(way):
+        return None
+    if lost[-1].size < VANISHED * lost[0].size:
+        return _finding(timeline, lost, "vanishing")
+    lost = _squashed(timeline, way)
+    return replace(_finding(timeline, lost, "vanishing"), suspected=True) if lost else None
+
+
+def _length_of_loss(timeline: Timeline, way: list[Waypoint]) -> int:
+    """How many steps of a way are through the loss itself, but for the last of them."""
+    ops = [timeline.info(step.node).op.base_name for step in way]
+    return max(next((at for at, op in enumerate(ops) if op not in OF_LOSSES), len(way) - 1) - 1, 0)
+
+
+def _squashed(timeline: Timeline, way: list[Waypoint]) -> list[Waypoint]:
+    """The way from the first of the functions that have squashed a gradient to its end; nothing if they have not."""
+    at = [i for i, step in enumerate(way) if i and timeline.info(step.node).op.base_name in SQUASHING]
+    if len(at) < FEWEST:
+        return []
+    let_through = prod(way[i].size / way[i - 1].size for i in at if way[i - 1].size)
+    before, after = way[at[0] - 1], way[at[-1]]
+    return way[at[0] - 1 :] if let_through < SQUASHED and after.size < DIED * before.size else []
+
+
+def _exploding(timeline: Timeline, way: list[Waypoint]) -> Finding | None:
+    grown = way[way.index(min(way, key=lambda step: step.size)) :]
+    return _finding(timeline, grown, "exploding") if grown[-1].size > EXPLODED * grown[0].size else None
+
+
+def _finding(timeline: Timeline, way: list[Waypoint], kind: str) -> Finding:
+    first, last = way[0], way[-1]
+    factors = [(after, after.size / before.size) for before, after in pairwise(way[:-1]) if before.size]
+    by_op = _by_op(timeline, factors)
+    strongest = sorted(by_op, key=lambda rows: prod(factor for _, factor in rows), reverse=kind == "exploding")
+    strong = [rows for rows in strongest[:_MOST_LINES] if _is_strong(rows, kind)]
+    step = _first_strong(strongest[0] if strongest else factors, kind)
+    info = timeline.info(step.node if step is not None else last.node)
+    total = f"from |g| {number(first.size)} at {label(timeline, first.node)} to {number(last.size)}"
+    what = "dies out" if kind == "vanishing" else "blows up"
+    text = f"the gradient {what} on its way to {label(timeline, last.node)}: {total}, over {len(way) - 1} operations"
+    numbers = (Number("at the start", first.size, first.seq), Number("at the end", last.size, last.seq))
+    named = f"the first strong factor is at {label_at(timeline, info.node)}"
+    parts = (
+        Finding("first", named, step.seq if step else last.seq, info.node),
+        *[_line(timeline, rows) for rows in strong],
+    )
+    fix = _fix(kind, [timeline.info(rows[0][0].node) for rows in strong])
+    return Finding(kind, text, last.seq, info.node, parts, fix, innermost(info), numbers)
+
+
+def _fix(kind: str, strong: list[NodeInfo]) -> str:
+    if kind == "exploding":
+        return "smaller weights at the start, normalization, fewer steps, or clip_grad_norm_ before the step"
+    ops = [info.op.base_name for info in strong]
+    if not SOFTMAXES.isdisjoint(ops[:1]):
+        return "smaller scores going into it, or the scores themselves for a loss that takes them (cross_entropy)"
+    squashing = next((op for op in ops if op in SQUASHING), "")
+    instead = f"relu instead of {squashing}, " if squashing else ""
+    return f"{instead}residual connections, normalization, or larger weights at the start"
+
+
+def _by_op(timeline: Timeline, factors: list[tuple[Waypoint, float]]) -> list[list[tuple[Waypoint, float]]]:
+    rows: defaultdict[int, list[tuple[Waypoint, float]]] = defaultdict(list)
+    for step, factor in factors:
+        rows[timeline.info(step.node).created.op].append((step, factor))
+    return list(rows.values())
+
+
+def _line(timeline: Timeline, rows: list[tuple[Waypoint, float]]) -> Finding:
+    step = rows[0][0]
+    info = timeline.info(step.node)
+    total = prod(factor for _, factor in rows)
+    often = f", {len(rows)} times" if len(rows) > 1 else ""
+    places = {timeline.info(row.node).created.stack for row, _ in rows}
+    first = " first" if len(places) > 1 else ""
+    text = f"x{number(total, 3)} by {op_title(info)}{often},{first}{made_at(info.frames)}"
+    numbers = (Number("factor", total, step.seq),)
+    return Finding("factor", text, step.seq, step.node, at=innermost(info), numbers=numbers)
+
+
+def _is_strong(rows: list[tuple[Waypoint, float]], kind: str) -> bool:
+    total = prod(factor for _, factor in rows)
+    return total < _STRONG if kind == "vanishing" else total > 1 / _STRONG
+
+
+def _first_strong(rows: list[tuple[Waypoint, float]], kind: str) -> Waypoint | None:
+    strong = (row[0] for row in rows if _is_strong([row], kind))
+    return next(strong, rows[0][0] if rows else None)

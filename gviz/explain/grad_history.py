@@ -1,0 +1,180 @@
+"""The history of a ``.grad``: what passes added to it, and what the program wrote to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gviz.events import GradAccumulated, GradRetained, GradSet, grad_left
+from gviz.numbers import number
+from gviz.site import Frame
+from gviz.trace.state import OutputState
+from gviz.trace.timeline import Timeline
+from gviz.value_text import bad_text, grad
+from gviz.values import Array, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulation:
+    """``.grad``: `before` (there since pass `since`, 0: not from a pass, by event `event`) += `part`."""
+
+    before: Value
+    part: Value
+    since: int
+    event: int
+
+
+def accumulation(timeline: Timeline, node: int, output: OutputState) -> Accumulation | None:
+    """How the ``.grad`` of a leaf came to be, if there was one before."""
+    event = timeline.event(output.grad_seq) if output.grad_seq else None
+    if not isinstance(event, GradAccumulated) or event.value is None:
+        return None
+    state = timeline.at(output.grad_seq - 1).state(node)
+    old = state.outputs[0] if state is not None else None
+    if old is None or old.grad is None:
+        return None
+    setter = timeline.event(old.grad_seq) if old.grad_seq else None
+    since = setter.pass_nr if isinstance(setter, GradAccumulated) else 0
+    return Accumulation(old.grad, event.part, since, old.grad_seq)
+
+
+def passes_added(timeline: Timeline, node: int, seq: int) -> list[tuple[int, GradAccumulated]]:
+    """The passes whose gradients make up the ``.grad`` of event `seq`, the first first; none if it is more than these.
+
+    A program may have set or changed it in between.
+    """
+    added: list[tuple[int, GradAccumulated]] = []
+    for earlier in reversed([n for n in timeline.events_of(node) if n <= seq]):
+        event = timeline.event(earlier)
+        if isinstance(event, GradAccumulated):
+            added.insert(0, (earlier, event))
+            if event.value is None:
+                return added
+        elif isinstance(event, GradSet):
+            return []
+    return []
+
+
+# Writes of the program: who wrote, at which line, and what that did to the numbers
+
+_PRECISION = {name: float(np.finfo(name).eps) for name in ("float16", "float32", "float64")} | {"bfloat16": 2.0**-7}
+"""By how much a number differs from the next one, in parts of it: so exact is what a program computes."""
+
+
+@dataclass(frozen=True, slots=True)
+class GradWrite:
+    """A write to a ``.grad`` by event `seq` at a line of the program, that made `after` of `before` (None: no grad)."""
+
+    seq: int
+    before: Value | None
+    after: Value | None
+    frames: tuple[Frame, ...]
+
+    @property
+    def at(self) -> Frame | None:
+        """The line that wrote, if it is known."""
+        return self.frames[0] if self.frames else None
+
+
+def writes_since_pass(timeline: Timeline, node: int, seq: int) -> tuple[int, list[GradWrite]]:
+    """The event that filled a ``.grad`` last (0: none is known), and the writes since then up to event `seq`.
+
+    A write that changed no number is left out, and so is the second half of ``w.grad /= 2``.
+    """
+    filled, sets = 0, list[tuple[int, GradSet]]()
+    for earlier in reversed([n for n in timeline.events_of(node) if n <= seq]):
+        event = timeline.event(earlier)
+        if isinstance(event, GradSet) and event.node == node:
+            sets.insert(0, (earlier, event))
+        elif isinstance(event, GradAccumulated | GradRetained) and event.node == node:
+            filled = earlier
+            break
+    return filled, list(_changes(timeline, filled, sets))
+
+
+def _changes(timeline: Timeline, filled: int, sets: list[tuple[int, GradSet]]) -> Iterator[GradWrite]:
+    before, previous = grad_left(timeline.event(filled)) if filled else None, None
+    for seq, write in sets:
+        known = _is_known(before) and _is_known(write.value)
+        if before != write.value if known else not _is_second_half(timeline, previous, write):
+            yield GradWrite(seq, before, write.value, timeline.stack(write.stack))
+        before, previous = write.value, write
+
+
+def _is_second_half(timeline: Timeline, previous: GradSet | None, write: GradSet) -> bool:
+    """Whether a write assigns what the same line has just changed in place, as ``w.grad /= 2`` does."""
+    if previous is None or (previous.how, write.how) != ("in place", "assigned"):
+        return False
+    lines = [[(frame.path, frame.line) for frame in timeline.stack(one.stack)[:1]] for one in (previous, write)]
+    return lines[0] == lines[1] != []
+
+
+def write_at(timeline: Timeline, seq: int) -> GradWrite | None:
+    """The write that an event is; None if it is none, or has changed no number."""
+    event = timeline.event(seq) if seq else None
+    writes = writes_since_pass(timeline, event.node, seq)[1] if isinstance(event, GradSet) else []
+    return writes[-1] if writes and writes[-1].seq == seq else None
+
+
+def write_effect(timeline: Timeline, write: GradWrite, *, brief: bool = False) -> str:
+    """What a write did: ``multiplied by 0.05``, ``cut off at 5 in 3 of 12 elements``, ``changed from a to b``.
+
+    What is said of elements holds of each, and is not said of an array that was not kept. In brief, where both values
+    are told beside it, it is ``changed``.
+    """
+    if write.after is None:
+        return "cleared"
+    if not write.after.is_known:
+        return "written to"
+    stats = write.after.statistics()
+    if stats is not None and 0 < stats.zero == write.after.size:
+        return "set to zero"
+    return _in_one_way(timeline, write.before, write.after) or _from_to(write.before, write.after, brief=brief)
+
+
+def _from_to(before: Value | None, after: Value, *, brief: bool) -> str:
+    if before is None:
+        return f"set to {grad(after)}"
+    return "changed" if brief else f"changed from {grad(before)} to {grad(after)}"
+
+
+def _in_one_way(timeline: Timeline, was: Value | None, became: Value) -> str:
+    """What was done to all elements alike; empty if that is not known."""
+    before, after = _elements(timeline, was), _elements(timeline, became)
+    if before is None or after is None or before.shape != after.shape:
+        return ""
+    scale = common_factor(before, after, _PRECISION[became.dtype])
+    if scale is not None:
+        return f"multiplied by {number(scale)}"
+    border, cut_off = abs(after).max(initial=0), after != before
+    if 0 < cut_off.sum() < cut_off.size and np.array_equal(after, before.clip(-border, border)):
+        return f"cut off at {number(border)} in {cut_off.sum()} of {cut_off.size} elements"
+    return ""
+
+
+def common_factor(before: Array, after: Array, precision: float) -> float | None:
+    """The one number, not 1, that each element was multiplied by, None if there is none.
+
+    Of elements that are all the same it is not known: they may as well have been set.
+    """
+    if len(np.unique(before[before != 0])) < 2:
+        return None
+    largest = abs(before).argmax()
+    scale = float(after.flat[largest] / before.flat[largest])
+    scaled = scale * before
+    is_one = abs(scale - 1) <= 2 * precision
+    fits = abs(after - scaled) <= 2 * precision * abs(scaled)
+    return scale if fits.all() and not is_one else None
+
+
+def _is_known(value: Value | None) -> bool:
+    """Whether anything is known of the numbers, as where there are none."""
+    return value is None or value.is_known
+
+
+def _elements(timeline: Timeline, value: Value | None) -> Array | None:
+    """All elements in double precision, if they were kept and are real and finite."""
+    array = timeline.array(value) if value is not None and not bad_text(value) else None
+    return array.astype(np.float64) if array is not None and array.dtype.kind == "f" else None

@@ -1,0 +1,249 @@
+"""Every kind of finding: its name, its level, its meaning, and the functions that find it.
+
+The order is the order of the answers. A question about a node goes to the first kind that has its topic and an answer;
+an error goes to the first kind that explains it. A check runs every search, in this order. A new kind is a row here and
+a function in a file of `gviz.explain.findings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from gviz.explain.failures import Failure
+from gviz.explain.finding import Finding
+from gviz.explain.findings import (
+    custom_function,
+    error,
+    gradient,
+    in_place,
+    loop,
+    loss,
+    nan,
+    no_gradient,
+    optimizer,
+    parameters,
+    second_backward,
+    train_eval_mode,
+    value,
+    vanishing_exploding,
+    zero,
+)
+from gviz.explain.question import Question, Topic
+from gviz.explain.survey import Survey
+
+Severity = Literal["error", "warning", "suspicion", "fact"]
+"""It raised or certainly computes something wrong; it most likely does; it may be meant so; it only says what is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of finding.
+
+    `answer` explains a node whose question is one of `topics`, or passes with None; of several kinds the first in the
+    table has the word. `explain` does the same for an error. `find` looks for it in a whole recording; where that can
+    take long it gives None now and then, so that others have their turn.
+    """
+
+    name: str
+    severity: Severity
+    meaning: str
+    topics: tuple[Topic, ...] = ()
+    answer: Callable[[Question], Finding | None] | None = None
+    explain: Callable[[Failure], Finding | None] | None = None
+    find: Callable[[Survey], Iterable[Finding | None]] | None = None
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind(
+        "changed-in-place",
+        "error",
+        "a tensor that backward needs was written to after it was saved",
+        explain=in_place.explain_saved,
+    ),
+    Kind(
+        "second-backward",
+        "error",
+        "backward through a graph whose saved tensors an earlier call released",
+        explain=second_backward.explain,
+    ),
+    Kind("carried-state", "error", "a result carried from one step of training into the next, not detached"),
+    Kind(
+        "leaf-in-place",
+        "error",
+        "a leaf that requires a gradient was written to while autograd records",
+        explain=in_place.explain_leaf,
+    ),
+    Kind(
+        "untracked-loss",
+        "error",
+        "backward of a tensor whose history was lost on the way",
+        explain=error.explain_untracked_loss,
+    ),
+    Kind(
+        "given-gradient",
+        "error",
+        "backward was given no gradient where it needs one, or one that does not fit",
+        explain=error.explain_given_gradient,
+    ),
+    Kind("failed", "error", "the program or a backward pass ended with any other error", explain=error.explain_other),
+    Kind(
+        "nan-born",
+        "error",
+        "where a nan or inf was made in forward",
+        ("bad value", "sent"),
+        nan.bad_value,
+        find=nan.first_bad_number,
+    ),
+    Kind("nan-born-backward", "error", "where a backward rule made a nan or inf", ("bad gradient",), nan.bad_gradient),
+    Kind("nan-seed", "error", "a backward pass that was started with a nan or inf"),
+    Kind("not-cleared", "error", "a gradient that a step has used and nothing has cleared", find=optimizer.not_cleared),
+    Kind(
+        "cleared-early",
+        "error",
+        "gradients that were cleared before a step could use them",
+        find=optimizer.cleared_early,
+    ),
+    Kind(
+        "clipped-early",
+        "warning",
+        "gradients that were clipped before a pass has brought them",
+        find=optimizer.clipped_early,
+    ),
+    Kind("requires-none", "fact", "a leaf that is frozen, or data", ("missing",), no_gradient.not_tracked),
+    Kind("no-input-requires", "fact", "a result of tensors that require no gradient"),
+    Kind("cleared", "fact", "a .grad that the program has set to None", ("missing",), no_gradient.cleared_grad),
+    Kind(
+        "not-a-leaf",
+        "warning",
+        "the .grad of a result, which keeps none",
+        ("missing",),
+        no_gradient.not_a_leaf,
+        find=no_gradient.grads_read_in_vain,
+    ),
+    Kind("rebound", "warning", "a name that meant a leaf and now means a result made from it"),
+    Kind("no-pass", "fact", "no backward pass has run since the node was made", ("missing",), no_gradient.no_pass),
+    Kind("pending", "fact", "the running pass has not come to the node yet", ("missing",), no_gradient.pending),
+    Kind("not-asked-for", "fact", "the pass was asked for the gradients of others only"),
+    Kind("nothing-arrived", "fact", "a pass reached the node and brought no gradient"),
+    Kind("cut", "warning", "every way from the loss to the leaf is cut: detach, no_grad, .data, integers, numpy"),
+    Kind("unused", "warning", "a leaf that requires a gradient and was used in nothing"),
+    Kind(
+        "not-reached",
+        "warning",
+        "a leaf that was used, but not for what backward was called on",
+        ("missing",),
+        no_gradient.no_path,
+    ),
+    Kind(
+        "not-added", "fact", "a .grad, and what a pass has brought that is not in it", ("gradient",), gradient.not_added
+    ),
+    Kind(
+        "assigned",
+        "fact",
+        "a .grad that the program has set or changed itself",
+        ("gradient",),
+        gradient.changed_by_program,
+    ),
+    Kind(
+        "dead-units", "warning", "an activation none of whose units lets a gradient through", ("gradient",), zero.zero
+    ),
+    Kind("saturated", "warning", "a function so far out that its derivative is zero"),
+    Kind("clamped", "warning", "every element at the border of a clamp"),
+    Kind("cancelled", "suspicion", "contributions that cancel: of several uses, or of all elements, as for a softmax"),
+    Kind("masked", "warning", "a mask, an index or a factor of zero that lets nothing through"),
+    Kind(
+        "vanishing",
+        "warning",
+        "a gradient that dies out on its way to a leaf",
+        ("gradient",),
+        vanishing_exploding.vanishing_or_exploding,
+        find=vanishing_exploding.find_vanishing,
+    ),
+    Kind(
+        "exploding", "warning", "a gradient that blows up on its way to a leaf", find=vanishing_exploding.find_exploding
+    ),
+    Kind("broadcast", "warning", "a column met a row of as many elements and became a square", find=loss.broadcast),
+    Kind("summed-loss", "suspicion", "a loss that adds up a batch instead of taking its mean", find=loss.summed_loss),
+    Kind("softmax-twice", "warning", "a softmax of probabilities: the loss applies it itself", find=loss.softmax_twice),
+    Kind(
+        "no-log-probabilities",
+        "warning",
+        "an nll_loss or ctc_loss of scores or probabilities, or along the wrong dimension",
+        find=loss.no_log_probabilities,
+    ),
+    Kind("attached-target", "suspicion", "a loss whose target depends on what is trained", find=loss.attached_target),
+    Kind(
+        "partly-detached",
+        "suspicion",
+        "a state that a loop detaches at some steps between two passes",
+        find=loop.partly_detached,
+    ),
+    Kind("cut-summand", "suspicion", "a part of a loss that is cut off from what is trained", find=loss.cut_summand),
+    Kind(
+        "dropout-in-evaluation",
+        "suspicion",
+        "dropout that is active under no_grad",
+        find=train_eval_mode.dropout_in_evaluation,
+    ),
+    Kind(
+        "trained-in-eval",
+        "suspicion",
+        "a model that is trained though all of its dropout and batch norm is in eval mode",
+        find=train_eval_mode.trained_in_eval,
+    ),
+    Kind("graphs-kept", "warning", "graphs of many iterations that something keeps alive", find=loop.kept_graphs),
+    Kind("shared", "suspicion", "one parameter that several modules use", find=parameters.shared),
+    Kind(
+        "never-stepped",
+        "warning",
+        "a parameter that gets gradients and that nothing updates",
+        find=optimizer.never_stepped,
+    ),
+    Kind(
+        "empty-step",
+        "warning",
+        "a step of an optimizer without any backward pass before it, or of what is frozen",
+        find=optimizer.empty_step,
+    ),
+    Kind("unused-losses", "suspicion", "losses of a loop that no backward pass goes through", find=loop.unused_losses),
+    Kind("unchanged", "warning", "a parameter that steps with a gradient have not moved", find=parameters.unchanged),
+    Kind(
+        "wrong-rule",
+        "suspicion",
+        "a function whose backward is not the derivative of its forward",
+        find=custom_function.wrong_rule,
+    ),
+    Kind(
+        "ranks-part",
+        "warning",
+        "a rank in a folder of them that stops agreeing in parameters, gradients used, buffers, graph, or what it ran",
+    ),
+    Kind(
+        "contribution",
+        "fact",
+        "what went over one edge, and the rule that made it",
+        ("sent",),
+        gradient.sent_contribution,
+    ),
+    Kind(
+        "incoming",
+        "fact",
+        "the gradient of a pass in progress, as far as it has arrived",
+        ("gradient",),
+        gradient.incoming_sum,
+    ),
+    Kind("gradient", "fact", "a gradient as the sum of what came over every edge", ("gradient",), gradient.grad_sum),
+    Kind("alive", "fact", "which graphs are alive, with their nodes, saved tensors and bytes, and what holds them"),
+    Kind("unborn", "fact", "the node is made later", ("unborn",), value.unborn),
+    Kind("computed", "fact", "a value, by the formula that made it", ("value",), value.computed_value),
+    Kind("written", "fact", "a value that was changed in place after it was made"),
+)
+
+BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+def findable() -> list[Kind]:
+    """The kinds that a check may report: all that are more than a fact."""
+    return [kind for kind in KINDS if kind.severity != "fact"]

@@ -1,0 +1,181 @@
+"""Steps of optimizers: who wrote to a parameter, with which options, and which steps found nothing to do."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+
+from gviz.events import DataSet, Event, OptimizerStarted, OptimizerStepped, StorageWritten
+from gviz.events.options import Option, option_text, options_in
+from gviz.plain_text import shown
+from gviz.site import Frame
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of all optimizers by a moment: how many, the parameters they have, and those that never found any.
+
+    `idle` are the last events of calls of ``step()`` that have found no gradient, any of the times.
+    """
+
+    count: int
+    held: frozenset[int]
+    idle: tuple[int, ...]
+
+
+def has_stepped(timeline: Timeline, n: int) -> bool:
+    """Whether an optimizer has stepped by event `n`."""
+    return next(iter(timeline.select((OptimizerStepped,), 1, n + 1)), None) is not None
+
+
+def steps_by(timeline: Timeline, n: int) -> Steps:
+    """The steps of all optimizers up to event `n`."""
+    return timeline.once(_steps_by, n)
+
+
+def _steps_by(timeline: Timeline, n: int) -> Steps:
+    steps = list(timeline.select((OptimizerStepped,), 1, n + 1))
+    busy = {step.stack for _, step in steps if step.parameters}
+    idle = {step.stack: seq for seq, step in steps if step.stack not in busy}
+    held = frozenset(node for _, step in steps for node in (*step.parameters, *step.skipped))
+    return Steps(len(steps), held, tuple(idle.values()))
+
+
+def never_found(timeline: Timeline, n: int) -> frozenset[int]:
+    """The parameters of steps that have found no gradient at all by event `n`, any of the times."""
+    steps = (timeline.event(seq) for seq in steps_by(timeline, n).idle)
+    return frozenset(node for step in steps if isinstance(step, OptimizerStepped) for node in step.skipped)
+
+
+def next_step(timeline: Timeline, node: int, n: int) -> int:
+    """The first step after event `n` of an optimizer that has a parameter; 0 if there is none."""
+    steps = timeline.select((OptimizerStepped,), n + 1)
+    return next((seq for seq, step in steps if node in step.parameters or node in step.skipped), 0)
+
+
+def all_frozen(moment: Moment, step: OptimizerStepped) -> bool:
+    """Whether a step that ends at a moment found parameters, and none of them requires a gradient."""
+    return bool(step.skipped) and not any(state and state.requires_grad for state in moment.states(step.skipped))
+
+
+def why_nothing(moment: Moment, step: OptimizerStepped) -> str:
+    """Why a step that ends at a moment had nothing to do: ``all of its 2 parameters are frozen``."""
+    count = len(step.skipped)
+    if not count:
+        return "none of its parameters is used in what is recorded, so no gradient comes to them"
+    if all_frozen(moment, step):
+        return f"all of its {count} parameters are frozen" if count > 1 else "its parameter is frozen"
+    return f"none of its {count} parameters has a gradient" if count > 1 else "its parameter has no gradient"
+
+
+# Writes to the memory of a tensor: by an operation, or by an optimizer whose own arithmetic is not recorded
+
+Write = StorageWritten | DataSet
+
+
+def writer_of(write: Write) -> int:
+    """The node that wrote; that of the tensor itself, or 0, where it was no operation."""
+    return write.writer if isinstance(write, DataSet) else write.node
+
+
+def is_unseen(timeline: Timeline, owner: int, writer: int) -> bool:
+    """Whether a write was no recorded operation: it is told of a tensor itself, as an optimizer of PyTorch does."""
+    return writer in (0, owner) or timeline.info(writer).created.kind != "op"
+
+
+def step_of(timeline: Timeline, node: int, seq: int) -> OptimizerStarted | OptimizerStepped | None:
+    """The step of an optimizer that wrote to a node by event `seq`, if it was one; of an older trace, as it ends."""
+    return next((said for said, _ in _steps_of(timeline, node, seq)), None)
+
+
+def options_of(timeline: Timeline, node: int, seq: int) -> dict[str, Option]:
+    """What that step had its group of parameters set to; empty where that is not told."""
+    for said, ended in _steps_of(timeline, node, seq):
+        if isinstance(said, OptimizerStarted):
+            return options_in(said.options, _group_of(node, said, ended))
+    return {}
+
+
+def step_words(timeline: Timeline, node: int, seq: int) -> str:
+    """That step by its optimizer and options: ``SGD (lr=0.15, momentum=0.9)``; empty if none wrote to the node."""
+    step, told = step_of(timeline, node, seq), options_text(options_of(timeline, node, seq))
+    return f"{shown(step.kind)}{f' ({told})' * bool(told)}" if step is not None else ""
+
+
+def _group_of(node: int, said: OptimizerStarted, ended: Event | None) -> int:
+    """The group that a parameter is in, -1 if that is not known."""
+    if len(said.options) < 2:
+        return 0
+    if not isinstance(ended, OptimizerStepped):
+        return -1
+    until = list(accumulate(ended.per_group))
+    return bisect_right(until, ended.parameters.index(node)) if until else -1
+
+
+def _steps_of(
+    timeline: Timeline, node: int, seq: int
+) -> Iterator[tuple[OptimizerStarted | OptimizerStepped, Event | None]]:
+    """The steps that may have written to a node by event `seq`: what tells of each first, and its end."""
+    phase = timeline.phase_at(seq)
+    for step in timeline.contexts.steps_at(seq):
+        said, ended = timeline.event(step.said), timeline.event(step.end) if step.end else None
+        if isinstance(ended, OptimizerStepped) and node not in ended.parameters:
+            continue
+        if isinstance(said, OptimizerStarted):
+            yield said, ended
+        in_phase = phase is not None and phase.kind == "optimizer" and step.end <= phase.end
+        if isinstance(said, OptimizerStepped) and in_phase:
+            yield said, ended
+
+
+def write_place(timeline: Timeline, n: int, write: StorageWritten) -> tuple[Frame, ...]:
+    """Where the program was at a write: at the operation that wrote, or at the step of the optimizer."""
+    node = write.node
+    if node not in timeline.nodes:
+        return ()
+    step = step_of(timeline, node, n) if timeline.info(node).created.kind != "op" else None
+    return timeline.info(node).frames if step is None else timeline.stack(step.stack)
+
+
+# Options, as ``lr=0.15 (was 0.5), momentum=0.9``
+
+_GROUPS = 3
+"""So many groups of parameters are told of in a sentence."""
+
+
+_REDUNDANT = "decoupled_weight_decay"
+"""What the name of an optimizer says already."""
+
+
+def options_text(options: Mapping[str, Option], before: Mapping[str, Option] | None = None) -> str:
+    """Options that are on, and those that have changed with what they were; empty if none is."""
+    return ", ".join(_option_words(options, before or {}))
+
+
+def all_options(event: OptimizerStarted) -> str:
+    """The options of the first groups, of further ones where they differ: ``lr=0.5; group 1: lr=0.05``."""
+    parts = [options_text(options_in(event.options, 0), options_in(event.before, 0))]
+    told = 0
+    for at, differing in list(enumerate(event.options))[1:]:
+        before = dict(event.before[at]) if at < len(event.before) else {}
+        if not (differing or before):
+            continue
+        told += 1
+        if told < _GROUPS:
+            here = {**dict(differing), **{name: options_in(event.options, at)[name] for name in before}}
+            parts.append(f"group {at}: {options_text(here, before) or 'nothing else'}")
+    if told >= _GROUPS:
+        parts.append(f"{told - _GROUPS + 1} more group{'s' * (told > _GROUPS)} with others")
+    return "; ".join(filter(None, parts))
+
+
+def _option_words(options: Mapping[str, Option], before: Mapping[str, Option]) -> Iterator[str]:
+    for name, value in options.items():
+        if name in before:
+            yield f"{shown(name)}={option_text(value)} (was {option_text(before[name])})"
+        elif name == "lr" or (value not in (0, None, "", ()) and name != _REDUNDANT):  # False is 0, too
+            yield f"{shown(name)}={option_text(value)}"

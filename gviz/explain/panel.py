@@ -1,0 +1,542 @@
+"""What the panel of a node says at one moment; terminal and page only draw it.
+
+A panel is a list of `SECTIONS`. Each section yields facts: rows with a name, and parts whose style is a word and which
+may lead to an event.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gviz.events import NOT_SEEN, DataSet, GradFlowed, NodeCreated, StepStarted, StorageWritten, Warned
+from gviz.events.options import option_text
+from gviz.explain.computation import Computation, Operand, computation, dropout_effect, saved_names
+from gviz.explain.contributions import origin
+from gviz.explain.grad_history import accumulation
+from gviz.explain.names import MAX_NAME, frame_text, further_names, is_mask, label, op_title, why_untracked
+from gviz.explain.optimizer_steps import options_of, step_of
+from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
+from gviz.explain.tracking import as_at
+from gviz.numbers import bytes_text, dtype_text, shape_text
+from gviz.plain_text import abridged, clipped, shown
+from gviz.site import source_lines
+from gviz.trace.moment import Moment
+from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
+from gviz.trace.timeline import Timeline
+from gviz.value_text import FEW, SOME, addition, bad_text, full, grad, share, short
+from gviz.values import Value
+
+LIST = 8
+"""Users, callers and contributions beyond so many are counted."""
+
+
+class Part(NamedTuple):
+    """A text, its style (as in `gviz.tui.lines`), the event it leads to (0: none), and how it reads in less room."""
+
+    text: str
+    style: str = ""
+    event: int = 0
+    close: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One row: its name and what it says. `about` numbers the output, input or user that it is about.
+
+    A `further` row (above 0) belongs to the one before it.
+    """
+
+    name: str
+    parts: tuple[Part, ...]
+    about: int = 0
+    further: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node at a moment, and how much of it is to be said.
+
+    In `full` every digit is, and what a panel in which nothing can be followed would leave unsaid. A file name may
+    have `room` characters. With a `branch` the numbers that it sends (by input) stand beside the recorded ones.
+    """
+
+    timeline: Timeline
+    moment: Moment
+    node: int
+    state: NodeState | None
+    full: bool = False
+    room: int = 60
+    branch: Mapping[int, OutgoingGradient] | None = None
+
+    @property
+    def info(self) -> NodeInfo:
+        """How the node was made."""
+        return self.timeline.info(self.node)
+
+
+def event_part(seq: int) -> Part:
+    """An event by its number, ``event 12``."""
+    return Part(f"event {seq}", "key", seq)
+
+
+def listed(nodes: Sequence[int], named: Callable[[int], Part]) -> Iterator[Part]:
+    """Nodes as they are named, with commas between them; of very many the first, and how many more there are."""
+    for at, node in enumerate(nodes[:LIST]):
+        if at:
+            yield Part(", ")
+        yield named(node)
+    if len(nodes) > LIST:
+        yield Part(f" and {len(nodes) - LIST} more", "muted")
+
+
+# How a node was made: formula, value, operands, what it is to autograd, who uses it, and where in the source
+
+NOT_RECORDED = "a tensor that is not recorded"
+INSIDE_CALL = "it was computed within a call of PyTorch, which gives it to nobody: its shape alone is known"
+LINEAR = "x @ weight.T + bias"
+_TRANSPOSES = re.compile(r"\.m?T\b|\.t\(|transpose|permute|swapaxes|swapdims|adjoint|\bt\(")
+
+
+def unborn_facts(view: NodeView) -> Iterator[Fact]:
+    """When a node of the future will be made."""
+    if view.state is None:
+        yield Fact("", (Part("not made yet: "), event_part(view.info.born), Part(" makes it")))
+
+
+def formula_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
+    """The operation with its numbers."""
+    computed = _computed(view, state)
+    if computed.formula:
+        yield Fact("formula", (Part(computed.brief), *shapes_behind(computed.shapes)))
+
+
+def shapes_behind(shapes: str) -> Iterator[Part]:
+    """The shapes of what has only its name in a formula or rule, behind it."""
+    if shapes:
+        yield Part(f"   {shapes}", "muted")
+
+
+def _computed(view: NodeView, state: NodeState) -> Computation:
+    """How its value came to be: a replay of a captured graph, or a run of a static one, computes it again."""
+    made = view.info.created
+    if made.kind != "op" or not state.outputs:
+        return computation(view.timeline, view.node)
+    output = state.outputs[0]
+    is_own = output.written_by == view.node and output.version == made.outputs[0].version
+    is_again = is_own and isinstance(view.timeline.event(output.value_seq), StorageWritten)  # else it has other data
+    return computation(view.timeline, view.node, output.value_seq if is_again else 0)
+
+
+def value_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
+    """What every output holds, and who has written to it since it was made."""
+    for nr, output in enumerate(state.outputs):
+        value, since = output.value, output.value_seq
+        held = _no_value(view, nr) if value is None else _value(value, since, in_full=view.full)
+        yield Fact(of_output("value", nr, state), (*own_name(view, nr), *held), nr)
+        if not nr and _is_inside_call(view, output.value):
+            yield Fact("", (Part(INSIDE_CALL, "muted"),), 0, 1)
+        if output.version > view.info.created.outputs[nr].version:
+            by = f" by #{output.written_by}" if output.written_by not in (0, view.node) else _by_optimizer(view, since)
+            text = f"written in place{by}, version {output.version}, "
+            yield Fact("", (Part(text, "sum"), event_part(output.value_seq)), nr, 1)
+        elif output.written_by and isinstance(view.timeline.event(output.value_seq), DataSet):
+            yield Fact("", (Part("was given other data, ", "sum"), event_part(output.value_seq)), nr, 1)
+
+
+def _by_optimizer(view: NodeView, since: int) -> str:
+    """The optimizer whose step wrote to it, with its learning rate."""
+    step = step_of(view.timeline, view.node, since)
+    lr = options_of(view.timeline, view.node, since).get("lr")
+    return f" by {shown(step.kind)}{f', lr={option_text(lr)}' * (lr is not None)}" if step is not None else ""
+
+
+def _is_inside_call(view: NodeView, value: Value | None) -> bool:
+    """Whether a value is not stored because no call of the program has given it."""
+    unknown = value is not None and value.size > 0 and value.statistics() is None
+    return unknown and view.info.created.kind == "op" and view.timeline.once(_only_inside_calls, 0)
+
+
+def _only_inside_calls(timeline: Timeline, start: int) -> bool:
+    """Whether what happens within a call is the only thing of which a recording says that it has no values."""
+    warned = timeline.select((Warned,), start + 1, len(timeline) + 1)
+    unseen = {event.unseen for _, event in warned if event.category == NOT_SEEN}
+    return "composite" in unseen and unseen.isdisjoint(("transform", "forward", "modules", "replay"))
+
+
+def of_output(name: str, nr: int, state: NodeState) -> str:
+    """The name of a row about an output, with the number of one among several."""
+    return f"{name} {nr}" if len(state.outputs) > 1 else name
+
+
+def own_name(view: NodeView, nr: int) -> Iterator[Part]:
+    """What the program calls one of several outputs."""
+    name = view.info.output_name(nr) if len(view.info.created.outputs) > 1 else ""
+    if name:
+        yield Part(f"{abridged(name, MAX_NAME)}  ", "key")
+
+
+def _value(value: Value, since: int, *, in_full: bool) -> Iterator[Part]:
+    yield Part(full(value) if in_full else short(value), number_style(value, "value"), since)
+    shape = shape_text(value.shape)
+    if not in_full and not (value.shape and short(value).startswith(shape)):
+        yield Part(f"  {shape} {dtype_text(value.dtype)}", "muted")
+
+
+def _no_value(view: NodeView, nr: int) -> Iterator[Part]:
+    """Of a graph that is built before its numbers, they come; of one that was there before the recording, never."""
+    last = view.timeline.at(len(view.timeline)).state(view.node)
+    comes = last is not None and last.outputs[nr].value is not None
+    yield Part("none yet: the graph is built before its numbers" if comes else "not stored", "muted")
+
+
+def number_style(value: Value, style: str) -> str:
+    """The style of a number, which is another where something is wrong with it."""
+    return "error" if bad_text(value) else style
+
+
+def operand_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
+    """With what it was computed."""
+    for at, operand in enumerate(_computed(view, state).operands):
+        yield Fact("" if at else "with", tuple(_operand(operand)), at)
+
+
+def _operand(operand: Operand) -> Iterator[Part]:
+    if not operand.node:
+        yield Part(NOT_RECORDED, "muted")
+        return
+    yield Part(numbered(operand), "key", operand.born)
+    yield Part(f"  {short(operand.value) if operand.value is not None else 'not stored'}", "value")
+    if operand.parameter and operand.parameter not in ("self", "other", "input"):
+        yield Part(f"  ({shown(operand.parameter)})", "muted")
+
+
+def numbered(operand: Operand) -> str:
+    """An operand by its number, and by its name if it has one: ``#1 x``; ``#2 output 1``."""
+    return operand.name if operand.name.startswith("#") else f"#{operand.node} {operand.name}".rstrip()
+
+
+def argument_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
+    """The arguments that are no tensors."""
+    given = computation(view.timeline, view.node).attributes
+    if given and view.info.created.kind == "op":
+        yield Fact("args", (Part(clipped(", ".join(f"{name} {value}" for name, value in given), 400)),))
+    if did := dropout_effect(view.timeline, view.node):
+        yield Fact("", (Part(did),), 0, 1)
+
+
+def kind_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
+    """What is special about the node; nothing for a tracked operation, whose grad_fn stands above."""
+    created = as_at(view.info, state).created
+    text = ""
+    if created.kind != "op":
+        what = "what the dropout drew" if is_mask(created) else created.kind
+        text = f"{what}, {'requires grad' if state.requires_grad else 'no grad'}"
+    elif created.untracked:
+        text = f"not tracked: {why_untracked(created)}"
+    elif base := next((output.view_of for output in created.outputs if output.view_of), 0):
+        text = f"a view of #{base}: shares its memory"
+    if text:
+        yield Fact("kind", (Part(text),))
+    if view.info.also:
+        others = ", ".join(further_names(view.info.also))
+        yield Fact("also", (Part(others, "key"), Part("  one tensor with several names", "muted")))
+
+
+def saved_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
+    """What it keeps for its backward rule, or when it was released."""
+    if state.saved == "freed":
+        yield Fact("saved", (Part("released, ", "muted"), event_part(state.saved_freed)))
+    elif state.saved == "held":
+        computed = computation(view.timeline, view.node)
+        by_name = {operand.parameter: operand for operand in computed.operands}
+        names = saved_names(view.timeline, view.node)
+        kept = ", ".join(_saved_name(by_name.get(name), name, view.node) for name in names)
+        values = [by_name[name].value if name in by_name else computed.result for name in names]
+        size = sum(value.nbytes for value in values if value is not None)
+        if kept:
+            yield Fact("saved", (Part(kept), Part(f"  ({bytes_text(size)})" if size else "", "muted")))
+
+
+def _saved_name(operand: Operand | None, name: str, node: int) -> str:
+    if operand is None:
+        return f"{shown(name)} #{node}" if name == "result" else shown(name)
+    if not operand.node:
+        return NOT_RECORDED
+    return operand.name if operand.name.startswith("#") else f"{operand.name} #{operand.node}".lstrip()
+
+
+def user_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
+    """The nodes that were made with it so far; whether any will be is known of what is recorded."""
+    found = view.timeline.nodes.users(view.node, view.moment.n)
+
+    def named(user: int) -> Part:
+        info = view.timeline.info(user)
+        return Part(f"#{user} {clipped(info.name or op_title(info), 30)}", "key", info.born)
+
+    yield Fact("used by", tuple(listed(found, named)) if found else (_no_user(view),))
+
+
+def _no_user(view: NodeView) -> Part:
+    comes = view.timeline.growing or view.timeline.nodes.users(view.node)
+    return Part("nothing yet" if comes else "nothing", "muted")
+
+
+def place_facts(view: NodeView) -> Iterator[Fact]:
+    """The place in the source, the event, and the callers."""
+    info = view.info
+    made = (Part("  "), event_part(info.born))
+    if not info.frames:
+        yield Fact("at", (Part("an unknown place", "muted"), *made))
+        return
+    first, *callers = info.frames
+    yield Fact("at", (Part(frame_text(first, view.room), "title"), *made))
+    for depth, frame in enumerate(callers[:LIST], 1):
+        yield Fact("from", (Part(frame_text(frame, view.room - 5)),), 0, depth)
+    if len(callers) > LIST:
+        yield Fact("", (Part(f"and {len(callers) - LIST} more callers", "muted"),), 0, LIST + 1)
+
+
+def module_facts(view: NodeView) -> Iterator[Fact]:
+    """The module in whose forward it was made; of the transposed weight of a linear layer, which no line of the
+    program writes, what it is there for."""
+    if view.info.scope:
+        yield Fact("in module", (Part(clipped(view.info.scope, 200)),))
+    if _is_weight_of_a_layer(view):
+        text = f"a linear layer is {LINEAR}: this is its weight.T, which no line of the program writes"
+        yield Fact("", (Part(text, "muted"),), 0, 1)
+
+
+def _is_weight_of_a_layer(view: NodeView) -> bool:
+    """Whether a node transposes a parameter in a line that transposes nothing."""
+    info, timeline = view.info, view.timeline
+    if info.op.name != "t" or not info.frames or timeline.info(info.created.inputs[0][0]).created.kind != "parameter":
+        return False
+    first = info.frames[0]
+    lines = source_lines(timeline.source(first.path) or "")[first.line - 1 : first.end_line]
+    return bool(lines) and not _TRANSPOSES.search("\n".join(lines))
+
+
+# Gradients: what came in, what ``.grad`` holds, and what goes out to every input
+
+IN_BRANCH = "not known in the branch"
+
+
+def incoming_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
+    """What has arrived in the latest pass, contribution by contribution."""
+    for nr, output in enumerate(state.outputs if state.requires_grad else ()):
+        yield Fact(of_output("grad in", nr, state), (*own_name(view, nr), *_incoming_parts(view, output)), nr)
+        if view.full or len(output.parts) > 1:
+            yield from _contributions(view, nr, output)
+
+
+def _incoming_parts(view: NodeView, output: OutputState) -> Iterator[Part]:
+    value = output.incoming
+    if value is None:
+        yield Part("none yet", "muted")
+        return
+    text = full(value) if view.full and FEW < value.size <= SOME else grad(value)
+    yield Part(text, number_style(value, "grad"), output.parts[-1].seq if output.parts else 0)
+    if output.expected > 1:
+        yield Part(f"  ({len(output.parts)} of {output.expected})", "muted")
+    elif len(output.parts) == 1 and not view.full:
+        yield Part(f"  from {_source(view, output.parts[0])}", "muted")
+
+
+def _contributions(view: NodeView, nr: int, output: OutputState) -> Iterator[Fact]:
+    """Every share of a sum, in the order of arrival."""
+    for at, part in enumerate(output.parts[:LIST], 1):
+        number = Part(share(part.value), "grad", part.seq)
+        if view.full:
+            yield Fact("+=", (number, Part(f"  from {_rule_of(view, part)}, "), event_part(part.seq)), nr, at)
+        else:
+            yield Fact("+=", (number, Part(f"  from {_source(view, part)}", "muted")), nr, at)
+    if len(output.parts) > LIST:
+        yield Fact("", (Part(f"and {len(output.parts) - LIST} more contributions", "muted"),), nr, LIST + 1)
+
+
+def _source(view: NodeView, part: Contribution) -> str:
+    """Where a share came from: a node, or the call of ``backward()`` itself."""
+    return label(view.timeline, part.source) if part.source else "backward()"
+
+
+def _rule_of(view: NodeView, part: Contribution) -> str:
+    return origin(view.timeline, part) if part.source else "backward()"
+
+
+def grad_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
+    """``.grad`` where the node can have one."""
+    if not state.requires_grad:
+        return
+    leaf = as_at(view.info, state).created.kind in ("leaf", "parameter")
+    for nr, output in enumerate(state.outputs):
+        if leaf or output.grad is not None:
+            yield Fact(of_output(".grad", nr, state), (*own_name(view, nr), *_grad_parts(view, output)), nr)
+
+
+def _grad_parts(view: NodeView, output: OutputState) -> Iterator[Part]:
+    """``.grad``, and what a pass found there: ``3 += 3 -> 6  (the former since pass 1)``."""
+    value = output.grad
+    if value is None:
+        yield Part("None", "muted", output.grad_seq)
+        return
+    was = accumulation(view.timeline, view.node, output)
+    text = full(value) if view.full else short(value)
+    if was is None:
+        yield Part(text, number_style(value, "grad"), output.grad_seq)
+    else:
+        yield from _addition(was.before, was.part, value, to=output.grad_seq)
+        more = text.removeprefix(short(value))
+        yield Part(("" if more != text else "  ") + more if view.full else "", "grad")
+        yield Part(f"  (the former since pass {was.since})" if was.since else "", "muted")
+    if view.full and output.grad_seq:
+        yield from (Part(", ", "muted"), event_part(output.grad_seq))
+
+
+def outgoing_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
+    """For every input the rule with numbers in it, and old += new -> sum; before the rule has run, the rule alone.
+
+    With a branch its numbers stand there, and below them the recorded ones where they differ.
+    """
+    created = view.info.created
+    if created.kind != "op" or created.untracked:
+        return
+    for sent in outgoing_gradients(view.timeline, view.moment, view.node):
+        there = sent if view.branch is None else view.branch.get(sent.operand.slot)
+        yield from _rule(sent, there)
+        if sent.part is not None and _is_told(sent.part):
+            yield from _sum(sent, there)
+        elif sent.part is not None:
+            yield Fact(
+                "incoming", (Part(f"{sent.nth} of {sent.expected}, without numbers", "muted"),), sent.operand.slot, 2
+            )
+
+
+def _is_told(value: Value) -> bool:
+    """Whether anything of its elements is known: not in a graph before its numbers, nor where none are stored."""
+    return not value.size or value.statistics() is not None
+
+
+def _rule(sent: OutgoingGradient, there: OutgoingGradient | None) -> Iterator[Fact]:
+    """``to #1 x``: ``g * x = 1 * 5 = 5``, and where the recording had other numbers ``recorded 1 * 3 = 3``."""
+    slot, name = sent.operand.slot, f"to {numbered(sent.operand)}" if sent.operand.node else "to ?"
+    if sent.missing:
+        yield Fact(name, (Part(sent.missing, "muted"),), slot)
+        return
+    here, branch = _numbers(sent), IN_BRANCH if there is None else _numbers(there)
+    text = " = ".join(filter(None, [sent.summed, branch]))
+    yield Fact(name, (Part(text), *shapes_behind(sent.shapes)), slot)
+    if here != branch:
+        yield Fact("recorded", (Part(here),), slot, 1)
+
+
+def _numbers(sent: OutgoingGradient) -> str:
+    """The rule with numbers, and what comes of it where that is few."""
+    if sent.part is not None and not _is_told(sent.part):
+        return ""
+    steps = [sent.numbers] if not sent.reduced and sent.numbers != sent.rule else []
+    if sent.part is not None and sent.part.size <= FEW and short(sent.part) != sent.numbers:
+        steps.append(short(sent.part))
+    return " = ".join(steps)
+
+
+def _sum(sent: OutgoingGradient, there: OutgoingGradient | None) -> Iterator[Fact]:
+    """``incoming 1 += 3 -> 4  (2 of 2)``; below it the recorded one."""
+    slot, total = sent.operand.slot, _arrival(sent if there is None or there.part is None else there, sent.event)
+    of = Part(f"  ({sent.nth} of {sent.expected})", "muted", close=f" ({sent.nth}/{sent.expected})")
+    yield Fact("incoming", (*total, of) if sent.expected > 1 else total, slot, 2)
+    recorded = _arrival(sent, sent.event)
+    if recorded != total:
+        yield Fact("recorded", recorded, slot, 3)
+
+
+def _arrival(sent: OutgoingGradient, seq: int) -> tuple[Part, ...]:
+    """What arrives, and what it is added to; it leads to the event of the recording."""
+    assert sent.part is not None  # it has been sent
+    if sent.before is None or sent.after is None:
+        return (Part(share(sent.part), "grad", seq),)
+    return tuple(_addition(sent.before, sent.part, sent.after, seq))
+
+
+def _addition(before: Value, part: Value, after: Value, seq: int = 0, to: int = 0) -> Iterator[Part]:
+    """``1 += 3 -> 4``; what was added leads to event `seq`, what has come of it to event `to`."""
+    old, new, total = addition(before, part, after)
+    yield from (Part(old, "grad"), Part(" += "), Part(new, "grad", seq), Part(" -> "))
+    yield Part(total, number_style(after, "sum"), to)
+
+
+# The sections in their order, each with the part of a node's state that its facts depend on
+
+Facts = Callable[[NodeView], Iterator[Fact]]
+
+
+def _fixed(state: NodeState | None) -> object:
+    """What is known as soon as the node is made never changes."""
+    return state is None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section: its name, its `facts`, and what part of a node's state they `hang_on`.
+
+    At a moment that is `news` to a node they may be others though its state is the same.
+    """
+
+    name: str
+    facts: Facts
+    hang_on: Callable[[NodeState | None], object] = _fixed
+    news: Callable[[Moment, int], bool] = lambda moment, node: False
+
+
+def _once_made(facts: Callable[[NodeView, NodeState], Iterator[Fact]]) -> Facts:
+    """Facts of which there are none before the node is made."""
+    return lambda view: facts(view, view.state) if view.state is not None else iter(())
+
+
+def _of_state(part: Callable[[NodeState], object]) -> Callable[[NodeState | None], object]:
+    return lambda state: None if state is None else part(state)
+
+
+def _contents(state: NodeState) -> object:
+    return [(output.value_seq, output.version) for output in state.outputs]
+
+
+def _arrivals(state: NodeState) -> object:
+    arrived = [(output.incoming, len(output.parts), output.expected) for output in state.outputs]
+    return state.requires_grad, state.pass_nr, arrived
+
+
+def _rule_state(state: NodeState) -> object:
+    """Before a rule has run it reads the same at any moment."""
+    return (state.pass_nr, state.step) if state.step in ("running", "done", "failed") else ()
+
+
+def _is_made(moment: Moment, node: int) -> bool:
+    return isinstance(moment.event, NodeCreated)
+
+
+def _sends(moment: Moment, node: int) -> bool:
+    return moment.actor == node and isinstance(moment.event, GradFlowed | StepStarted)
+
+
+SECTIONS = (
+    Section("to be made", unborn_facts),
+    Section("formula", _once_made(formula_facts), _of_state(_contents)),
+    Section("value", _once_made(value_facts), _of_state(_contents)),
+    Section("with", _once_made(operand_facts), _of_state(_contents)),
+    Section("args", _once_made(argument_facts)),
+    Section("kind", _once_made(kind_facts), _of_state(lambda state: state.requires_grad)),
+    Section("saved", _once_made(saved_facts), _of_state(lambda state: (state.saved, state.saved_freed))),
+    Section("used by", _once_made(user_facts), news=_is_made),
+    Section("grad in", _once_made(incoming_facts), _of_state(_arrivals)),
+    Section(
+        ".grad",
+        _once_made(grad_facts),
+        _of_state(lambda state: (state.requires_grad, [output.grad_seq for output in state.outputs])),
+    ),
+    Section("to", _once_made(outgoing_facts), _of_state(_rule_state), _sends),
+    Section("at", place_facts),
+    Section("in module", module_facts),
+)

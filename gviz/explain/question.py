@@ -1,0 +1,81 @@
+"""The question about a node: which output, at which moment, and what there is to be explained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from gviz.events import GradFlowed
+from gviz.trace.moment import Moment
+from gviz.trace.state import NodeInfo, NodeState, OutputState
+from gviz.trace.timeline import Timeline
+from gviz.value_text import bad_text
+from gviz.where.place import Aspect
+
+Topic = Literal["unborn", "sent", "value", "bad value", "gradient", "bad gradient", "missing"]
+"""What a question about a node comes down to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An output of a node at a moment: `state` is the node's then, `topic` what there is to be explained."""
+
+    timeline: Timeline
+    moment: Moment
+    node: int
+    topic: Topic
+    info: NodeInfo
+    state: NodeState | None
+    output_nr: int = 0
+
+    @property
+    def output(self) -> OutputState:
+        """The output that is asked about, which is there for every topic but ``unborn``."""
+        assert self.state is not None
+        return self.state.outputs[self.output_nr]
+
+    def at(self, n: int) -> Question:
+        """The same question about another moment."""
+        moment = self.timeline.at(n)
+        return replace(self, moment=moment, state=moment.state(self.node))
+
+
+def question(
+    timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None, output_nr: int = 0
+) -> Question:
+    """What to explain of an output of a node; without `aspect` whatever is most in need of it.
+
+    That is a nan or inf, else the gradient once a backward pass has come to it, else the value; after the pass
+    the value of a result, as it keeps no gradient.
+    """
+    state = moment.state(node)
+    topic: Topic = "unborn"
+    if state is not None and output_nr < len(state.outputs):
+        topic = _topic(timeline, moment, state, state.outputs[output_nr], aspect)
+    return Question(timeline, moment, node, topic, timeline.info(node), state, output_nr)
+
+
+def _topic(timeline: Timeline, moment: Moment, state: NodeState, output: OutputState, aspect: Aspect | None) -> Topic:
+    event = moment.event
+    if aspect is None and isinstance(event, GradFlowed) and event.source == state.node:
+        return "sent"
+    bad = bool(bad_text(output.value))
+    if aspect == "value" or (aspect is None and (bad or not _has_gradients(timeline, moment))):
+        return "bad value" if bad else "value"
+    made = timeline.info(state.node).created.kind
+    waits = moment.pass_nr and not output.parts and output.grad is None
+    if aspect is None and waits and (output.expected or made != "parameter"):
+        return "value"  # the pass has not come to it
+    gradient = output.incoming if output.grad is None else output.grad
+    if bad_text(gradient):
+        return "bad gradient"
+    if aspect is None and made == "op" and not moment.pass_nr and output.grad is None:
+        return "value"  # no pass is running, and it keeps no gradient
+    asked_in_vain = output.grad is None and (aspect == "grad" or made != "op")
+    if not output.parts or (asked_in_vain and moment.pass_nr != state.pass_nr):
+        return "missing" if output.grad is None else "gradient"
+    return "gradient"
+
+
+def _has_gradients(timeline: Timeline, moment: Moment) -> bool:
+    return any(phase.kind == "backward" and phase.start <= moment.n for phase in timeline.phases)

@@ -1,0 +1,127 @@
+"""What autograd tracks: what a node was made from, where tracking was lost, and what a node is to autograd now."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+
+import msgspec
+
+from gviz.events import Warned
+from gviz.explain.names import innermost, takes_shape
+from gviz.explain.program_text import line_text
+from gviz.trace.state import Iteration, NodeInfo, NodeState
+from gviz.trace.timeline import Timeline
+
+
+def ancestors(timeline: Timeline, *nodes: int, up_to: Collection[int] = ()) -> Iterator[int]:
+    """What nodes were made from, tracked or not, nearest first; nothing that leads only through those in `up_to`."""
+    seen, waiting = set(nodes), deque(node for node in nodes if node)
+    while waiting:
+        for source in timeline.nodes.made_from.get(waiting.popleft(), ()):
+            if source and source not in seen:
+                seen.add(source)
+                if source not in up_to:
+                    waiting.append(source)
+                yield source
+
+
+# Operations that lose track, and what to write instead
+
+_SWITCHED_OFF = "set_grad_enabled(False)"
+
+
+CREATE_GRAPH = "create_graph=True in autograd.grad, to go on with what it gives"
+
+
+STACK = "torch.stack(...) of results keeps their history, torch.tensor(...) copies their numbers"
+
+
+_FIXES = {
+    "no_grad": "move this line out of the no_grad block",
+    "inference": "move this line out of the inference_mode block",
+    "detach": "leave detach() out where the gradient should flow",
+    "data": "use the tensor itself instead of .data",
+    "dtype": "gradients flow through floating-point results only: not through indices, comparisons, integers",
+    "numbers": STACK,
+}
+"""By the reason for which an operation is not tracked: what to write instead."""
+
+
+_DRAWS = re.compile(r"\.sample\(")
+
+
+_LOSING = {"no_grad", "inference", "detach", "data", "dtype", "numbers"}
+
+
+def cut_fix(timeline: Timeline, info: NodeInfo) -> str:
+    """What to write instead of an operation that is not tracked; empty if nothing is known."""
+    why = info.created.untracked
+    if takes_shape(info):
+        return ""
+    if why == "numbers" and info.op.name == "grad":
+        return CREATE_GRAPH
+    if why == "no_grad" and _DRAWS.search(line_text(timeline, innermost(info))):
+        return "rsample() where the gradient should flow: sample() draws inside no_grad"
+    if why == "no_grad" and any(
+        _SWITCHED_OFF in (timeline.source(path) or "") for path in {f.path for f in info.frames}
+    ):
+        return f"set_grad_enabled(True) before this line: {_SWITCHED_OFF} holds to the end, no_grad() for its block"
+    return _FIXES.get(why, "")
+
+
+def loses_tracking(timeline: Timeline, node: int) -> bool:
+    """Whether an operation lost track of something that requires a gradient."""
+    info, inputs = timeline.info(node), timeline.nodes.made_from.get(node, ())
+    if info.created.untracked not in _LOSING or takes_shape(info):
+        return False
+    return any(timeline.info(source).created.requires_grad for source in inputs)
+
+
+def cuts_after(timeline: Timeline, node: int, window: range) -> Iterator[NodeInfo]:
+    """The untracked operations at which the ways on from a node leave the graph, among those born in a `window`."""
+    seen, waiting = {node}, deque([node])
+    while waiting:
+        here = waiting.popleft()
+        info = timeline.info(here)
+        if info.created.untracked:
+            yield info
+            continue
+        new = [user for user in timeline.nodes.users(here) if user not in seen and timeline.nodes.born(user) in window]
+        seen.update(new)
+        waiting.extend(new)
+
+
+# `requires_grad_()` makes a leaf of what was made as a constant, or was cut off
+
+
+def as_at(info: NodeInfo, state: NodeState | None) -> NodeInfo:
+    """The node as if it had been made what it is now."""
+    created = info.created
+    if state is None or not state.requires_grad or created.requires_grad:
+        return info
+    kind = "parameter" if created.kind == "parameter" else "leaf"
+    return replace(info, created=msgspec.structs.replace(created, kind=kind, requires_grad=True))
+
+
+def as_in(timeline: Timeline, iteration: Iteration, infos: Mapping[int, NodeInfo]) -> dict[int, NodeInfo]:
+    """The nodes as if each had been made what it is at the end of an iteration, which has only one picture."""
+    asked = [node for node, info in infos.items() if not info.created.requires_grad]
+    states = dict(zip(asked, timeline.at(iteration.end).states(asked), strict=True)) if asked else {}
+    return {node: as_at(info, states.get(node)) for node, info in infos.items()}
+
+
+# Recordings of only some modules or phases
+
+RECORD_ALL = "record everything around it, without --module and --phase"
+
+
+def is_partial(timeline: Timeline) -> bool:
+    """Whether only some modules were recorded, or only backward passes."""
+    return timeline.once(_is_partial, 0)
+
+
+def _is_partial(timeline: Timeline, _: int) -> bool:
+    return any(event.unseen in ("modules", "forward") for _, event in timeline.select([Warned]))
