@@ -10,7 +10,7 @@ PATH = Path(__file__).with_name("findings.md")
 _HEAD = """\
 # What gviz finds
 
-Written by `make findings` from the table of kinds (`gviz/explain/table.py`); do not edit. `gviz check` looks for
+Written by `make findings` from the table of kinds (`gviz/explain/kinds.py`); do not edit. `gviz check` looks for
 errors and warnings in a whole recording; `--only` and `--ignore` take these names. `gviz explain`, and `e` in the
 debugger, answer questions with any of them. A warning that may well be meant so where it is found is a suspicion, too.
 """

@@ -5,8 +5,8 @@ from stories import demo, value
 
 from gviz import engine as torch
 from gviz.events import GradFlowed, NodeCreated, OpSeen, Output, StepStarted
-from gviz.explain.computation import attribute_words, computation
-from gviz.explain.formula import with_numbers
+from gviz.explain.computation import computation
+from gviz.explain.formula import attribute_words, with_numbers
 from gviz.explain.outgoing import outgoing_gradients
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline

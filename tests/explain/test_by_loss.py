@@ -180,7 +180,7 @@ def test_a_sum_that_each_step_uses_twice_is_looked_through_once(monkeypatch):
         total.backward()
 
     looked_at = []
-    added = backward_passes._summands
-    monkeypatch.setattr(backward_passes, "_added", lambda *given: looked_at.append(1) or added(*given))
+    summands = backward_passes._summands
+    monkeypatch.setattr(backward_passes, "_summands", lambda *given: looked_at.append(1) or summands(*given))
     assert len(shares(program)) == 2
     assert len(looked_at) < 50

@@ -20,8 +20,8 @@ def dead_at_its_end(layers):
 
 def test_a_way_that_many_leaves_share_is_gone_back_once(monkeypatch):
     asked = []
-    arrived = zero.arrived
-    monkeypatch.setattr(zero, "arrived", lambda *given: asked.append(1) or arrived(*given))
+    arrived = zero.arriving_gradient
+    monkeypatch.setattr(zero, "arriving_gradient", lambda *given: asked.append(1) or arrived(*given))
     timeline = dead_at_its_end(30)
     (found,) = check(timeline)
     assert (found.finding.kind, found.more) == ("dead-units", 29)

@@ -30,7 +30,7 @@ def named(kind):
 
 @pytest.mark.parametrize("kind", SAID, ids=named)
 def test_a_reader_is_told_what_every_event_means(kind):
-    assert kind.__name__ in matched("explain/happening.py")
+    assert kind.__name__ in matched("explain/event_description.py")
 
 
 @pytest.mark.parametrize("kind", SAID, ids=named)

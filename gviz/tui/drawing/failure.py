@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gviz.explain.failures import failure_at
 from gviz.explain.names import label
-from gviz.explain.why import diagnosis
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.lines import TIED, Line, labelled, line, link, wrapped
@@ -16,6 +16,12 @@ MESSAGE = 1200
 
 def failure_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[Line]:
     """Error, cause, remedy, what led to it, and the message last because it is long; nothing where nothing failed."""
+    if failure_at(timeline, moment.n) is None:
+        return
+    from gviz.explain.why import (
+        diagnosis,  # with every kind of finding: imported where something failed, for a fast start
+    )
+
     found = diagnosis(timeline, moment)
     if found is None:
         return

@@ -2,24 +2,25 @@
 
 import ast
 import re
-from importlib import import_module
 from pathlib import Path
 
+import gviz
 import gviz.explain
 from docs.make_findings import PATH, text
-from gviz.explain.kinds import BY_NAME, KINDS, Kind, findable
+from gviz.explain.kinds import BY_NAME, KINDS, findable
 
-FILES = sorted((Path(gviz.explain.__file__).parent / "findings").glob("[!_]*.py"))
-
-
-def declared():
-    modules = [import_module(f"gviz.explain.findings.{path.stem}") for path in FILES]
-    return [kind for module in modules for kind in vars(module).values() if isinstance(kind, Kind)]
+FILES = sorted((Path(gviz.explain.__file__).parent / "findings").glob("*.py"))
+RANKS = Path(gviz.__file__).parent / "render" / "ranks.py"
 
 
-def test_every_declared_kind_is_in_the_table_once():
-    assert sorted(kind.name for kind in declared()) == sorted(kind.name for kind in KINDS)
+def test_every_kind_is_in_the_table_once():
     assert len(BY_NAME) == len(KINDS)
+
+
+def test_every_kind_has_a_function_or_is_made_by_that_of_another():
+    texts = "".join(path.read_text() for path in (*FILES, RANKS))
+    alone = [kind for kind in KINDS if not (kind.answer or kind.explain or kind.find)]
+    assert [kind.name for kind in alone if f'"{kind.name}"' not in texts] == []
 
 
 def test_every_kind_that_a_check_reports_is_asked_for_by_a_test():
