@@ -42,21 +42,21 @@ MAY_IMPORT = {
     "engine": BOTTOM | {"emit", "events", "model_names", "returned"},
     "adapters": BOTTOM | {"emit", "events", "model_names", "returned"},
     "trace": BOTTOM | {"emit", "events", "returned", "where", "version"},
-    "words": BOTTOM | {"events", "trace", "where"},
-    "explain": BOTTOM | {"compare", "events", "rerun", "returned", "trace", "where", "words"},
+    "query": BOTTOM | {"events", "trace", "where"},
+    "explain": BOTTOM | {"compare", "events", "rerun", "returned", "trace", "where", "query"},
     "compare": BOTTOM | {"trace", "events"},
     "rerun": BOTTOM | {"engine", "trace", "events", "emit"},
     "graphify": BOTTOM | {"engine", "trace", "events", "emit"},
     "live": BOTTOM | {"trace", "emit", "events", "where"},
     "render": BOTTOM | {"trace", "explain", "compare", "events"},
     "frameworks": BOTTOM | {"adapters", "trace"},
-    "tui": BOTTOM | {"crash", "render", "live", "explain", "compare", "rerun", "trace", "events", "where", "words"},
-    "api": BOTTOM | {"engine", "emit", "frameworks", "trace", "where", "words", "explain", "live", "render", "tui"},
+    "tui": BOTTOM | {"crash", "render", "live", "explain", "compare", "rerun", "trace", "events", "where", "query"},
+    "api": BOTTOM | {"engine", "emit", "frameworks", "trace", "where", "query", "explain", "live", "render", "tui"},
     "integrations": BOTTOM | {"api", "engine", "frameworks", "trace", "where", "explain", "render"},
     "program": BOTTOM | {"engine", "frameworks", "graphify", "live", "trace"},
     "cli": BOTTOM
     | {"api", "compare", "crash", "events", "explain", "graphify", "live", "program"}
-    | {"render", "trace", "tui", "version", "rerun", "where", "words", "__file__"},
+    | {"render", "trace", "tui", "version", "rerun", "where", "query", "__file__"},
     "__init__": {"api", "frameworks", "integrations", "representation", "trace", "version"},
     "__main__": {"cli"},
 }
@@ -65,7 +65,7 @@ OF_TRACE = {
     "its_iteration", "iteration_ends", "step_grads",
 }  # fmt: skip
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
-SHOWING = {"words", "render", "tui", "explain", "compare"}
+SHOWING = {"query", "render", "tui", "explain", "compare"}
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if "samples" not in path.parts)
 
 

@@ -9,10 +9,10 @@ import gviz
 from gviz.events import ScopeEntered
 from gviz.explain.panel import NodeView, kind_facts
 from gviz.explain.why import why
+from gviz.query.names import NamedNodes
 from gviz.trace.meaning import Fitting
 from gviz.variables import first_name
 from gviz.where.place import place
-from gviz.words.names import NamedNodes
 
 TWO = """
 generator = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))

@@ -7,6 +7,9 @@ from dataclasses import replace
 
 from gviz.api.moments import moment_of
 from gviz.errors import GvizError
+from gviz.query.moments import begin_of, is_stretch
+from gviz.query.names import NamedNodes
+from gviz.query.nodes import node_at
 from gviz.render.boxes.call_names import fitting_calls
 from gviz.render.boxes.calls import graph_of
 from gviz.render.boxes.selection import shown_nodes
@@ -14,9 +17,6 @@ from gviz.render.request import Part
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.where import place as places
-from gviz.words.moments import begin_of, is_stretch
-from gviz.words.names import NamedNodes
-from gviz.words.nodes import node_at
 
 
 def part_around(timeline: Timeline, n: int, part: Part, node: str) -> Part:

@@ -6,8 +6,8 @@ from operator import index
 
 from gviz import notice
 from gviz.errors import GvizError
+from gviz.query.moments import event_at, remark
 from gviz.trace.timeline import Timeline
-from gviz.words.moments import event_at, remark
 
 
 def moment_of(timeline: Timeline, at: int | str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gviz.words.vocabulary import A_MOMENT
+from gviz.query.vocabulary import A_MOMENT
 
 
 def at_option(purpose: str, otherwise: str = "end") -> Callable[[Any], Any]:

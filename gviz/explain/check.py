@@ -20,9 +20,9 @@ from gviz.explain.optimizer_steps import never_found
 from gviz.explain.survey import Survey
 from gviz.explain.tracking import ancestors
 from gviz.explain.why import answer, why, why_failure
+from gviz.query.names import NamedNodes
 from gviz.trace.timeline import Timeline
 from gviz.where.place import unreadable
-from gviz.words.names import NamedNodes
 
 Level = Literal["error", "warning", "suspicion"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "suspicion")

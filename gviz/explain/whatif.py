@@ -14,12 +14,12 @@ from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Edge
 from gviz.explain.names import label, symbol
 from gviz.plain_text import clipped, file_line, shown
+from gviz.query.expressions import Evaluator
 from gviz.rerun.change import parse_change, parse_target
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.value_text import short
 from gviz.where import place as places
-from gviz.words.evaluator import Evaluator
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import Branch, BranchView

@@ -19,13 +19,13 @@ from gviz.explain.kinds import KINDS
 from gviz.explain.names import further_names, label
 from gviz.explain.question import Question, question
 from gviz.plain_text import shown
+from gviz.query.moments import event_at
+from gviz.query.names import NamedNodes
+from gviz.query.nodes import node_at
 from gviz.trace.moment import Moment
 from gviz.trace.state import BAD
 from gviz.trace.timeline import Timeline
 from gviz.where.place import Aspect, split_aspect
-from gviz.words.moments import event_at
-from gviz.words.names import NamedNodes
-from gviz.words.nodes import node_at
 
 
 def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = None, output_nr: int = 0) -> Finding:

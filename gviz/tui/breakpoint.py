@@ -9,10 +9,10 @@ from math import inf
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
 
+from gviz.query import expressions
 from gviz.trace.stops import Hit, Hits
 from gviz.trace.timeline import Timeline
 from gviz.where.stop import AtFinding, Stop
-from gviz.words import changing
 
 if TYPE_CHECKING:
     from gviz.live.protocol import CallSite
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def hits_of(timeline: Timeline, stop: Stop) -> Hits:
     """The moments at which a stop fits; GvizError for what is no expression, and for a kind of finding there is not."""
     if not isinstance(stop.at, AtFinding):
-        return changing.hits_of(timeline, stop)
+        return expressions.hits_of(timeline, stop)
     from gviz.tui.found import Found  # with every kind of finding: imported where one is asked for
 
     return Found(timeline, stop, stop.at.kind)

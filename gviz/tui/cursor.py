@@ -10,6 +10,8 @@ from gviz.driven import Driven, Far, finished
 from gviz.errors import GvizError
 from gviz.events import Marked, NodeFreed
 from gviz.plain_text import clipped, shown
+from gviz.query import nodes
+from gviz.query.moments import event_at, remark
 from gviz.trace import navigation
 from gviz.trace.state import BAD
 from gviz.trace.timeline import Timeline
@@ -19,8 +21,6 @@ from gviz.tui.commands import stopping
 from gviz.tui.commands.asking import Asker
 from gviz.tui.places import Stood
 from gviz.where.place import split_aspect
-from gviz.words import nodes
-from gviz.words.moments import event_at, remark
 
 Move = Callable[[Timeline, int], int]
 
@@ -131,10 +131,10 @@ class Cursor:
         if text.strip() in BAD:
             yield from self.timeline.troubles.looking_for_bad()
         exact = nodes.exactly(self.timeline, text.strip())
-        node = (yield from nodes.finding(self.timeline, exact, self.selected)) if text.strip() else 0
+        node = (yield from nodes.search(self.timeline, exact, self.selected)) if text.strip() else 0
         no_nan = text.strip() == "nan" and not node and not self.timeline.troubles.first("nan")
         self._matches = exact if node else nodes.query(self.timeline, text)
-        node = node or (yield from nodes.finding(self.timeline, self._matches, self.selected))
+        node = node or (yield from nodes.search(self.timeline, self._matches, self.selected))
         if not node:
             raise GvizError(f"no node fits {clipped(text, 40)}", exit_code=2)
         return replace(self.select(node), said=("there is no nan: this is inf",) if no_nan else ())
@@ -143,7 +143,7 @@ class Cursor:
         """Select the next node (the one before) that fits the last search."""
         if self._matches is None:
             raise GvizError("nothing was searched for", hint="/ finds a node", exit_code=2)
-        node = yield from nodes.finding(self.timeline, self._matches, self.selected, backward=backward)
+        node = yield from nodes.search(self.timeline, self._matches, self.selected, backward=backward)
         if not node:
             raise GvizError("no node fits the last search", exit_code=2)
         return self.select(node)

@@ -10,10 +10,10 @@ from gviz.events import OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.event_description import sentence
 from gviz.explain.names import called, constant_value, frame_text, iteration_called, label, phase_words, symbol, title
 from gviz.explain.why import answer
+from gviz.query.names import NamedNodes
 from gviz.render.scene import caption
 from gviz.site import Frame
 from gviz.tui.drawing.status import phase_name
-from gviz.words.names import NamedNodes
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from rerun.scripts import run
 import gviz.engine as torch
 from gviz.engine import nn
 from gviz.errors import GvizError
+from gviz.query.names import NamedNodes
 from gviz.rerun.checked_script import SAME, isolated
 from gviz.rerun.script import script
-from gviz.words.names import NamedNodes
 
 
 def product():

@@ -6,9 +6,9 @@ from recording import iterations_known, timeline_of
 import gviz
 import gviz.engine as torch
 from gviz.explain.names import iteration_called
+from gviz.query.moments import event_at
 from gviz.trace.iterations import Loop
 from gviz.tui.drawing.passes import pass_rows
-from gviz.words.moments import event_at
 
 
 def put_together(places):

@@ -6,10 +6,10 @@ from recording import timeline_of
 
 import gviz
 import gviz.engine as torch
+from gviz.query.moments import event_at
 from gviz.render.scene import scene, structure
 from gviz.trace.recording.kept import Kept
 from gviz.trace.recording.record import record
-from gviz.words.moments import event_at
 
 INF = float("inf")
 

@@ -15,10 +15,10 @@ from gviz.events import OptimizerStarted, StorageWritten
 from gviz.events.options import Earlier, options_in, options_of
 from gviz.explain.event_description import description
 from gviz.explain.optimizer_steps import step_words
+from gviz.query.expressions import value_of
+from gviz.query.names import NamedNodes
 from gviz.render.comparison import summary
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
-from gviz.words.expressions import evaluated
-from gviz.words.names import NamedNodes
 
 
 def schedule(*, early=False):
@@ -105,7 +105,7 @@ def test_who_asks_for_an_option_is_told_where_it_stands():
     timeline = schedule()
     second, third = [n for n, _ in timeline.select((OptimizerStarted,))][1:]
     with pytest.raises(GvizError, match="there is no lr here") as raised:
-        evaluated(timeline, NamedNodes(timeline), third - 1, "lr * 2")
+        value_of(timeline, NamedNodes(timeline), third - 1, "lr * 2")
     said = f"SGD has 0.5 in its step at @{second}, SGD has 0.05 in its step at @{third}"
     assert raised.value.hint == f"it is an option: {said}"
 

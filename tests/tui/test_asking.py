@@ -8,16 +8,16 @@ from stories import demo, iterations
 
 import gviz.engine as torch
 from gviz.errors import GvizError
+from gviz.query.expressions import value_of
+from gviz.query.names import NamedNodes
 from gviz.tui.commands.asking import Asker
 from gviz.tui.screens.sheet import Sheet, SheetScreen
 from gviz.tui.widgets.node import NodePanel
-from gviz.words.expressions import evaluated
-from gviz.words.names import NamedNodes
 
 
 def answer(text, n=33, timeline=None):
     timeline = demo() if timeline is None else timeline
-    return evaluated(timeline, NamedNodes(timeline), n, text)
+    return value_of(timeline, NamedNodes(timeline), n, text)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ import gviz.engine as torch
 from gviz.driven import finished
 from gviz.errors import GvizError
 from gviz.events import GradAccumulated
+from gviz.query.expressions import value_of
+from gviz.query.names import NamedNodes
 from gviz.trace import navigation
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import stopping
@@ -26,8 +28,6 @@ from gviz.tui.screens.sheet import SheetScreen
 from gviz.tui.widgets.rows import KeysRow
 from gviz.tui.widgets.tape import Tape
 from gviz.where.stop import stop
-from gviz.words.expressions import evaluated
-from gviz.words.names import NamedNodes
 
 
 def cursor(timeline, *commands, at=1):
@@ -315,7 +315,7 @@ def plain_changes(timeline, text):
 
     def value(n):
         try:
-            return str(evaluated(timeline, NamedNodes(timeline), n, text))
+            return str(value_of(timeline, NamedNodes(timeline), n, text))
         except GvizError:
             return None
 
@@ -418,7 +418,7 @@ def test_a_comparison_stops_wherever_it_holds(forgetful):
 
     numbers = NamedNodes(forgetful)
     for text in ("zeros(#6) > 0.4", "#1.grad.max() > 1", "zeros(#1.grad) == 0 and zeros(#1) == 0"):
-        held = [n for n in stops(text) if not np.all(evaluated(forgetful, numbers, n, text))]
+        held = [n for n in stops(text) if not np.all(value_of(forgetful, numbers, n, text))]
         assert not held
     assert [forgetful.at(n).node for n in stops("zeros(#4) == 0.5")] == [4]
     assert not stops("zeros(#4) > 0.5")

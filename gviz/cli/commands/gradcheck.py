@@ -103,8 +103,8 @@ def _trying(timeline: Timeline, places: Iterable[str], at: str | None) -> Driven
 
 def _asked(timeline: Timeline, places: Iterable[str], n: int) -> list[int]:
     from gviz.explain.gradcheck import checkable_nodes
-    from gviz.words.names import NamedNodes
-    from gviz.words.nodes import last
+    from gviz.query.names import NamedNodes
+    from gviz.query.nodes import last
 
     names = NamedNodes(timeline)
     return list(dict.fromkeys(node for place in places for node in checkable_nodes(timeline, last(names, place, n))))

@@ -49,8 +49,8 @@ def command(
 def _meant(timeline: Timeline, at: str | None, place: str | None) -> tuple[int, int]:
     """The moment and the node (0: none) that are asked for."""
     from gviz.api.moments import moment_of
-    from gviz.words.names import NamedNodes
-    from gviz.words.nodes import node_at
+    from gviz.query.names import NamedNodes
+    from gviz.query.nodes import node_at
 
     n = moment_of(timeline, at) if at else len(timeline)
     return n, node_at(NamedNodes(timeline), place or "", n)

@@ -116,8 +116,8 @@ def _refuse_suffix(output: Path, *, is_range: bool) -> None:
 
 def _shown(timeline: Timeline, branch: Branch, iteration: Iteration, shows: Sequence[str]) -> Iterator[str]:
     from gviz.explain.whatif import value_in_branch
+    from gviz.query.expressions import Evaluator
     from gviz.rerun.branch import BranchView
-    from gviz.words.evaluator import Evaluator
 
     evaluator, beside = Evaluator(timeline), BranchView(timeline, iteration, branch, ())
     width = max(map(len, shows))

@@ -14,6 +14,7 @@ from gviz.explain.names import label
 from gviz.explain.whatif import value_in_branch
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped, shown, told
+from gviz.query.expressions import Evaluator, as_value, parse_expression, value_of
 from gviz.trace.state import NodeState
 from gviz.trace.stops import stretches
 from gviz.trace.timeline import Timeline
@@ -21,8 +22,6 @@ from gviz.tui.breakpoint import hits_of
 from gviz.value_text import kind_text, short
 from gviz.values import Value
 from gviz.where.stop import changes
-from gviz.words.evaluator import Evaluator
-from gviz.words.expressions import as_value, evaluated, parsed
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView
@@ -76,7 +75,7 @@ class Asker(Evaluator):
 def watch(asker: Asker, text: str, n: int) -> Iterator[str]:
     """``watch [EXPR]``."""
     if text:
-        parsed(text)  # what it is about may not be there yet
+        parse_expression(text)  # what it is about may not be there yet
         asker.watched += [text] if text not in asker.watched else []
         value = dict(asker.watching(n))[text]
         yield f'watching {shown(text)} = {value} ("break change {shown(text)}" stops when it changes)'
@@ -93,7 +92,7 @@ def rewatch(asker: Asker, text: str, n: int) -> Iterator[str]:
     place = typed_count(number)
     if place is None or not 0 < place <= len(asker.watched) or not expression.strip():
         raise GvizError("rewatch needs NUMBER EXPR", hint="watch lists the numbers", exit_code=2)
-    parsed(expression.strip())
+    parse_expression(expression.strip())
     asker.watched = [expression.strip() if at == place else known for at, known in enumerate(asker.watched, 1)]
     yield f"watching {shown(expression.strip())} = {dict(asker.watching(n))[expression.strip()]}"
 
@@ -110,7 +109,7 @@ def unwatch(asker: Asker, text: str, n: int) -> Iterator[str]:
 
 def whatis(asker: Asker, text: str, n: int) -> Iterator[str]:
     """``whatis EXPR``."""
-    value = as_value(evaluated(asker.timeline, asker.names, n, text))
+    value = as_value(value_of(asker.timeline, asker.names, n, text))
     yield f"{shown(text)}: {'no tensor and no number' if value is None else kind_text(value)}"
 
 
@@ -121,7 +120,7 @@ def evaluate(asker: Asker, text: str, n: int) -> Iterator[str]:
 
 def evaluate_all(asker: Asker, text: str, n: int) -> Iterator[str]:
     """``pp EXPR``: every element, in rows."""
-    result = evaluated(asker.timeline, asker.names, n, text)
+    result = value_of(asker.timeline, asker.names, n, text)
     yield f"{shown(text)} ="
     yield from (f"  {shown(row)}" for row in _rows(result)[:MOST_ROWS])
 

@@ -9,6 +9,7 @@ import numpy as np
 from gviz.errors import GvizError, NotStored
 from gviz.explain.names import label, label_at
 from gviz.plain_text import clipped, shown, told
+from gviz.query.expressions import value_of
 from gviz.trace.its_iteration import in_its_iteration
 from gviz.trace.state import OutputState
 from gviz.tui.commands.asking import MOST_ELEMENTS
@@ -17,7 +18,6 @@ from gviz.tui.language.command import FrontEnd, Said
 from gviz.tui.session import Session
 from gviz.value_text import grad, short
 from gviz.values import Value
-from gviz.words.expressions import evaluated
 
 OF_NODE = ("value", "grad", "node", "script")
 """What can be copied of the selected node by a word."""
@@ -34,7 +34,7 @@ def copy(session: Session, text: str) -> FrontEnd | Said:
     if text in ("value", "grad"):
         return FrontEnd("copy", _as_python(_numbers(session, text), f"the {text}"))
     asker, position = session.cursor.asker, session.cursor.position
-    return FrontEnd("copy", _as_python(evaluated(session.timeline, asker.names, position, text), clipped(text, 40)))
+    return FrontEnd("copy", _as_python(value_of(session.timeline, asker.names, position, text), clipped(text, 40)))
 
 
 def _script(session: Session, path: str) -> FrontEnd | Said:

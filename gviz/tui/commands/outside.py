@@ -14,6 +14,7 @@ import numpy as np
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
+from gviz.query.expressions import value_of
 from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands import asking
@@ -21,7 +22,6 @@ from gviz.tui.language.command import Outside, Said
 from gviz.tui.session import Session
 from gviz.values import Array, Value
 from gviz.whole_files import write_whole
-from gviz.words.expressions import evaluated
 
 KNOWN = 1000
 """The newest nodes, of which the shell knows the numbers of those with a name."""
@@ -44,7 +44,7 @@ def python(session: Session, text: str) -> Outside | Said:
 
     def ask(text: str) -> Any:
         try:
-            return evaluated(timeline, names, n, text)
+            return value_of(timeline, names, n, text)
         except GvizError as error:
             print(*error.lines(), sep="\n")
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from gviz.errors import GvizError
+from gviz.query.vocabulary import A_MOMENT
 from gviz.trace import navigation
 from gviz.tui.arrival import Arrival
 from gviz.tui.commands import (
@@ -42,7 +43,6 @@ from gviz.tui.cursor import Cursor
 from gviz.tui.folds import Folds
 from gviz.tui.language.command import Command, FrontEnd, Look, Said, Spec
 from gviz.tui.session import Session
-from gviz.words.vocabulary import A_MOMENT
 
 
 def _jump(session: Session, command: Command) -> Arrival:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
+from gviz.query.vocabulary import MOMENT_WORDS
 from gviz.site import source_lines
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
@@ -16,7 +17,6 @@ from gviz.tui.breakpoints import Breakpoints
 from gviz.where.condition import NAMES
 from gviz.where.place import Place
 from gviz.where.stop import Stop
-from gviz.words.vocabulary import MOMENT_WORDS
 
 _FEARED = ("nan", "inf", "error")
 """Events that are waited for in the hope that they never come."""

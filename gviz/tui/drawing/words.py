@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from gviz.query.vocabulary import MOMENTS
 from gviz.render.boxes.states import MEANINGS
 from gviz.render.boxes.words import NUMBERS, RULES, Rows
 from gviz.tui.lines import Line, line, wrapped
-from gviz.words.vocabulary import MOMENTS
 
 _WORDS = re.compile(r", |  ")
 """What stands between words that are explained in one row."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gviz.errors import GvizError
+from gviz.query.vocabulary import MOMENT_WORDS
 from gviz.tui.commands.copying import OF_NODE
 from gviz.tui.commands.informing import PAGES
 from gviz.tui.commands.table import SPECS
@@ -15,7 +16,6 @@ from gviz.tui.language.command_lines import WORD_ENDS
 from gviz.tui.session import Session
 from gviz.tui.settings import SETTINGS
 from gviz.where.stop import EVENTS
-from gviz.words.vocabulary import MOMENT_WORDS
 
 MOST = 500
 """So many completions are given at most, and so many files of a folder looked at."""

@@ -1,31 +1,42 @@
-"""Expressions over the tensors of a moment: ``x.grad * 2``, ``net.fc1.weight.grad.max()``, ``#4 - #3``."""
+"""Expressions over the tensors of a moment: ``x.grad * 2``, ``net.fc1.weight.grad.max()``, ``#4 - #3``.
+
+An expression is Python's syntax, read as a tree. Names of tensors become plain names, the numbers of these are looked
+up, and what is left is evaluated by `gviz.where.guarded`, which knows only arithmetic and a closed list of functions.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from gviz.errors import GvizError
+from gviz.errors import GvizError, NotStored
 from gviz.events import Edge
 from gviz.events.options import option_text, options_in
 from gviz.plain_text import clipped, shown, told
+from gviz.query.names import NamedNodes
+from gviz.query.nodes import last
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState
+from gviz.trace.stops import STRETCH, Hit, Hits
 from gviz.trace.timeline import Timeline
-from gviz.values import NUMPY_DTYPES, Value, capture
+from gviz.value_text import short
+from gviz.values import NUMPY_DTYPES, Array, Value, capture
 from gviz.where import guarded
-from gviz.where.budget import TooMuch
-from gviz.where.condition import NAMES
+from gviz.where.budget import Budget, TooMuch
+from gviz.where.condition import NAMES, holds
 from gviz.where.guarded import bound_names
-from gviz.where.operations import FUNCTIONS, OF_NUMPY, Numbers
-from gviz.where.place import ASPECTS, Aspect, split_aspect
+from gviz.where.of_tensors import FACTS, METHODS
+from gviz.where.operations import FUNCTIONS, OF_NUMPY, TYPES, Numbers
+from gviz.where.place import ASPECTS, Aspect, place, split_aspect
 from gviz.where.spelling import as_python, as_written, node_of
+from gviz.where.stop import AtChange, Computed, Stop
 from gviz.where.summarized import Summarized, summarized
-from gviz.words.names import NamedNodes
 
 States = Callable[[Sequence[int]], Sequence[NodeState | None]]
 """Nodes at one moment."""
@@ -33,14 +44,14 @@ States = Callable[[Sequence[int]], Sequence[NodeState | None]]
 _NAMES_OF_DTYPES = {np.dtype(code) for code in NUMPY_DTYPES.values()}
 
 
-def evaluated(timeline: Timeline, names: NamedNodes, n: int, text: str, states: States | None = None) -> Any:
+def value_of(timeline: Timeline, names: NamedNodes, n: int, text: str, states: States | None = None) -> Any:
     """What an expression that the user typed is at moment `n`: tensors are arrays, scalars numbers.
 
     `states` gives the nodes at that moment in another course of events; None: as they are in the timeline.
     Raises GvizError for a name there is not, and whatever the expression raises; NotStored for numbers that were not.
     """
     moment = timeline.at(n)
-    tree = parsed(text)
+    tree = parse_expression(text)
     found: dict[str, Any] = {}
     resolver = _Resolver(timeline, names, moment, found, bound_names(tree), states)
     try:
@@ -71,7 +82,7 @@ def as_value(result: Any) -> Value | None:
     return None if array is None or array.dtype not in _NAMES_OF_DTYPES else capture(array)
 
 
-def parsed(text: str) -> ast.Expression:
+def parse_expression(text: str) -> ast.Expression:
     """Read an expression; GvizError for what is none."""
     try:
         tree = guarded.parsed(as_python(guarded.check_length(text.strip())))
@@ -144,7 +155,7 @@ class _Resolver(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """What is called is a function, also where a tensor has its name: ``norm = clip_grad_norm_(...)``."""
-        return called_with(self, node)
+        return transformed_call(self, node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """``parts[0]``, where a part of what a call gave is called so; else an index into a tensor."""
@@ -204,7 +215,7 @@ class _Resolver(ast.NodeTransformer):
         return numbered, 0
 
 
-def called_with(transformer: ast.NodeTransformer, node: ast.Call) -> ast.Call:
+def transformed_call(transformer: ast.NodeTransformer, node: ast.Call) -> ast.Call:
     """A call with its arguments transformed, and with what it calls, if that is a plain name, as it is."""
     function = node.func if isinstance(node.func, ast.Name) else transformer.visit(node.func)
     named = [ast.keyword(word.arg, transformer.visit(word.value)) for word in node.keywords]
@@ -232,3 +243,168 @@ def _numbers(timeline: Timeline, state: NodeState | None, tensor: Edge, aspect: 
     if array is None:
         return summarized(f"the {aspect} of #{node}", value)
     return array.view(Numbers) if array.ndim else array[()]
+
+
+# Expressions as one line of text, or one number
+
+
+class Evaluator:
+    """Evaluates expressions about a timeline, and keeps the names of its nodes."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.names = NamedNodes(timeline)
+
+    def last(self, text: str, n: int) -> int:
+        """The last node made by moment `n` that a place means, else the first later one; GvizError if there is none."""
+        return last(self.names, text, n)
+
+    def evaluated(self, text: str, n: int, states: States | None = None) -> str:
+        """What an expression is, in one line; with `states` in another course of events."""
+        result = value_of(self.timeline, self.names, n, text, states)
+        value = as_value(result)
+        return shown(clipped(told(result), 200)) if value is None else short(value)
+
+    def number(self, text: str, n: int, states: States | None = None) -> float:
+        """An expression as one number; nan where it is none, or more than one; with `states` as `evaluated`."""
+        value = as_value(value_of(self.timeline, self.names, n, text, states))
+        array = None if value is None or value.size != 1 else self.timeline.array(value)
+        return float("nan") if array is None else float(array.item())
+
+    def elements(self, text: str, n: int) -> int:
+        """How many numbers an expression is."""
+        value = as_value(value_of(self.timeline, self.names, n, text))
+        return 0 if value is None else value.size
+
+
+# Where the value of an expression changes: ``break change norm(w.grad) * 2``
+
+
+def hits_of(timeline: Timeline, stop: Stop) -> Hits:
+    """The moments at which a stop that is no finding fits; GvizError for what is no expression."""
+    return Changes(timeline, stop, stop.at) if isinstance(stop.at, Computed) else Hits(timeline, stop)
+
+
+class Changes(Hits):
+    """The moments at which an expression is another value than at the moment before, or, if it is to hold, is true.
+
+    Only what changes one of its tensors can change it, so that it is evaluated there alone. GvizError for an expression
+    that is none, or names no tensor.
+    """
+
+    def __init__(self, timeline: Timeline, stop: Stop, asked: Computed) -> None:
+        super().__init__(timeline, stop)
+        self._names = NamedNodes(timeline)
+        self._asked = asked
+        stops = [Stop(stop.head, AtChange(aspect, place(name))) for name, aspect in _tensors_in(asked.expression)]
+        self._parts = [Hits(timeline, one) for one in stops]
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._untold: set[int] = set()
+
+    def untold(self, n: float = inf) -> int:
+        """At how many moments by `n`, of those that were looked at, numbers were needed that were not stored."""
+        return sum(1 for moment in self._untold if moment <= n)
+
+    def missing(self) -> str:
+        """What it needs and was not stored, where all that it names is there for the first time."""
+        there = max(next(part.after(0), Hit(0)).n for part in self._parts)
+        try:
+            self._value(there)
+        except NotStored as error:
+            return error.what
+        return ""
+
+    def nowhere(self) -> str:
+        """The first of its names that no node has: then it is nothing anywhere."""
+        return next(filter(None, (part.nowhere() for part in self._parts)), "")
+
+    def means(self, node: int) -> bool:
+        """No node: an expression has no place."""
+        return False
+
+    def _search(self, start: int, end: int) -> Iterator[Hit]:
+        stretch = range(start // STRETCH * STRETCH, end)
+        moments = {hit.n for hit in chain.from_iterable(part.within(stretch) for part in self._parts)}
+        for n in sorted(moments):
+            if start <= n < end and self._is_met(n):
+                hit = self._tested(n, self._timeline.at(n).node, self._timeline.event(n))
+                if hit is not None:
+                    yield hit
+
+    def _is_met(self, n: int) -> bool:
+        try:
+            if not self._asked.holds:
+                return not _is_same(self._value(n - 1), self._value(n))
+            value = self._value(n)
+        except NotStored:
+            self._untold.add(n)
+            return False
+        return value is not None and holds(value)
+
+    def _value(self, n: int) -> Array | None:
+        """What the expression is at a moment; None where it is nothing there, NotStored where it cannot be told."""
+        try:
+            result = value_of(self._timeline, self._names, n, self._asked.expression)
+            holds_texts = isinstance(result, list | tuple | dict | set) and Budget({}).extent(result).bulky
+            return np.asarray(told(result) if holds_texts else result)
+        except NotStored:
+            raise
+        except GvizError:
+            return None
+
+
+def _is_same(one: Array | None, other: Array | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    numbers = one.dtype.kind in "fc" and other.dtype.kind in "fc"
+    return np.array_equal(one, other, equal_nan=numbers)
+
+
+def _tensors_in(text: str) -> Iterable[tuple[str, Aspect]]:
+    """The tensors of an expression, as places, and what of each it reads; GvizError where there are none."""
+    tree = parse_expression(text)
+    tensors = _TensorNames(guarded.bound_names(tree))
+    try:
+        guarded.compiled(tensors.visit(tree))
+    except guarded.Refused as refusal:
+        raise GvizError(f"{clipped(text, 40)} is no expression", why=str(refusal), exit_code=2) from None
+    if not tensors.named:
+        raise GvizError(f"{clipped(text, 40)} names no tensor, and never changes", exit_code=2)
+    return tensors.named
+
+
+class _TensorNames(ast.NodeTransformer):
+    """Collects what an expression names, as places, and puts plain names there; some may be no tensors."""
+
+    def __init__(self, bound: frozenset[str]) -> None:
+        self.named: dict[tuple[str, Aspect], None] = {}
+        self._known = bound | {"np"}
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """``net.fc1.weight.grad.max``: what is left of the path without methods, and without ``.grad``."""
+        path = dotted(node)
+        if not path or path[0] in self._known:
+            return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
+        end = len(path)
+        while end > 1 and path[end - 1] in METHODS | FACTS:
+            end -= 1
+        name, aspect = split_aspect(".".join(path[:end]))
+        read = self._met(name, aspect or "value")
+        for attribute in path[end:]:
+            read = ast.Attribute(read, attribute, ast.Load())
+        return read
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A tensor's value, unless the expression binds the name itself, or it is a type."""
+        return node if node.id in self._known | TYPES else self._met(node.id, "value")
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """What is called is a function, whatever is called so."""
+        return transformed_call(self, node)
+
+    def _met(self, name: str, aspect: Aspect) -> ast.expr:
+        numbered = node_of(name)
+        self.named[f"#{numbered}" if numbered else name, aspect] = None
+        return ast.Name("tensor", ast.Load())

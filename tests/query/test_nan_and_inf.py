@@ -5,8 +5,8 @@ from driving import transcript
 from recording import timeline_of
 
 import gviz.engine as torch
+from gviz.query.moments import event_at, remark
 from gviz.render.scene import scene, structure
-from gviz.words.moments import event_at, remark
 
 BORN, BECAME = 2, 5
 

@@ -14,6 +14,8 @@ from gviz.errors import GvizError
 from gviz.explain.why import answer
 from gviz.live.chances import Chance
 from gviz.live.facts import LEARNED_FROM, Facts
+from gviz.query.expressions import value_of
+from gviz.query.names import NamedNodes
 from gviz.trace.file.reader import open_trace
 from gviz.trace.log import MemoryLog
 from gviz.trace.phases import Chapters
@@ -21,8 +23,6 @@ from gviz.trace.recording.program_text import read_source
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.where.stop import stop
-from gviz.words.expressions import evaluated
-from gviz.words.names import NamedNodes
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "adapters"))
 from recorded import events_of as events_of_pytorch
@@ -138,7 +138,7 @@ class Recorded:
         return {name: held for name, held in self.scope.items() if isinstance(held, kind)}
 
     def told(self, text):
-        return evaluated(self.timeline, self.names, len(self.timeline), text)
+        return value_of(self.timeline, self.names, len(self.timeline), text)
 
 
 @pytest.fixture

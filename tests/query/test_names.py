@@ -6,10 +6,10 @@ from recording import events_of, timeline_of
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.events import ScopeEntered
+from gviz.query.names import NamedNodes
+from gviz.query.nodes import find, last, node_at, query
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.words.names import NamedNodes
-from gviz.words.nodes import found, last, node_at, query
 
 
 def one_net():
@@ -115,8 +115,8 @@ def test_a_search_finds_what_a_look_at_every_name_finds(part):
     expected = [node for node, held in texts.items() if any(part.lower() in text.lower() for text in held)]
     assert [node for node in timeline.nodes if fits(node)] == expected
     if expected:
-        last_found = found(timeline, fits, 0, backward=True)
-        assert (found(timeline, fits, expected[0]), last_found) == ((expected * 2)[1], expected[-1])
+        last_found = find(timeline, fits, 0, backward=True)
+        assert (find(timeline, fits, expected[0]), last_found) == ((expected * 2)[1], expected[-1])
 
 
 def test_a_search_finds_what_was_made_with_a_nan_and_what_an_event_concerns():

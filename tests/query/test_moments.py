@@ -15,11 +15,11 @@ from gviz.api.moments import moment_of
 from gviz.cli.main import gviz
 from gviz.errors import GvizError
 from gviz.events import GradAccumulated, GradFlowed
+from gviz.query.moments import event_at
+from gviz.query.vocabulary import A_MOMENT, MOMENT_WORDS, MOMENTS, SUCH_MOMENTS
 from gviz.tui.breakpoint import hits_of
 from gviz.tui.cursor import Cursor
 from gviz.where.stop import stop
-from gviz.words.moments import event_at
-from gviz.words.vocabulary import A_MOMENT, MOMENT_WORDS, MOMENTS, SUCH_MOMENTS
 
 
 def ends(timeline, kind):

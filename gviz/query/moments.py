@@ -10,15 +10,15 @@ from gviz.errors import GvizError
 from gviz.events import Event, GradAccumulated, GradFlowed
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped
+from gviz.query.expressions import hits_of
+from gviz.query.names import NamedNodes
+from gviz.query.nodes import event_number, node_at
+from gviz.query.vocabulary import MOMENT_WORDS, SUCH_MOMENTS
 from gviz.trace.iteration_ends import through
 from gviz.trace.state import Iteration, Phase, PhaseKind
 from gviz.trace.timeline import Timeline
 from gviz.where.place import split_aspect
 from gviz.where.stop import is_comparison, stop
-from gviz.words.changing import hits_of
-from gviz.words.names import NamedNodes
-from gviz.words.nodes import event_number, node_at
-from gviz.words.vocabulary import MOMENT_WORDS, SUCH_MOMENTS
 
 NO_MARKS: Mapping[str, int] = {}
 
@@ -64,7 +64,7 @@ def event_at(
         case "error":
             return _error(timeline, n or 0) or _without(timeline, text, "error")
     if text in PASSES:
-        return _through(timeline, text, here)
+        return _end_of_pass(timeline, text, here)
     if of := OF_ITERATION.fullmatch(text):
         return _of_iteration(timeline, of[1], of[2])
     if text.startswith("'"):
@@ -72,11 +72,11 @@ def event_at(
     if text.removeprefix("@").isdigit():
         return event_number(timeline, text.removeprefix("@"))
     if text.startswith(("on ", "change ", "if ")) or is_comparison(text):
-        return _met(timeline, text, here)
-    return _of_node(timeline, text, here, node)
+        return _moment_of_stop(timeline, text, here)
+    return _moment_of_node(timeline, text, here, node)
 
 
-def _met(timeline: Timeline, text: str, n: int) -> int:
+def _moment_of_stop(timeline: Timeline, text: str, n: int) -> int:
     """The last moment by `n` at which a stop fits, else the next."""
     asked = stop(text)
     hits = hits_of(timeline, asked)
@@ -101,7 +101,7 @@ def remark(timeline: Timeline, text: str) -> str:
     return "; ".join(filter(None, (before if timeline.troubles.first("nan") else "first inf: there is no nan", also)))
 
 
-def _through(timeline: Timeline, word: str, n: int) -> int:
+def _end_of_pass(timeline: Timeline, word: str, n: int) -> int:
     """The end of the last phase that a word means in the iteration of moment `n`, else in the whole recording.
 
     To who stands in a thread that has any, it is one of that thread.
@@ -148,7 +148,7 @@ def _starts_in(iteration: Iteration, phase: Phase) -> bool:
     return iteration.start <= phase.start <= iteration.end
 
 
-def _of_node(timeline: Timeline, text: str, n: int, node: int) -> int:
+def _moment_of_node(timeline: Timeline, text: str, n: int, node: int) -> int:
     """Where a node was made or, of ``x.grad``, where its gradient arrived."""
     try:
         info = timeline.info(node_at(NamedNodes(timeline), text, n, node))

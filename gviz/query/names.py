@@ -1,4 +1,4 @@
-"""The nodes of a timeline by the names they had."""
+"""The nodes of a timeline by the names that they had."""
 
 from __future__ import annotations
 

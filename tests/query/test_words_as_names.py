@@ -8,9 +8,9 @@ import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.explain.why import answer
-from gviz.words.moments import event_at
-from gviz.words.names import NamedNodes
-from gviz.words.nodes import node_at
+from gviz.query.moments import event_at
+from gviz.query.names import NamedNodes
+from gviz.query.nodes import node_at
 
 
 def program():

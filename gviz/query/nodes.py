@@ -11,6 +11,7 @@ from gviz.errors import GvizError
 from gviz.events import NodeCreated
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped
+from gviz.query.names import NamedNodes
 from gviz.trace.meaning import Fitting
 from gviz.trace.navigation import no_event
 from gviz.trace.state import BAD
@@ -18,7 +19,6 @@ from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text
 from gviz.where import place as places
 from gviz.where.spelling import with_paths
-from gviz.words.names import NamedNodes
 
 Matches = Callable[[int], bool]
 """Whether a node is meant, by its number."""
@@ -105,12 +105,12 @@ def exactly(timeline: Timeline, text: str) -> Matches:
     return Fitting(timeline, places.Place(text, "word", word=with_paths(text)))
 
 
-def found(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> int:
+def find(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> int:
     """The next node after `start` (or before it) that matches, going round at the ends; 0 if none does."""
-    return finished(finding(timeline, matches, start, backward=backward))
+    return finished(search(timeline, matches, start, backward=backward))
 
 
-def finding(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> Driven[int]:
+def search(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> Driven[int]:
     """The same, a little at a time."""
     nodes, at = timeline.nodes, timeline.nodes.place_of(start)
     first = (at if at >= 0 else len(nodes)) - 1 if backward else at + 1

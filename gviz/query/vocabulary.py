@@ -1,4 +1,7 @@
-"""The words that mean a moment, once for every command and option that takes one."""
+"""The words that mean a moment, once for every command and option that takes one.
+
+They are apart from `moments` because the help of every command shows them, and must start without the timeline.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""What people write for moments, nodes and expressions, and what that means in a timeline."""
