@@ -180,7 +180,7 @@ def answers(timeline: Timeline, place: str | None, n: int | None = None) -> list
         raise GvizError("this recording holds no nodes", hint="it records operations on tensors", exit_code=2)
     if place is not None:
         return [answer(NamedNodes(timeline), place, len(timeline) if n is None else n)]
-    found = [why_failure(trouble) for trouble in all_failures(timeline)]
+    found = [why_failure(failure) for failure in all_failures(timeline)]
     return found[-1:] or [one.finding for one in check(timeline)]
 
 

@@ -78,7 +78,7 @@ def failure_at(timeline: Timeline, seq: int) -> Failure | None:
 def all_failures(timeline: Timeline) -> Iterator[Failure]:
     """All errors: those that ended a pass and were caught, and those with which the program failed."""
     found = (failure_at(timeline, seq) for seq in timeline.errors)
-    return (trouble for trouble in found if trouble is not None)
+    return (failure for failure in found if failure is not None)
 
 
 def _failure_of_pass(timeline: Timeline, seq: int, event: BackwardFinished) -> Failure:

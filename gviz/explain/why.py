@@ -33,9 +33,9 @@ def why(timeline: Timeline, moment: Moment, node: int, aspect: Aspect | None = N
 
     That is the error of this moment if it is about the node, else what `question` says.
     """
-    trouble = failure_at(timeline, moment.n) if aspect is None else None
-    if trouble is not None and trouble.node == node:
-        return why_failure(trouble)
+    failure = failure_at(timeline, moment.n) if aspect is None else None
+    if failure is not None and failure.node == node:
+        return why_failure(failure)
     asked = question(timeline, moment, node, aspect, output_nr)
     for kind in KINDS:
         if asked.topic in kind.topics and kind.answer is not None and (found := kind.answer(asked)) is not None:
@@ -66,23 +66,23 @@ def _with_what_it_was(asked: Question, found: Finding) -> Finding:
     return replace(found, parts=(replace(was, text=f"until then (--at {before.moment.n}) {told}"),))
 
 
-def why_failure(trouble: Failure) -> Finding:
+def why_failure(failure: Failure) -> Finding:
     """Explain an error."""
-    found = next(found for kind in KINDS if kind.explain and (found := kind.explain(trouble)) is not None)
-    return _with_the_missing(trouble, found) if found.kind == "failed" and trouble.says("NoneType") else found
+    found = next(found for kind in KINDS if kind.explain and (found := kind.explain(failure)) is not None)
+    return _with_the_missing(failure, found) if found.kind == "failed" and failure.says("NoneType") else found
 
 
-def _with_the_missing(trouble: Failure, found: Finding) -> Finding:
+def _with_the_missing(failure: Failure, found: Finding) -> Finding:
     """An error because of a None, with why the first ``.grad`` on its line that is None is so."""
-    timeline, names = trouble.timeline, NamedNodes(trouble.timeline)
-    moment = timeline.at(trouble.seq)
-    for name in dict.fromkeys(re.findall(r"([A-Za-z_][\w.]*)\.grad\b", trouble.line)):
-        node = names.last(name, trouble.seq) or _node_of_module(names, name, trouble.seq)
+    timeline, names = failure.timeline, NamedNodes(failure.timeline)
+    moment = timeline.at(failure.seq)
+    for name in dict.fromkeys(re.findall(r"([A-Za-z_][\w.]*)\.grad\b", failure.line)):
+        node = names.last(name, failure.seq) or _node_of_module(names, name, failure.seq)
         state = moment.state(node) if node else None
         if state is None or not state.outputs or state.outputs[0].grad is not None:
             continue
         missing = why(timeline, moment, node, "grad")
-        text = f"{trouble.ended} with {shown(trouble.error)} because {shown(name)}.grad is None"
+        text = f"{failure.ended} with {shown(failure.error)} because {shown(name)}.grad is None"
         return replace(found, text=text, node=node, parts=(replace(missing, fix=""),), fix=missing.fix)
     return found
 
@@ -110,9 +110,9 @@ def answer(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     if text.strip() == "error":
         found, also = why_failure(_last_error(names, n)), names.also("error")
         return replace(found, text=f"{found.text} ({also})") if also else found
-    trouble = failure_at(names.timeline, n) if n and not text.strip() else None
-    if trouble is not None and not trouble.node:
-        return why_failure(trouble)
+    failure = failure_at(names.timeline, n) if n and not text.strip() else None
+    if failure is not None and not failure.node:
+        return why_failure(failure)
     place, aspect = split_aspect(_asked_place(text))
     node = node_at(names, place, n, selected, aspect)
     if not node:
@@ -168,7 +168,7 @@ def _last_error(names: NamedNodes, n: int) -> Failure:
     found = list(all_failures(names.timeline))
     if not found:
         raise names.without("error", "error")
-    return next((trouble for trouble in reversed(found) if trouble.seq <= n), found[0])
+    return next((failure for failure in reversed(found) if failure.seq <= n), found[0])
 
 
 # The failure at a moment, for the debugger: who, where and what to try, next to PyTorch's own words
@@ -192,18 +192,18 @@ class Diagnosis:
 
 def diagnosis(timeline: Timeline, moment: Moment) -> Diagnosis | None:
     """The failure the moment stands at, or None."""
-    trouble = failure_at(timeline, moment.n) if moment.n else None
-    if trouble is None:
+    failure = failure_at(timeline, moment.n) if moment.n else None
+    if failure is None:
         return None
 
-    found = why_failure(trouble)
+    found = why_failure(failure)
     known = found.kind != "failed" or bool(found.fix)
     related = tuple((part.text, part.event) for part in found.parts if part.event and part.event != moment.n)
     return Diagnosis(
         moment.n,
-        shown(trouble.error),
-        shown(trouble.message, lines=True),
-        trouble.node,
+        shown(failure.error),
+        shown(failure.message, lines=True),
+        failure.node,
         found.text if known else "",
         found.fix,
         related,

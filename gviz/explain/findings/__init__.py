@@ -1,1 +1,6 @@
-"""One file for each kind of finding, or for a few that are told apart in one place; `gviz.explain.table` lists them."""
+"""The findings, by what a person sees; `gviz.explain.kinds` lists them with their order and levels.
+
+A file has three sorts of functions, which the table names. An *answer* takes a `Question` about a node and returns the
+finding, or None if another kind knows better. An *explanation* does so for a `Failure`. A *search* takes a `Survey` of
+the whole recording and yields findings; between them it may yield None, so that a screen stays responsive.
+"""

@@ -23,12 +23,12 @@ _UNTRACKED = r"does not require grad and does not have a grad_fn"
 _NO_HISTORY = "requires_grad=True on what it is made from; data that went through numpy or .item() has no history"
 
 
-def explain_untracked_loss(trouble: Failure) -> Finding | None:
+def explain_untracked_loss(failure: Failure) -> Finding | None:
     """Where the history of the tensor begins too late."""
-    if not trouble.says(_UNTRACKED):
+    if not failure.says(_UNTRACKED):
         return None
-    timeline = trouble.timeline
-    root = _root(trouble)
+    timeline = failure.timeline
+    root = _root(failure)
     name = label(timeline, root) if root else "a tensor"
     text = f"backward was called on {name}, which no tracked operation made: there is no way back from it"
     lost = _lost_at(timeline, root) if root else 0
@@ -36,11 +36,11 @@ def explain_untracked_loss(trouble: Failure) -> Finding | None:
         said = "nothing that it was made from requires a gradient"
         none = Finding("no-input-requires", said, timeline.nodes.born(root), root)
         why, fix = (_new_data(timeline, root) if root else None) or (none, _NO_HISTORY)
-        return Finding("untracked-loss", text, trouble.seq, root, (why,), fix, why.at or trouble.at)
+        return Finding("untracked-loss", text, failure.seq, root, (why,), fix, why.at or failure.at)
     info = timeline.info(lost)
     reason = f"tracking was lost first at {label_at(timeline, lost)}: {why_untracked(info.created)}"
     part = Finding("cut", reason, info.born, lost, at=innermost(info))
-    return Finding("untracked-loss", text, trouble.seq, root, (part,), _tracking_fix(timeline, lost), innermost(info))
+    return Finding("untracked-loss", text, failure.seq, root, (part,), _tracking_fix(timeline, lost), innermost(info))
 
 
 def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
@@ -76,10 +76,10 @@ def _tracking_fix(timeline: Timeline, lost: int) -> str:
     return cut_fix(timeline, info)
 
 
-def _root(trouble: Failure) -> int:
+def _root(failure: Failure) -> int:
     """The tensor on whose line backward was called: by its name there, else the last one that was made."""
-    names, last = trouble.names_on_its_line(), next(trouble.made_before(), None)
-    named = (info.node for info in trouble.made_before() if info.name in names)
+    names, last = failure.names_on_its_line(), next(failure.made_before(), None)
+    named = (info.node for info in failure.made_before() if info.name in names)
     return next(named, last.node if last is not None else 0)
 
 
@@ -96,28 +96,28 @@ _SIZE = r"has a shape of torch\.Size\((.*?)\)"
 MISFIT = rf"Mismatch in shape: grad_output\[\d+\] {_SIZE} and output\[\d+\] {_SIZE}"
 
 
-def explain_given_gradient(trouble: Failure) -> Finding | None:
+def explain_given_gradient(failure: Failure) -> Finding | None:
     """What shape was given and what shape it must have."""
-    if trouble.says(SEVERAL):
-        return _several(trouble)
-    found = re.search(MISFIT, trouble.message, re.DOTALL)
+    if failure.says(SEVERAL):
+        return _several(failure)
+    found = re.search(MISFIT, failure.message, re.DOTALL)
     if found is None:
         return None
     given, wanted = (_shape(text) for text in found.groups())
     text = f"backward was given a gradient of shape {given} for a tensor of shape {wanted}: they must be the same"
     fix = f"pass a gradient of shape {wanted}, or none to a loss of one element"
-    return Finding("given-gradient", text, trouble.seq, fix=fix, at=trouble.at)
+    return Finding("given-gradient", text, failure.seq, fix=fix, at=failure.at)
 
 
-def _several(trouble: Failure) -> Finding:
-    timeline, names = trouble.timeline, trouble.names_on_its_line()
-    root = next((info for info in trouble.made_before() if info.name in names and info.created.requires_grad), None)
+def _several(failure: Failure) -> Finding:
+    timeline, names = failure.timeline, failure.names_on_its_line()
+    root = next((info for info in failure.made_before() if info.name in names and info.created.requires_grad), None)
     value = root.created.first_value if root is not None else None
     shape = f" of shape {shape_text(value.shape)}" if value is not None else ""
     text = f"backward of a tensor{shape} with several elements needs a gradient to start from"
     made = (Finding("root", f"it is {label_at(timeline, root.node)}", root.born, root.node),) if root else ()
-    at = trouble.at or (innermost(root) if root else None)
-    return Finding("given-gradient", text, trouble.seq, root.node if root else 0, made, _REDUCE, at)
+    at = failure.at or (innermost(root) if root else None)
+    return Finding("given-gradient", text, failure.seq, root.node if root else 0, made, _REDUCE, at)
 
 
 _REDUCE = "make one number of it first (sum or mean), or pass gradient="
@@ -149,57 +149,57 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def explain_other(trouble: Failure) -> Finding:
+def explain_other(failure: Failure) -> Finding:
     """The error in its own words, with cause and remedy where they are known."""
-    cause, fix = next(((cause, fix) for words, cause, fix in _KNOWN if trouble.says(words)), ("", _for_labels(trouble)))
-    if name := number_called(trouble):
-        return _on_a_number(trouble, name)
-    if trouble.says(_NO_LEAF) and (result := _result_on_its_line(trouble)) is not None:
-        return _for_an_optimizer(trouble, result)
-    first = clipped(shown(trouble.message), 120)
-    text = cause or f"{trouble.ended} with {shown(trouble.error)}: {first}"
-    node = trouble.node
+    cause, fix = next(((cause, fix) for words, cause, fix in _KNOWN if failure.says(words)), ("", _for_labels(failure)))
+    if name := number_called(failure):
+        return _on_a_number(failure, name)
+    if failure.says(_NO_LEAF) and (result := _result_on_its_line(failure)) is not None:
+        return _for_an_optimizer(failure, result)
+    first = clipped(shown(failure.message), 120)
+    text = cause or f"{failure.ended} with {shown(failure.error)}: {first}"
+    node = failure.node
     parts = (
-        (Finding("at", f"in the backward of {label_at(trouble.timeline, node)}", trouble.seq, node),) if node else ()
+        (Finding("at", f"in the backward of {label_at(failure.timeline, node)}", failure.seq, node),) if node else ()
     )
-    return Finding("failed", text, trouble.seq, node, parts, fix, trouble.at)
+    return Finding("failed", text, failure.seq, node, parts, fix, failure.at)
 
 
-def _on_a_number(trouble: Failure, name: str) -> Finding:
+def _on_a_number(failure: Failure, name: str) -> Finding:
     """``backward`` of what is no tensor, and the line that made it none."""
-    text = f"{trouble.ended} with {shown(trouble.error)}: {name} is a number and no tensor, it has no graph to go back"
-    made = made_number(trouble, name)
-    parts = (Finding("made-number", f"it was made one at {made}", trouble.seq),) if made else ()
+    text = f"{failure.ended} with {shown(failure.error)}: {name} is a number and no tensor, it has no graph to go back"
+    made = made_number(failure, name)
+    parts = (Finding("made-number", f"it was made one at {made}", failure.seq),) if made else ()
     fix = f"call backward() on the tensor, and give the number another name: {name}.backward(); value = {name}.item()"
-    return Finding("failed", text, trouble.seq, 0, parts, fix, trouble.at)
+    return Finding("failed", text, failure.seq, 0, parts, fix, failure.at)
 
 
-def _result_on_its_line(trouble: Failure) -> NodeInfo | None:
+def _result_on_its_line(failure: Failure) -> NodeInfo | None:
     """The last result of an operation that is tracked and has a name on the line that raised the error."""
-    names = trouble.names_on_its_line()
-    tracked = (info for info in trouble.made_before() if info.created.kind == "op" and info.created.requires_grad)
+    names = failure.names_on_its_line()
+    tracked = (info for info in failure.made_before() if info.created.kind == "op" and info.created.requires_grad)
     return next((info for info in tracked if info.name in names), None)
 
 
-def _for_an_optimizer(trouble: Failure, result: NodeInfo) -> Finding:
+def _for_an_optimizer(failure: Failure, result: NodeInfo) -> Finding:
     """An optimizer that was given no leaf."""
-    what, name = label_at(trouble.timeline, result.node), shown(result.name)
+    what, name = label_at(failure.timeline, result.node), shown(result.name)
     text = f"{what} is no leaf: an optimizer cannot change what an operation made"
     fix = f"make the leaf last: {name} = (...).detach().requires_grad_(), and device and dtype before that"
-    return Finding("failed", text, trouble.seq, result.node, (), fix, trouble.at)
+    return Finding("failed", text, failure.seq, result.node, (), fix, failure.at)
 
 
-def _for_labels(trouble: Failure) -> str:
+def _for_labels(failure: Failure) -> str:
     """What to try where a class label is none of the classes that there are scores for; empty for any other error."""
-    asked = re.match(r"Target (-?\d+) is out of bounds", trouble.message)
+    asked = re.match(r"Target (-?\d+) is out of bounds", failure.message)
     if asked is None:
         return ""
-    names, made = trouble.names_on_its_line(), list(trouble.made_before())
-    given = [one for one in made if one.name in names and trouble.at not in one.frames]
+    names, made = failure.names_on_its_line(), list(failure.made_before())
+    given = [one for one in made if one.name in names and failure.at not in one.frames]
     for info in (*given, *made):
         classes = _classes(info)
         if classes and not 0 <= int(asked[1]) < classes:
-            scores = label(trouble.timeline, info.node)
+            scores = label(failure.timeline, info.node)
             return f"labels lie from 0 to {classes - 1}: the scores, {scores}, have {classes} columns"
     return "labels lie from 0 to C - 1, where the scores have C columns"
 
@@ -217,18 +217,18 @@ def _classes(info: NodeInfo) -> int:
 _CONVERSION = r"\.item\(\)|\.tolist\(\)|\.numpy\(\)|\bfloat\(|\bint\("
 
 
-def number_called(trouble: Failure) -> str:
+def number_called(failure: Failure) -> str:
     """The name on which ``backward`` was called though it is a number; empty for any other error."""
-    if not re.match(r"'(float|int|list|numpy\.\w+)' object has no attribute 'backward'", trouble.message):
+    if not re.match(r"'(float|int|list|numpy\.\w+)' object has no attribute 'backward'", failure.message):
         return ""
-    called = re.search(r"([A-Za-z_]\w*)\.backward\b", trouble.line)
+    called = re.search(r"([A-Za-z_]\w*)\.backward\b", failure.line)
     return called[1] if called else ""
 
 
-def made_number(trouble: Failure, name: str) -> str:
+def made_number(failure: Failure, name: str) -> str:
     """The last line up to that of the error that made a name a number: ``train.py:9: loss = loss.item()``, or empty."""
-    at = trouble.at
-    text = trouble.timeline.source(at.path) if at is not None else None
+    at = failure.at
+    text = failure.timeline.source(at.path) if at is not None else None
     if at is None or text is None:
         return ""
     making = re.compile(rf"(?<![\w.]){name}\s*=(?!=)[^;#]*(?:{_CONVERSION})[^;#]*")

@@ -19,17 +19,17 @@ from gviz.trace.timeline import Timeline
 _CHANGED = r"modified by an inplace operation"
 
 
-def explain_saved(trouble: Failure) -> Finding | None:
+def explain_saved(failure: Failure) -> Finding | None:
     """The write that came between saving and backward."""
-    if not trouble.says(_CHANGED):
+    if not failure.says(_CHANGED):
         return None
-    timeline = trouble.timeline
-    found = next(_writes(timeline, trouble), None) if trouble.node else None
+    timeline = failure.timeline
+    found = next(_writes(timeline, failure), None) if failure.node else None
     if found is None:
         text = "a tensor that backward needs was changed in place after it had been saved"
-        return Finding("changed-in-place", text, trouble.seq, trouble.node, fix=_FIX, at=trouble.at)
+        return Finding("changed-in-place", text, failure.seq, failure.node, fix=_FIX, at=failure.at)
     (holder, version), seq, write = found
-    saver = timeline.info(trouble.node)
+    saver = timeline.info(failure.node)
     by_node = writer_of(write)
     writer = timeline.info(by_node) if by_node in timeline.nodes else None
     by = f"{op_title(writer)}{made_at(writer.frames)}" if writer is not None else "the program"
@@ -44,7 +44,7 @@ def explain_saved(trouble: Failure) -> Finding | None:
         Finding("write", wrote, seq, by_node, at=innermost(writer) if writer else None),
     )
     return Finding(
-        "changed-in-place", text, seq, holder, parts, _fix(writer), innermost(writer) if writer else trouble.at
+        "changed-in-place", text, seq, holder, parts, _fix(writer), innermost(writer) if writer else failure.at
     )
 
 
@@ -62,9 +62,9 @@ def _fix(writer: NodeInfo | None) -> str:
     return f"use {plain}, which makes a new tensor, instead of {plain}_ (or of {instead}); or clone() before"
 
 
-def _writes(timeline: Timeline, trouble: Failure) -> Iterator[tuple[Edge, int, Write]]:
+def _writes(timeline: Timeline, failure: Failure) -> Iterator[tuple[Edge, int, Write]]:
     """The first write to whatever the node had saved, after it was made: ``((node, version), event, write)``."""
-    info = timeline.info(trouble.node)
+    info = timeline.info(failure.node)
     before = timeline.at(info.born)
     for holder, output_nr in [*((info.node, nr) for nr in range(len(info.created.outputs))), *info.created.inputs]:
         state = before.state(holder) if holder else None
@@ -72,7 +72,7 @@ def _writes(timeline: Timeline, trouble: Failure) -> Iterator[tuple[Edge, int, W
             continue
         for seq in timeline.events_of(holder):
             event = timeline.event(seq)
-            if not (info.born < seq < trouble.seq and isinstance(event, StorageWritten | DataSet)):
+            if not (info.born < seq < failure.seq and isinstance(event, StorageWritten | DataSet)):
                 continue
             if writer_of(event) != info.node:
                 yield (holder, state.outputs[output_nr].version), seq, event
@@ -87,20 +87,20 @@ _ALSO = re.compile(r"\s*(\w+)\s*=\s*(\w+)\s*;?\s*(?:#.*)?")
 _LEAF = r"leaf [Vv]ariable that requires grad .*in-place"
 
 
-def explain_leaf(trouble: Failure) -> Finding | None:
+def explain_leaf(failure: Failure) -> Finding | None:
     """Which leaf, as far as the line tells."""
-    if not trouble.says(_LEAF):
+    if not failure.says(_LEAF):
         return None
-    timeline, names = trouble.timeline, _names(trouble)
+    timeline, names = failure.timeline, _names(failure)
     leaves = map(timeline.info, _leaves(timeline))
     leaf = next((info for info in leaves if info.name in names), None)
-    view = "a view of " if trouble.says("a view of") else ""
-    at = f" at {file_line(trouble.at.path, trouble.at.line)}" if trouble.at else ""
+    view = "a view of " if failure.says("a view of") else ""
+    at = f" at {file_line(failure.at.path, failure.at.line)}" if failure.at else ""
     what = label(timeline, leaf.node) if leaf else "a leaf that requires a gradient"
     text = f"{view}{what} was to be changed in place{at}; {f'{_OF_A_LEAF} ' if leaf else ''}{_RULE}"
     parts = (Finding("leaf", f"the leaf is {label_at(timeline, leaf.node)}", leaf.born, leaf.node),) if leaf else ()
     fix = "update it inside with torch.no_grad():, let an optimizer do it, or change a clone()"
-    return Finding("leaf-in-place", text, trouble.seq, leaf.node if leaf else 0, parts, fix, trouble.at)
+    return Finding("leaf-in-place", text, failure.seq, leaf.node if leaf else 0, parts, fix, failure.at)
 
 
 def _leaves(timeline: Timeline) -> Iterator[int]:
@@ -111,11 +111,11 @@ def _leaves(timeline: Timeline) -> Iterator[int]:
     return (node for _, node in sorted([*made, *told], reverse=True))
 
 
-def _names(trouble: Failure) -> set[str]:
+def _names(failure: Failure) -> set[str]:
     """The names on the line that raised it, and those of which they are other names: after ``y = x`` that of x."""
-    names = set(trouble.names_on_its_line())
-    text = trouble.timeline.source(trouble.at.path) if trouble.at else None
-    above = source_lines(text or "")[: trouble.at.line] if trouble.at else []
+    names = set(failure.names_on_its_line())
+    text = failure.timeline.source(failure.at.path) if failure.at else None
+    above = source_lines(text or "")[: failure.at.line] if failure.at else []
     for row in reversed(above):
         also = _ALSO.fullmatch(row)
         if also is not None and also[1] in names:

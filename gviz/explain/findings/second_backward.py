@@ -18,25 +18,25 @@ _UPDATING = frozenset(("add", "sub", "mul", "div", "lerp", "copy", "addcmul", "a
 """Operations by which programs update in place what is no part of a loss, such as a running average."""
 
 
-def explain(trouble: Failure) -> Finding | None:
+def explain(failure: Failure) -> Finding | None:
     """Which call had released what this one needs, and where the new graph meets the old one."""
-    if not trouble.says(PATTERN):
+    if not failure.says(PATTERN):
         return None
-    timeline, node = trouble.timeline, trouble.node
-    state = timeline.at(trouble.seq).state(node) if node else None
+    timeline, node = failure.timeline, failure.node
+    state = timeline.at(failure.seq).state(node) if node else None
     what = label(timeline, node) if node in timeline.nodes else "this graph"
     text = f"an earlier backward() released what {what} had saved for its rule"
     if state is None or not state.saved_freed:
-        return Finding("second-backward", text, trouble.seq, node, fix=_KEEP, at=trouble.at)
+        return Finding("second-backward", text, failure.seq, node, fix=_KEEP, at=failure.at)
     freed = state.saved_freed
     released = Finding("freed", _released_by(timeline, freed), freed, node)
-    way = _path_down(timeline, trouble.seq, node)
+    way = _path_down(timeline, failure.seq, node)
     first_pass = start_of_pass(timeline, timeline.at(freed).pass_nr)
     crossing = next((edge for edge in pairwise(way) if _crosses(timeline, edge, first_pass)), None)
     if crossing is None:
         fix = f"retain_graph=True in {_call(timeline, freed)}, or build the graph again"
-        return Finding("second-backward", text, trouble.seq, node, (released,), fix, trouble.at)
-    return _carried(trouble, released, *crossing)
+        return Finding("second-backward", text, failure.seq, node, (released,), fix, failure.at)
+    return _carried(failure, released, *crossing)
 
 
 _LOOKED_AT = 2000
@@ -45,19 +45,19 @@ _LOOKED_AT = 2000
 _KEEP = "retain_graph=True in that backward(), or build the graph again"
 
 
-def _carried(trouble: Failure, released: Finding, user: int, old: int) -> Finding:
+def _carried(failure: Failure, released: Finding, user: int, old: int) -> Finding:
     """New operations have used a result of the graph that is gone: from the step before, or from the same step."""
-    timeline = trouble.timeline
+    timeline = failure.timeline
     made, used = timeline.info(old), timeline.info(user)
     if _is_used_again(timeline, used, old):
-        return _made_once(trouble, released, used, made)
+        return _made_once(failure, released, used, made)
     first = _other_use(timeline, used, old)
     kind, what = ("carried-state", "which was carried over") if first is None else ("second-backward", "which both use")
     text = f"this backward runs into the graph of an earlier one, through {label(timeline, old)}, {what}"
     crossed = f"the edge that crosses: {label_at(timeline, user)} uses {label_at(timeline, old)}"
     edge = Finding("crossing", crossed, used.born, user, at=innermost(used))
     fix = _where_to_detach(symbol(timeline, old), made, used, first)
-    return Finding(kind, text, trouble.seq, old, (edge, released), fix, innermost(used) or innermost(made))
+    return Finding(kind, text, failure.seq, old, (edge, released), fix, innermost(used) or innermost(made))
 
 
 def _is_used_again(timeline: Timeline, used: NodeInfo, old: int) -> bool:
@@ -66,9 +66,9 @@ def _is_used_again(timeline: Timeline, used: NodeInfo, old: int) -> bool:
     return any(_calls(info) == _calls(used) and info.op.name == used.op.name for info in uses)
 
 
-def _made_once(trouble: Failure, released: Finding, used: NodeInfo, made: NodeInfo) -> Finding:
+def _made_once(failure: Failure, released: Finding, used: NodeInfo, made: NodeInfo) -> Finding:
     """A result that was made before a loop: every step goes back through the one graph that made it."""
-    timeline, name = trouble.timeline, symbol(trouble.timeline, made.node)
+    timeline, name = failure.timeline, symbol(failure.timeline, made.node)
     what = label(timeline, made.node)
     text = f"this backward runs into the graph of an earlier one, through {what}, which was made only once"
     again = f"{label_at(timeline, used.node)} uses it again: {label_at(timeline, made.node)}"
@@ -77,7 +77,7 @@ def _made_once(trouble: Failure, released: Finding, used: NodeInfo, made: NodeIn
     learned = f"to learn {name}, make it the leaf itself: requires_grad last, {name} = (...).requires_grad_()"
     anew = f"make {what} anew in each step, inside the loop; or detach() it, if it is data or a target"
     fix = anew if leaf is None or not name.isidentifier() else learned
-    return Finding("second-backward", text, trouble.seq, made.node, (edge, released), fix, innermost(made))
+    return Finding("second-backward", text, failure.seq, made.node, (edge, released), fix, innermost(made))
 
 
 def _where_to_detach(name: str, made: NodeInfo, used: NodeInfo, first: NodeInfo | None) -> str:
