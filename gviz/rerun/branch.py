@@ -21,7 +21,7 @@ from gviz.values import Array, Value
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a node's value (or, with `of_gradient`, the gradients on the other side of it) cannot be told."""
+    """Why a node's value (or, with `of_gradient`, the gradients on the other side of it) is unknown in the branch."""
 
     node: int
     why: str
@@ -51,7 +51,7 @@ class Branch:
 
 
 def without_elements(value: Value) -> Value:
-    """A value of that form of which no number is known."""
+    """A value of the same dtype and shape without numbers."""
     return Value(value.dtype, value.shape)
 
 
@@ -110,7 +110,7 @@ class Decisions:
 
 
 class BranchView:
-    """The moments of an iteration in its branch: the branch stands where it did what the recording did last."""
+    """The branch at each moment of its iteration: after the last event that the recording and the branch share."""
 
     def __init__(self, timeline: Timeline, iteration: Iteration, branch: Branch, changes: tuple[str, ...]) -> None:
         self.branch, self.changes = branch, changes
@@ -142,14 +142,14 @@ class BranchView:
         return [
             None
             if state is None
-            else self._told(node, known_state, state)
+            else self._renumbered(node, known_state, state)
             if (known_state := states.get(node)) is not None
             else self._older(node, in_its_iteration(self._recorded, n, state) or state)
             for node, state in zip(nodes, here, strict=True)
         ]
 
     def _older(self, node: int, state: NodeState) -> NodeState:
-        """A node that the branch has not: as it was if it is older than the iteration, else unknown."""
+        """A node that is not in the branch: as recorded if it is older than the iteration, else unknown."""
         info, outputs = self._recorded.info(node), state.outputs
         memories = {output.storage for output in info.created.outputs}
         is_lost = info.born >= self._iteration.start or not self.branch.forgotten.isdisjoint(memories)
@@ -159,12 +159,12 @@ class BranchView:
             outputs = tuple([self._without_gradient(output, output) for output in outputs])
         return replace(state, outputs=outputs)
 
-    def _told(self, node: int, state: NodeState, recorded: NodeState) -> NodeState:
+    def _renumbered(self, node: int, state: NodeState, recorded: NodeState) -> NodeState:
         outputs = zip(state.outputs, recorded.outputs, strict=False)
         return replace(state, node=node, outputs=tuple([self._output(node, *pair) for pair in outputs]))
 
     def _without_gradient(self, output: OutputState, recorded: OutputState) -> OutputState:
-        """An output whose gradients are not known: of those that the recording has only that they are there."""
+        """An output whose gradients are unknown: those that the recording has keep their form, without numbers."""
         incoming = recorded.incoming and without_elements(recorded.incoming)
         grad = output.grad
         if recorded.grad is not None and recorded.grad_seq >= self._iteration.start:
@@ -197,6 +197,6 @@ def _without_value(output: OutputState) -> OutputState:
 
 
 def _event_key(event: e.Event, nodes: dict[int, int]) -> Hashable:
-    """What happens in an event, but for the numbers in it; the same again happens later."""
+    """What an event does, without its numbers. The same may happen again later."""
     node, source = (nodes.get(getattr(event, name, 0), 0) for name in ("node", "source"))
     return type(event), node, source, getattr(event, "output_nr", 0), getattr(event, "slot", 0)

@@ -24,7 +24,7 @@ class BranchLog:
     """The log of a branch, and the number in it of each node of the recording."""
 
     def __init__(self, timeline: Timeline) -> None:
-        self.log = MemoryLog()
+        self.events = MemoryLog()
         self.numbers: dict[int, int] = {}
         self.made: list[e.NodeCreated] = []
         """What the branch has made, in order."""
@@ -38,7 +38,7 @@ class BranchLog:
         self._reasons: set[tuple[str, bool]] = set()
 
     def hear(self, event: e.Event) -> None:
-        """Listen to the engine."""
+        """Log an event of the engine, at the place in the program that the recording has for it."""
         match event:
             case e.StackSeen() | e.SourceSeen():
                 return  # of whoever runs the branch
@@ -52,11 +52,11 @@ class BranchLog:
         node = getattr(event, "node", 0)
         if node in self._blank and isinstance(event, e.GradAccumulated | e.GradRetained):
             self._lost.add(node)
-        self.log.append(_without_numbers(event) if node in self._blank else event)
+        self.events.append(_without_numbers(event) if node in self._blank else event)
 
     @contextmanager
     def without_numbers(self, nodes: Iterable[int]) -> Iterator[None]:
-        """The gradients that a pass in this block brings these nodes of the recording are not known."""
+        """Log the gradients that these nodes of the recording get in this block without numbers."""
         self._blank, self._lost = {self.numbers[node] for node in nodes if node in self.numbers}, set()
         try:
             yield
@@ -64,37 +64,37 @@ class BranchLog:
             self._blank = set()
 
     def lose_grad(self, node: int, output_nr: int, value: Value) -> None:
-        """What the last pass gave a node of the recording is a ``.grad`` of this form, without numbers."""
+        """Log that the last pass gave a node of the recording a ``.grad`` of this form, without numbers."""
         if node in self.numbers and self.numbers[node] not in self._lost:
-            self.log.append(e.GradSet(self.numbers[node], output_nr, "in place", without_elements(value)))
+            self.events.append(e.GradSet(self.numbers[node], output_nr, "in place", without_elements(value)))
 
     def lose_memory(self, node: int, output_nr: int) -> None:
-        """What lies in the memory of an output of a node of the recording is not known from here on."""
+        """Log that the memory of an output of a node of the recording is unknown from here on."""
         there = self.numbers.pop(node, 0)
         made = next((created.outputs[output_nr] for created in self.made if created.node == there), None)
         if made is not None and made.value is not None:
             size = (self._timeline.info(node).created.outputs[output_nr].value or made.value).size
             value = Value(made.value.dtype, (size,))
-            self.log.append(e.StorageWritten(made.storage, there, made.version + 1, value))
+            self.events.append(e.StorageWritten(made.storage, there, made.version + 1, value))
 
     def stopped(self, node: int, why: str, *, of_gradient: bool) -> None:
-        """Say once for each reason where the branch could not go on."""
+        """Log where the branch stopped, once for each reason."""
         if (why, of_gradient) not in self._reasons:
             self._reasons.add((why, of_gradient))
             what = "the gradients beyond it" if of_gradient else "what follows from it"
             where = self._timeline.info(node).title if node in self._timeline.nodes else ""
             said = f"{what} (run again, it stopped at {where}: {why})"
-            self.log.append(e.Warned(e.NOT_SEEN, said, 0, "branch"))
+            self.events.append(e.Warned(e.NOT_SEEN, said, 0, "branch"))
 
     @contextmanager
     def as_node(self, recorded: e.NodeCreated) -> Iterator[None]:
-        """What happens in this block happened where `recorded` did."""
+        """Log the events of this block at the place of the node `recorded`."""
         with self.at(recorded.stack, recorded.scope):
             yield
 
     @contextmanager
     def at(self, stack: int, scope: int = 0) -> Iterator[None]:
-        """What happens in this block happened in this call stack of the recording."""
+        """Log the events of this block in this call stack of the recording."""
         self._tell(stack)
         before, self._place = self._place, (stack, scope)
         try:
@@ -112,7 +112,7 @@ class BranchLog:
         self.numbers[node] = next(made.node for made in reversed(self.made) if made.kind == "op")
 
     def repeat(self, event: e.Event) -> None:
-        """Say an event of the recording again, about the branch's nodes."""
+        """Log an event of the recording again, about the nodes of the branch."""
         match event:
             case e.Named(node=node) | e.Returned(node=node) if node not in self.numbers:
                 return
@@ -128,22 +128,22 @@ class BranchLog:
                 )
                 counts = event.per_group if len(known) == len(parameters) else ()
                 event = msgspec.structs.replace(event, parameters=known, skipped=without, per_group=counts)
-        self.log.append(event)
+        self.events.append(event)
 
     def _tell(self, stack: int) -> None:
-        """Say a call stack, and the text of its files, before something refers to it."""
+        """Log a call stack and the text of its files before an event refers to it."""
         if not stack or stack in self._stacks:
             return
         self._stacks.add(stack)
         frames = self._timeline.stack(stack)
         for path in {frame.path for frame in frames} - self._paths:
             self._paths.add(path)
-            self.log.append(e.SourceSeen(path, self._timeline.source(path)))
-        self.log.append(e.StackSeen(stack, frames))
+            self.events.append(e.SourceSeen(path, self._timeline.source(path)))
+        self.events.append(e.StackSeen(stack, frames))
 
 
 def _without_numbers(event: e.Event) -> e.Event:
-    """What happened to a gradient, but for the numbers in it."""
+    """The event without the numbers of its gradients."""
     values = {name: getattr(event, name) for name in ("part", "total", "value") if hasattr(event, name)}
     blank = {name: value and without_elements(value) for name, value in values.items()}
     if isinstance(event, e.StepStarted):

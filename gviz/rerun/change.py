@@ -83,7 +83,7 @@ def by_node(changes: Iterable[Change]) -> dict[int, dict[int, Changes]]:
 
 
 def parse_target(text: str, is_name: Callable[[str], bool]) -> Target:
-    """What stands before the ``=`` of a change; `is_name` tells the part ``parts[1]`` from an element of ``parts``."""
+    """Read the text before the ``=`` of a change; `is_name` says whether ``parts[1]`` is a tensor of its own."""
     text = text.strip()
     after_grad = _GRAD.match(text)
     place = text[after_grad.end() :] if after_grad else text
@@ -94,7 +94,7 @@ def parse_target(text: str, is_name: Callable[[str], bool]) -> Target:
 
 
 def parse_change(text: str, output_of: Callable[[str], Edge], is_name: Callable[[str], bool]) -> Change:
-    """A change as a person writes it; `output_of` finds what a place means. GvizError if it says nothing."""
+    """Read a change as people write it; `output_of` resolves a place. GvizError if the text changes nothing."""
     match = _FORM.fullmatch(text)
     if match is None:
         raise GvizError(f"{clipped(text, 40) or 'an empty text'} changes nothing", hint=_HINT, exit_code=2)
@@ -183,7 +183,7 @@ def _place(node: ast.expr) -> int:
 
 
 class RequestedChanges:
-    """What is to be changed of the values that nodes have, and of the gradients that arrive at them."""
+    """The changes of values, and of gradients that arrive, by node and output."""
 
     def __init__(self, changes: Iterable[Change]) -> None:
         changes = tuple(changes)
@@ -193,21 +193,21 @@ class RequestedChanges:
         self._arrived: set[int] = set()
 
     def made(self, node: int) -> None:
-        """A node has its value in the branch, changed if that was asked for."""
+        """Note that the branch has made a node, with its change if there is one."""
         self._made.add(node)
 
     def arrived(self, node: int) -> None:
-        """A gradient that was to be changed has arrived at a node."""
+        """Note that a gradient with a change has arrived at a node."""
         self._arrived.add(node)
 
-    def refuse_unused(self, timeline: Timeline, nodes: Container[int], told: Container[int], *, stopped: bool) -> None:
+    def refuse_unused(self, timeline: Timeline, nodes: Container[int], met: Container[int], *, stopped: bool) -> None:
         """Raise `GvizError` if a number was to be changed and was not, although the branch never stopped before it.
 
-        `nodes` are those of the iteration, `told` those that the branch has met, and `stopped` says whether it did.
+        `nodes` are those of the iteration, `met` those that the branch has made; `stopped` says whether it stopped.
         """
         for node in sorted(self.values.keys() - self._made):
-            if not stopped or node not in nodes or node in told:
-                why = "a pass makes it" if node in told else "no operation in it uses that"
+            if not stopped or node not in nodes or node in met:
+                why = "a pass makes it" if node in met else "no operation in it uses that"
                 name = f"#{node} {clipped(timeline.info(node).title, 40)}"
                 raise GvizError(f"{name} cannot be changed in this iteration", why=why, exit_code=2)
         for node in sorted(self.gradients.keys() - self._arrived):

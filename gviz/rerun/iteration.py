@@ -37,21 +37,41 @@ NOT_STORED = f"its value was not stored: {KEEP_ALL}"
 def rerun_iteration(timeline: Timeline, iteration: Iteration, changes: Sequence[Change]) -> Branch:
     """Run `iteration` of a recording of gviz's engine again with `changes`. GvizError for one that does not fit."""
     rerun = Rerun(timeline, iteration, changes)
-    with emit.aside(rerun.told.channel):
+    with emit.aside(rerun.log.channel):
         for n in range(iteration.start, iteration.end + 1):
             rerun.happen(n, timeline.event(n))
     nodes = set(timeline.nodes.of(iteration))
-    rerun.asked.refuse_unused(timeline, nodes, rerun.told.numbers, stopped=bool(rerun.stopped))
+    rerun.asked.refuse_unused(timeline, nodes, rerun.log.numbers, stopped=bool(rerun.stopped))
     return rerun.branch(tuple(rerun.decisions.unused(timeline, nodes)))
 
 
+# What the branch knows of a node
+#
+# Each node of the recording has a value state and a gradient state in the branch, and both only ever get worse:
+#
+#   value:     as recorded  ->  changed (in `changed`)  ->  unknown (in `changed`, its tensors are None)
+#   gradient:  known  ->  cut (in `_cut`: gradients beyond it are unknown)  ->  lost (in `_lost`: its own is, too)
+#
+#   what happens                                                    value          gradient
+#   the user changes it, or it is computed from what changed        changed
+#   its operation is not the engine's, its inputs are as recorded   as recorded    cut
+#   its operation is not the engine's, an input is changed          unknown
+#   its value was not stored, or lies in forgotten memory           unknown
+#   an earlier iteration made it with an operation                  as recorded    cut
+#   a hook changed its gradient, or its pass cannot be run          as recorded    cut, lost
+#
+# Example: ``y = f(x); z = y * w; z.backward()`` with a function ``f`` of the program. With ``w`` changed, ``y`` stands
+# in with its recorded value and cuts the gradient: ``w.grad`` is known, ``x.grad`` is not. With ``x`` changed, ``y`` is
+# unknown, and so is ``z``. Every step to the right is reported once, as a `Stop`.
+
+
 class Rerun:
-    """A run in progress: the tensors so far, by the recording's nodes, and the nodes that have `changed` with them."""
+    """A run in progress: the tensors so far, by node of the recording, and what is known of each node (see above)."""
 
     def __init__(self, timeline: Timeline, iteration: Iteration, changes: Sequence[Change]) -> None:
         self.timeline = timeline
         self.iteration = iteration
-        self.told = BranchLog(timeline)
+        self.log = BranchLog(timeline)
         self.stopped: list[Stop] = []
         self.asked = RequestedChanges(changes)
         self.tensors: dict[int, list[Tensor | None]] = {}
@@ -64,19 +84,19 @@ class Rerun:
         self._older = _EarlierTensors(self)
 
     def happen(self, n: int, event: e.Event) -> None:
-        """Do again what event number `n` says."""
+        """Repeat what event `n` of the recording did."""
         if n <= self._passes.end:
             return
         match event:
             case e.NodeCreated(kind="op"):
                 self._run(n, event)
             case e.NodeCreated():
-                with self.told.as_node(event):
+                with self.log.as_node(event):
                     self._enter(event)
             case e.BackwardStarted():
                 self._passes.run(n, event)
             case e.GradSet():
-                with self.told.at(event.stack):
+                with self.log.at(event.stack):
                     _set_grad(self, n, event)
             case e.RequiresGradSet():
                 _set_requires_grad(self, n, event)
@@ -93,12 +113,12 @@ class Rerun:
                 | e.OptimizerStarted()
                 | e.OptimizerStepped()
             ):
-                self.told.repeat(event)
+                self.log.repeat(event)
 
     def output(self, node: int, nr: int, n: int) -> Tensor | None:
-        """An output of a node at event `n`, made from the recording if the branch has not met it; None if unknown."""
+        """An output of a node at event `n`, made from the recording on first use; None if it is unknown."""
         if node not in self.tensors:
-            if node in self.told.numbers:
+            if node in self.log.numbers:
                 self.tensors[node] = [self._made_by_pass(node)]
             else:
                 self._older.enter(node, n)
@@ -106,16 +126,16 @@ class Rerun:
         return outputs[nr] if nr < len(outputs) else None
 
     def stop(self, node: int, why: str, *, of_gradient: bool = False, itself: bool = False) -> None:
-        """The branch ends at a node; with `itself` the gradient that arrives there is not known either."""
+        """Report that the branch ends at a node; with `itself` the gradient that arrives there is unknown, too."""
         self.stopped.append(Stop(node, why, of_gradient))
-        self.told.stopped(node, why, of_gradient=of_gradient)
+        self.log.stopped(node, why, of_gradient=of_gradient)
         if of_gradient:
             self._cut.add(node)
         if itself:
             self._lost.add(node)
 
     def lose(self, node: int) -> None:
-        """A ``.grad`` is not known, as what was to arrive there is not."""
+        """Make the node of a ``.grad`` unknown, because the gradient that was to arrive there is."""
         self.stop(node, "it is a gradient that is not known")
         self.changed.add(node)
         self.tensors[node] = [None]
@@ -129,9 +149,9 @@ class Rerun:
         return frozenset(with_ancestors(self.timeline, self._cut) - self._cut | self._lost)
 
     def branch(self, decisions: tuple[Decision, ...]) -> Branch:
-        """What came of it."""
-        told, forgotten = self.told, frozenset(self._forgotten)
-        return Branch(told.log, dict(told.numbers), tuple(self.stopped), self.unknown(), decisions, forgotten)
+        """The branch, once all events were repeated."""
+        log, forgotten = self.log, frozenset(self._forgotten)
+        return Branch(log.events, dict(log.numbers), tuple(self.stopped), self.unknown(), decisions, forgotten)
 
     def _enter(self, created: e.NodeCreated) -> None:
         """Make a leaf or constant again."""
@@ -151,14 +171,14 @@ class Rerun:
         if tensor is not None and attrs.get("number"):
             tensor = new_tensor(tensor._array, WrappedNumber)
         self.tensors[created.node] = [tensor]
-        self.told.number(created.node, tensor)
+        self.log.number(created.node, tensor)
 
     def _grad_of(self, leaf: int) -> Tensor | None:
         outputs = self.tensors.get(leaf)
         return outputs[0].grad if outputs and outputs[0] is not None else None
 
     def compare(self, node: int, value: Value | None, tensor: Tensor) -> None:
-        """Note whether what a pass of the branch made for a node is another than the recorded value."""
+        """Mark a node as changed if a pass of the branch gave it another value than the recorded one."""
         recorded = self._recorded(value)
         if recorded is None or not np.array_equal(recorded, tensor._array, equal_nan=True):
             self.changed.add(node)
@@ -167,21 +187,21 @@ class Rerun:
         """What a pass of the branch made, if it is its result or a ``.grad``; nothing else of it can be used."""
         held = [tensor for outputs in self.tensors.values() for tensor in outputs if tensor is not None]
         for tensor in (*self._passes.made, *[tensor._grad for tensor in held if tensor._grad is not None]):
-            if tensor._seen is not None and tensor._seen.node == self.told.numbers[node]:
+            if tensor._seen is not None and tensor._seen.node == self.log.numbers[node]:
                 return tensor
         self.stop(node, "a pass made it, and it cannot be followed")
         self.changed.add(node)
         return None
 
     def forget(self, storage: int) -> None:
-        """What lies in this memory is not known from here on: it is written to, and with what is not known."""
+        """Make everything in this memory unknown: it is written to with something unknown."""
         self._forgotten.add(storage)
         for node, outputs in self.tensors.items():
             for nr, made in enumerate(self.timeline.info(node).created.outputs[: len(outputs)]):
                 if made.storage == storage:
                     outputs[nr] = None
                     self.changed.add(node)
-                    self.told.lose_memory(node, nr)
+                    self.log.lose_memory(node, nr)
 
     def made(self, node: int, value: Value | None, kind: str, requires_grad: bool, nr: int = 0) -> Tensor | None:
         """A leaf or constant of the recorded value, changed where that is asked for; None if it was not stored."""
@@ -227,7 +247,7 @@ class Rerun:
         if op is None:
             self._stand_in(created, f"{seen.name} is not an operation of the engine")
             return
-        with self.told.as_node(created):
+        with self.log.as_node(created):
             try:
                 self.tensors[node] = [*self._outputs(op, created, given)]
             except forward.FAILURES as error:
@@ -241,11 +261,11 @@ class Rerun:
         if changes and in_own_memory:
             op = forward.with_changed_results(op, changes)
         outputs = self._refreshed(created, inputs) or forward.run_operation(op, seen, created, inputs)
-        self.told.number_last(node)
+        self.log.number_last(node)
         self.asked.made(node)
         for nr, change in changes.items() if not in_own_memory else ():
             outputs[nr]._array[...] = change.applied(outputs[nr]._array)
-            announce_memory.memory_written(self.told.channel, outputs[nr], self.told.numbers[node])
+            announce_memory.memory_written(self.log.channel, outputs[nr], self.log.numbers[node])
         for nr, (made, tensor) in enumerate(zip(created.outputs, outputs, strict=False)):
             self._hook(node, nr, tensor)
             self.decisions.note(node, self._recorded(made.value), tensor._array)
@@ -267,13 +287,13 @@ class Rerun:
             self.stop(created.node, why)
             return
         self.stop(created.node, why, of_gradient=True)
-        with self.told.as_node(created):
+        with self.log.as_node(created):
             made = [
                 self.made(created.node, output.value, "op", created.requires_grad, nr)
                 for nr, output in enumerate(created.outputs)
             ]
             self.tensors[created.node] = made
-            self.told.number(created.node, made[0] if made else None)
+            self.log.number(created.node, made[0] if made else None)
 
     def _hook(self, node: int, nr: int, tensor: Tensor) -> None:
         change = self.asked.gradients.get(node, {}).get(nr)
@@ -296,11 +316,11 @@ class Rerun:
         return None if value is None else self.timeline.array(value)
 
 
-# What the program did besides operations and passes: known by its effect, and repeated as far as that goes
+# Effects: what the program did besides operations and passes, repeated as far as the recording shows it
 
 
 def _set_grad(rerun: Rerun, n: int, event: e.GradSet) -> None:
-    """Let go of a ``.grad``, or put another in its place; what wrote into its memory is an operation of its own."""
+    """Drop or replace a ``.grad``. A write into its memory is an operation of its own."""
     tensor = rerun.output(event.node, event.output_nr, n)
     if tensor is None or event.how not in _REPLACED:
         return
@@ -310,18 +330,18 @@ def _set_grad(rerun: Rerun, n: int, event: e.GradSet) -> None:
     else:
         tensor.grad = None
         rerun.stop(event.node, "the program assigned to its .grad, and what is not known", itself=True)
-        rerun.told.lose_grad(event.node, event.output_nr, recorded)
+        rerun.log.lose_grad(event.node, event.output_nr, recorded)
 
 
 def _set_requires_grad(rerun: Rerun, n: int, event: e.RequiresGradSet) -> None:
-    """Let a tensor require a gradient, or no longer."""
+    """Set ``requires_grad`` of a tensor."""
     tensor = rerun.output(event.node, 0, n)
     if tensor is not None:
         tensor.requires_grad_(event.requires_grad) if tensor.grad_fn is None else tensor.detach_()
 
 
 def _set_data(rerun: Rerun, n: int, event: e.DataSet) -> None:
-    """Take the data that a tensor was given, or that were written to where it lies, unless the branch has them."""
+    """Take the recorded data that a tensor got or that were written to its memory, unless the branch has them."""
     node, array = event.node, rerun.timeline.array(event.value)
     tensor = rerun.output(node, event.output_nr, n)
     if tensor is None or array is None or node in rerun.changed:
@@ -336,7 +356,7 @@ def _set_data(rerun: Rerun, n: int, event: e.DataSet) -> None:
 
 
 def _set_memory(rerun: Rerun, event: e.StorageWritten) -> None:
-    """Take the numbers that were put in a tensor's memory without an operation: ``x.data = ...``."""
+    """Take the recorded numbers that the program put in a tensor's memory without an operation: ``x.data = ...``."""
     node = event.node
     if is_in_place(rerun.timeline.info(node).op):
         return  # the operation wrote it, and has been run
@@ -349,10 +369,10 @@ def _set_memory(rerun: Rerun, event: e.StorageWritten) -> None:
         tensor._array[...] = array.reshape(tensor._array.shape)
 
 
-# What an earlier iteration left
+# Tensors of earlier iterations
 
 _REPLACED = ("none", "assigned")
-"""How a ``.grad`` is set when another tensor, or none, takes its place."""
+"""How a ``.grad`` is set when another tensor, or None, replaces it."""
 
 
 class _EarlierTensors:
@@ -363,7 +383,7 @@ class _EarlierTensors:
         self._began: dict[int, tuple[int, Tensor | None]] = {}
 
     def enter(self, node: int, n: int) -> None:
-        """Begin with what an earlier iteration left, as it was before event `n`."""
+        """Make a tensor of an earlier iteration as it was before event `n`."""
         info = self._rerun.timeline.info(node)
         state, held = self._rerun.timeline.at(max(n - 1, 0)).state(node), self._held(info, n)
         if held is not None and dict(info.created.attrs)["grad_of"] in self._rerun.unknown():
@@ -372,9 +392,9 @@ class _EarlierTensors:
         if held is not None:
             self._rerun.compare(node, None if state is None else state.outputs[0].value, held)
             self._rerun.tensors[node] = [held]
-            self._rerun.told.number(node, held)
+            self._rerun.log.number(node, held)
             return
-        with self._rerun.told.as_node(info.created):
+        with self._rerun.log.as_node(info.created):
             self._begin_with(info, state)
         self._began[node] = n, next((tensor.grad for tensor in self._rerun.tensors[node] if tensor is not None), None)
         if info.created.kind == "op" and info.created.requires_grad:
@@ -384,7 +404,7 @@ class _EarlierTensors:
             self._rerun.forget(info.created.outputs[0].storage)
 
     def _held(self, info: NodeInfo, n: int) -> Tensor | None:
-        """The ``.grad`` with which the branch began, if that is what an older node is."""
+        """The ``.grad`` with which the branch began, if an older node is that ``.grad``."""
         leaf = dict(info.created.attrs).get("grad_of", 0)
         if not leaf or self._rerun.output(leaf, 0, n) is None:
             return None
@@ -399,7 +419,7 @@ class _EarlierTensors:
         return any(isinstance(self._rerun.timeline.event(seq), e.StorageWritten | e.DataSet) for seq in later)
 
     def _shares(self, info: NodeInfo) -> bool:
-        """Whether the iteration uses anything older besides that lies in the same memory: else a view is as good."""
+        """Whether the iteration uses another older tensor in the same memory. If not, the view can stand alone."""
         timeline, iteration = self._rerun.timeline, self._rerun.iteration
         own = {output.storage for output in info.created.outputs}
         used = (timeline.info(node) for node in timeline.nodes.of(iteration) if node != info.node)
@@ -415,7 +435,7 @@ class _EarlierTensors:
             if tensor is not None and state is not None:
                 tensor._set_grad(self._rerun.grad(state.outputs[nr].grad))  # announced with the tensor
             outputs.append(tensor)
-        self._rerun.told.number(info.node, outputs[0] if outputs else None)
+        self._rerun.log.number(info.node, outputs[0] if outputs else None)
 
 
 # Backward passes
@@ -424,11 +444,11 @@ _NOT_FOLLOWED = "the graph that its pass built cannot be followed"
 
 
 class _BackwardPasses:
-    """What the recording says of its passes, and what they gave in the branch."""
+    """The backward passes of the recording, and what they gave in the branch."""
 
     def __init__(self, rerun: Rerun) -> None:
         self.end = 0
-        """The event that ended the last pass that was run again: what the recording says up to it was part of that."""
+        """The event that ended the last pass that was run again. The recorded events up to it belong to that pass."""
         self.made: list[Tensor] = []
         """The results of ``autograd.grad``."""
         self._rerun = rerun
@@ -461,8 +481,8 @@ class _BackwardPasses:
             self._leave_out(started, events, _NOT_FOLLOWED)
             return
         given = [new_tensor(np.array(seed)) for seed in seeds]
-        made = len(rerun.told.made)
-        with rerun.told.at(started.stack), rerun.told.without_numbers(rerun.unknown()), enable_grad():
+        made = len(rerun.log.made)
+        with rerun.log.at(started.stack), rerun.log.without_numbers(rerun.unknown()), enable_grad():
             try:
                 self._backward(started, events, roots, inputs, given)
             except FAILURES as error:
@@ -473,7 +493,7 @@ class _BackwardPasses:
             self._number(started, events, made)
 
     def _leave_out(self, started: e.BackwardStarted, events: list[e.Event], why: str) -> None:
-        """Nothing that a pass gave is known."""
+        """Make everything that a pass gave unknown."""
         for node, _ in started.roots:
             self._rerun.stop(node, why, of_gradient=True, itself=True)
         for event in events:
@@ -486,14 +506,14 @@ class _BackwardPasses:
         self._tell_unknown(events)
 
     def _tell_unknown(self, events: list[e.Event]) -> None:
-        """Every ``.grad`` that the pass gave in the recording, and that is not known here, is one without numbers."""
+        """Log each ``.grad`` that the pass gave in the recording and that is unknown here, without its numbers."""
         unknown = self._rerun.unknown()
         for event in events:
             match event:
                 case e.GradAccumulated(node=node, part=value) if node in unknown:
-                    self._rerun.told.lose_grad(node, 0, value)
+                    self._rerun.log.lose_grad(node, 0, value)
                 case e.GradRetained(node=node, output_nr=nr, value=value) if node in unknown:
-                    self._rerun.told.lose_grad(node, nr, value)
+                    self._rerun.log.lose_grad(node, nr, value)
 
     def _tensors(self, edges: Sequence[e.Edge], n: int) -> list[Tensor] | None:
         """The tensors at these places at event `n`; None if one of them is not known."""
@@ -523,7 +543,7 @@ class _BackwardPasses:
                 self._results.append((recorded[edge], None if edge[0] in unknown else result))
 
     def _prepare(self, events: list[e.Event]) -> None:
-        """Retain what was retained; say which hooks are not run again."""
+        """Repeat ``retain_grad()``, and report the hooks that do not run again."""
         for event in events:
             match event:
                 case e.GradRetained(node=node, output_nr=nr):
@@ -534,12 +554,12 @@ class _BackwardPasses:
                     self._rerun.stop(node, "a hook of the program changed its gradient", of_gradient=True, itself=True)
 
     def _number(self, started: e.BackwardStarted, events: list[e.Event], made: int) -> None:
-        """Number the nodes of the graph that the pass built: they come in the same order again."""
-        told, recorded = self._rerun.told, [event for event in events if isinstance(event, e.NodeCreated)]
-        new = told.made[made:]
+        """Number the nodes of the graph that the pass built: they come in the same order as in the recording."""
+        log, recorded = self._rerun.log, [event for event in events if isinstance(event, e.NodeCreated)]
+        new = log.made[made:]
         names = [self._rerun.timeline.info(old.node).op.name for old in recorded]
-        if names == [told.log.ops[node.op].name for node in new]:
-            told.numbers.update(zip([old.node for old in recorded], [node.node for node in new], strict=True))
+        if names == [log.events.ops[node.op].name for node in new]:
+            log.numbers.update(zip([old.node for old in recorded], [node.node for node in new], strict=True))
         else:
             self._leave_out(started, events, _NOT_FOLLOWED)
 
