@@ -66,6 +66,22 @@ OF_TRACE = {
 }  # fmt: skip
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"query", "render", "tui", "explain", "compare"}
+INSIDE = {
+    "query": "vocabulary names nodes expressions moments",
+    "compare": "side tolerance source_changes alignment comparison ranks",
+    "graphify": "watch construct tensor_code conversions rewrite breaks",
+    "rerun": """
+        change branch branch_log inputs named_calls function_body forward iteration
+        finite_differences surrogates second_order pytorch_text checked_script script""",
+    "explain": """
+        finding question operations formula program_text grad_history optimizer_steps backward_passes names survey
+        failures tracking computation outgoing contributions
+        findings._nan_operation findings.nan findings.optimizer findings.gradient findings.zero findings.value
+        findings.no_gradient findings.in_place findings.second_backward findings.error findings.loss findings.loop
+        findings.vanishing_exploding findings.parameters findings.train_eval_mode findings.custom_function
+        kinds why check panel event_description gradcheck whatif""",
+}
+"""The files of a room from the bottom up: each may import those before it, also in functions and for type checkers."""
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if "samples" not in path.parts)
 
 
@@ -108,6 +124,21 @@ def test_who_shows_a_trace_uses_its_timeline(path):
     if room(path) in SHOWING:
         used = {parts[1] for parts in from_gviz(path.read_text()) if parts[0] == "trace"}
         assert used <= OF_TRACE
+
+
+@pytest.mark.parametrize("room", INSIDE)
+def test_imports_inside_a_room_run_one_way(room):
+    order = INSIDE[room].split()
+    paths = {
+        ".".join(path.relative_to(PACKAGE / room).with_suffix("").parts): path
+        for path in (PACKAGE / room).rglob("*.py")
+    }
+    files = {name: path for name, path in paths.items() if not name.endswith("__init__")}
+    assert sorted(files) == sorted(order)
+    for place, name in enumerate(order):
+        used = {".".join(parts[1:]) for parts in from_gviz(files[name].read_text()) if parts[0] == room}
+        later = [other for other in order[place:] if other in used or any(one.startswith(f"{other}.") for one in used)]
+        assert later == [], name
 
 
 def test_the_command_line_takes_no_answers_from_the_commands_of_the_debugger():

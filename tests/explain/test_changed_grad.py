@@ -153,7 +153,7 @@ def each_by_its_own():
 
 
 def test_an_element_that_was_masked_is_no_factor(tmp_path):
-    assert " was changed at test_written_grad.py" in told(masked, "w", tmp_path).text
+    assert " was changed at test_changed_grad.py" in told(masked, "w", tmp_path).text
 
 
 def test_statistics_make_no_factor(tmp_path):
@@ -174,12 +174,12 @@ def test_a_grad_that_was_cleared_and_set_is_what_backward_made_it_before(tmp_pat
 @pytest.mark.parametrize("program", [scaled, divided])
 def test_a_write_is_told_without_its_numbers(program, tmp_path):
     found = told(program, "w", tmp_path, values="none")
-    assert "backward made it (2,) not stored, and then it was written to at test_written_grad.py" in found.text
+    assert "backward made it (2,) not stored, and then it was written to at test_changed_grad.py" in found.text
 
 
 def test_a_nan_of_its_own_line_is_not_blamed_on_another(tmp_path):
     found = told(each_by_its_own, "b", tmp_path)
-    assert found.text.startswith("2 nan were written to the .grad of #2 b at test_written_grad.py")
+    assert found.text.startswith("2 nan were written to the .grad of #2 b at test_changed_grad.py")
     assert [part.kind for part in found.parts] == ["write", "beside"]
     assert found.parts[1].text.endswith("which held 1 inf: it may have come from there")
     assert "Sqrt" in told(each_by_its_own, "a", tmp_path).text  # its own stayed where it was
@@ -226,7 +226,7 @@ def written_at_two_lines():
 
 def test_an_infinite_norm_clips_the_others_to_zero(tmp_path):
     found = told(clipped_with_an_infinity, "b", tmp_path)
-    assert "set to zero at test_written_grad.py" in found.text
+    assert "set to zero at test_changed_grad.py" in found.text
     (beside,) = (part for part in found.parts if part.kind == "beside")
     assert beside.text.endswith("of #1 a, which held 1 inf")
     assert "Sqrt" in beside.parts[0].text
