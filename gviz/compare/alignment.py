@@ -25,7 +25,7 @@ from gviz.compare.side import Side, Token
 from gviz.values import Array
 
 Pair = tuple[int, int]
-"""A node of either side; 0 where the other side has none that corresponds."""
+"""A node of each side; 0 on a side without a corresponding node."""
 
 
 WINDOW = 1000
@@ -33,7 +33,7 @@ WINDOW = 1000
 
 
 def align(a: Side, b: Side) -> tuple[Pair, ...]:
-    """Every node of both sides in one order: those only one side has stand where they would be on the other."""
+    """All nodes of both sides in one order; a node of only one side is placed where it would be on the other."""
     pairs = list(_align_ops(a, b))
     used = list(_pair_by_use(a, b, [pair for pair in pairs if all(pair)]))
     used += _pair_by_name(a, b, used)
@@ -118,7 +118,7 @@ T = TypeVar("T")
 
 
 class Stretch(NamedTuple):
-    """From where to where in each of both; what is not `equal` stands on one side only, or is something else there."""
+    """A range in each sequence. If not `equal`, the entries are on one side only, or differ."""
 
     equal: bool
     low_a: int
@@ -141,7 +141,7 @@ def stretches(a: Sequence[T], b: Sequence[T]) -> list[Stretch]:
 
 
 def _equal_places(a: Sequence[T], b: Sequence[T]) -> Iterator[tuple[int, int]]:
-    """The places of equal entries that stand beside each other, of several choices those that come to an end first."""
+    """The places of equal entries that are paired; of several choices the one that ends first."""
     worth = _gains(a, b)
     i = k = 0
     while worth[i, k]:
@@ -157,7 +157,7 @@ def _equal_places(a: Sequence[T], b: Sequence[T]) -> Iterator[tuple[int, int]]:
 def _gains(a: Sequence[T], b: Sequence[T]) -> Array:
     """By place in both what is gained from there on: much for a pair, less 1 for each entry left out before the last.
 
-    So what is left over stands at the end, where the entries behind these may yet be its partners.
+    Entries without a partner are therefore left at the end, where the next window may pair them.
     """
     numbers: dict[T, int] = {}
     left, right = (np.array([numbers.setdefault(one, len(numbers)) for one in each], np.int64) for each in (a, b))

@@ -60,7 +60,7 @@ class Comparison:
         return next((difference for difference in self.differences if difference.kind in kinds), None)
 
     def without_gradients(self, nodes: Container[int]) -> Comparison:
-        """The same without what is said of the gradients of these nodes of the first side."""
+        """The comparison without the gradient differences of these nodes of the first side."""
         kept = [each for each in self.differences if each.kind != "gradient" or each.pair[0] not in nodes]
         return replace(self, differences=tuple(kept))
 
@@ -162,7 +162,7 @@ def _kept_difference(sides: _Sides, pair: Pair) -> Iterator[Difference]:
 
 
 def _gradient_differences(sides: _Sides, pair: Pair) -> Iterator[Difference]:
-    """The outputs of a pair whose gradients at the end differ, or of which one was cleared and the other was not.
+    """The outputs of a pair whose gradients at the end differ, or were cleared on one side only.
 
     That is asked where both programs ended: within a loop the one may clear it where the other has no next turn.
     """
@@ -228,7 +228,7 @@ class OtherOption:
 
 @dataclass(frozen=True, slots=True)
 class OtherStep:
-    """The first step that was made with other options: in which iteration of either side, said by which events.
+    """The first step with other options: its iteration and its event on each side.
 
     `stack` is where the second side called it.
     """
@@ -243,7 +243,7 @@ class OtherStep:
 def other_step(a: Side, b: Side) -> OtherStep | None:
     """The first step with other options in the iterations of two sides, or in those before of two recordings.
 
-    Options that only one of them tells of do not count, as two versions of a framework may have others.
+    Options that only one side has do not count: two versions of a framework may differ in them.
     """
     from_start = a.timeline is not b.timeline and a.number == b.number
     numbers = range(1, a.number + 1) if from_start else (0,)

@@ -49,7 +49,7 @@ class RankDifferences:
 
     @cached_property
     def shared(self) -> Comparison:
-        """The comparison with the differences alone that ranks should not have."""
+        """The comparison with only the differences that ranks should not have."""
         kept = [difference for part, difference in self.parts if is_shared(part)]
         return replace(self.comparison, differences=tuple(kept))
 
@@ -105,7 +105,7 @@ Course = Literal["passes", "steps", "end", "iterations"]
 that it did not come to; iterations."""
 
 INTERRUPTED = "KeyboardInterrupt"
-"""The error of a rank that somebody has ended: it says nothing of what the rank waited for."""
+"""The error of a rank that was ended by hand. It does not show what the rank waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class _Buffers:
         self._ranks = a, b
 
     def meet_again(self, parting: Divergence) -> bool:
-        """Whether it is about a buffer alone that the ranks bring together from time to time."""
+        """Whether it is only about a buffer that the ranks synchronize from time to time."""
         if parting.what != "buffer" or parting.difference is None or parting.between is None:
             return False
         return _name(parting.between, parting.difference) in self._brought_together

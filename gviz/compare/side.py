@@ -95,7 +95,7 @@ class Side:
 
     @cached_property
     def buffers(self) -> frozenset[int]:
-        """The nodes that a module holds beside its parameters: called after a module that ran here."""
+        """The buffers: constants named after a module that ran here."""
         scopes = {info.scope for info in self.infos.values()} - {""}
         return frozenset(node for node, info in self.infos.items() if _is_of_module(info, scopes))
 
@@ -173,7 +173,7 @@ class Side:
         return not self.passes or (state is not None and state.pass_nr > 0)
 
     def known_before_use(self, node: int) -> bool:
-        """Whether it was told before this iteration what a node holds: of what batch norm writes to first after it."""
+        """Whether a node was recorded before this iteration. Batch norm writes to its statistics before that."""
         return self.infos[node].iteration != self.number - 1
 
 

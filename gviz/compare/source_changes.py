@@ -65,5 +65,5 @@ def _changes_in_file(files: tuple[str, str], a: str, b: str) -> Iterator[SourceC
 
 
 def _code_lines(lines: list[str]) -> tuple[str, ...]:
-    """Lines as far as Python reads them: empty ones and comments alone are left out."""
+    """The lines with code: without empty lines and comment lines."""
     return tuple(line.rstrip() for line in lines if (text := line.strip()) and not text.startswith("#"))

@@ -110,7 +110,7 @@ def _gaps(a: Array, b: Array) -> Array:
     gaps = np.abs(a.astype(np.result_type(wide, np.float64)) - b)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     told: Array = np.where(same, 0.0, np.where(np.isnan(gaps), np.inf, gaps))
-    return told  # one nan alone is as far away as can be
+    return told  # a nan on one side only is infinitely far away
 
 
 def _beyond(a: Array, b: Array, gaps: Array, allowed: Array) -> Array:

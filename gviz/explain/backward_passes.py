@@ -14,7 +14,7 @@ from gviz.trace.timeline import Timeline
 
 
 def start_of_pass(timeline: Timeline, pass_nr: int) -> int:
-    """The event with which a pass began; 0 for none, for one within another, and where that is not recorded."""
+    """The event with which a pass began; 0 without a pass, for a nested one, and if it was not recorded."""
     latest_first = reversed(timeline.phases)
     return next((phase.start for phase in latest_first if pass_nr and phase.pass_nr == pass_nr), 0)
 
@@ -30,7 +30,7 @@ def pass_started(timeline: Timeline, pass_nr: int) -> BackwardStarted | None:
 
 _MOST_NAMES = 4
 _GROWING, _TIMES = 3, 10.0
-"""So many numbers, each larger than the one before and the last so many times the first, are no chance."""
+"""A loss grows if this many values in a row increase, and the last is this many times the first."""
 
 
 def loss_at(timeline: Timeline, start: int) -> tuple[int, float] | None:
@@ -48,7 +48,7 @@ def loss_at(timeline: Timeline, start: int) -> tuple[int, float] | None:
 
 
 def root_value(timeline: Timeline, start: int) -> float | None:
-    """The number alone."""
+    """The value of the loss that a pass began at; see `loss_at`."""
     found = loss_at(timeline, start)
     return found[1] if found is not None else None
 
@@ -60,7 +60,7 @@ def _number(timeline: Timeline, output: Edge, n: int) -> float | None:
 
 
 def _scaled_output(timeline: Timeline, root: Edge) -> Edge | None:
-    """The output with a name of which a root without one is a multiple; None if there is none."""
+    """The named output of which an unnamed root is a multiple, as in ``(loss / 4).backward()``; else None."""
     info = timeline.info(root[0])
     if info.name or info.op.base_name not in ("mul", "div"):
         return None
@@ -77,7 +77,7 @@ def loss_values(timeline: Timeline) -> Iterator[float]:
 
 
 def loss_values_by_name(timeline: Timeline) -> dict[str, list[float]]:
-    """The same by the names of what the passes began at, where some of a few names come again; else all under none."""
+    """The losses by name, if there are a few names and some repeat; else all under the empty name."""
     found: dict[str, list[float]] = {}
     for root, value in _losses_in_order(timeline):
         found.setdefault(timeline.info(root).title, []).append(value)
@@ -94,7 +94,7 @@ def _losses_in_order(timeline: Timeline) -> Iterator[tuple[int, float]]:
 
 
 def growing_losses(timeline: Timeline, n: int) -> Sequence[float]:
-    """The losses up to event `n` if they have grown from pass to pass, the first from where they did; else none."""
+    """The losses up to event `n` that grew from pass to pass, in order; empty if they did not grow."""
     row: list[float] = []
     for value in _finite_losses_before(timeline, n):
         if row and value >= row[-1]:

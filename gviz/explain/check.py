@@ -28,7 +28,7 @@ Level = Literal["error", "warning", "suspicion"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "suspicion")
 MOST_NAMED = 5
 MOST_ASKED = 200
-"""So many leaves are asked one by one."""
+"""The number of leaves that are asked about one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _checked(finding: Finding) -> Checked | None:
 def findings(timeline: Timeline) -> Iterator[Finding | Far]:
     """All that is looked for in a recording, every single one; some of it may be no more than a fact.
 
-    Between them it tells how far it has come, often enough to be driven by a screen that has to stay awake.
+    Between findings it yields its progress, often enough for a screen to stay responsive.
     """
     survey = Survey(timeline)
     for read in survey.reading():
@@ -164,7 +164,7 @@ def _failed(survey: Survey) -> set[int]:
 
 
 def _is_never_trained(found: Finding) -> bool:
-    """Whether every way to the leaf ends where autograd is off, as for a copy that follows another model."""
+    """Whether every path to the leaf ends where autograd is off, as for a copy that follows another model."""
     ends = [part.text for part in found.parts]
     return found.kind == "cut" and bool(ends) and all("no_grad" in text or "inference_mode" in text for text in ends)
 
@@ -189,7 +189,7 @@ def answers(timeline: Timeline, place: str | None, n: int | None = None) -> list
 
 @dataclass(frozen=True, slots=True)
 class RankFinding:
-    """One finding as the first of the `ranks` has it that have one of its kind and line, and whether all say the same.
+    """A finding of several `ranks` with one kind and line, as the first of them has it, and whether all are equal.
 
     Ranks are counted from 0.
     """

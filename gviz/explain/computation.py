@@ -29,7 +29,7 @@ from gviz.value_text import short
 from gviz.values import Value
 
 _MOST_RESULTS = 4
-"""Outputs of one operation that are told behind its formula."""
+"""Outputs of one operation whose values are shown after its formula."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ _WORD = re.compile(r"\w+")
 
 
 def saved_names(timeline: Timeline, node: int) -> tuple[str, ...]:
-    """What a node keeps, by the names that its operation has for it: of ``x * 2`` alone the 2."""
+    """The tensors that a node saves, by the names in its operation: of ``x * 2`` only the 2."""
     info = timeline.info(node)
     then = timeline.at(info.born)
 

@@ -85,7 +85,7 @@ def outgoing_of(timeline: Timeline, part: Contribution) -> OutgoingGradient:
 def with_agreement(timeline: Timeline, found: Finding, part: Value, total: Value) -> Finding:
     """The fact about a part of a sum, with its length, its cosine to the sum, and how many signs are the same.
 
-    Words say it only where it does not point the way of the sum, and its elements do not stand there themselves.
+    The text mentions it only if the part points another way than the sum and its elements are not shown.
     """
     one, whole = timeline.array(part), timeline.array(total)
     size = norm(part)
@@ -101,7 +101,7 @@ def with_agreement(timeline: Timeline, found: Finding, part: Value, total: Value
 
 
 def _direction(cosine: float) -> str:
-    """Where a part points beside the sum, with their cosine; nothing where it is nearly the same way."""
+    """Where a part points compared with the sum, with their cosine; empty for nearly the same direction."""
     where = next((where for most, where in _DIRECTIONS if cosine < most), "")
     return f"; it points {where} the sum (cosine {number(cosine, 2)})" if where else ""
 
@@ -114,7 +114,7 @@ def _alike(one: Array, whole: Array) -> tuple[float, float]:
 
 
 def arriving_gradient(timeline: Timeline, part: Contribution) -> Value | None:
-    """The bad one of the gradients with which the rule of a contribution ran, else any."""
+    """The gradient with which the rule of a contribution ran; of several the first nan or inf, else the first."""
     ran = step_event(timeline, timeline.at(part.seq), part.source)
     grads = [grad for grad in step_grads(timeline, ran) if grad is not None] if ran else []
     return next((grad for grad in grads if bad_text(grad)), grads[0] if grads else None)
@@ -173,7 +173,7 @@ def loop_summary(timeline: Timeline, parts: Sequence[Contribution], known: Mappi
 # reported.
 
 MOST_OPERATIONS = 1000
-"""So many operations on the ways to a gradient are looked at for one answer."""
+"""The most operations between the losses and a node for which one answer is computed."""
 
 _TOLERANCE = 1e-3
 """By how much of their length the shares may miss the recorded sum: it was added up in the program's dtype."""
@@ -184,7 +184,7 @@ _ByLoss = dict[int, Array]
 
 @dataclass(slots=True)
 class _LossPass:
-    """One pass as far as it matters: by node and slot what was recorded, and what has been told apart of it."""
+    """One pass: what was recorded by node and slot, and how it splits by loss."""
 
     timeline: Timeline
     moment: Moment
@@ -233,7 +233,7 @@ def _loss_finding(timeline: Timeline, loss: int, title: str, brought: Array, seq
 
 
 def _split(apart: _LossPass, node: int) -> _ByLoss:
-    """What of the gradient of a node is due to each loss; those nearer to the losses are told apart first."""
+    """The part of a node's gradient that is due to each loss; nodes nearer to the losses are split first."""
     for source in _nodes_between(apart, node):
         apart.sent[source] = _sent_by_loss(apart, source)
     return _arrived_by_loss(apart, node, 0)
@@ -351,7 +351,7 @@ def _lines_of_cuts(timeline: Timeline, window: range) -> list[set[int]]:
 
 
 def _cut_off(timeline: Timeline, uses: Sequence[int], cuts: set[int], window: range) -> list[int]:
-    """Those of the uses from which a way leads to one of the cuts: all are found by going back from there once."""
+    """The uses with a path to one of the cuts, found by one walk back from the cuts."""
     seen, waiting = {*cuts}, [*cuts]
     while waiting:
         for source in timeline.nodes.made_from.get(waiting.pop(), ()):

@@ -70,7 +70,7 @@ def sentence(timeline: Timeline, n: int, told: int = 0) -> str:
 
 _NOW = ", now "
 _TOLD = 8
-"""Gradients of the outputs of one node that a sentence tells."""
+"""The most outputs of one node whose gradients a sentence mentions."""
 _BEFORE_THE_KEPT_PART = "from before the part that was kept"
 _STARTING = "no tensor is made yet: the program starts and imports (PyTorch takes seconds)"
 
@@ -78,7 +78,7 @@ _STARTING = "no tensor is made yet: the program starts and imports (PyTorch take
 def description(timeline: Timeline, moment: Moment, told: int = 0) -> str:
     """What the event of the moment says, without the full stop.
 
-    The end of a rule says all that the rule has sent, but for what events up to number `told` have said.
+    At the end of a rule it mentions all that the rule has sent since event `told`.
     """
     event = moment.event
     if event is None:
@@ -209,7 +209,7 @@ def _written(timeline: Timeline, moment: Moment, event: StorageWritten) -> str:
 
 
 def _step_taken(timeline: Timeline, moment: Moment, node: int, nr: int, now: Value, version: int) -> str:
-    """By which optimizer's step a tensor was written at a moment, from what to what; empty if it was none."""
+    """The optimizer step that wrote a tensor at this moment, with old and new value; empty if there was none."""
     step = step_of(timeline, node, moment.n)
     if step is None:
         return ""
@@ -237,7 +237,7 @@ def _set(timeline: Timeline, moment: Moment, event: DataSet) -> str:
 
 
 def _written_output(timeline: Timeline, moment: Moment, owner: int, event: StorageWritten) -> tuple[int, Value | None]:
-    """Which output of a node the write of this moment concerns, and what it shows; None if it concerns none."""
+    """The output of a node that was written at this moment, and its value; None if no output was."""
     state = moment.state(owner) if owner else None
     if state is None:
         return 0, None

@@ -15,12 +15,12 @@ from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 
 _LOOKED_AT = 1000
-"""So many nodes before an error are looked at."""
+"""The number of nodes before an error that are searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One error at event `seq`: its class and words, the node at fault (0: none), the stack where it was raised.
+    """One error at event `seq`: its class and message, the node at fault (0: none), the stack where it was raised.
 
     It ended the program, or else a backward pass.
     """
@@ -63,7 +63,7 @@ class Failure:
 
 
 def failure_at(timeline: Timeline, seq: int) -> Failure | None:
-    """The error that an event tells of; None for any other, and before all of them."""
+    """The error at an event; None for any other event, and for moment 0."""
     if not seq:
         return None
     event = timeline.event(seq)

@@ -48,7 +48,7 @@ class Finding(Displayed):
 
 
 MOST_LINES = 6
-"""Lines of an answer that nobody asked for in full."""
+"""Lines of an answer unless all are asked for."""
 
 
 def lines(finding: Finding, depth: int = 0) -> Iterator[tuple[int, str, int]]:

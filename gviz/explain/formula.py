@@ -23,7 +23,7 @@ _LOW_PRECEDENCE = re.compile(r" [-+*/@·] ")
 def with_numbers(text: str, words: Mapping[str, str]) -> str:
     """`text` with every name that has a word replaced by it; a negative number gets parentheses where it needs them.
 
-    A name that is called or has an attribute (``self.shape``) is not replaced, but for a transposed one.
+    A name that is called or has an attribute (``self.shape``) is not replaced, except a transposed one.
     """
 
     def replace(match: re.Match[str]) -> str:
@@ -50,7 +50,7 @@ def value_word(value: Value | None, name: str) -> str:
 
 
 def shapes_in(text: str, values: Mapping[str, tuple[str, Value | None]]) -> str:
-    """The shapes of what stands in a formula or rule by its name alone: ``X (16,4), W (4,8)``; `values` are named."""
+    """The shapes of the tensors that a formula or rule shows only by name: ``X (16,4), W (4,8)``."""
     met = [values[name] for name, _ in _NAME.findall(text) if name in values]
     large = [
         (name, value) for name, value in met if name and value is not None and value.size != 1 and not is_small(value)
@@ -95,7 +95,7 @@ def rule_text(info: NodeInfo, slot: int) -> str:
 
 
 def _rule_of_part(rule: str, slot: int) -> str:
-    """The rule of a write through a view, told of the whole that the view looks into."""
+    """The rule of a write through a view, in terms of the base of the view."""
     if not slot:
         return f"g, its part now {rule}"
     return "its part of g" if rule == "g" else _GRADIENT.sub("(its part of g)", rule)

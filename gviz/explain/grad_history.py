@@ -41,7 +41,7 @@ def accumulation(timeline: Timeline, node: int, output: OutputState) -> Accumula
 
 
 def passes_added(timeline: Timeline, node: int, seq: int) -> list[tuple[int, GradAccumulated]]:
-    """The passes whose gradients make up the ``.grad`` of event `seq`, the first first; none if it is more than these.
+    """The passes that add up to the ``.grad`` of event `seq`, in order; empty if it has other parts, too.
 
     A program may have set or changed it in between.
     """
@@ -112,7 +112,7 @@ def _is_second_half(timeline: Timeline, previous: GradSet | None, write: GradSet
 
 
 def write_at(timeline: Timeline, seq: int) -> GradWrite | None:
-    """The write that an event is; None if it is none, or has changed no number."""
+    """The write at an event; None if the event is no write, or changed no number."""
     event = timeline.event(seq) if seq else None
     writes = writes_since_pass(timeline, event.node, seq)[1] if isinstance(event, GradSet) else []
     return writes[-1] if writes and writes[-1].seq == seq else None
@@ -170,7 +170,7 @@ def common_factor(before: Array, after: Array, precision: float) -> float | None
 
 
 def _is_known(value: Value | None) -> bool:
-    """Whether anything is known of the numbers, as where there are none."""
+    """Whether the numbers are known; they are, where there is no gradient."""
     return value is None or value.is_known
 
 

@@ -51,7 +51,7 @@ class NodeCheck:
 
     @property
     def differs(self) -> bool:
-        """Whether something else was sent than differences say, or its second derivatives are wrong."""
+        """Whether its gradients differ from finite differences, or its second derivatives are wrong."""
         return any(one.differs.any() for one in self.found) or self.is_wrong_in_second
 
     @property
@@ -71,7 +71,7 @@ class NodeCheck:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether it was not tried because somebody had waited long enough."""
+        """Whether it was not tried because the user interrupted."""
         return self.refusal is _INTERRUPTED
 
     @property
@@ -103,7 +103,7 @@ _INTERRUPTED = GvizError("not tried: interrupted")
 
 
 def interrupted_check(node: int) -> NodeCheck:
-    """A node that nobody waited for."""
+    """The check of a node that was not tried because the user interrupted."""
     return NodeCheck(node, refusal=_INTERRUPTED)
 
 
@@ -135,7 +135,7 @@ _WRONG = "the rule is wrong, or is meant to send something else in a way that is
 
 
 def _shared_input_words(found: Sequence[GradientCheck], both: GradientCheck) -> str:
-    """How the inputs of `both` were told apart."""
+    """How the inputs of `both` were distinguished."""
     if any(one.node == both.node and not one.together for one in found):
         return "which of them an operation used is not recorded, and taken as it fits best"
     return "each alone is not tried, as which of them an operation used is not recorded"

@@ -16,14 +16,14 @@ from gviz.value_text import CUT, short
 
 MAX_TITLE = 28
 MAX_NAME = 80
-"""Characters of a name in a sentence: of a longer one both ends are told."""
+"""Characters of a name in a sentence: a longer one is abridged to both ends."""
 
 _FURTHER = 3
-"""So many further names of one tensor are told: a layer that a list repeats has as many as there are places."""
+"""The most further names of a tensor that are shown: a layer that a list repeats has one for each place."""
 
 _COMPARED = 4
 _LOOKED_AT = 100
-"""So many iterations, and of each so many nodes, show whether a program does the same again."""
+"""The number of iterations, and of nodes of each, that show whether a program repeats itself."""
 
 UNTRACKED = {
     "no_grad": ("inside no_grad", "not tracked: no_grad"),
@@ -101,7 +101,7 @@ def constant_value(info: NodeInfo) -> str:
 
 
 def symbol(timeline: Timeline, node: int, output_nr: int = 0) -> str:
-    """What to call a tensor in a formula: its name, else its number; a small constant is called by its value alone.
+    """What to call a tensor in a formula: its name, else its number; empty for a small constant, whose value is shown.
 
     It is an output of a node; ``?`` stands for an unknown one.
     """
@@ -117,7 +117,7 @@ def symbol(timeline: Timeline, node: int, output_nr: int = 0) -> str:
 
 
 def why_untracked(created: NodeCreated, *, brief: bool = False) -> str:
-    """Why autograd does not track an op; in brief it stands alone, with room for `MAX_TITLE` characters."""
+    """Why autograd does not track an op; `brief` is a text of its own of at most `MAX_TITLE` characters."""
     known = UNTRACKED.get(created.untracked)
     return known[brief] if known else clipped(created.untracked, MAX_TITLE)
 
@@ -156,7 +156,7 @@ def frame_text(frame: Frame, width: int = 60) -> str:
 def phase_words(timeline: Timeline, moment: Moment, *, numbered: bool = True) -> str:
     """The phase, and from the second on the number of its backward pass: ``forward``, ``backward pass 2``.
 
-    It may go without that number where the iteration is told beside it, and has no other pass.
+    `numbered=False` leaves the number out, for a caller that shows the iteration and knows of only one pass.
     Where several threads were recorded, first the one whose moment it is: ``thread 2, backward pass 2``.
     """
     thread = f"thread {moment.thread}" if moment.thread else ""
@@ -169,7 +169,7 @@ def phase_words(timeline: Timeline, moment: Moment, *, numbered: bool = True) ->
 
 
 def step_kind(timeline: Timeline, said: int) -> str:
-    """The class of the optimizer whose step event `said` tells of."""
+    """The class of the optimizer of a step event."""
     event = timeline.event(said)
     return event.kind if isinstance(event, OptimizerStarted | OptimizerStepped) else "optimizer"
 

@@ -15,7 +15,7 @@ PRODUCTS = DROPOUTS | {"mul", "mm", "addmm", "bmm", "baddbmm", "matmul", "mv", "
 SOFTMAXES = frozenset({"softmax", "log_softmax"})
 
 SQUASHING = frozenset({"sigmoid", "tanh", "hardsigmoid", "hardtanh", "softsign", "erf", "atan"})
-"""Functions with two flat ends: none lets more through than arrives, and most let through far less."""
+"""Functions with two flat ends. They send at most what arrives, and mostly far less."""
 
 FLAT = SQUASHING | SOFTMAXES
 """Functions whose derivative rounds to zero where their inputs are large."""
@@ -39,7 +39,7 @@ MASKING = frozenset({"masked_fill", "where", "fill", "triu", "tril"})
 """Operations that put an infinity somewhere on purpose, to hide a part of attention scores."""
 
 ACTIVATIONS = DROPOUTS | SHUTTING | {"leaky_relu", "elu", "selu", "celu", "hardtanh", "silu", "mish"}
-"""Functions of which there is one with ``inplace=True``."""
+"""Functions that also exist with ``inplace=True``."""
 
 LOSSES_OF_PAIRS = frozenset(
     {"mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"}
@@ -54,7 +54,7 @@ BY_ELEMENT = ARITHMETIC.keys() | {
     "acos", "asin", "acosh", "atanh", "sinh", "cosh", "tan", "logit", "xlogy", "erfinv", "lgamma", "digamma",
     "float_power", "remainder", "fmod", "atan2", "hypot", "logaddexp", "addcmul", "addcdiv",
 }  # fmt: skip
-"""Operations whose every element is made of those that stand in its place, and that can make a nan or inf of others."""
+"""Elementwise operations that can make a nan or inf out of good numbers."""
 
 OF_LOSSES = LOSSES_OF_PAIRS | {
     "mean", "sum", "neg", "pow", "square", "abs", "log_softmax", "nll_loss", "nll_loss2d", "cross_entropy", "l1_loss",

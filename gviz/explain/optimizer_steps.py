@@ -83,7 +83,7 @@ def writer_of(write: Write) -> int:
 
 
 def is_unseen(timeline: Timeline, owner: int, writer: int) -> bool:
-    """Whether a write was no recorded operation: it is told of a tensor itself, as an optimizer of PyTorch does."""
+    """Whether a write was not a recorded operation, for example by an optimizer of PyTorch."""
     return writer in (0, owner) or timeline.info(writer).created.kind != "op"
 
 
@@ -93,7 +93,7 @@ def step_of(timeline: Timeline, node: int, seq: int) -> OptimizerStarted | Optim
 
 
 def options_of(timeline: Timeline, node: int, seq: int) -> dict[str, Option]:
-    """What that step had its group of parameters set to; empty where that is not told."""
+    """The options of the parameter's group in that step; empty if they are unknown."""
     for said, ended in _steps_of(timeline, node, seq):
         if isinstance(said, OptimizerStarted):
             return options_in(said.options, _group_of(node, said, ended))
@@ -101,7 +101,7 @@ def options_of(timeline: Timeline, node: int, seq: int) -> dict[str, Option]:
 
 
 def step_words(timeline: Timeline, node: int, seq: int) -> str:
-    """That step by its optimizer and options: ``SGD (lr=0.15, momentum=0.9)``; empty if none wrote to the node."""
+    """That step as text: ``SGD (lr=0.15, momentum=0.9)``; empty if no step wrote to the node."""
     step, told = step_of(timeline, node, seq), options_text(options_of(timeline, node, seq))
     return f"{shown(step.kind)}{f' ({told})' * bool(told)}" if step is not None else ""
 
@@ -119,7 +119,7 @@ def _group_of(node: int, said: OptimizerStarted, ended: Event | None) -> int:
 def _steps_of(
     timeline: Timeline, node: int, seq: int
 ) -> Iterator[tuple[OptimizerStarted | OptimizerStepped, Event | None]]:
-    """The steps that may have written to a node by event `seq`: what tells of each first, and its end."""
+    """The steps that may have written to a node by event `seq`: the first event of each, and its end."""
     phase = timeline.phase_at(seq)
     for step in timeline.contexts.steps_at(seq):
         said, ended = timeline.event(step.said), timeline.event(step.end) if step.end else None
@@ -144,7 +144,7 @@ def write_place(timeline: Timeline, n: int, write: StorageWritten) -> tuple[Fram
 # Options, as ``lr=0.15 (was 0.5), momentum=0.9``
 
 _GROUPS = 3
-"""So many groups of parameters are told of in a sentence."""
+"""The most groups of parameters that a sentence mentions."""
 
 
 _REDUNDANT = "decoupled_weight_decay"
@@ -152,7 +152,7 @@ _REDUNDANT = "decoupled_weight_decay"
 
 
 def options_text(options: Mapping[str, Option], before: Mapping[str, Option] | None = None) -> str:
-    """Options that are on, and those that have changed with what they were; empty if none is."""
+    """The options that are on, and those that changed with their old values; empty if there are none."""
     return ", ".join(_option_words(options, before or {}))
 
 

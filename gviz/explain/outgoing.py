@@ -221,7 +221,7 @@ def _targets(timeline: Timeline, info: NodeInfo, operand: Operand) -> int | None
 
 
 def _classes(timeline: Timeline, info: NodeInfo, operand: Operand) -> int | None:
-    """How many classes a loss tells apart: those of each row, or of the only one."""
+    """The number of classes of a loss: the second dimension, or the only one."""
     shape = operand.value.shape if operand.value is not None else ()
     return next(iter(shape[1:] or shape), None)
 

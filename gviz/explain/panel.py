@@ -30,7 +30,7 @@ from gviz.value_text import FEW, SOME, addition, bad_text, full, grad, share, sh
 from gviz.values import Value
 
 LIST = 8
-"""Users, callers and contributions beyond so many are counted."""
+"""The most users, callers and contributions that are listed; further ones are counted."""
 
 
 class Part(NamedTuple):
@@ -57,7 +57,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node at a moment, and how much of it is to be said.
+    """A node at a moment, and how much of it is shown.
 
     In `full` every digit is, and what a panel in which nothing can be followed would leave unsaid. A file name may
     have `room` characters. With a `branch` the numbers that it sends (by input) stand beside the recorded ones.
@@ -160,7 +160,7 @@ def _is_inside_call(view: NodeView, value: Value | None) -> bool:
 
 
 def _only_inside_calls(timeline: Timeline, start: int) -> bool:
-    """Whether what happens within a call is the only thing of which a recording says that it has no values."""
+    """Whether values inside of calls are the only values that the recording reports as missing."""
     warned = timeline.select((Warned,), start + 1, len(timeline) + 1)
     unseen = {event.unseen for _, event in warned if event.category == NOT_SEEN}
     return "composite" in unseen and unseen.isdisjoint(("transform", "forward", "modules", "replay"))
@@ -228,7 +228,7 @@ def argument_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
 
 
 def kind_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
-    """What is special about the node; nothing for a tracked operation, whose grad_fn stands above."""
+    """What is special about the node; nothing for a tracked operation, whose grad_fn is shown above."""
     created = as_at(view.info, state).created
     text = ""
     if created.kind != "op":
@@ -396,9 +396,9 @@ def _grad_parts(view: NodeView, output: OutputState) -> Iterator[Part]:
 
 
 def outgoing_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
-    """For every input the rule with numbers in it, and old += new -> sum; before the rule has run, the rule alone.
+    """For every input the rule with its numbers, and ``old += new -> sum``; only the rule before it has run.
 
-    With a branch its numbers stand there, and below them the recorded ones where they differ.
+    In a branch the numbers are those of the branch, with the recorded ones below where they differ.
     """
     created = view.info.created
     if created.kind != "op" or created.untracked:
@@ -415,7 +415,7 @@ def outgoing_facts(view: NodeView, state: NodeState) -> Iterator[Fact]:
 
 
 def _is_told(value: Value) -> bool:
-    """Whether anything of its elements is known: not in a graph before its numbers, nor where none are stored."""
+    """Whether anything is known of its elements. Not in a graph before its numbers, nor if they were not stored."""
     return not value.size or value.statistics() is not None
 
 
@@ -491,7 +491,7 @@ class Section:
 
 
 def _once_made(facts: Callable[[NodeView, NodeState], Iterator[Fact]]) -> Facts:
-    """Facts of which there are none before the node is made."""
+    """A section that is empty before the node is made."""
     return lambda view: facts(view, view.state) if view.state is not None else iter(())
 
 

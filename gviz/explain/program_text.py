@@ -47,7 +47,7 @@ def docstring(text: str) -> str:
 
 
 def expression(timeline: Timeline, at: Frame | None) -> ast.AST | None:
-    """What was running at a frame: the expression, or its whole lines where the columns are not known; None if none."""
+    """The expression that ran at a frame, or its whole lines if columns are unknown; None if there is none."""
     text = timeline.source(at.path) if at is not None else None
     if at is None or not text:
         return None
@@ -63,7 +63,7 @@ def expression(timeline: Timeline, at: Frame | None) -> ast.AST | None:
 
 
 def called_function(timeline: Timeline, at: Frame | None) -> str:
-    """The last name of what the outermost call that was running at a frame calls; empty if none is known."""
+    """The function that the outermost call at a frame calls, by its last name; empty if unknown."""
     running = expression(timeline, at)
     calls = (node for node in ast.walk(running) if isinstance(node, ast.Call)) if running is not None else ()
     return next(map(called_name, calls), "")

@@ -153,7 +153,7 @@ class Survey:
         return (self.nodes[node] for node, _ in made.created.inputs if node in self.nodes)
 
     def unwrapped(self, made: Made) -> Made:
-        """What a node is a view, a reshaping or a copy of; itself if it is none."""
+        """The node that a node is a view, a reshaping or a copy of; else itself."""
         while made.op in SAME_NUMBERS and made.created.inputs and made.created.inputs[0][0] in self.nodes:
             made = self.nodes[made.created.inputs[0][0]]
         return made

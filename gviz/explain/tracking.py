@@ -81,7 +81,7 @@ def loses_tracking(timeline: Timeline, node: int) -> bool:
 
 
 def cuts_after(timeline: Timeline, node: int, window: range) -> Iterator[NodeInfo]:
-    """The untracked operations at which the ways on from a node leave the graph, among those born in a `window`."""
+    """The untracked operations where the paths forward from a node leave the graph, if made in a `window`."""
     seen, waiting = {node}, deque([node])
     while waiting:
         here = waiting.popleft()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 PLACES = 3
-"""Nodes that are named of those for which one thing is said."""
+"""The most nodes that one sentence names."""
 
 
 def branch_of(timeline: Timeline, iteration: Iteration, changes: Sequence[str]) -> Branch:
@@ -52,12 +52,12 @@ def ambiguous_names(timeline: Timeline, iteration: Iteration, changes: Sequence[
 
 
 def _is_name(evaluator: Evaluator, iteration: Iteration, text: str) -> bool:
-    """Whether a text as it stands is what a tensor is called, by the end of an iteration: ``parts[1]``."""
+    """Whether the whole text is the name of a tensor by the end of an iteration, as ``parts[1]`` may be."""
     return bool(evaluator.names.called(text, iteration.end))
 
 
 def _output_of(evaluator: Evaluator, iteration: Iteration, place: str) -> Edge:
-    """The output that a place means. GvizError if there is none, or if it is the name of several together."""
+    """The output that a place refers to. GvizError if there is none, or if it names several together."""
     node = _nodes_of(evaluator, iteration, place)[0]
     return node, evaluator.names.output_nr(node, place, iteration.end)
 
@@ -79,7 +79,7 @@ def _nodes_of(evaluator: Evaluator, iteration: Iteration, place: str) -> list[in
 
 
 def require_engine(timeline: Timeline) -> None:
-    """GvizError unless the engine, which alone can run operations again, made the recording."""
+    """Raise GvizError unless the built-in engine made the recording: only its operations can be run again."""
     if timeline.framework != "gviz.engine":
         raise GvizError(
             f"only what gviz's own engine recorded can be run again; this is a trace of {shown(timeline.framework)}",
@@ -117,7 +117,7 @@ def _takes_numbers_out(timeline: Timeline, iteration: Iteration) -> bool:
 
 
 def stop_sentences(timeline: Timeline, branch: Branch) -> Iterator[str]:
-    """Where the program would have gone another way, and where the branch could not go on: a sentence for each."""
+    """A sentence for each place where the program would have branched differently, or where the branch stopped."""
     yield from _decision_sentences(timeline, branch)
     places: dict[tuple[str, bool], list[int]] = {}
     for stopped in branch.stopped:
@@ -242,7 +242,7 @@ def _root(timeline: Timeline, iteration: Iteration) -> int:
 
 
 def _as_one_number(evaluator: Evaluator, text: str, n: int) -> str:
-    """An expression that is one number: the sum of what is more; empty for what is none."""
+    """The expression, or its sum if it has several elements; empty if it has none."""
     try:
         count = evaluator.elements(text, n)
     except GvizError:

@@ -191,7 +191,7 @@ class Diagnosis:
 
 
 def diagnosis(timeline: Timeline, moment: Moment) -> Diagnosis | None:
-    """The failure the moment stands at, or None."""
+    """The failure at this moment, or None."""
     failure = failure_at(timeline, moment.n) if moment.n else None
     if failure is None:
         return None

@@ -27,7 +27,7 @@ _TESTS: tuple[tuple[type[ast.AST], str, Kind], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Construct:
-    """The part of the program that stands in the way: `node`, with `path` from the module down to it."""
+    """The part of the program that prevents a static graph: `node`, with the `path` from the module down to it."""
 
     kind: Kind
     node: ast.AST
@@ -39,7 +39,7 @@ class Construct:
 
 
 def construct(tree: ast.Module, frame: Frame, what: str) -> Construct | None:
-    """What stands at the place of a frame; `what` is how the tensor was read, or the operation. None if unknown."""
+    """The construct at the place of a frame; `what` is how the tensor was read, or the operation. None if unknown."""
     path = _path_to(tree, frame)
     if path is None:
         return None
@@ -90,7 +90,7 @@ def _paths(node: ast.AST, above: tuple[ast.AST, ...]) -> Iterator[tuple[ast.AST,
             yield from _paths(child, path)
 
 
-# What is said about it
+# Advice
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from gviz.graphify.tensor_code import condition, in_words, tensors
 
 
 def advice(found: Construct, what: str) -> Advice:
-    """The advice for what stands in the way; `what` is the reading or operation that was noted."""
+    """The advice for a construct; `what` is the reading or operation that was noted."""
     return _ADVICE[found.kind](found, what)
 
 

@@ -29,13 +29,13 @@ _OF_NUMBERS = frozenset({"all", "any", "max", "min", "round", "sorted", "tolist"
 def condition(test: ast.expr) -> str:
     """The code of a test without ``and``, ``or``, ``not``, chained comparisons, ``in``, ``.item()`` and conversions.
 
-    What cannot be told to be a tensor is said in words in the place of it: ``<flag, as a tensor of booleans>``.
+    What cannot be known to be a tensor is described in words in its place: ``<flag, as a tensor of booleans>``.
     """
     return ast.unparse(_truth(test))
 
 
 def in_words(node: ast.AST, what: str) -> ast.expr:
-    """A part that is not known, in words where its code would stand."""
+    """An unknown part, in words in place of its code."""
     return ast.Name(f"<{ast.unparse(node)}, as {what}>")
 
 
@@ -115,7 +115,7 @@ def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
 
 
 def _or_words(node: ast.expr, told: ast.expr) -> ast.expr:
-    """What is told of a node, unless a function in it takes numbers out of tensors."""
+    """`told`, unless a function in it takes numbers out of tensors: then the node in words."""
     return told if keeps_tensors(told) else in_words(node, "a tensor of booleans")
 
 
@@ -202,7 +202,7 @@ def has_numbers_only(node: ast.expr, tree: ast.AST) -> bool:
 
 
 def _assigned_values(name: str, tree: ast.AST) -> list[ast.expr]:
-    """Every value that the program gives a name; none if it gets one in a way that is not known, too."""
+    """All values that the program assigns to a name; empty if one of its assignments is not understood."""
     found: dict[int, ast.expr] = {}
     for part in ast.walk(tree):
         match part:

@@ -83,7 +83,7 @@ def as_value(result: Any) -> Value | None:
 
 
 def parse_expression(text: str) -> ast.Expression:
-    """Read an expression; GvizError for what is none."""
+    """Read an expression. GvizError for any other text."""
     try:
         tree = guarded.parsed(as_python(guarded.check_length(text.strip())))
     except guarded.NoPython:
@@ -135,7 +135,7 @@ class _Resolver(ast.NodeTransformer):
         self._reads: dict[str, tuple[Edge, Aspect]] = {}
 
     def written(self, name: str) -> str:
-        """What stands for a plain name in a text: ``x.grad``."""
+        """The text that a plain name replaced: ``x.grad``."""
         (node, nr), aspect = self._reads[name]
         return f"{self._timeline.info(node).output_name(nr) or f'#{node}'}.{aspect}"
 
@@ -266,7 +266,7 @@ class Evaluator:
         return shown(clipped(told(result), 200)) if value is None else short(value)
 
     def number(self, text: str, n: int, states: States | None = None) -> float:
-        """An expression as one number; nan where it is none, or more than one; with `states` as `evaluated`."""
+        """An expression as one number; nan if it is no number, or several; `states` as in `value_of`."""
         value = as_value(value_of(self.timeline, self.names, n, text, states))
         array = None if value is None or value.size != 1 else self.timeline.array(value)
         return float("nan") if array is None else float(array.item())
@@ -344,7 +344,7 @@ class Changes(Hits):
         return value is not None and holds(value)
 
     def _value(self, n: int) -> Array | None:
-        """What the expression is at a moment; None where it is nothing there, NotStored where it cannot be told."""
+        """The value of the expression at a moment; None if it has none there. NotStored if numbers are missing."""
         try:
             result = value_of(self._timeline, self._names, n, self._asked.expression)
             holds_texts = isinstance(result, list | tuple | dict | set) and Budget({}).extent(result).bulky
@@ -363,7 +363,7 @@ def _is_same(one: Array | None, other: Array | None) -> bool:
 
 
 def _tensors_in(text: str) -> Iterable[tuple[str, Aspect]]:
-    """The tensors of an expression, as places, and what of each it reads; GvizError where there are none."""
+    """The tensors of an expression, as places, with the aspect that it reads. GvizError if there are none."""
     tree = parse_expression(text)
     tensors = _TensorNames(guarded.bound_names(tree))
     try:

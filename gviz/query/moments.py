@@ -36,7 +36,7 @@ def is_stretch(text: str) -> bool:
 
 
 def begin_of(timeline: Timeline, text: str, n: int) -> int:
-    """Where the pass or iteration begins that a text means to who stands at moment `n`."""
+    """Where a pass or iteration begins, for a text as seen from moment `n`."""
     end, word = event_at(timeline, text, n), text.split()[0]
     if word == "iteration":
         return timeline.iteration_at(end).start
@@ -46,10 +46,10 @@ def begin_of(timeline: Timeline, text: str, n: int) -> int:
 def event_at(
     timeline: Timeline, text: str, n: int | None = None, node: int = 0, marks: Mapping[str, int] = NO_MARKS
 ) -> int:
-    """The event number that `text`, one of `MOMENTS`, means to who stands at moment `n` (None: looks from outside).
+    """The event number of `text`, one of `MOMENTS`, as seen from moment `n` (None: from outside).
 
-    He looks at `node` and has set `marks`. A node means the event that made it, ``x.grad`` where the last part of its
-    gradient arrived, what ``break`` takes the last time that it fits. GvizError for what there is not.
+    `node` is the selected node, `marks` those of the debugger. A node refers to the event that made it, ``x.grad`` to
+    the last part of its gradient, a stop (what ``break`` takes) to its last hit. GvizError if there is no such moment.
     """
     here, troubles = len(timeline) if n is None else n, timeline.troubles
     match text:
@@ -89,7 +89,7 @@ def _moment_of_stop(timeline: Timeline, text: str, n: int) -> int:
 
 
 def remark(timeline: Timeline, text: str) -> str:
-    """What is to be said beside a moment that a word means, or nothing.
+    """A remark about a moment that a word refers to, or nothing.
 
     That is which node is called so too, that there is no nan but an infinity, or that one came before it.
     """
@@ -104,7 +104,7 @@ def remark(timeline: Timeline, text: str) -> str:
 def _end_of_pass(timeline: Timeline, word: str, n: int) -> int:
     """The end of the last phase that a word means in the iteration of moment `n`, else in the whole recording.
 
-    To who stands in a thread that has any, it is one of that thread.
+    Seen from a thread that has such a phase, it is one of that thread.
     """
     kind, thread_at = PASSES[word], timeline.contexts.thread_at
     phases = [phase for phase in timeline.phases if phase.kind == kind]
@@ -127,7 +127,7 @@ def _of_iteration(timeline: Timeline, word: str, text: str) -> int:
 
 
 def _no_iteration(timeline: Timeline, text: str, count: int) -> GvizError:
-    """That there is none of this number; of a program that still runs, what lets it run there."""
+    """The error for an iteration that does not exist; of a running program with what lets it run there."""
     none, number = f"there is no iteration {clipped(text, 20)}", typed_count(text)
     if timeline.growing and number is not None and number > count:
         hint = f"until if step == {number - 1} lets the program run there"
@@ -188,7 +188,7 @@ def _never(text: str) -> NoReturn:
 
 
 def _error(timeline: Timeline, n: int) -> int:
-    """What the program failed with, else the next error that it caught, else the first; 0 if there is none."""
+    """The error that the program failed with, else the next one that it caught, else the first; 0 without any."""
     errors = timeline.failures[-1:] or timeline.errors
     return next((error for error in errors if error > n), errors[0] if errors else 0)
 

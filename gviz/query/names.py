@@ -16,7 +16,7 @@ from gviz.where.stop import CHANGES
 
 
 class NamedNodes:
-    """Which nodes may have had which names, in order of creation; whether one had is only told of those asked for."""
+    """An index of the names that nodes may have had. Whether a node had a name is only checked when it is asked for."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -91,16 +91,16 @@ class NamedNodes:
         return said[0] if said else 0
 
     def without(self, what: str, word: str) -> GvizError:
-        """That a recording has none of what a word of the command language means, and which node is called so."""
+        """The error for a word of the command language that refers to nothing here; it names a node called so."""
         return GvizError(f"no {what} in this recording", hint=self.also(word), exit_code=2)
 
     def also(self, word: str) -> str:
-        """Which node is called as the command language calls something else; empty if none is."""
+        """A hint at a node whose name is also a word of the command language; empty without one."""
         node = self.last(word, len(self.timeline))
         return f"{word} is also #{node}: write #{node}" if node else ""
 
     def near(self, name: str, n: int) -> str:
-        """The name most like this one that a node had by moment `n`, empty if none is like it."""
+        """The most similar name that a node had by moment `n`; empty if none is similar."""
         names = self.had(n)
         stem, aspect = split_aspect(name)
         owner, _, last = name.rpartition(".")
@@ -138,7 +138,7 @@ class NamedNodes:
 
 
 def tensor_of(timeline: Timeline, node: int) -> int:
-    """The node that a tensor is after `node` was made: what wrote into it, untracked, is none of its own."""
+    """The node of a tensor after `node` was made: an untracked write in place leaves the tensor its old node."""
     info = timeline.info(node)
     while (target := _written(timeline, info)) is not None:
         info = target

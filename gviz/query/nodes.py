@@ -24,11 +24,11 @@ Matches = Callable[[int], bool]
 """Whether a node is meant, by its number."""
 
 MOST_NAMES = 8
-"""So many names are listed to who asked for one that there is not."""
+"""The most names that are listed in an error about an unknown name."""
 
 
 def node_at(names: NamedNodes, text: str, n: int, selected: int = 0, aspect: places.Aspect | None = None) -> int:
-    """The node that `text` means to who stands at moment `n` and looks at `selected`, which an empty text means.
+    """The node that `text` refers to, as seen from moment `n`; an empty text is the `selected` node.
 
     ``12`` is a node by its number, ``@12`` the one that event 12 is about, all else a place (see `last`).
     """
@@ -47,7 +47,7 @@ def last(names: NamedNodes, text: str, n: int, asked: places.Aspect | None = Non
     """The node that a place means at moment `n`: of several the last one made by then, else the first made later.
 
     The rule wherever one node is asked for by a name; ``x.grad`` means ``x``, unless another is called so.
-    GvizError if there is none; it tells what was `asked` of the node, too.
+    GvizError if there is none; its text includes the aspect that was `asked` for.
     """
     stem, aspect = places.split_aspect(text)
     node = 0 if aspect and stem.startswith("#") else _last(names, text, n)
@@ -83,7 +83,7 @@ def _no_node(text: str, names: NamedNodes) -> GvizError:
 
 
 def query(timeline: Timeline, text: str) -> Matches:
-    """The test that `text` stands for; raises GvizError where it can mean nothing."""
+    """The test for `text`. GvizError if the text can match nothing."""
     text = text.strip()
     if not text:
         raise GvizError("nothing to find", hint="a name, #4, @12, op:Mul, nan or demo.py:4", exit_code=2)
@@ -106,7 +106,7 @@ def exactly(timeline: Timeline, text: str) -> Matches:
 
 
 def find(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> int:
-    """The next node after `start` (or before it) that matches, going round at the ends; 0 if none does."""
+    """The next node after `start` (or before it) that matches, wrapping around at the ends; 0 if none does."""
     return finished(search(timeline, matches, start, backward=backward))
 
 
@@ -132,7 +132,7 @@ def event_number(timeline: Timeline, text: str) -> int:
 
 
 def _made_bad(created: NodeCreated) -> str:
-    """The nan and inf that a node's value held when it was made, as they are told."""
+    """The nan and inf in a node's value when it was made, as text."""
     return " ".join(bad_text(output.value) for output in created.outputs)
 
 

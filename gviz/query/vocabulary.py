@@ -42,4 +42,4 @@ A_MOMENT = (
 """What a moment can be, in half a sentence."""
 
 SUCH_MOMENTS = "12, end, backward, iteration 3, nan, 'MARK, x, x.grad or change w"
-"""What a moment is like, for who wrote something else."""
+"""Examples of moments, for the error about any other text."""

@@ -74,7 +74,7 @@ _PLACES = frozenset({"index", "start", "end"})
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A node by which the program may have chosen its way (``if s > 5``): what it was, and what it is in the branch."""
+    """A node that the program may have decided by (``if s > 5``): its recorded value, and its value in the branch."""
 
     node: int
     was: bool | int
@@ -95,7 +95,7 @@ class Decisions:
             self._found[node] = Decision(node, recorded.item(), now.item())
 
     def source(self, attrs: Iterable[tuple[str, object]]) -> int:
-        """The node out of which a place in a tensor among these attributes may have been taken; 0 if there is none."""
+        """The changed integer that an index among these attributes may come from; 0 if there is none."""
         places = [value for name, value in attrs if name in _PLACES and isinstance(value, int)]
         integers = {one.was: one.node for one in self._found.values() if not isinstance(one.was, bool)}
         return next((integers[place] for place in places if place in integers), 0)

@@ -51,7 +51,7 @@ def same(name, given, recorded):
 """What holds a tensor against the recorded one, to half of the digits of its largest element."""
 
 TAKEN = frozenset({"torch", "inf", "isfinite", "nan", "same", "results", "__builtins__"})
-"""Names that mean something to a script, besides those of Python."""
+"""Names with a meaning in a script, in addition to those of Python."""
 
 _ARITHMETIC = (
     *(ast.Module, ast.Expr, ast.Assign, ast.Name, ast.Constant, ast.Tuple, ast.List, ast.Call),
@@ -126,7 +126,7 @@ def _refusing(text: str) -> Iterator[None]:
 def _require_arithmetic(text: str) -> None:
     """Raise ValueError for Python that does more than name, call and calculate with tensors.
 
-    Numbers alone are not calculated with: of whole ones Python gives as many digits as it takes.
+    Arithmetic on plain numbers is refused, too: Python's integers grow without limit.
     """
     for part in ast.walk(syntax.program(text)):
         hidden = isinstance(part, ast.Attribute) and part.attr.startswith("_")
@@ -158,7 +158,7 @@ def script_names(infos: Iterable[NodeInfo]) -> dict[int, str]:
 
 
 def _identifier(name: str) -> str:
-    """A name of a program as one of the script, empty if it is none."""
+    """A name of the program as an identifier for the script; empty if it cannot be one."""
     plain = re.sub(r"\W", "_", name, flags=re.ASCII)
     plain = f"t{plain}" if plain[:1].isdigit() else plain
     return plain if plain.isidentifier() and not keyword.iskeyword(plain) else ""
@@ -175,7 +175,7 @@ _lock = RLock()
 
 @contextmanager
 def limited_memory(room: int = ROOM) -> Iterator[None]:
-    """Raise MemoryError for what would take more than `room` bytes beside what is taken now; on Linux alone.
+    """Raise MemoryError for more than `room` bytes in addition to what is used now; on Linux only.
 
     The limit is one of the process: of several threads one is bounded at a time, and the others wait.
     """

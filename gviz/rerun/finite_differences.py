@@ -35,14 +35,14 @@ from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value
 
 MOST_ELEMENTS = 200
-"""Elements of one input that are tried; of a larger one so many, some from all over it and some of every magnitude."""
+"""The most elements of one input that are tried: some spread evenly, some of every magnitude."""
 
 _STEP, _FINE_STEP = 1e-6, 1e-9
 """By so much an element is moved, for each unit of its size; where that does not agree by less: it may bend there."""
 
 _TOLERANCES = {"float16": (2e-2, 2e-2), "bfloat16": (2e-2, 2e-2), "float32": (1e-3, 1e-4)}
 _TOLERANCE = 1e-5, 1e-6
-"""By how much of itself, and of the largest beside it, what was sent may miss the slope in numbers of a dtype."""
+"""Relative tolerance, and that relative to the largest element, by dtype of the recording."""
 
 _DECISIVE = 1e-2
 """By so much of the largest a rule that is wrong misses it somewhere."""
@@ -268,7 +268,7 @@ def _slot_name(info: NodeInfo, slot: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Slack:
-    """By how much what was sent may miss the slopes, as its dtype has only so many digits: of its size, and any."""
+    """Relative and absolute tolerance between a gradient and its slope, from the digits of its dtype."""
 
     relative: float
     absolute: float
@@ -305,7 +305,7 @@ def _choose_elements(numbers: Array, most: int) -> Array:
 
 
 def _evenly(places: Array, n: int) -> Array:
-    """So many of them, the first and the last among them."""
+    """`n` of the places at even distances, with the first and the last."""
     chosen: Array = places[np.linspace(0, len(places) - 1, n).round().astype(np.int64)]
     return chosen
 
@@ -388,14 +388,14 @@ def _weighted_sum(array: Array, seed: Array) -> float:
 # What the elements have in common whose gradient differs
 
 _UNLIKELY = 100
-"""In so many ways the elements that differ could lie among those tried, at least, that their place is told."""
+"""A border is reported only if a random choice of elements would give it in fewer than one case of this many."""
 
 _SURE = 1e-2
 """By so much of itself what is sent misses the slope at most, where it surely agrees."""
 
 
 def mismatch_patterns(one: GradientCheck) -> Iterator[str]:
-    """Sentences about the elements that differ, as far as there is something simple to say."""
+    """Sentences about the elements that differ: a common factor, a border."""
     by = common_factor(one)
     if by is not None:
         yield _FACTORS.get(by) or f"what is sent is {number(by)} times what differences say"
@@ -421,8 +421,8 @@ def common_factor(one: GradientCheck) -> float | None:
 
 
 def _border(one: GradientCheck) -> str:
-    """Between which numbers of the input those that differ are told from those that agree."""
-    surely = np.isclose(one.recorded, one.differences, rtol=_SURE, atol=0)  # where both are next to 0 nobody knows
+    """The border between the elements that differ and those that agree, by the numbers of the input."""
+    surely = np.isclose(one.recorded, one.differences, rtol=_SURE, atol=0)  # where both are near 0 it is unknown
     wrong, right = one.numbers[one.differs], one.numbers[one.agrees & surely]
     if one.numbers.dtype.kind != "f" or comb(len(wrong) + len(right), len(wrong)) < _UNLIKELY:
         return ""

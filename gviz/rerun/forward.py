@@ -42,7 +42,7 @@ ENGINE = "gviz.engine"
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """From tensors in the place of the recorded inputs to outputs, by so many `operations`.
+    """A function from tensors, in place of the recorded inputs, to outputs; it runs this many `operations`.
 
     It gives the outputs of these numbers; all of them where it is None. Where one tensor was given for several inputs,
     nobody knows which of them an operation of a function used: then the others that it may be are in `otherwise`.
@@ -76,7 +76,7 @@ def forward_of(timeline: Timeline, info: NodeInfo) -> Forward:
 
 
 def operation_of(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | None:
-    """The engine's operation that a node ran and its event, None if it is none that can be run on its own."""
+    """The engine's operation that a node ran, and its event; None if it cannot be run on its own."""
     found = _engine_operation(timeline, info)
     if found is not None and timeline.framework != ENGINE:
         _require_recorded_result(timeline, info, _operation_forward(info, *found), info.created.outputs)
@@ -101,7 +101,7 @@ def _run_function(
     way: Mapping[Use, int],
     tensors: Sequence[Tensor],
 ) -> list[Tensor]:
-    """The outputs of a function that ran these, and took the inputs that are meant by `way`."""
+    """The outputs of a function that ran these operations, with its inputs resolved as in `way`."""
     known = dict(zip(info.created.inputs, tensors, strict=True))
     for step, run in runs:
         edges = step.created.inputs

@@ -24,7 +24,7 @@ _DRAWN = {
 """Operations that give random numbers: the function is tried with those that it drew."""
 
 _MOST_WAYS = 32
-"""In so many ways at most the uses of a tensor are tried."""
+"""The most combinations of uses that are tried."""
 
 Use = tuple[int, int]
 """An operation, and one of its inputs by position."""
@@ -69,7 +69,7 @@ class FunctionBody:
 
     @cached_property
     def ways(self) -> Sequence[Mapping[Use, int]]:
-        """Of which input each use may be of a tensor that was given for several; one, with nothing, if none was.
+        """The possible input of each use of a tensor that was given for several inputs; one empty choice if none was.
 
         Forward was given one object, so that nobody knows. Only one if there are too many.
         """
@@ -88,7 +88,7 @@ class FunctionBody:
         return [dict(zip(uses, way, strict=True)) for way in product(*uses.values())]
 
     def constant(self, edge: Edge) -> Tensor:
-        """A tensor that the forward used besides its inputs, as it was before the forward wrote to it."""
+        """A tensor that the forward used in addition to its inputs, as it was before the forward wrote to it."""
         node, output_nr = edge
         if not node:
             raise refusal(self._info, "what it uses besides its inputs was not recorded")
@@ -128,7 +128,7 @@ class FunctionBody:
 
 
 def _place(output: Output) -> tuple[object, ...]:
-    """Which part of which memory an output is: one that was written to is still the same."""
+    """The part of the memory that an output occupies: it stays the same after a write."""
     shape = None if output.value is None else output.value.shape
     return output.storage, shape, output.offset, output.strides
 

@@ -29,7 +29,7 @@ def _input(timeline: Timeline, info: NodeInfo, slot: int) -> Array:
 
 
 def input_value(timeline: Timeline, info: NodeInfo, slot: int) -> Value | None:
-    """What an input held when the node's call began, None if nobody knows."""
+    """What an input held when the node's call began; None if unknown."""
     node, output_nr = info.created.inputs[slot]
     whole = info.created.given[slot] if slot < len(info.created.given) else None
     return whole or (timeline.held(node, output_nr, moment_before_writes(timeline, info, slot)) if node else None)
@@ -67,7 +67,7 @@ def stored_array(timeline: Timeline, node: int, what: str, value: Value) -> Arra
     if array is None:
         if value.stats is not None:
             raise NotStored(f"the {what} of #{node}")
-        why = "its framework made it inside of another operation"  # nobody has ever seen it
+        why = "its framework made it inside of another operation"  # no event has its value
         raise GvizError(f"the {what} of #{node} was not stored", why=why, exit_code=2)
     if array.dtype.kind == "c":
         raise GvizError("complex numbers are not checked", exit_code=2)

@@ -59,7 +59,7 @@ def _listed(result: Any) -> list[Tensor]:
 
 
 def _cast(created: NodeCreated) -> Run | None:
-    """What brings a tensor to the dtype that a call gave; None where that is not known, or the engine has none such."""
+    """A cast to the dtype of the result; None if it is unknown, or the engine does not have it."""
     if _gives_fractions(created):
         return lambda tensors: [tensors[0] if tensors[0].is_floating_point() else tensors[0].double()]
     dtype = getattr(engine, _dtype(created), None)

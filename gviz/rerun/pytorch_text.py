@@ -29,7 +29,7 @@ class _NoLiteral(Exception):
 
 
 def spellings(op: Op, attrs: Mapping[str, Any], operands: Sequence[str]) -> Iterator[str]:
-    """The ways to write an operation on operands of these names, the best to read first."""
+    """The spellings of an operation on operands of these names, the most readable first."""
     changed = {name: value for name, value in attrs.items() if op.attrs[name] is REQUIRED or op.attrs[name] != value}
     try:
         given = {name: _literal(_as_tuple(name, value)) for name, value in changed.items()}
@@ -51,7 +51,7 @@ def spellings(op: Op, attrs: Mapping[str, Any], operands: Sequence[str]) -> Iter
 
 
 def _calls(path: str, op: Op, operands: Sequence[str], given: Mapping[str, str]) -> Iterator[str]:
-    """A call of that function with as little said by name as it takes, then with all but the first."""
+    """A call of that function with as few keywords as it takes, then with all arguments but the first as keywords."""
     keywords = [f"{name}={value}" for name, value in given.items()]
     if op.variadic:
         yield _call(path, [f"[{', '.join(operands)}]", *keywords])
@@ -99,11 +99,11 @@ def _slice_text(start: int, end: int, step: int) -> str:
 # Arrays, with the digits that distinguish each number from all others of its dtype
 
 MOST_ELEMENTS = 20_000
-"""So many numbers a script holds at most."""
+"""The most numbers that a script holds."""
 
 
 class Literals:
-    """The numbers of a recording that a script holds; `of_what` is said of those that it cannot hold."""
+    """The numbers of a recording that a script holds; `of_what` names a value in the errors."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -124,7 +124,7 @@ class Literals:
         return _array_literal(self._counted(value, of_what)[0])
 
     def is_one(self, value: Value | None, of_what: str) -> bool:
-        """Whether a value is the number 1, which is held by not being said."""
+        """Whether a value is the number 1, the default seed of a backward pass."""
         array, _ = self._stored(value, of_what)
         return not array.ndim and bool(array == 1)
 

@@ -78,7 +78,7 @@ def _passes(timeline: Timeline, n: int, node: int) -> list[_Pass]:
 
 
 def _refuse_writes(timeline: Timeline, infos: Sequence[NodeInfo], first: int, last: int) -> None:
-    """Raise GvizError for what the program did to these nodes besides operations and passes."""
+    """Raise GvizError for writes, new data and hooks of the program at these nodes."""
     storages = {output.storage: info for info in infos for output in info.created.outputs}
     nodes = {info.node for info in infos}
     for seq, event in timeline.select((e.StorageWritten, e.DataSet, e.HookRan), first, last + 1):
@@ -186,7 +186,7 @@ def _add_comparison(draft: _Draft, info: NodeInfo, passes: Sequence[_Pass]) -> N
     draft.tried.lines.append("")
     draft.tried.do("\n".join(["results = [", *said, "]"]))
     for line, fits in zip(draft.tried.said, draft.tried["results"], strict=True):
-        rounded = draft.exactly and not line.endswith(" is as recorded")  # here 0 but for rounding is rounded the same
+        rounded = draft.exactly and not line.endswith(" is as recorded")  # the engine itself rounds a 0 the same way
         if not fits or rounded:
             raise _refusal(info, f"run again, {clipped(line, 200)}")
 
@@ -202,7 +202,7 @@ def _refusal(info: NodeInfo, why: str) -> GvizError:
 
 
 def _require_recorded_operands(info: NodeInfo) -> None:
-    """Raise GvizError for an operand of which the recording says nothing."""
+    """Raise GvizError for an operand that was not recorded."""
     for nr, (source, _) in enumerate(info.created.inputs):
         if not source:
             which = info.op.slots[nr] if nr < len(info.op.slots) else nr

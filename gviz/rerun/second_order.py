@@ -40,7 +40,7 @@ _CONSTANT = SecondOrder(
 
 
 FIRST_ORDER_DIFFERS = SecondOrder("not tried", "the first ones differ")
-"""What is said of them where the gradients are no derivatives."""
+"""The answer if the first derivatives are already wrong."""
 
 
 def second_order(timeline: Timeline, node: int) -> SecondOrder:

@@ -40,7 +40,7 @@ SURROGATES = {
 """What a function does that sends something else than the derivative on purpose, by the name of that."""
 
 _FAR = 0.5, 2.0, 16.0
-"""By so many times its size an element is moved to see what a forward does beyond the steps that it has."""
+"""How far an element is moved, in multiples of its size, to look beyond the steps of a forward."""
 
 _FEW = 4
 """Elements that must be alike before that is no chance."""
@@ -77,7 +77,7 @@ def _is_hooked(timeline: Timeline, node: int) -> bool:
 
 
 def _identity_surrogate(operation: Probe, compared: Sequence[GradientCheck]) -> str:
-    """What a function does that gives an input on: it is there for its backward, to reverse a gradient, say."""
+    """The kind of a function that returns an input unchanged: it exists for its backward, for example to reverse it."""
     given_on = next((slot for slot in range(len(operation.arrays)) if operation.gives_on(slot)), None)
     if given_on is None:
         return ""
@@ -99,9 +99,9 @@ def _change_of(sent: Array, arrived: Array) -> str:
 
 
 def _step_surrogate(operation: Probe, differing: Sequence[GradientCheck]) -> str:
-    """What stands for the derivative of a forward that rounds, compares or takes signs, which is 0.
+    """The kind of a function that rounds, compares or takes signs: its derivative is 0, and something else is sent.
 
-    What it rounds by may be learned, too, as a step size is: but that is no factor of what differences say.
+    The step size of the rounding may be learned, too. A constant factor of the slope is then a mistake.
     """
     flat = [one for one in differing if not one.differences.any()]
     if not flat:
@@ -140,7 +140,7 @@ def _passes_on(operation: Probe, one: GradientCheck) -> bool:
 
 
 def _arriving_gradients(operation: Probe, one: GradientCheck) -> Array | None:
-    """What arrived at the elements of the output that belong to those of an input; None where none belong to them."""
+    """The gradient at the output elements that correspond to those of an input; None if shapes differ."""
     seeds = [seed for seed in operation.seeds if seed is not None]
     fits = len(seeds) == 1 and seeds[0].shape == operation.here[0].shape == one.shape
     return seeds[0].reshape(-1)[one.places] if fits else None
@@ -153,7 +153,7 @@ def _is_close(one: Array, other: Array | float) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Elements:
-    """Of each element that was tried what it held, gave, and what arrived and was sent; of which that is wrong."""
+    """For each element that was tried: input, output, arriving and sent gradient, slope, and whether it differs."""
 
     held: Array
     gave: Array
@@ -164,7 +164,7 @@ class _Elements:
 
 
 def _elementwise_surrogate(operation: Probe, differing: Sequence[GradientCheck]) -> str:
-    """What a function does that gives each element its own: clips it, say. Empty if not all inputs have the same."""
+    """The kind of an elementwise function, for example a clip; empty if its inputs disagree."""
     found = {_surrogate_of_elements(operation, one) for one in differing}
     return found.pop() if len(found) == 1 else ""
 
@@ -184,7 +184,7 @@ def _surrogate_of_elements(operation: Probe, one: GradientCheck) -> str:
 def _is_past_a_clamp(all_: _Elements) -> bool:
     """Whether what differs is only where the forward clips, and was sent there as it is where it does not.
 
-    Not of a ReLU, of which a forgotten mask is the usual mistake: it clips at 0, and clips nothing else.
+    A ReLU does not count: a forgotten mask is the usual mistake there.
     """
     clipped, right = all_.differs, ~all_.differs & (all_.due != 0)
     if all_.due[clipped].any() or not right.any() or not all_.arrived[clipped].all():

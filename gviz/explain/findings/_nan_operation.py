@@ -26,7 +26,7 @@ from gviz.value_text import bad_text, short
 from gviz.values import Array, Value
 
 Named = tuple[str, Value | None]
-"""A name in a formula or rule, and what it stands for."""
+"""A name in a formula or rule, and its value."""
 
 
 def made_at_element(timeline: Timeline, info: NodeInfo) -> str:
@@ -56,7 +56,7 @@ def made_of(timeline: Timeline, node: int) -> str:
 
 
 def _is_to_be_seen(value: Value | None) -> bool:
-    """Whether a value can be seen where it stands, or is not known at all."""
+    """Whether a value is shown in full anyway, or is unknown."""
     return value is None or is_small(value)
 
 
@@ -119,7 +119,7 @@ def meeting_numbers(timeline: Timeline, node: int) -> str:
 
 
 def _hidden(timeline: Timeline, node: int) -> str:
-    """``scores[2, 0, :] is all -inf, as are 4 more``: the rows of which a softmax can make nothing but nan."""
+    """``scores[2, 0, :] is all -inf, as are 4 more``: the rows whose softmax is nan."""
     (given, *_), dim = computation(timeline, node).operands, dict(timeline.info(node).created.attrs).get("dim")
     array = timeline.array(given.value) if given.value is not None else None
     if array is None or array.dtype.kind != "f" or not isinstance(dim, int) or not -array.ndim <= dim < array.ndim:
@@ -258,7 +258,7 @@ def _has_zero(value: Value | None) -> bool:
 # Parameters that one optimizer step made many times as large
 
 LEAP = 10
-"""A step that makes a parameter so many times as large, and larger than that, is one too long."""
+"""A step is too large if it makes a parameter this many times as large, and larger than this."""
 
 Leap = tuple[float, float, int, int]
 """What a parameter was after a step and before it, which parameter it is, and by which event."""

@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 
 _CALLS = 3
-"""So many calls of one function are tried; a recording keeps as many with whole values."""
+"""The calls of each function that are tried; a recording keeps whole values of as many."""
 
 _ELEMENTS, _MORE_ELEMENTS = 8, 32
-"""So many elements of each of its inputs are moved; and so many, to tell more of a call that is wrong."""
+"""The elements of each input that are moved, and how many more once a call is wrong."""
 
 _MOST_WORK = 2_000_000
 """Operations on one element in a forward that is run again, some hundred times."""
 
 _FEW = 4
-"""Up to so many numbers are told."""
+"""The most numbers that are shown."""
 
 
 def wrong_rule(survey: Survey) -> Iterator[Finding | None]:
-    """The first call of each function that sends something else than small changes of its inputs say."""
+    """The first call of each function whose backward differs from finite differences."""
     calls: defaultdict[int, list[Made]] = defaultdict(list)
     for made in survey.nodes.values():
         if _is_of_program(survey.timeline, made.created):
@@ -62,13 +62,13 @@ def wrong_rules_behind(timeline: Timeline, node: int, n: int) -> Iterator[Findin
 
 
 def untried_functions(timeline: Timeline) -> dict[str, str]:
-    """The functions of the program of whose first calls none could be tried, and why not the first."""
+    """The functions of the program whose first calls could not be tried, with the reason for the first call."""
     reasons = {op: [_refusal(timeline, event) for _, event in calls] for op, calls in first_calls(timeline).items()}
     return {timeline.op(op).name: why[0] for op, why in reasons.items() if all(why)}
 
 
 def first_calls(timeline: Timeline) -> dict[int, list[tuple[int, e.NodeCreated]]]:
-    """The calls of each function of the program that are tried, by operation, with the events that tell of them."""
+    """The calls of each function of the program that are tried, by operation, with their events."""
     calls: defaultdict[int, list[tuple[int, e.NodeCreated]]] = defaultdict(list)
     for seq, event in timeline.select((e.NodeCreated,)):
         if _is_of_program(timeline, event) and len(calls[event.op]) < _CALLS:
@@ -77,7 +77,7 @@ def first_calls(timeline: Timeline) -> dict[int, list[tuple[int, e.NodeCreated]]
 
 
 def _refusal(timeline: Timeline, created: e.NodeCreated) -> str:
-    """Why nobody can tell from the recording whether the rule of a call is right; empty if one can."""
+    """Why the recording does not show whether the rule of a call is right; empty if it does."""
     from gviz.rerun.finite_differences import work_of
     from gviz.rerun.forward import forward_of
 
@@ -112,7 +112,7 @@ def _is_stored(value: Value | None) -> bool:
 
 
 def _wrong_call(survey: Survey, made: Made) -> Finding | None:
-    """What is wrong with a call; None if nothing is, or if nobody can tell from the recording."""
+    """What is wrong with a call; None if nothing is, or if the recording does not show it."""
     if _wrong_input(survey, made, _ELEMENTS) is None:
         return None
     found = _wrong_input(survey, made, _MORE_ELEMENTS)
@@ -120,7 +120,7 @@ def _wrong_call(survey: Survey, made: Made) -> Finding | None:
 
 
 def _wrong_input(survey: Survey, made: Made, elements: int) -> GradientCheck | None:
-    """The first input that was most likely sent something wrong, by so many of its elements."""
+    """The first input that most likely got a wrong gradient, by this many of its elements."""
     from gviz.rerun.finite_differences import check_gradients  # the engine, which few answers need
     from gviz.rerun.surrogates import surrogate_kind
 

@@ -44,7 +44,7 @@ def explain_untracked_loss(failure: Failure) -> Finding | None:
 
 
 def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
-    """The data on the way to the root that was made of results: of a gradient that was taken, or of their numbers."""
+    """The new data on the path to the root: a gradient from ``autograd.grad``, or numbers of results."""
     taken_by = _taken(timeline)
     for node in (root, *ancestors(timeline, root)):
         info = timeline.info(node)
@@ -84,7 +84,7 @@ def _root(failure: Failure) -> int:
 
 
 def _lost_at(timeline: Timeline, root: int) -> int:
-    """The earliest operation on the way to the root that lost track of something that requires a gradient."""
+    """The earliest operation on the path to the root that lost track of something that requires a gradient."""
     lost = [node for node in (root, *ancestors(timeline, root)) if loses_tracking(timeline, node)]
     return min(lost, key=timeline.nodes.born, default=0)
 
@@ -166,7 +166,7 @@ def explain_other(failure: Failure) -> Finding:
 
 
 def _on_a_number(failure: Failure, name: str) -> Finding:
-    """``backward`` of what is no tensor, and the line that made it none."""
+    """``backward`` of a number, and the line that took it out of its tensor."""
     text = f"{failure.ended} with {shown(failure.error)}: {name} is a number and no tensor, it has no graph to go back"
     made = made_number(failure, name)
     parts = (Finding("made-number", f"it was made one at {made}", failure.seq),) if made else ()
@@ -190,7 +190,7 @@ def _for_an_optimizer(failure: Failure, result: NodeInfo) -> Finding:
 
 
 def _for_labels(failure: Failure) -> str:
-    """What to try where a class label is none of the classes that there are scores for; empty for any other error."""
+    """The fix for a class label without a score; empty for any other error."""
     asked = re.match(r"Target (-?\d+) is out of bounds", failure.message)
     if asked is None:
         return ""
@@ -205,7 +205,7 @@ def _for_labels(failure: Failure) -> str:
 
 
 def _classes(info: NodeInfo) -> int:
-    """How many classes a tensor can be the scores of, 0 for what is none."""
+    """How many classes a tensor can hold scores for; 0 if it can be no scores."""
     value = info.created.first_value
     if value is None or not value.dtype.startswith(("float", "bfloat")) or not value.shape:
         return 0

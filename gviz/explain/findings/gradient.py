@@ -31,10 +31,10 @@ from gviz.values import Value
 
 _CLEAR = "zero_grad() before each backward, if the passes should not add up"
 FEW_PASSES = 3
-"""So many earlier passes are told one by one with their numbers; of more it is said first how many they are."""
+"""The most earlier passes that are listed one by one; of more, their number comes first."""
 
 MOST_PASSES = 20
-"""So many earlier passes are told one by one, the latest."""
+"""The most earlier passes that are listed below their number: the latest."""
 
 _ROOM = 40
 """Characters for what one of many passes has brought: a few numbers, or their length."""
@@ -169,7 +169,7 @@ def _failed(end: BackwardFinished | None) -> str:
 # A ``.grad`` that the program has changed after a pass: clipped, scaled, cleared, replaced
 
 MOST_WRITES = 3
-"""So many are told one by one, the latest."""
+"""The most writes that are listed one by one: the latest."""
 
 _WIDTH = 80
 
@@ -201,7 +201,7 @@ def _set_before_recording(asked: Question) -> Finding:
 
 
 def _write_findings(timeline: Timeline, node: int, writes: list[GradWrite]) -> Iterator[Finding]:
-    """The writes with their lines as they stand in the program; of only one what it did was said."""
+    """The writes with their source lines; what a single write did is in the title."""
     if len(writes) > MOST_WRITES:
         yield Finding("more", f"{len(writes) - MOST_WRITES} writes before these")
     for write in writes[-MOST_WRITES:]:

@@ -68,7 +68,7 @@ def find_exploding(survey: Survey) -> Iterator[Finding]:
 
 
 def vanishing_or_exploding(asked: Question) -> Finding | None:
-    """The gradient of a leaf, if it has died out or blown up on the way there."""
+    """The gradient of a leaf, if it has vanished or exploded on its path."""
     timeline, output = asked.timeline, asked.output
     size = norm(output.incoming) if output.incoming is not None and output.grad is not None else None
     if not size:
@@ -80,7 +80,7 @@ def vanishing_or_exploding(asked: Question) -> Finding | None:
 
 
 def _paths(survey: Survey, *, smallest: bool) -> Iterator[list[Waypoint]]:
-    """Of the first and the last pass: the way to the leaf with the smallest (largest) gradient that is not zero."""
+    """The path to the leaf with the smallest (or largest) nonzero gradient, of the first and the last pass."""
     sizes: defaultdict[int, dict[int, tuple[float, int]]] = defaultdict(dict)
     passes = [event.pass_nr for _, event in survey.passes]
     for seq, event in survey.accumulated:
@@ -100,7 +100,7 @@ def is_cancelled(way: list[Waypoint]) -> bool:
 def path_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sys.maxsize) -> list[Waypoint]:
     """From the root to the node, over the largest contribution to each; `size` is the length of its gradient.
 
-    Of a way of more than `most` nodes the end.
+    Only the last `most` nodes of a longer path.
     """
     way = [Waypoint(node, size, seq)]
     moment, seen = timeline.at(seq), {node}
@@ -117,7 +117,7 @@ def path_to(timeline: Timeline, node: int, seq: int, size: float, most: int = sy
 
 
 def vanishing(timeline: Timeline, way: list[Waypoint]) -> Finding | None:
-    """That nearly all was lost on a way; as a suspicion that a row of squashing functions let through too little."""
+    """A path that lost nearly all of its gradient; suspected, if a row of squashing functions sent too little."""
     way = way[_length_of_loss(timeline, way) :]
     lost = way[way.index(max(way, key=lambda step: step.size)) :]
     if is_cancelled(way):
@@ -129,13 +129,13 @@ def vanishing(timeline: Timeline, way: list[Waypoint]) -> Finding | None:
 
 
 def _length_of_loss(timeline: Timeline, way: list[Waypoint]) -> int:
-    """How many steps of a way are through the loss itself, but for the last of them."""
+    """How many steps of a path are inside the loss itself, without the last of them."""
     ops = [timeline.info(step.node).op.base_name for step in way]
     return max(next((at for at, op in enumerate(ops) if op not in OF_LOSSES), len(way) - 1) - 1, 0)
 
 
 def _squashed(timeline: Timeline, way: list[Waypoint]) -> list[Waypoint]:
-    """The way from the first of the functions that have squashed a gradient to its end; nothing if they have not."""
+    """The path from the first squashing function on, if these functions made the gradient small; else empty."""
     at = [i for i, step in enumerate(way) if i and timeline.info(step.node).op.base_name in SQUASHING]
     if len(at) < FEWEST:
         return []

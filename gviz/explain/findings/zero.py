@@ -74,7 +74,7 @@ class _End(NamedTuple):
 
 
 def _end_of(timeline: Timeline, part: Contribution) -> _End:
-    """Back to where the zeros begin. The ways from many leaves are one from some node on, and gone once."""
+    """The contribution at which the zeros begin. Paths from many leaves join; each part is walked once."""
     known, way = timeline.once(_known_ends, 0), list[int]()
     end = known.get(part.seq)
     while end is None:
@@ -86,12 +86,12 @@ def _end_of(timeline: Timeline, part: Contribution) -> _End:
 
 
 def _known_ends(timeline: Timeline, _: int) -> dict[int, _End]:
-    """By the event of a contribution: where its way ends. Filled as ways are gone."""
+    """By the event of a contribution, where its path ends. Filled while paths are walked."""
     return {}
 
 
 def _step_back(timeline: Timeline, part: Contribution) -> tuple[_End | None, Contribution]:
-    """Whether a way back ends with a contribution, else the one before."""
+    """The end of the path if it ends at this contribution, and the contribution before it."""
     if not part.source:
         return _End(part), part
     got = arriving_gradient(timeline, part)
