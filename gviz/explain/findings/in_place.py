@@ -20,7 +20,7 @@ _CHANGED = r"modified by an inplace operation"
 
 
 def explain_saved(failure: Failure) -> Finding | None:
-    """The write that came between saving and backward."""
+    """Explain the write that came between saving and backward."""
     if not failure.says(_CHANGED):
         return None
     timeline = failure.timeline
@@ -88,7 +88,7 @@ _LEAF = r"leaf [Vv]ariable that requires grad .*in-place"
 
 
 def explain_leaf(failure: Failure) -> Finding | None:
-    """Which leaf, as far as the line tells."""
+    """Name the leaf, if the source line shows it."""
     if not failure.says(_LEAF):
         return None
     timeline, names = failure.timeline, _names(failure)
@@ -104,7 +104,7 @@ def explain_leaf(failure: Failure) -> Finding | None:
 
 
 def _leaves(timeline: Timeline) -> Iterator[int]:
-    """The latest first; whatever made it, a tensor that requires a gradient only later is one."""
+    """Leaves, the latest first, with tensors that began to require a gradient later."""
     created, later = timeline.select([NodeCreated]), timeline.select([RequiresGradSet])
     made = [(n, event.node) for n, event in created if event.kind != "op" and event.requires_grad]
     told = [(n, event.node) for n, event in later if event.requires_grad]
@@ -112,7 +112,7 @@ def _leaves(timeline: Timeline) -> Iterator[int]:
 
 
 def _names(failure: Failure) -> set[str]:
-    """The names on the line that raised it, and those of which they are other names: after ``y = x`` that of x."""
+    """The names on the line that raised it, and their aliases: after ``y = x`` also ``x``."""
     names = set(failure.names_on_its_line())
     text = failure.timeline.source(failure.at.path) if failure.at else None
     above = source_lines(text or "")[: failure.at.line] if failure.at else []

@@ -22,11 +22,11 @@ from gviz.trace.timeline import Timeline
 # Graphs of many iterations that are alive at once, because something keeps a result of each
 
 MOST_ALIVE = 3
-"""So many graphs of one line may be alive at once: the one in use, the last one, and one that is just replaced."""
+"""Graphs of one line that may be alive at once: the one in use, the last one, and one being replaced."""
 
 
 def kept_graphs(survey: Survey) -> Iterator[Finding]:
-    """Lines of which tracked results of more iterations are alive at the end than any loop needs."""
+    """Lines whose tracked results of more than `MOST_ALIVE` iterations are alive at the end."""
     if len(survey.timeline.iterations) <= MOST_ALIVE:
         return
     last_pass = max((seq for seq, _ in survey.passes), default=survey.end)  # later the program takes everything down
@@ -42,7 +42,7 @@ def kept_graphs(survey: Survey) -> Iterator[Finding]:
 
 
 def _in_use(survey: Survey) -> set[int]:
-    """What the last pass goes back through and none has before: kept for it, as adapted weights are."""
+    """Nodes that only the last pass goes through: they are kept for it, as adapted weights are."""
     if not survey.passes:
         return set()
     start, last = survey.passes[-1]
@@ -82,7 +82,7 @@ MOST_GRAPHS = 20
 
 
 def alive_graphs(timeline: Timeline, moment: Moment) -> Finding:
-    """The tracked results that something still refers to, by the iteration that made them."""
+    """The tracked results that are not freed, by the iteration that made them."""
     graphs: defaultdict[int, list[NodeCreated]] = defaultdict(list)
     freed = timeline.nodes.freed(moment.n)
     for node, made in timeline.nodes.all_created([node for node in timeline.nodes if node not in freed]):
@@ -98,7 +98,7 @@ def alive_graphs(timeline: Timeline, moment: Moment) -> Finding:
 
 
 def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreated]) -> Finding:
-    """One iteration's nodes, with the last result that nothing alive was made from: what holds all the others."""
+    """One iteration's nodes, with the last result that nothing alive was made from: it holds the others."""
     here = {made.node for made in nodes}
     roots = [made for made in nodes if not here & set(timeline.nodes.made_into.get(made.node, ()))]
     root = roots[-1] if roots else nodes[-1]
@@ -117,17 +117,17 @@ def _graph(timeline: Timeline, moment: Moment, index: int, nodes: list[NodeCreat
 # Losses of one line of which backward goes through only a few: backward outside the loop
 
 _FEWEST = 8
-"""So many losses of one line are made in a loop; fewer may be tried, as in a line search."""
+"""The losses of one line from which on a loop makes them; fewer may be a line search."""
 
 _TIMES = 10
-"""A program that calls backward now and then may choose among so many losses each time."""
+"""The losses for each backward from which on they are unused; a program may choose among fewer."""
 
 _LOOKED_AT = 4
-"""Of so many it is asked what they were made of."""
+"""The number of unused losses whose ancestors are searched."""
 
 
 def unused_losses(survey: Survey) -> Iterator[Finding]:
-    """Lines whose losses are started from, most of which no pass has started from or gone through."""
+    """Lines that make losses, where no pass goes through most of them."""
     if survey.timeline.cut_off:  # backward may be what it was to come to
         return
     roots = {node for _, event in survey.passes for node, _ in event.roots if node in survey.nodes}
@@ -180,7 +180,7 @@ _CUTS = ("detach", "data")
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """`user` takes what `state` made, through `cut` if that left its history out."""
+    """`user` takes the result of `state`, through `cut` if that detached it."""
 
     state: Made
     cut: Made | None
@@ -188,7 +188,7 @@ class _Taken:
 
 
 def partly_detached(survey: Survey) -> Iterator[Finding]:
-    """The first state of each line that one operation takes detached at some steps before a pass, and not at others."""
+    """The first state of each line that an operation takes detached at some steps before a pass, attached at others."""
     starts = [seq for seq, _ in survey.passes]
     told: set[tuple[Frame, ...]] = set()
     for cut in _cuts(survey):
@@ -203,7 +203,7 @@ def partly_detached(survey: Survey) -> Iterator[Finding]:
 
 
 def _cuts(survey: Survey) -> Iterator[Made]:
-    """The operations that leave out the history of a result."""
+    """The operations that detach a result."""
     for made in survey.nodes.values():
         if made.created.untracked in _CUTS and any(_is_state(source) for source in survey.sources(made)):
             yield made
@@ -226,7 +226,7 @@ def _of_line(survey: Survey, state: Made, window: range) -> Iterator[Finding]:
 
 
 def _taken(survey: Survey, state: Made, window: range) -> Iterator[_Taken]:
-    """Who uses a state within a window, at once or after one cut."""
+    """The users of a state in a window, directly or after one cut."""
     for user in _users(survey, state, window):
         if user.created.untracked in _CUTS:
             yield from (_Taken(state, user, after) for after in _users(survey, user, window))

@@ -18,7 +18,7 @@ from gviz.numbers import number, shape_text
 
 
 def broadcast(survey: Survey) -> Iterator[Finding | None]:
-    """Operations element by element of which neither input has the shape of the result."""
+    """Elementwise operations where neither input has the shape of the result."""
     for made in survey.ops(*ELEMENT_BY_ELEMENT):
         yield None
         if len(made.shape) == 2 and made.shape[0] != made.shape[1]:
@@ -30,7 +30,7 @@ def broadcast(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _before_widening(survey: Survey, made: Made) -> Made:
-    """What a loss function was given: it widens what it was given itself before the two meet."""
+    """The tensor that a loss function was given, before it was expanded."""
     source = next(survey.sources(made), None) if made.op == "expand" else None
     return made if source is None else _before_widening(survey, source)
 
@@ -56,11 +56,11 @@ def _broadcast_finding(survey: Survey, made: Made, pair: list[Made]) -> Finding:
 # A sum over the batch: every gradient is larger than that of the mean by the size of the batch
 
 FEWEST_ROWS = 16
-"""Rows from which on the difference between a sum and a mean is that between two learning rates."""
+"""The batch size from which on a sum instead of a mean changes the learning rate noticeably."""
 
 
 def summed_loss(survey: Survey) -> Iterator[Finding]:
-    """The losses of a program with an optimizer that are a sum over the first dimension of what they are made from."""
+    """Losses that sum over the first dimension, in a program with an optimizer."""
     timeline = survey.timeline
     roots = dict.fromkeys(node for _, event in survey.passes for node, _ in event.roots) if survey.optimized else {}
     for made in (survey.nodes[node] for node in roots if node in survey.nodes):
@@ -106,7 +106,7 @@ def softmax_twice(survey: Survey) -> Iterator[Finding]:
 
 
 def _idempotent(op: str, before: str) -> bool:
-    """log_softmax of log_softmax changes nothing but the time it takes."""
+    """Whether it is log_softmax of log_softmax, which changes nothing."""
     return op == before == "log_softmax"
 
 
@@ -120,7 +120,7 @@ _SLACK = 0.01
 
 
 def no_log_probabilities(survey: Survey) -> Iterator[Finding]:
-    """The losses whose input is above 0 somewhere, or sums to one along another dimension than that of the classes."""
+    """Losses whose input is above 0 somewhere, or sums to one along another dimension than the classes."""
     for made in survey.ops(*_LOSSES):
         first = next(survey.sources(made), None)
         finding = (
@@ -151,7 +151,7 @@ def _too_great(survey: Survey, made: Made, first: Made) -> Finding | None:
 
 
 def _instead(made: Made, loss: str) -> str:
-    """Another loss that takes what there is; of sequences there is none."""
+    """Another loss that takes this input; empty for ctc_loss, which has no such alternative."""
     return "" if made.op == "ctc_loss" else loss
 
 
@@ -173,7 +173,7 @@ def _along_other_dimension(survey: Survey, made: Made, first: Made) -> Finding |
 
 
 def _of_rows(survey: Survey, made: Made) -> Made:
-    """What a node is rows of, or a copy: its dimensions mean what they meant."""
+    """The node of which a node is some rows, or a copy: with the same dimensions."""
     source = next(survey.sources(made), None) if made.op in _ROWS else None
     if source is None or len(source.shape) != len(made.shape):
         return made
@@ -208,11 +208,11 @@ def attached_target(survey: Survey) -> Iterator[Finding]:
 _SUMMING = {"add", "sub", *LISTS}
 _ON_THE_WAY = {"sum", "mean", "mul", "div", "neg", *RESHAPING}
 _MOST_SUMMANDS = 200
-"""So many summands of one loss are looked at."""
+"""The most summands of one loss that are looked at."""
 
 
 def cut_summand(survey: Survey) -> Iterator[Finding | None]:
-    """For each line that makes what backward is called on: what it adds that was made of parameters, and is cut."""
+    """For each line that makes the root of a pass: the summands that were made from parameters and are cut."""
     roots = [survey.nodes[node] for _, event in survey.passes for node, _ in event.roots if node in survey.nodes]
     for root in {made.created.stack: made for made in roots}.values():
         yield None
@@ -223,7 +223,7 @@ def cut_summand(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _untracked_summands(survey: Survey, root: Made) -> Iterator[tuple[Made, list[Made]]]:
-    """The summands of a loss that autograd does not follow, each with those beside it that it follows."""
+    """The untracked summands of a loss, each with the tracked ones next to it."""
     waiting, seen = [root], {root.node}
     while waiting and len(seen) < _MOST_SUMMANDS:
         made = waiting.pop()
@@ -242,9 +242,9 @@ def _is_result(made: Made) -> bool:
 
 
 def _cut_behind(survey: Survey, made: Made, beside: list[Made]) -> int:
-    """Where the way from what is trained to a summand is cut; 0 if nowhere, or if it was made of what stands beside it.
+    """Where the path from the parameters to a summand is cut; 0 if nowhere, or if it was made of the other summands.
 
-    Of that it may be a correction on purpose: ``x + (y - x).detach()``, ``x - x.max().detach()``.
+    Such a summand may be deliberate: ``x + (y - x).detach()``, ``x - x.max().detach()``.
     """
     timeline = survey.timeline
     before = [made.node, *ancestors(timeline, made.node)]

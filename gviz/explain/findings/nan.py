@@ -69,7 +69,7 @@ from gviz.values import Value
 def bad_value(asked: Question) -> Finding | None:
     """Where a bad value came from: back over bad inputs, over writes in place, and through the ``.grad`` of a leaf.
 
-    Of what the node sends at this very moment: where that came from, if it is bad.
+    If the node sends something at this moment: where that came from, if it is bad.
     """
     if asked.topic == "sent":
         return _bad_contribution(asked)
@@ -84,9 +84,9 @@ def bad_value(asked: Question) -> Finding | None:
 
 
 def _first_in_a_row(asked: Question) -> int:
-    """The first of those that the line of a node made bad, time after time up to this node.
+    """The first bad node in the unbroken row of bad nodes that the line of this node made.
 
-    A mask is meant to be infinite: the row of what went wrong begins after the last of them.
+    A mask is meant to be infinite: the row begins after the last mask.
     """
     timeline, origins, place = asked.timeline, asked.timeline.nodes.origins, asked.timeline.nodes.place_of(asked.node)
     if asked.info.created.kind != "op" or not asked.info.created.stack:
@@ -127,7 +127,7 @@ def _bad_contribution(asked: Question) -> Finding | None:
 
 
 def first_bad_number(survey: Survey) -> Iterator[Finding]:
-    """The first nan or inf that reached a loss or a ``.grad``; else, as a suspicion, one that was stopped."""
+    """The first nan or inf that reached a loss or a ``.grad``; else, suspected, one that did not."""
     timeline, seq = survey.timeline, survey.timeline.troubles.first_bad()
     first = next(_reached(survey), None) if seq else None
     if first is None and timeline.cut_off:  # by the nan that it was to end with
@@ -142,7 +142,7 @@ def first_bad_number(survey: Survey) -> Iterator[Finding]:
 
 
 def _came_to(survey: Survey, born: int) -> str:
-    """What has become of a bad number that was born by an event, as far as that is recorded."""
+    """What became of a bad number that first appeared at an event, as far as it is recorded."""
     if any(start > born for start, _ in survey.passes):
         return "it reached no loss and no .grad: something on the way has stopped it"
     where = "the program stands" if survey.timeline.growing else "the recording ends"
@@ -162,7 +162,7 @@ def _reached(survey: Survey) -> Iterator[Place]:
 
 
 def _place_of(timeline: Timeline, seq: int) -> Place:
-    """Where the bad number of an event is: in the value of what it makes or writes, else in a gradient."""
+    """The place of the bad number of an event: the value that it makes or writes, else a gradient."""
     match timeline.event(seq):
         case NodeCreated(node=node) | StorageWritten(node=node) | DataSet(node=node):
             return "value", node, seq
@@ -174,7 +174,7 @@ def _place_of(timeline: Timeline, seq: int) -> Place:
 
 
 def _is_a_mask(timeline: Timeline, node: int) -> bool:
-    """Whether an infinity was put there on purpose: as a constant, or as what hides a part of attention scores."""
+    """Whether an infinity is deliberate: a constant, or a mask of attention scores."""
     info = timeline.info(node)
     value = info.created.first_value
     masks = info.created.kind != "op" or info.op.base_name in MASKING or _is_log_of_a_mask(timeline, info)
@@ -182,7 +182,7 @@ def _is_a_mask(timeline: Timeline, node: int) -> bool:
 
 
 def _is_log_of_a_mask(timeline: Timeline, info: NodeInfo) -> bool:
-    """Whether this is the logarithm of what only says yes or no, which the program made so: not what numbers are."""
+    """Whether this is the logarithm of an untracked boolean mask."""
     if info.op.base_name != "log" or not info.created.inputs:
         return False
     source = timeline.info(info.created.inputs[0][0])
@@ -202,7 +202,7 @@ _LAST_OF_ALL = "gviz record --on nan, which ends at the first one: with --last i
 
 
 def trace_back(timeline: Timeline, place: Place) -> Finding:
-    """Go back from place to place, each earlier than the one before, until one has its reason in itself."""
+    """Go back from place to place, each earlier than the one before, to where the bad number first appeared."""
     way: list[Place] = []
     while True:
         aspect, node, n = place
@@ -216,7 +216,7 @@ def trace_back(timeline: Timeline, place: Place) -> Finding:
 
 
 def _older(timeline: Timeline, place: Place) -> Finding | None:
-    """What was bad already where the kept last part of a run begins: what happened before is not in the recording."""
+    """A finding for a number that was bad before the kept part of the recording begins."""
     aspect, node, n = place
     again = timeline.dropped.again
     if not again:
@@ -244,13 +244,13 @@ def _back_from_value(timeline: Timeline, node: int, n: int) -> Finding | Place:
 
 
 def _back_from_operation(timeline: Timeline, node: int, besides: int = 0) -> Finding | Place:
-    """A bad value that an operation has made."""
+    """One step back from a bad value that an operation made."""
     bad = _bad_operand(timeline, node, besides)
     return ("value", bad, timeline.info(node).born - 1) if bad else _born(timeline, node)
 
 
 def _back_from_write(timeline: Timeline, node: int, n: int) -> Finding | Place:
-    """A bad value that was written in place over another."""
+    """One step back from a bad value that was written in place."""
     output = output_at(timeline.at(n), node, "value")
     if output is None or output.value_seq <= timeline.info(node).born:
         since = f"{label(timeline, node)} holds it, and it is not known since when"
@@ -265,7 +265,7 @@ def _back_from_write(timeline: Timeline, node: int, n: int) -> Finding | Place:
 
 
 def _earlier(timeline: Timeline, node: int, seq: int) -> Place | None:
-    """What was bad before an update: the ``.grad``, or the value itself; if only one holds a nan, that one."""
+    """The bad number before an update: ``.grad`` or value, a nan first."""
     output = output_at(timeline.at(seq - 1), node, "value")
     known = {"value": bad_text(output.value), "grad": bad_text(output.grad)} if output is not None else {}
     bad: list[Literal["value", "grad"]] = [aspect for aspect in ("value", "grad") if known.get(aspect)]
@@ -274,7 +274,7 @@ def _earlier(timeline: Timeline, node: int, seq: int) -> Place | None:
 
 
 def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Finding:
-    """An update that has made a bad value of good ones."""
+    """The finding for an update that made a bad value out of good numbers."""
     step, output = step_of(timeline, node, seq), output_at(timeline.at(seq - 1), node, "value")
     frames = timeline.stack(step.stack) if step is not None else ()
     by = f"by {step_words(timeline, node, seq)}{made_at(frames)}" if step is not None else "in place"
@@ -285,7 +285,7 @@ def _updated(timeline: Timeline, node: int, seq: int, value: Value | None) -> Fi
 
 
 def _numbers_before(node: int, output: OutputState) -> tuple[Finding, ...]:
-    """The numbers that an update had to work with."""
+    """The value and ``.grad`` before an update."""
     value = Finding("before", f"its value was {short(output.value)} before", output.value_seq, node)
     grad = Finding("before", f"its .grad was {short(output.grad)} before", output.grad_seq, node)
     return (value, grad) if output.grad is not None else (value,)
@@ -309,7 +309,7 @@ def _is_overwritten(timeline: Timeline, output: OutputState | None) -> bool:
 
 
 def _went_in(timeline: Timeline, part: Contribution) -> Iterator[tuple[Place, Value | None]]:
-    """The numbers of which a rule made a contribution: the gradient, the inputs of its node, and its result."""
+    """The numbers that went into a contribution: the arriving gradient, the inputs of its node, and its result."""
     node, born = part.source, timeline.info(part.source).born
     yield ("grad", node, part.seq), arriving_gradient(timeline, part)
     computed = computation(timeline, node)
@@ -318,7 +318,7 @@ def _went_in(timeline: Timeline, part: Contribution) -> Iterator[tuple[Place, Va
 
 
 def _held_before(timeline: Timeline, node: int, n: int, seq: int) -> Finding | Place:
-    """A bad ``.grad`` that the pass of this moment has not brought: an earlier one has, or the program."""
+    """One step back from a bad ``.grad`` that an earlier pass or the program made."""
     if 0 < seq < n:
         return "grad", node, seq
     before = output_at(timeline.at(n - 1), node, "grad") if seq else None
@@ -329,7 +329,7 @@ def _held_before(timeline: Timeline, node: int, n: int, seq: int) -> Finding | P
 
 
 def _put_there(timeline: Timeline, node: int, seq: int) -> Finding:
-    """A bad ``.grad`` that no pass has brought, and no other is known to have: whose line wrote it."""
+    """The finding for a bad ``.grad`` that the program wrote itself, with its line."""
     write = write_at(timeline, seq)
     if write is None or not write.frames:
         text = f"the .grad of {label(timeline, node)} got it from outside the pass"
@@ -340,7 +340,7 @@ def _put_there(timeline: Timeline, node: int, seq: int) -> Finding:
 
 
 def suspected_source(timeline: Timeline, write: GradWrite) -> Iterator[Finding]:
-    """The bad ``.grad`` that the same line wrote to, and that may have gone into this one."""
+    """Another bad ``.grad`` that the same line wrote to: the number may come from there."""
     beside = bad_grad_of_same_call(timeline, write)
     if beside is not None:
         bad = bad_text(grad_left(timeline.event(beside.filled)))
@@ -357,7 +357,7 @@ def _bad_operand(timeline: Timeline, node: int, besides: int = 0) -> int:
 
 
 def _known_operands(timeline: Timeline, node: int) -> Iterator[Operand]:
-    """The inputs of a node; for one whose value was not recorded, as within a call that makes several, its own."""
+    """The inputs of a node with known values; an input without a recorded value is replaced by its own inputs."""
     seen, waiting = {node}, [node]
     while waiting:
         for operand in computation(timeline, waiting.pop()).operands:
@@ -394,14 +394,14 @@ def _born(timeline: Timeline, node: int) -> Finding:
 
 
 def _data_words(timeline: Timeline, info: NodeInfo, made: Value | None) -> str:
-    """What a bad value is that no operation made."""
+    """What a bad value is if no operation made it."""
     if is_beyond(info, made, line_text(timeline, innermost(info))):
         return "it is a number beyond float16, which has none above 65504"
     return f"it is {info.created.kind} data"
 
 
 def _grown(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
-    """That the loss has grown from pass to pass before something became too large."""
+    """A fact: the loss grew from pass to pass before something became too large."""
     if values := growing_losses(timeline, n):
         text = (
             f"the loss had grown from {iteration_called(timeline)} to {iteration_called(timeline)}: {row_text(values)}"
@@ -410,7 +410,7 @@ def _grown(timeline: Timeline, node: int, n: int) -> Iterator[Finding]:
 
 
 def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
-    """The rule that made a bad contribution of good numbers."""
+    """The finding for a rule that made a bad contribution out of good numbers."""
     info, where = timeline.info(part.source), sent_at_element(timeline, part)
     blind = _is_blind(timeline, part.source)
     text = (
@@ -430,7 +430,7 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
 
 
 def _is_blind(timeline: Timeline, node: int) -> bool:
-    """Whether a number that went into a node is not known, as only a part of the program was recorded."""
+    """Whether a number that went into a node is unknown because only a part of the program was recorded."""
     values = (operand.value for operand in computation(timeline, node).operands)
     return is_partial(timeline) and any(value is None or not value.is_known for value in values)
 
@@ -462,7 +462,7 @@ T = TypeVar("T")
 Aspect = Literal["value", "grad"]
 
 Place = tuple[Aspect, int, int]
-"""Something bad that came from elsewhere: the value or gradient of a node, at a moment."""
+"""A bad number on the path: the value or gradient of a node, at a moment."""
 
 
 def bad_at(timeline: Timeline, place: Place) -> Value | None:
@@ -481,7 +481,7 @@ def bad_part(output: OutputState | None) -> Contribution | None:
 
 
 def worst(held: Iterable[tuple[T, Value | None]]) -> T | None:
-    """What holds the first nan, else the first that holds an inf."""
+    """The holder of the first nan, else of the first inf."""
     bad = [(one, text) for one, value in held if (text := bad_text(value))]
     return next((one for one, text in bad if "nan" in text), bad[0][0] if bad else None)
 
@@ -508,9 +508,9 @@ def _held(output: OutputState, aspect: Aspect) -> Iterator[Value | None]:
 
 @dataclass(frozen=True, slots=True)
 class _OtherGrad:
-    """The ``.grad`` of `node`, bad since event `filled`, that the line of a write wrote to as well.
+    """The ``.grad`` of another `node`, bad since event `filled`, to which the same line wrote.
 
-    `sure` if it is known that the write took it in: one call has clipped both by the norm that they have together.
+    `sure` if its number surely went into the write: one call clipped both by their common norm.
     """
 
     node: int
@@ -519,7 +519,7 @@ class _OtherGrad:
 
 
 def grad_source(timeline: Timeline, seq: int) -> tuple[int, int] | None:
-    """The bad ``.grad`` that is known to have gone into the one that event `seq` wrote: its node, and until when."""
+    """The bad ``.grad`` that surely went into the one written by event `seq`: its node, and the moment before."""
     event = timeline.event(seq)
     if not isinstance(event, GradSet):
         return None
@@ -531,14 +531,14 @@ def grad_source(timeline: Timeline, seq: int) -> tuple[int, int] | None:
 
 
 def bad_grad_of_same_call(timeline: Timeline, write: GradWrite) -> _OtherGrad | None:
-    """The bad ``.grad`` beside a write that may have spoilt it, or is known to have."""
+    """Another bad ``.grad`` of the same call that went into a write, surely or possibly."""
     event = expect(timeline, write.seq, GradSet)
     found = [_seen(timeline, write, *one) for one in _written_alike(timeline, event, write.seq)]
     return next((one for one in found if one.sure), found[0] if found and bad_text(write.after) else None)
 
 
 def _written_alike(timeline: Timeline, write: GradSet, seq: int) -> Iterator[tuple[int, int, int]]:
-    """The other gradients that a pass left bad, and that the stack of a write wrote to next: node, since when, when."""
+    """The other bad gradients of the last pass that the same call stack wrote to: node, bad since, written at."""
     starts = [phase.start for phase in timeline.phases if phase.kind == "backward" and phase.start < seq]
     for filled, event in timeline.select((GradAccumulated,), starts[-1] if starts else 1, seq):
         node = expect(timeline, filled, GradAccumulated).node
@@ -553,7 +553,7 @@ def _seen(timeline: Timeline, write: GradWrite, node: int, filled: int, at: int)
 
 
 def _is_norm_of(timeline: Timeline, write: GradWrite, filled: int) -> bool:
-    """Whether a write did what a norm that is no number, or infinite, does: all became nan, or zero."""
+    """Whether a write looks like scaling by a nan norm (all nan) or an infinite one (all zero)."""
     bad, stats = bad_text(grad_left(timeline.event(filled))), write.after.statistics() if write.after else None
     return (
         stats is not None
@@ -563,7 +563,7 @@ def _is_norm_of(timeline: Timeline, write: GradWrite, filled: int) -> bool:
 
 
 def _in_one_call(timeline: Timeline, write: GradWrite, other: int) -> bool:
-    """Whether one call of ``clip_grad_norm_`` made two writes: between them nothing is computed anew."""
+    """Whether one call of ``clip_grad_norm_`` made both writes: no new tensor is computed between them."""
     between = timeline.select((NodeCreated,), min(write.seq, other), max(write.seq, other))
     return called_function(timeline, write.at) == "clip_grad_norm_" and all(
         output.version for _, event in between for output in event.outputs
@@ -571,7 +571,7 @@ def _in_one_call(timeline: Timeline, write: GradWrite, other: int) -> bool:
 
 
 def _stayed(timeline: Timeline, write: GradWrite) -> bool:
-    """Whether each bad element was bad before: of arrays that were not kept, whether as many were, in place."""
+    """Whether each bad element was bad before the write; without arrays, whether the counts are equal."""
     before, after = write.before, write.after
     if before is None or after is None or not bad_text(before) or before.shape != after.shape:
         return False
@@ -594,14 +594,14 @@ def _bad_counts(value: Value) -> tuple[int, int]:
 
 
 def path_findings(timeline: Timeline, way: list[Place]) -> Iterator[Finding]:
-    """What is worth telling of a way, whose last place is where the number was born."""
+    """The facts about a path whose last place is where the number first appeared."""
     yield from _became(timeline, way)
     yield from _carried(timeline, way)
     yield from _spread(timeline, way)
 
 
 def _became(timeline: Timeline, way: list[Place]) -> tuple[Finding, ...]:
-    """Where an infinity became a nan, on a way that ends where the infinity was born."""
+    """Where an infinity became a nan, on a path that ends at the infinity."""
     texts = [bad_text(bad_at(timeline, place)) for place in way]
     if "nan" in texts[-1] or "nan" not in "".join(texts):
         return ()
@@ -611,7 +611,7 @@ def _became(timeline: Timeline, way: list[Place]) -> tuple[Finding, ...]:
 
 
 def _changed(timeline: Timeline, place: Place, before: Place) -> tuple[str, int, int]:
-    """What made one bad thing of the one before it, in words; the node, and the event."""
+    """What turned one bad number into the next: in words, with its node and event."""
     aspect, node, n = place
     part = bad_part(output_at(timeline.at(n), node, aspect)) if aspect == "grad" else None
     if part is not None and part.source:
@@ -624,7 +624,7 @@ def _changed(timeline: Timeline, place: Place, before: Place) -> tuple[str, int,
 
 
 def _carried(timeline: Timeline, way: list[Place]) -> Iterator[Finding]:
-    """The line that carried a bad number from one ``.grad`` to others, as clipping by the norm of all does."""
+    """The line that carried a bad number from one ``.grad`` to others, for example clipping by the total norm."""
     for (aspect, node, n), (_, source, _) in pairwise(way):
         write = timeline.event(n)
         if aspect == "grad" and source != node and isinstance(write, GradSet) and grad_source(timeline, n):

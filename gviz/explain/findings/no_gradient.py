@@ -60,7 +60,7 @@ def not_tracked(asked: Question) -> Finding | None:
 
 
 def _no_input_requires(asked: Question, name: str) -> Finding:
-    """A result of what requires no gradient: by nature, or as tracking was lost on the way to it."""
+    """A result of inputs that require no gradient, or lost tracking on the path to them."""
     timeline, info = asked.timeline, asked.info
     text, kind = f"{name} needs no gradient: none of its inputs requires one", "no-input-requires"
     lost = next((node for node in ancestors(timeline, asked.node) if loses_tracking(timeline, node)), 0)
@@ -88,7 +88,7 @@ def _requires_none(asked: Question, name: str) -> Finding:
 
 
 def _switched_off(asked: Question) -> tuple[int, tuple[Frame, ...]]:
-    """The event that took ``requires_grad`` from a leaf last, and where the program did it; 0 if it never had it."""
+    """The last event that set ``requires_grad`` of a leaf, with its call stack; 0 if there is none."""
     timeline = asked.timeline
     for seq in reversed([seq for seq in timeline.events_of(asked.node) if seq <= asked.moment.n]):
         event = timeline.event(seq)
@@ -111,7 +111,7 @@ def passes_before(asked: Question) -> list[tuple[int, BackwardStarted]]:
 
 
 def cleared_grad(asked: Question) -> Finding | None:
-    """It had one that was set to None, and no pass for all leaves has started since."""
+    """It was set to None, and no pass for all leaves has started since."""
     timeline = asked.timeline
     event, last = None, 0
     for seq in reversed([seq for seq in timeline.events_of(asked.node) if seq <= asked.moment.n]):
@@ -131,7 +131,7 @@ def cleared_grad(asked: Question) -> Finding | None:
 
 
 def no_pass(asked: Question) -> Finding | None:
-    """Nobody has called backward."""
+    """No backward pass has run since it was made."""
     if any(start > asked.info.born for start, _ in passes_before(asked)):
         return None
     text = f"no backward pass has run since {label_at(asked.timeline, asked.node)} was made"
@@ -140,7 +140,7 @@ def no_pass(asked: Question) -> Finding | None:
 
 
 def pending(asked: Question) -> Finding | None:
-    """The latest pass covers it, and has not come to it, or brought nothing."""
+    """The latest pass includes it, and has not reached it yet, or brought nothing."""
     passes, state, timeline = passes_before(asked), asked.state, asked.timeline
     if state is None or not state.pass_nr or (passes and passes[-1][1].pass_nr > state.pass_nr):
         return None
@@ -205,7 +205,7 @@ def nameless_leaf(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
 
 
 def _rebinding_fix(timeline: Timeline, info: NodeInfo) -> str:
-    """The line that rebinds the name, written so that it stays the leaf's: an update in place, or a new leaf."""
+    """The line that rebinds the name, rewritten so that the name stays with a leaf."""
     name, at = shown(info.name), innermost(info)
     update = update_in_place(line_text(timeline, at), info.name)
     if update:
@@ -221,7 +221,7 @@ def _arrival(asked: Question) -> int:
 
 
 def _leaf_of_this_name(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
-    """The leaf that it was made from and whose variable it has taken over."""
+    """The leaf that it was made from and whose variable now holds it."""
     if not info.name:
         return None
     variable = _variable(timeline, info)
@@ -238,7 +238,7 @@ _FileVariable = tuple[str, Variable]
 
 
 def _variable(timeline: Timeline, info: NodeInfo) -> _FileVariable:
-    """The variable that holds a node; of no file and function if none does."""
+    """The variable that holds a node, with its file; both empty parts if no line assigned it."""
     frame = timeline.nodes.assigned_at(info.created.stack)
     if frame is None:
         return "", (info.name, "")
@@ -247,7 +247,7 @@ def _variable(timeline: Timeline, info: NodeInfo) -> _FileVariable:
 
 
 def grads_read_in_vain(survey: Survey) -> Iterator[Finding]:
-    """Results that the program's text reads the ``.grad`` of, and that did not keep it."""
+    """Results that keep no ``.grad`` although the program's source reads it."""
     wanted = _grads_read(survey)
     if not wanted or not survey.passes:
         return
@@ -280,11 +280,11 @@ MOST_CUTS = 5
 _COPIES_LOOKED_AT = 20
 _OF_NUMBERS = "compute the loss with tensors all the way: .item(), numpy and torch.tensor(...) pass on numbers only"
 _NEAR = 200
-"""Parameters of one model are made within so many nodes."""
+"""The number of nodes before and after in which parameters of the same model are searched."""
 
 
 def no_path(asked: Question) -> Finding:
-    """No pass has reached it: where the ways from it to the roots end."""
+    """No pass has reached it: where the paths from it to the roots end."""
     timeline = asked.timeline
     started, backward = _pass_of(asked)
     roots = sorted({node for node, _ in backward.roots})
@@ -304,7 +304,7 @@ def no_path(asked: Question) -> Finding:
 
 
 def unused(asked: Question) -> Finding:
-    """Nothing was made from it: what of its shape could have been meant to meet it."""
+    """Nothing was made from it; a tensor of the same shape shows where it could have been meant."""
     info, timeline = asked.info, asked.timeline
     text = f"{label_at(timeline, asked.node)} was not used in anything"
     if is_partial(timeline):
@@ -334,7 +334,7 @@ def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
 
 
 def _fresh(asked: Question, last: NodeInfo) -> NodeInfo | None:
-    """What a way back from the loss ends at that was made of the numbers of the node since it was used."""
+    """New data at the end of a path back from the loss, made of the numbers of the node after its last use."""
     timeline, roots = asked.timeline, [node for node, _ in _pass_of(asked)[1].roots if node]
     later = (info for node in (*roots, *ancestors(timeline, *roots)) if (info := timeline.info(node)).born > last.born)
     ends = (info for info in later if info.created.kind in ("leaf", "constant"))
@@ -342,9 +342,9 @@ def _fresh(asked: Question, last: NodeInfo) -> NodeInfo | None:
 
 
 def _pass_of(asked: Question) -> tuple[int, BackwardStarted]:
-    """The pass that could have reached a node: of a result the first after it, of a leaf that after its last use.
+    """The pass that could have reached a node: the first after a result was made, or after a leaf was last used.
 
-    Of several before the step that was to use the gradient it is the last: those before it may be another model's.
+    Of several before the optimizer step it is the last: the earlier ones may belong to another model.
     """
     timeline, passes, seqs = asked.timeline, passes_before(asked), map(asked.timeline.nodes.born, _uses(asked))
     passes = [one for one in passes if not one[1].inputs] or passes
@@ -356,7 +356,7 @@ def _pass_of(asked: Question) -> tuple[int, BackwardStarted]:
 
 
 def _uses(asked: Question) -> Sequence[int]:
-    """What was made of a node so far, without what came after the last pass (an evaluation) if there is more."""
+    """The uses of a node so far; without those after the last pass (an evaluation), if there are others."""
     timeline, last = asked.timeline, passes_before(asked)[-1][0]
     uses = timeline.nodes.users(asked.node, asked.moment.n)
     return [use for use in uses if timeline.nodes.born(use) < last] or uses
@@ -378,9 +378,9 @@ def _like(asked: Question) -> tuple[int, int] | None:
 
 
 def _nearest(timeline: Timeline, cuts: Sequence[Finding], roots: Sequence[int]) -> list[Finding]:
-    """The cuts of the lines at which the ways back from the roots end.
+    """The cuts of the lines at which the paths back from the roots end.
 
-    What lies behind another cut is not the reason, and may well be meant: a loop detaches the state it carries.
+    A cut behind another cut is not the reason, and may be meant: a loop detaches the state it carries.
     """
     met = {*roots, *ancestors(timeline, *roots, up_to={cut.node for cut in cuts})}
     lines = {_line_of(cut) for cut in cuts if cut.node in met}
@@ -402,7 +402,7 @@ def _by_line(cuts: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _ends(asked: Question, node: int) -> Iterator[Finding]:
-    """The untracked operations at which the ways forward from a node leave the graph."""
+    """The untracked operations where the paths forward from a node leave the graph."""
     for info in cuts_after(asked.timeline, node, range(asked.moment.n + 1)):
         text = f"cut at {label(asked.timeline, info.node)}{made_at(info.frames)}: {why_untracked(info.created)}"
         fix = cut_fix(asked.timeline, info)
@@ -410,7 +410,7 @@ def _ends(asked: Question, node: int) -> Iterator[Finding]:
 
 
 def _copied(asked: Question, end: Finding, leading: set[int]) -> Iterator[Finding]:
-    """Data on the way to the loss that came up right after the graph was left: on the same line, or of the same shape.
+    """Data on the path to the loss, made right after the graph was left: on the same line, or of the same shape.
 
     Numbers that leave for numpy or Python come back as constants without an input: this is where. What comes up after
     the next time round a loop came from there.
@@ -439,16 +439,16 @@ def _comes_back(timeline: Timeline, end: Finding, info: NodeInfo) -> bool:
 # Data that a program made of the numbers of results: it has no history
 
 _READ = {"item", "tolist", "numpy", "float", "int"}
-"""What gives the numbers of a tensor without their history: as a method, or as a function of it."""
+"""Methods and functions that give the numbers of a tensor without their history."""
 
 _MOST_ELEMENTS = 64
-"""So many elements of new data are compared with results, one by one."""
+"""The most elements of new data that are compared with results one by one."""
 
 
 def is_copied(timeline: Timeline, new: NodeInfo, node: int) -> bool:
     """Whether data was made of the numbers of a node or of its results.
 
-    That is known where its expression reads them (``h.item()``), and where its elements are theirs, to the last digit.
+    It is known if its expression reads them (``h.item()``), or if its elements equal theirs to the last digit.
     """
     results = [info for info in _results(timeline, node) if info.born < new.born]
     return _reads(timeline, new, results) or _equals(timeline, new, results)
@@ -485,7 +485,7 @@ def _reads(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
 
 
 def _equals(timeline: Timeline, new: NodeInfo, results: list[NodeInfo]) -> bool:
-    """Whether each element is a result of its own, and one of them of more digits than a program writes."""
+    """Whether each element equals a result, and one has more digits than a program would write."""
     elements = _elements(timeline, new)
     if not 0 < elements.size <= _MOST_ELEMENTS or not any(map(_is_odd, elements)):
         return False

@@ -36,9 +36,9 @@ from gviz.values import Value
 
 
 def never_stepped(survey: Survey) -> Iterator[Finding]:
-    """Leaves with a gradient of some pass that no optimizer and no line of the program has changed since.
+    """Leaves that got a gradient and that no optimizer and no line of the program has changed since.
 
-    Data that the program asks gradients of, as the points at which a differential equation is to hold, are none.
+    Inputs that the program takes derivatives by do not count, as the points of a differential equation.
     """
     if survey.timeline.failures:  # the update may be what the program did not come to
         return
@@ -54,13 +54,13 @@ def never_stepped(survey: Survey) -> Iterator[Finding]:
 # Gradients that nothing uses: of leaves that no optimizer step and no line of the program ever changes
 
 _PASSES = 3
-"""So many passes over a parameter are there to train it, and not to look at its gradient."""
+"""The number of passes from which on a parameter is meant to be trained, and not only looked at."""
 
 
 def unused_gradient(timeline: Timeline, node: int, n: int) -> Finding | None:
-    """That by event `n` nothing has ever used the gradients of a leaf to change it, None if something has.
+    """A finding if nothing has used the gradients of a leaf by event `n`; None if something has.
 
-    It is suspected where they may be wanted for their own sake.
+    It is only suspected if the program may want the gradients themselves.
     """
     added = _added(timeline, node, n)
     if not added:
@@ -79,17 +79,17 @@ def unused_gradient(timeline: Timeline, node: int, n: int) -> Finding | None:
 
 
 def _is_asked_for(timeline: Timeline, node: int, n: int) -> bool:
-    """Whether the program takes derivatives by a leaf itself: an input, whose ``.grad`` is of no use to it."""
+    """Whether the program takes derivatives by a leaf with autograd.grad, and needs no ``.grad``."""
     return any(isinstance(timeline.event(seq), GradCaptured) for seq in timeline.events_of(node) if seq <= n)
 
 
 def _is_copy(timeline: Timeline, node: int, steps: Steps) -> bool:
-    """Whether a leaf was made of what an optimizer has: the way back to that is cut, which is another finding."""
+    """Whether a leaf was made from a parameter of an optimizer: the cut between them is another finding."""
     return not steps.held.isdisjoint(ancestors(timeline, node))
 
 
 def _added(timeline: Timeline, node: int, n: int) -> list[tuple[int, GradAccumulated]]:
-    """What passes have added to the ``.grad`` of a leaf by event `n`; nothing if it was changed after the first."""
+    """What passes have added to the ``.grad`` of a leaf by event `n`; empty if the leaf changed after the first."""
     added = []
     for seq in timeline.events_of(node):
         if seq > n:
@@ -103,7 +103,7 @@ def _added(timeline: Timeline, node: int, n: int) -> list[tuple[int, GradAccumul
 
 
 def _is_a_loss(timeline: Timeline, node: int, first: GradAccumulated) -> bool:
-    """Whether the pass began at the leaf itself: no parameter that an optimizer lacks, but a loss without a history."""
+    """Whether the pass began at the leaf itself: it is a loss without a history, and no parameter."""
     started = pass_started(timeline, first.pass_nr)
     return started is not None and any(root == node for root, _ in started.roots)
 
@@ -111,7 +111,7 @@ def _is_a_loss(timeline: Timeline, node: int, first: GradAccumulated) -> bool:
 def _not_in_optimizer(
     timeline: Timeline, info: NodeInfo, added: list[tuple[int, GradAccumulated]], steps: Steps
 ) -> Finding | None:
-    """Optimizers step, but with others: certainly by mistake if one of them finds nothing to do."""
+    """Optimizers step with other parameters: certainly a mistake if one of them finds no gradient."""
     name, seq = label(timeline, info.node), added[0][0]
     if not steps.idle:
         if info.created.kind != "parameter" and not _piles_up(timeline, [event for _, event in added]):
@@ -135,13 +135,13 @@ def _not_in_optimizer(
 
 
 def _piles_up(timeline: Timeline, added: list[GradAccumulated]) -> bool:
-    """Whether a loop has added to a gradient again and again that nothing cleared, as who looks at it would."""
+    """Whether a loop has added to the gradient several times and nothing cleared it."""
     uncleared = all(event.value is not None for event in added[1:])
     return len(added) >= _PASSES and uncleared and _is_of_a_loop(timeline, added)
 
 
 def _is_of_a_loop(timeline: Timeline, added: list[GradAccumulated]) -> bool:
-    """Whether the last two passes were called by one line, as a loop of training calls them."""
+    """Whether one line called the last two passes, as in a training loop."""
     return len(added) > 1 and len({_call_of_pass(timeline, event.pass_nr) for event in added[-2:]} - {0}) == 1
 
 
@@ -167,7 +167,7 @@ def _recomputed(timeline: Timeline, info: NodeInfo, seq: int) -> Finding | None:
 
 
 def _computed_updates(timeline: Timeline, node: int) -> list[NodeInfo]:
-    """What was computed of a leaf and its latest gradient."""
+    """The nodes that were computed from a leaf and its latest gradient."""
     owners = timeline.nodes.origins.gradient_of
     latest = [timeline.nodes[place] for place in (owners == node).nonzero()[0][-1:].tolist()]
     scaled = {user for gradient in latest for user in timeline.nodes.users(gradient)}
@@ -189,7 +189,7 @@ _NAMED = re.compile(r"^[ \t]*([A-Za-z_][\w.\[\]]*\.backward)[ \t]*(?:#.*)?$", re
 
 
 def empty_step(survey: Survey) -> Iterator[Finding]:
-    """Steps that found no gradient: of frozen parameters, and any while the program has called no backward at all."""
+    """Steps that found no gradient because their parameters are frozen, or no backward has ever run."""
     for seq in steps_by(survey.timeline, survey.end).idle:
         step = survey.timeline.event(seq)
         if not isinstance(step, OptimizerStepped) or not step.skipped:
@@ -218,7 +218,7 @@ def _empty_finding(survey: Survey, seq: int, step: OptimizerStepped, *, frozen: 
 
 
 def _not_called(timeline: Timeline, frames: Sequence[Frame]) -> str:
-    """What to write where the file of the step has a line that names ``backward`` without calling it."""
+    """The fix if the file of the step has a line that names ``backward`` without calling it."""
     text = (timeline.source(frames[0].path) if frames else None) or ""
     named = _NAMED.search(text)
     if named is None:
@@ -231,7 +231,7 @@ def _not_called(timeline: Timeline, frames: Sequence[Frame]) -> str:
 
 _CLEARED = {"none", "zero"}
 _ROOM = 40
-"""Characters for a gradient in a row of others."""
+"""Characters for a gradient in the finding."""
 
 
 @dataclass(slots=True)
@@ -244,7 +244,7 @@ class _LeafGrad:
 
 
 def not_cleared(survey: Survey) -> Iterator[Finding | None]:
-    """Of each leaf the first sum of a used and a new gradient that was used in its turn, and how often it happened."""
+    """For each leaf the first use of a sum of an old and a new gradient, and in how many iterations it happened."""
     leaves: defaultdict[int, _LeafGrad] = defaultdict(_LeafGrad)
     holders: dict[int, int] = {}
     first: dict[int, _LeafGrad] = {}
@@ -269,7 +269,7 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _is_used(leaf: _LeafGrad) -> bool:
-    """Whether a step came after the last that was added: whoever changes it now knows that it is still there."""
+    """Whether a step has used all of it: a program that changes it now knows that it is still there."""
     return leaf.used > max(leaf.filled, leaf.added)
 
 
@@ -281,7 +281,7 @@ def _fill(leaf: _LeafGrad, seq: int, *, summed: bool) -> None:
 
 
 def _updated(event: Event, holders: dict[int, int]) -> Iterable[int]:
-    """The leaves that an event says were updated."""
+    """The leaves that an event updated."""
     match event:
         case OptimizerStepped(parameters=parameters):
             return parameters
@@ -326,7 +326,7 @@ def _how_often(timeline: Timeline, times: int) -> str:
 
 
 def _brief(value: Value | None) -> str:
-    """A few numbers, of more their length."""
+    """The numbers of a small gradient, the length (L2) of a large one."""
     return share(value, _ROOM) if value is not None else grad(value)
 
 
@@ -334,7 +334,7 @@ def _brief(value: Value | None) -> str:
 
 
 def cleared_early(survey: Survey) -> Iterator[Finding | None]:
-    """The first step of an optimizer that met only gradients which had just been cleared."""
+    """The first step of an optimizer whose gradients were all cleared just before."""
     filled: dict[int, int] = {}
     cleared: dict[int, int] = {}
     owners: dict[int, int] = {}
@@ -388,7 +388,7 @@ _CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
 
 
 def clipped_early(survey: Survey) -> Iterator[Finding | None]:
-    """The first update whose gradients came after the clipping, which met none."""
+    """The first update whose gradients came after the clipping, which found none."""
     is_clipping = partial(survey.timeline.once, _clips)
     filled: set[int] = set()
     learned: set[int] = set()
@@ -412,7 +412,7 @@ def clipped_early(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _is_update(event: Event, learned: set[int], filled: set[int]) -> bool:
-    """Whether an event says that a leaf was changed: one in the memories of `learned`, or with a gradient."""
+    """Whether an event changes a leaf: one in a memory of `learned`, or one with a gradient."""
     match event:
         case StorageWritten(storage=storage):
             return storage in learned
@@ -422,7 +422,7 @@ def _is_update(event: Event, learned: set[int], filled: set[int]) -> bool:
 
 
 def _clips(timeline: Timeline, stack: int) -> bool:
-    """Whether the line that was running calls one of PyTorch's functions that clip gradients."""
+    """Whether the source line calls one of PyTorch's functions that clip gradients."""
     frames = timeline.stack(stack)
     return bool(frames) and called_function(timeline, frames[0]) in _CLIPPING
 

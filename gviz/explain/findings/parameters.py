@@ -51,7 +51,7 @@ def unchanged(survey: Survey) -> Iterator[Finding | None]:
 def _updates(survey: Survey, known: dict[int, _Parameter]) -> Iterator[tuple[int, list[int]]]:
     """The events, each with the parameters that had a gradient and were written by a step that it ends.
 
-    What became of a parameter is noted in `known`, until it has moved: nothing is asked of it then.
+    The result for each parameter is kept in `known`; after a parameter has moved it is not compared again.
     """
     parameters = [survey.nodes[node] for node in survey.optimized if node in survey.nodes]
     alone = ((made, made.created.outputs[0]) for made in parameters)  # those that share a memory are told one by one
@@ -84,7 +84,7 @@ def _written(event: StorageWritten | DataSet, owners: dict[int, int]) -> int:
 
 
 def _numbers(value: Value | None) -> tuple[object, ...] | None:
-    """What is known of the elements; memory has no shape, or another one than the parameter that lies in it."""
+    """The numbers without the shape: a memory has another shape than the parameter in it."""
     return None if value is None else (value.data, value.stats, value.blob)
 
 
@@ -109,7 +109,7 @@ def shared(survey: Survey) -> Iterator[Finding | None]:
     """Parameters that two modules of one kind use in one call of a model: tied on purpose, or by a copied reference.
 
     A module that is also called on its own has another path there. One that a list has several times, as
-    ``[layer] * 3`` has, is told by its parameters too.
+    ``[layer] * 3`` has, is found by the paths of its parameters, too.
     """
     timeline = survey.timeline
     for made in survey.nodes.values():
@@ -129,7 +129,7 @@ def shared(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _sharing(survey: Survey, parameter: int) -> list[str]:
-    """The modules of one kind that use a parameter in one call of a model; none if it is one alone."""
+    """The modules of one kind that use a parameter in one call of a model; empty if there is only one."""
     users = [survey.nodes[node] for node in survey.timeline.nodes.made_into.get(parameter, ()) if node in survey.nodes]
     places: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
     for user in users:
@@ -140,7 +140,7 @@ def _sharing(survey: Survey, parameter: int) -> list[str]:
 
 
 def _places(paths: Sequence[str]) -> list[str]:
-    """The modules of a list that a parameter with these paths is of, if the paths differ in one index alone."""
+    """The modules of a list that hold a parameter with these paths, if the paths differ in only one index."""
     first, *others = (path.split(".") for path in paths)
     for at, part in enumerate(first):
         if part.isdecimal():

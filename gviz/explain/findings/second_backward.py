@@ -15,11 +15,11 @@ from gviz.trace.timeline import Timeline
 
 PATTERN = r"backward through the graph a second time"
 _UPDATING = frozenset(("add", "sub", "mul", "div", "lerp", "copy", "addcmul", "addcdiv"))
-"""Operations by which programs update in place what is no part of a loss, such as a running average."""
+"""Operations that programs use for updates in place outside the loss, such as a running average."""
 
 
 def explain(failure: Failure) -> Finding | None:
-    """Which call had released what this one needs, and where the new graph meets the old one."""
+    """Explain which call released what this one needs, and where the new graph meets the old one."""
     if not failure.says(PATTERN):
         return None
     timeline, node = failure.timeline, failure.node
@@ -40,13 +40,13 @@ def explain(failure: Failure) -> Finding | None:
 
 
 _LOOKED_AT = 2000
-"""Nodes among which a loop shows."""
+"""The number of nodes that are searched for a loop."""
 
 _KEEP = "retain_graph=True in that backward(), or build the graph again"
 
 
 def _carried(failure: Failure, released: Finding, user: int, old: int) -> Finding:
-    """New operations have used a result of the graph that is gone: from the step before, or from the same step."""
+    """New operations have used a result of the released graph: of the step before, or of the same step."""
     timeline = failure.timeline
     made, used = timeline.info(old), timeline.info(user)
     if _is_used_again(timeline, used, old):
@@ -61,7 +61,7 @@ def _carried(failure: Failure, released: Finding, user: int, old: int) -> Findin
 
 
 def _is_used_again(timeline: Timeline, used: NodeInfo, old: int) -> bool:
-    """Whether the call that uses a result has used it before: it was made once, and not anew at each step."""
+    """Whether the same call has used a result before: it was made once, and not again in each step."""
     uses = map(timeline.info, timeline.nodes.users(old, used.born - 1))
     return any(_calls(info) == _calls(used) and info.op.name == used.op.name for info in uses)
 
@@ -93,9 +93,9 @@ def _where_to_detach(name: str, made: NodeInfo, used: NodeInfo, first: NodeInfo 
 
 
 def _other_use(timeline: Timeline, used: NodeInfo, old: int) -> NodeInfo | None:
-    """The first use of `old`, if other lines called it than the `used` one, and those are not the lines of a loop.
+    """The first use of `old` by other lines than the `used` one, if these lines are not in a loop.
 
-    Within a loop these lines have made part of the graph that is gone, too.
+    In a loop these lines have also made part of the released graph.
     """
     here, place = _calls(used), timeline.nodes.place_of(old)
     before = timeline.nodes[max(place - _LOOKED_AT, 0) : place + 1]
@@ -106,19 +106,19 @@ def _other_use(timeline: Timeline, used: NodeInfo, old: int) -> NodeInfo | None:
 
 
 def _calls(info: NodeInfo) -> list[tuple[str, int]]:
-    """The lines that were running: a model is called from more than one."""
+    """The call stack as lines: a model may be called from several."""
     return [(frame.path, frame.line) for frame in info.frames]
 
 
 def _own_frames(one: NodeInfo, other: NodeInfo) -> tuple[Frame, ...]:
-    """The frames of one from the first on, seen from the outermost, that is not a frame of the other."""
+    """The frames of one below the last frame that it shares with the other, seen from the outermost."""
     pairs = zip(reversed(one.frames), reversed(other.frames), strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return one.frames[max(len(one.frames) - shared - 1, 0) :]
 
 
 def _released_by(timeline: Timeline, seq: int) -> str:
-    """Whose pass let the saved tensors go, and where that was called."""
+    """The pass that released the saved tensors, and its call."""
     number, at = timeline.at(seq).pass_nr, _called_at(timeline, seq)
     if at is None:
         return "released"
@@ -127,7 +127,7 @@ def _released_by(timeline: Timeline, seq: int) -> str:
 
 
 def _call(timeline: Timeline, seq: int) -> str:
-    """The call whose pass let the saved tensors go: ``the backward() at demo.py:7``."""
+    """The call whose pass released the saved tensors: ``the backward() at demo.py:7``."""
     at = _called_at(timeline, seq)
     return f"the backward(){at}" if at else "that backward()"
 
@@ -139,7 +139,7 @@ def _called_at(timeline: Timeline, seq: int) -> str | None:
 
 
 def _path_down(timeline: Timeline, seq: int, node: int) -> list[int]:
-    """The way the pass took from its root to the node, along the first contribution to each."""
+    """The path of the pass from its root to the node, along the first contribution to each."""
     moment, way = timeline.at(seq - 1), {node: None}  # in the order of a list, and asked as a set
     while True:
         state = moment.state(node)

@@ -14,16 +14,16 @@ from gviz.explain.tracking import ancestors
 from gviz.plain_text import shown
 
 _FEWEST = 2
-"""So many steps make a training where nothing was in training mode before."""
+"""The number of steps that make a training if nothing was in training mode before."""
 
 _NAMED = 3
 
 
 @dataclass(slots=True)
 class _ModelCall:
-    """A call of a model: the parameters that its graph has, and by name which of its modules were in training mode.
+    """A call of a model: the parameters in its graph, and by name which of its modules were in training mode.
 
-    `dropouts` are those of which that is seen by what they make: nothing is also made by one that drops nothing.
+    `dropouts` are its dropout modules. They count as in training mode if they made a node; one with p = 0 makes none.
     """
 
     first: Made | None = None
@@ -34,7 +34,7 @@ class _ModelCall:
 
 @dataclass(slots=True)
 class _Training:
-    """What the steps of the optimizers up to now have shown; `active` says when a module was last in training mode."""
+    """What the optimizer steps so far have shown; `active` is the last step of each module in training mode."""
 
     active: dict[str, int] = field(default_factory=dict)
     steps: int = 0
@@ -43,7 +43,7 @@ class _Training:
 
 
 def trained_in_eval(survey: Survey) -> Iterator[Finding | None]:
-    """The first step that trains a model of which no dropout and no batch norm that it steps is in training mode."""
+    """The first step that trains a model while none of its dropout and batch norm modules is in training mode."""
     calls: dict[int, _ModelCall] = {}
     seen = _Training()
     for seq, event in survey.select(ScopeEntered, NodeCreated, OptimizerStepped):
@@ -65,7 +65,7 @@ def trained_in_eval(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _made(survey: Survey, call: _ModelCall, made: Made) -> None:
-    """Note what a node says about the call that made it."""
+    """Note what a node shows about the model call that made it."""
     scope, attrs = survey.scopes[made.created.scope], dict(made.created.attrs)
     if not made.created.requires_grad:
         return  # an evaluation, or a part that is not trained
@@ -79,7 +79,7 @@ def _made(survey: Survey, call: _ModelCall, made: Made) -> None:
 
 
 def _stepped(seen: _Training, seq: int, trained: list[_ModelCall]) -> None:
-    """Note in which mode the calls were that a step trains; one module in training mode says that all is meant so."""
+    """Note the mode of the calls that a step trains. One module in training mode makes all of them deliberate."""
     trains = {name: mode for call in trained for name, mode in call.trains.items()}
     dropouts = {name for call in trained for name in call.dropouts}
     if any(trains.values()):
@@ -111,7 +111,7 @@ _DROPPING = (*DROPOUTS, "mul")  # as which a dropout of the program's own may be
 
 
 def dropout_in_evaluation(survey: Survey) -> Iterator[Finding]:
-    """The products in the forward of a dropout module whose input was made under no_grad."""
+    """Products in the forward of a dropout module whose input was made under no_grad."""
     timeline, again = survey.timeline, _made_again(survey)
     for made in survey.ops(*_DROPPING):
         scope = survey.scopes.get(made.created.scope)
@@ -125,13 +125,13 @@ def dropout_in_evaluation(survey: Survey) -> Iterator[Finding]:
 
 
 def _made_again(survey: Survey) -> set[str]:
-    """The modules that ran in a backward step, too: those of a checkpoint, whose forward is made without a graph."""
+    """Modules that ran in backward, too: those of a checkpoint, whose forward has no graph."""
     again = (survey.scopes.get(made.created.scope) for made in survey.ops(*_DROPPING) if made.created.during[0])
     return {scope.name for scope in again if scope is not None}
 
 
 def _under_no_grad(survey: Survey, made: Made) -> bool:
-    """Whether it is one of the operations that follow each other there, and not what is trained on their result."""
+    """Whether it follows operations under no_grad, and its result is not used for training."""
     timeline = survey.timeline
     way = (survey.nodes.get(node) for node in ancestors(timeline, made.node))
     beneath = any(one is not None and one.created.switched_off for one in way)

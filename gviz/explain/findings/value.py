@@ -41,7 +41,7 @@ def _dropped(asked: Question) -> Iterator[Finding]:
 
 
 def _cut(asked: Question) -> Iterator[Finding]:
-    """That no gradient comes through an operation that could have been tracked."""
+    """A fact: no gradient comes back through an operation that could have been tracked."""
     made = asked.info.created
     if made.untracked and made.untracked != "inputs":
         text = f"no gradient goes back through it: {why_cut(asked.info)}"
@@ -70,7 +70,7 @@ def _written(asked: Question, writer: int) -> Finding:
 
 
 def _gradient(asked: Question) -> Iterator[Finding]:
-    """What the latest pass brought to a result, which keeps nothing of it."""
+    """The gradient that the latest pass brought to a result, which does not keep it."""
     output = asked.output
     if asked.info.created.kind == "op" and output.incoming is not None and output.parts:
         text = f"its gradient was {grad(output.incoming)}; .grad keeps it only after retain_grad()"

@@ -37,7 +37,7 @@ _ADDED_UP = _Reason(
 
 
 def zero(asked: Question) -> Finding | None:
-    """Back over contributions that are zero to the rule that made the first of something that was not."""
+    """Go back over zero contributions to the rule that made the first of them from something else."""
     output = asked.output
     value = output.incoming if output.grad is None else output.grad
     if not is_zero(value) or not output.parts:
@@ -105,9 +105,9 @@ def _step_back(timeline: Timeline, part: Contribution) -> tuple[_End | None, Con
 
 
 def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> Finding:
-    """Contributions of which none needs to be zero, and whose sum is: each other's opposite, or that of passes before.
+    """Contributions whose sum is zero: they are each other's opposite, or the opposite of earlier passes.
 
-    So it is for the last bias of a critic that is trained with the difference of two means.
+    An example is the last bias of a critic that is trained with the difference of two means.
     """
     which = f"its {len(parts)} contributions cancel" if len(parts) > 1 else "it cancels what passes before had added"
     text = f"the gradient of {label(timeline, node)} is zero: {which}"
@@ -117,7 +117,7 @@ def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> 
 
 
 def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_size: int) -> Finding:
-    """The rule that turned a gradient into zero: because of where its input lies, or of what it multiplies by."""
+    """The rule that turned a gradient into zero: because of its input, or of its other factor."""
     info = timeline.info(part.source)
     culprit = _zero_operand(timeline, info, part.slot)
     if culprit is not None:
@@ -146,7 +146,7 @@ def _zero_operand(timeline: Timeline, info: NodeInfo, slot: int) -> NodeInfo | N
 
 
 def _origin(timeline: Timeline, info: NodeInfo) -> NodeInfo:
-    """What brought the zeros of a tensor in: what it is a view of, or made from zeros with, as far back as it goes."""
+    """The origin of the zeros of a tensor: back over inputs that are zero everywhere."""
     while True:
         zeros = (operand.node for operand in computation(timeline, info.node).operands if is_zero(operand.value))
         before = next((node for node in zeros if node), 0)
@@ -195,7 +195,7 @@ def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
 
 
 def _is_one_hot(timeline: Timeline, info: NodeInfo) -> bool:
-    """Whether a softmax is so sure that every element is 0 or 1; True where that is not known."""
+    """Whether every element of a softmax is 0 or 1; True if unknown."""
     value = info.created.first_value
     array = timeline.array(value) if value is not None else None
     if array is None or array.dtype.kind != "f":
