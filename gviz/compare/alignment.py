@@ -34,18 +34,18 @@ WINDOW = 1000
 
 def align(a: Side, b: Side) -> tuple[Pair, ...]:
     """All nodes of both sides in one order; a node of only one side is placed where it would be on the other."""
-    pairs = list(_align_ops(a, b))
+    ranges = _stretches(*_tokens(a, b))
+    pairs = [
+        pair
+        for low_a, high_a, low_b, high_b in ranges
+        for pair in zip_longest(a.ops[low_a:high_a], b.ops[low_b:high_b], fillvalue=0)
+    ]
     used = list(_pair_by_use(a, b, [pair for pair in pairs if all(pair)]))
     used += _pair_by_name(a, b, used)
     seen_a, seen_b = {x for x, _ in used}, {y for _, y in used}
     only_a = [(node, 0) for node in a.others if node not in seen_a]
     only_b = [(0, node) for node in b.others if node not in seen_b]
     return (*used, *only_a, *only_b, *pairs)
-
-
-def _align_ops(a: Side, b: Side) -> Iterator[Pair]:
-    for low_a, high_a, low_b, high_b in _stretches(*_tokens(a, b)):
-        yield from zip_longest(a.ops[low_a:high_a], b.ops[low_b:high_b], fillvalue=0)
 
 
 def _tokens(a: Side, b: Side) -> tuple[list[Token], list[Token]]:

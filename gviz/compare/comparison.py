@@ -297,7 +297,7 @@ def one_sided_runs(comparison: Comparison) -> Iterator[Run]:
     for which, group in groupby(pairs, key=lambda pair: "both" if all(pair) else "a" if pair[0] else "b"):
         members = list(group)
         side = comparison.b if which == "b" else comparison.a
-        names = [_op_name(side, y if which == "b" else x) for x, y in members]
+        names = [side.infos[y if which == "b" else x].op.name for x, y in members]
         if which == "both":
             before += names
             continue
@@ -305,7 +305,3 @@ def one_sided_runs(comparison: Comparison) -> Iterator[Run]:
         first = members[0][which == "b"]
         known = before[-len(period) :] == period
         yield Run("b" if which == "b" else "a", first, len(names), tuple(period), len(names) // len(period), known)
-
-
-def _op_name(side: Side, node: int) -> str:
-    return side.infos[node].op.name

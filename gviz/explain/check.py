@@ -209,8 +209,7 @@ def check_ranks(found: Sequence[Sequence[Checked]]) -> list[RankFinding]:
             first = kept.setdefault(key, RankFinding(one, ()))
             ranks = tuple(dict.fromkeys((*first.ranks, rank)))
             kept[key] = replace(first, ranks=ranks, is_alike=first.is_alike and first.checked == one)
-    return sorted(kept.values(), key=_rank_order)
-
-
-def _rank_order(one: RankFinding) -> tuple[int, int, int]:
-    return LEVELS.index(one.checked.level), -len(one.ranks), one.checked.finding.event
+    return sorted(
+        kept.values(),
+        key=lambda one: (LEVELS.index(one.checked.level), -len(one.ranks), one.checked.finding.event),
+    )

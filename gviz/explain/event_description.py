@@ -8,7 +8,6 @@ from gviz.events import (
     BackwardFinished,
     BackwardStarted,
     DataSet,
-    Edge,
     Event,
     Failed,
     GradAccumulated,
@@ -117,7 +116,7 @@ def _gradient(timeline: Timeline, moment: Moment, event: Event, told: int) -> st
         case BackwardStarted(roots=roots, retain_graph=retain):
             kept = ", keeping the graph" if retain else ""
             here = [node for node, _ in roots] == [moment.actor]
-            where = "here" if here else f"at {_edges(timeline, roots)}"
+            where = "here" if here else "at " + ", ".join(output_label(timeline, node, nr) for node, nr in roots)
             return f"backward pass {event.pass_nr} starts {where}{kept}"
         case BackwardFinished(error=error):
             return f"the pass ended with an error: {clipped(error, 300)}" if error else "the pass is over"
@@ -310,10 +309,6 @@ def _grads(timeline: Timeline, node: int, grads: tuple[Value | None, ...]) -> st
         for nr, grad in enumerate(grads[:_TOLD])
     ]
     return ", ".join([*told, *[f"{len(grads) - _TOLD} more"] * (len(grads) > _TOLD)])
-
-
-def _edges(timeline: Timeline, edges: tuple[Edge, ...]) -> str:
-    return ", ".join(output_label(timeline, node, nr) for node, nr in edges)
 
 
 def _of_one(timeline: Timeline, node: int, nr: int) -> str:

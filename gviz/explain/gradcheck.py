@@ -116,7 +116,8 @@ def check_rows(timeline: Timeline, tried: NodeCheck) -> Iterator[str]:
         return
     yield f"{name}: what it sent to each input, and by central differences in float64"
     for one in tried.found:
-        yield f"  {one.slot} = {label(timeline, one.node)}{_how_many(one)}: {_agreement_words(one)}"
+        count = "" if len(one.places) == one.size else f" ({len(one.places)} of {one.size:,} elements)"
+        yield f"  {one.slot} = {label(timeline, one.node)}{count}: {_agreement_words(one)}"
         if not one.agrees.all():
             yield from (f"    {row}" for row in _elements(one))
         if one.differs.any():
@@ -139,10 +140,6 @@ def _shared_input_words(found: Sequence[GradientCheck], both: GradientCheck) -> 
     if any(one.node == both.node and not one.together for one in found):
         return "which of them an operation used is not recorded, and taken as it fits best"
     return "each alone is not tried, as which of them an operation used is not recorded"
-
-
-def _how_many(one: GradientCheck) -> str:
-    return "" if len(one.places) == one.size else f" ({len(one.places)} of {one.size:,} elements)"
 
 
 def _agreement_words(one: GradientCheck) -> str:

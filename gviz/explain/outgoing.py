@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -151,15 +151,12 @@ def step_event(timeline: Timeline, moment: Moment, node: int) -> int:
     state = moment.state(node)
     if state is None or not state.pass_nr:
         return 0
-    for seq in _backwards(timeline.events_of(node), moment.n):
+    events = timeline.events_of(node)
+    for seq in (events[at] for at in range(bisect_right(events, moment.n) - 1, -1, -1)):
         event = timeline.event(seq)
         if isinstance(event, StepStarted) and event.node == node:
             return seq if event.pass_nr == state.pass_nr else 0
     return 0
-
-
-def _backwards(events: Sequence[int], n: int) -> Iterator[int]:
-    yield from (events[at] for at in range(bisect_right(events, n) - 1, -1, -1))
 
 
 def _numbers_given(info: NodeInfo, computed: Computation) -> dict[str, str]:

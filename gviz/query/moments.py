@@ -139,13 +139,10 @@ def _no_iteration(timeline: Timeline, text: str, count: int) -> GvizError:
 def _ends_in(timeline: Timeline, iteration: Iteration, phases: Sequence[Phase]) -> list[int]:
     """The ends of those phases that begin in an iteration: up to its last backward pass, if it has any; what it
     evaluates after that is no forward of it."""
-    passes = [phase.start for phase in timeline.phases if phase.kind == "backward" and _starts_in(iteration, phase)]
+    within = [phase for phase in timeline.phases if iteration.start <= phase.start <= iteration.end]
+    passes = [phase.start for phase in within if phase.kind == "backward"]
     last = max(passes, default=iteration.end)
     return [phase.end for phase in phases if iteration.start <= phase.start <= last]
-
-
-def _starts_in(iteration: Iteration, phase: Phase) -> bool:
-    return iteration.start <= phase.start <= iteration.end
 
 
 def _moment_of_node(timeline: Timeline, text: str, n: int, node: int) -> int:

@@ -128,12 +128,8 @@ def _wrong_input(survey: Survey, made: Made, elements: int) -> GradientCheck | N
         compared = check_gradients(survey.timeline, made.node, survey.end, elements, _MOST_WORK)
     except GvizError:  # it was not stored, cannot be run on its own, or no pass went through it
         return None
-    wrong = next((one for one in compared if _is_wrong(one)), None)
+    wrong = next((one for one in compared if one.is_decisive and np.isfinite(one.recorded).all()), None)
     return None if wrong is None or surrogate_kind(survey.timeline, made.node, survey.end, compared) else wrong
-
-
-def _is_wrong(one: GradientCheck) -> bool:
-    return one.is_decisive and bool(np.isfinite(one.recorded).all())
 
 
 def _rule_finding(survey: Survey, made: Made, one: GradientCheck) -> Finding:

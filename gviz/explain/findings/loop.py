@@ -36,7 +36,11 @@ def kept_graphs(survey: Survey) -> Iterator[Finding]:
     by_line: defaultdict[int, dict[int, Made]] = defaultdict(dict)
     for made in alive:
         by_line[made.created.stack][survey.timeline.iteration_at(made.seq).index] = made
-    last = max((one for one in by_line.values() if len(one) > MOST_ALIVE), key=_latest, default=None)
+    last = max(
+        (one for one in by_line.values() if len(one) > MOST_ALIVE),
+        key=lambda line: max(made.seq for made in line.values()),
+        default=None,
+    )
     if last is not None:
         yield _kept_finding(survey, list(last.values()), alive)
 
@@ -49,10 +53,6 @@ def _in_use(survey: Survey) -> set[int]:
     reached = list(ancestors(survey.timeline, *(node for node, _ in last.roots)))
     states = survey.timeline.at(start - 1).states(reached)
     return {node for node, state in zip(reached, states, strict=True) if state is not None and not state.pass_nr}
-
-
-def _latest(line: dict[int, Made]) -> int:
-    return max(made.seq for made in line.values())
 
 
 def _kept_finding(survey: Survey, roots: list[Made], alive: list[Made]) -> Finding:

@@ -95,7 +95,9 @@ def softmax_twice(survey: Survey) -> Iterator[Finding]:
     for made in survey.ops(*_TWICE):
         first = next(survey.sources(made), None)
         before = survey.unwrapped(first) if first is not None else None
-        if before is None or before.op not in _TWICE[made.op] or _idempotent(made.op, before.op):
+        if before is None or before.op not in _TWICE[made.op]:
+            continue
+        if made.op == before.op == "log_softmax":  # which changes nothing
             continue
         text = (
             f"{label_at(timeline, made.node)} takes logits, but its input is {label_at(timeline, before.node)} already"
@@ -103,11 +105,6 @@ def softmax_twice(survey: Survey) -> Iterator[Finding]:
         part = Finding("first", f"{before.op} was taken here", before.seq, before.node)
         fix = f"give it the input of that {before.op}: cross_entropy and the losses with logits apply it themselves"
         yield Finding("softmax-twice", text, made.seq, made.node, (part,), fix, innermost(timeline.info(made.node)))
-
-
-def _idempotent(op: str, before: str) -> bool:
-    """Whether it is log_softmax of log_softmax, which changes nothing."""
-    return op == before == "log_softmax"
 
 
 # nll_loss or ctc_loss of something else than log probabilities of its classes

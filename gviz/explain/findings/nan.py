@@ -239,7 +239,7 @@ def _back_from_value(timeline: Timeline, node: int, n: int) -> Finding | Place:
     info = timeline.info(node)
     if leaf := dict(info.created.attrs).get("grad_of", 0):
         return "grad", int(leaf), n
-    made = info.born > timeline.dropped.again and _made_bad(timeline, node)
+    made = info.born > timeline.dropped.again and any(bad_text(output.value) for output in info.created.outputs)
     return _back_from_operation(timeline, node) if made else _back_from_write(timeline, node, n)
 
 
@@ -367,10 +367,6 @@ def _known_operands(timeline: Timeline, node: int) -> Iterator[Operand]:
             elif operand.node not in seen and operand.node:
                 seen.add(operand.node)
                 waiting.append(operand.node)
-
-
-def _made_bad(timeline: Timeline, node: int) -> bool:
-    return any(bad_text(output.value) for output in timeline.info(node).created.outputs)
 
 
 def _born(timeline: Timeline, node: int) -> Finding:
@@ -533,7 +529,10 @@ def grad_source(timeline: Timeline, seq: int) -> tuple[int, int] | None:
 def bad_grad_of_same_call(timeline: Timeline, write: GradWrite) -> _OtherGrad | None:
     """Another bad ``.grad`` of the same call that went into a write, surely or possibly."""
     event = expect(timeline, write.seq, GradSet)
-    found = [_seen(timeline, write, *one) for one in _written_alike(timeline, event, write.seq)]
+    found = [
+        _OtherGrad(node, filled, _is_norm_of(timeline, write, filled) and _in_one_call(timeline, write, at))
+        for node, filled, at in _written_alike(timeline, event, write.seq)
+    ]
     return next((one for one in found if one.sure), found[0] if found and bad_text(write.after) else None)
 
 
@@ -546,10 +545,6 @@ def _written_alike(timeline: Timeline, write: GradSet, seq: int) -> Iterator[tup
         at, after = next(later, (0, None))
         if after is not None and node != write.node and after.stack == write.stack and bad_text(grad_left(event)):
             yield node, filled, at
-
-
-def _seen(timeline: Timeline, write: GradWrite, node: int, filled: int, at: int) -> _OtherGrad:
-    return _OtherGrad(node, filled, _is_norm_of(timeline, write, filled) and _in_one_call(timeline, write, at))
 
 
 def _is_norm_of(timeline: Timeline, write: GradWrite, filled: int) -> bool:
@@ -578,11 +573,7 @@ def _stayed(timeline: Timeline, write: GradWrite) -> bool:
     old, new = timeline.array(before), timeline.array(after)
     if old is not None and new is not None:
         return bool((np.isfinite(new) | ~np.isfinite(old)).all())
-    return _is_in_place(timeline, write.seq) and _bad_counts(before) == _bad_counts(after)
-
-
-def _is_in_place(timeline: Timeline, seq: int) -> bool:
-    return expect(timeline, seq, GradSet).how == "in place"
+    return expect(timeline, write.seq, GradSet).how == "in place" and _bad_counts(before) == _bad_counts(after)
 
 
 def _bad_counts(value: Value) -> tuple[int, int]:

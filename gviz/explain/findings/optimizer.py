@@ -234,9 +234,22 @@ _ROOM = 40
 """Characters for a gradient in the finding."""
 
 
+# The ``.grad`` of a leaf is in one of four states; `_LeafGrad` holds the event that led to each.
+#
+#   state     backward (None before)   backward (adds up)   update of the leaf      cleared, or set once used
+#   empty     filled                   filled               empty                   empty
+#   filled    filled                   filled               used                    empty
+#   used      filled                   added                used                    empty
+#   added     filled                   added                used, and a finding     empty
+#
+# ``loss.backward(); opt.step(); loss.backward(); opt.step()`` goes filled, used, added, used: the second step used the
+# first gradient again. Accumulation over micro-batches (backward, backward, step) never leaves filled before the step.
+# A program that scales or clips a ``.grad`` before its step changes no state.
+
+
 @dataclass(slots=True)
 class _LeafGrad:
-    """What has happened to the ``.grad`` of one leaf: the events that filled it, used it, and then added to it."""
+    """The ``.grad`` of one leaf: the events that filled it, used it, and then added to it; 0 for none."""
 
     filled: int = 0
     used: int = 0
@@ -253,7 +266,11 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
         yield None
         match event:
             case GradAccumulated(node=node, value=value) if node in survey.nodes:
-                _fill(leaves[node], seq, summed=value is not None)
+                leaf = leaves[node]
+                if leaf.used and value is not None:
+                    leaf.added = seq
+                else:
+                    leaf.filled = seq
                 holders |= {out.storage: node for out in survey.nodes[node].created.outputs} if value is None else {}
             case GradSet(node=node, how=how) if how in _CLEARED or _is_used(leaves[node]):
                 leaves.pop(node, None)
@@ -271,13 +288,6 @@ def not_cleared(survey: Survey) -> Iterator[Finding | None]:
 def _is_used(leaf: _LeafGrad) -> bool:
     """Whether a step has used all of it: a program that changes it now knows that it is still there."""
     return leaf.used > max(leaf.filled, leaf.added)
-
-
-def _fill(leaf: _LeafGrad, seq: int, *, summed: bool) -> None:
-    if summed and leaf.used:
-        leaf.added = seq
-    else:
-        leaf.filled = seq
 
 
 def _updated(event: Event, holders: dict[int, int]) -> Iterable[int]:
@@ -333,6 +343,12 @@ def _brief(value: Value | None) -> str:
 # A gradient that was cleared before the step that was to use it
 
 
+# `filled` and `cleared` hold the leaves in these two states, each with its event.
+#
+#   backward -> filled;  filled + zero_grad() -> cleared;  cleared + backward -> filled
+#   step with only cleared parameters -> the finding;  any other step, or an update by hand -> neither
+
+
 def cleared_early(survey: Survey) -> Iterator[Finding | None]:
     """The first step of an optimizer whose gradients were all cleared just before."""
     filled: dict[int, int] = {}
@@ -385,6 +401,13 @@ def _cleared_at(timeline: Timeline, cleared: int) -> str:
 
 _READ = (NodeCreated, GradAccumulated, GradSet, OptimizerStepped, StorageWritten, DataSet)
 _CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
+
+
+# One state for the whole program, in two variables: `clipped` is the clipping that found no gradient at all, `late` the
+# clipping after which backward brought one.
+#
+#   clipping without gradients -> clipped;  clipped + backward -> late;  late + update -> the finding
+#   clipping with gradients -> neither
 
 
 def clipped_early(survey: Survey) -> Iterator[Finding | None]:

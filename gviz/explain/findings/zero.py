@@ -140,7 +140,7 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_
 def _zero_operand(timeline: Timeline, info: NodeInfo, slot: int) -> NodeInfo | None:
     """The other input of a product, if that is zero everywhere."""
     for operand in computation(timeline, info.node).operands:
-        if operand.slot != slot and operand.node and is_zero(operand.value) and _multiplies(info):
+        if operand.slot != slot and operand.node and is_zero(operand.value) and info.op.base_name in PRODUCTS:
             return timeline.info(operand.node)
     return None
 
@@ -162,10 +162,6 @@ def _of_zeros(info: NodeInfo) -> _Reason:
     elif info.created.kind != "op" and info.created.requires_grad:
         fix = "start it with small random numbers instead of zeros"
     return _Reason("masked", "is zero everywhere, and what arrives is multiplied by it", fix)
-
-
-def _multiplies(info: NodeInfo) -> bool:
-    return info.op.base_name in PRODUCTS
 
 
 def _reason(timeline: Timeline, info: NodeInfo) -> _Reason:
