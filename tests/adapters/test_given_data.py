@@ -211,7 +211,7 @@ def test_a_model_that_moves_to_a_device_says_from_where_to_where(monkeypatch):
     told = [(seq, event) for seq, event in followed.timeline.select([DataSet]) if event.node == node]
     moves = [(it.source, it.device, it.value.dtype) for _, it in told]
     assert moves == [("", "", "float16"), ("cpu", "cuda:0", "float64"), ("cuda:0", "cpu", "float32")]
-    said = [happening(followed.timeline, followed.timeline.at(seq)) for seq, _ in told]
+    said = [description(followed.timeline, followed.timeline.at(seq)) for seq, _ in told]
     assert [text.partition(",")[0] for text in said] == [
         "its data were set", "its data were moved from cpu to cuda:0", "its data were moved from cuda:0 to cpu",
     ]  # fmt: skip
