@@ -73,7 +73,8 @@ def test_every_kind_of_event_survives_being_encoded(kind):
         "requires_grad": True, "during": (0, 0), "seeds": (value(1.0),), "grads": (None, value(2.0)),
         "retain_graph": True, "create_graph": False, "part": value(1.0), "total": None, "value": value(3.0),
         "parameters": (1, 2), "skipped": (3,), "slots": ("a",), "parent": 2, "also": ("b.weight",),
-        "rules": ("g",), "saved": ("a",), "frames": (), "base": 6, "shared": 2, "text": "x = 1",
+        "rules": ("g",), "saved": ("a",), "frames": (), "base": 6, "shared": 2,
+        "source": "text" if kind is e.DataSet else 7, "text": "x = 1",
         "unseen": "forward",
         "readings": (e.Reading((("reduction", "sum"),), "sum of a", (("g", "g"),), ("a",)),),
         "path": ((0, 2, "values"),) if kind is e.Returned else "text",
@@ -81,7 +82,7 @@ def test_every_kind_of_event_survives_being_encoded(kind):
         "options": ((("lr", 0.25), ("betas", (0.9, 0.999)), ("fused", None), ("mode", "min")), (("lr", 1),)),
     }  # fmt: skip
     texts = {"untracked", "how", "name", "when", "error", "message", "traceback", "stream", "category", "path",
-             "grad_fn", "formula", "raised", "source", "device"}  # fmt: skip
+             "grad_fn", "formula", "raised", "device"}  # fmt: skip
     fields = [samples.get(name, "text" if name in texts else 7) for name in kind.__struct_fields__]
     event = kind(*(fields if kind not in (e.ScopeEntered, e.OptimizerStepped) else _with_text_kind(kind, fields)))
     assert decode(KIND_NUMBERS[kind], encode(event)) == event
