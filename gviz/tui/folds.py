@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 
-from gviz.driven import Driven, Far, parts
+from gviz.driven import Driven, Far, finished, parts
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
-from gviz.render.boxes.calls import graph_of
+from gviz.render.boxes.calls import graph_of, reading_graph
 from gviz.render.boxes.fold import (
     FEW_BOXES,
     LARGE,
@@ -18,7 +18,7 @@ from gviz.render.boxes.fold import (
     Folded,
     around,
     boxes,
-    closed_to_fit,
+    closing_to_fit,
     fold,
     modules,
 )
@@ -69,11 +69,16 @@ class Folds:
         unseen = len(self.timeline.nodes) >= LARGE and iteration.index not in self._seen
         if not self.ready(iteration):
             return self._wanted
-        closable = unseen and not self.timeline.contexts.flat  # known without the graph, which takes a while to build
-        if closable and boxes(self.graph(iteration), self._wanted.closed) >= LARGE:
-            self._close(closed_to_fit(self.graph(iteration), FEW_BOXES, self._wanted.closed))
+        if unseen and not self.timeline.contexts.flat:  # known without the graph, which takes a while to build
+            finished(self._fitting(self.graph(iteration)))
         self._seen.add(iteration.index)
         return self._wanted
+
+    def _fitting(self, graph: CallGraph) -> Driven[None]:
+        """Close what is to be closed in a graph by itself."""
+        if boxes(graph, self._wanted.closed) >= LARGE:
+            yield Far("folding the graph: depth", 0, 1)
+            self._close((yield from closing_to_fit(graph, FEW_BOXES, self._wanted.closed)))
 
     def ready(self, iteration: Iteration) -> bool:
         """Whether its graph is known, or soon would be."""
@@ -90,10 +95,11 @@ class Folds:
                 yield part
             else:
                 infos += map(self.timeline.info, part)
-        yield Far("folding the graph: step", 1, 2)
-        self._graph = _Known((iteration.index, iteration.end), nodes, graph_of(self.timeline, infos))
-        yield Far("folding the graph: step", 2, 2)
-        self.wanted(iteration)
+        graph = yield from reading_graph(self.timeline, infos)
+        if len(nodes) >= LARGE and iteration.index not in self._seen and not self.timeline.contexts.flat:
+            yield from self._fitting(graph)
+            self._seen.add(iteration.index)
+        self._graph = _Known((iteration.index, iteration.end), nodes, graph)  # now: before, others do not wait for it
 
     def graph(self, iteration: Iteration) -> CallGraph:
         """The nodes and module calls of an iteration, which may still grow; GvizError while they are prepared."""

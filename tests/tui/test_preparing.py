@@ -68,5 +68,5 @@ def test_who_prepares_nothing_waits_for_the_graph():
     known.prepares = True
     with pytest.raises(GvizError, match="still being read"):
         known.graph(iteration)
-    assert [str(far) for far in known.prepared(iteration)][-1] == "folding the graph: step 2 of 2"
+    assert [str(far) for far in known.prepared(iteration)][-1].startswith("reading the calls: node 0 of")
     assert known.graph(iteration) == whole

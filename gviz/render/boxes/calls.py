@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from gviz.driven import Driven, Far, finished, parts
 from gviz.explain.names import step_kind
 from gviz.render.boxes.fold import CallGraph, ModuleCall
 from gviz.trace.state import OPTIMIZER, NodeInfo
@@ -23,20 +24,28 @@ def graph_of(timeline: Timeline, infos: Iterable[NodeInfo], *, whole: bool = Tru
 
     Only where they are the `whole` of a graph it is known as what call of its module each came.
     """
-    infos = tuple(infos)
+    return finished(reading_graph(timeline, tuple(infos), whole=whole))
+
+
+def reading_graph(timeline: Timeline, infos: Sequence[NodeInfo], *, whole: bool = True) -> Driven[CallGraph]:
+    """`graph_of`, which rests often."""
     known: dict[int, Calls] = {}
     steps = _steps(timeline, infos)
     nodes, inputs, loose, buffers = [], {}, set(), set()
     calls: dict[int, Calls] = {}
-    for info in infos:
-        nodes.append(info.node)
-        inputs[info.node] = tuple(node for node, _ in info.created.inputs)
-        apart = steps.get(info.node) or _made_by(info.created.during[0])
-        calls[info.node] = (apart,) if apart else _calls(timeline, info.created.scope, known)
-        if info.created.kind == "parameter":
-            loose.add(info.node)
-        elif _is_buffer(info) and not calls[info.node]:
-            buffers.add(info.node)
+    for part in parts(infos, "reading the calls: node"):
+        if isinstance(part, Far):
+            yield part
+            continue
+        for info in part:
+            nodes.append(info.node)
+            inputs[info.node] = tuple(node for node, _ in info.created.inputs)
+            apart = steps.get(info.node) or _made_by(info.created.during[0])
+            calls[info.node] = (apart,) if apart else _calls(timeline, info.created.scope, known)
+            if info.created.kind == "parameter":
+                loose.add(info.node)
+            elif _is_buffer(info) and not calls[info.node]:
+                buffers.add(info.node)
     return CallGraph(nodes, inputs, _numbered(calls) if whole else calls, loose, buffers)
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from gviz.driven import Driven, Far, finished
+
 FEW_BOXES = 200
 """Above so many nodes the modules of a picture close by themselves: a larger graph is not read box by box. So many are
 left of it, if closing modules can do that."""
@@ -97,7 +99,7 @@ class Folded:
 def fold(graph: CallGraph, wanted: Filter) -> Folded:
     """The boxes of a graph. A call of which only one node would be hidden is not worth a box: the node is shown."""
     kept = asked_for(graph, wanted)
-    homes = {node: call for node in kept if (call := closed_call(graph.calls.get(node, ()), wanted.closed))}
+    homes = _homes(graph, kept, wanted.closed)
     inner: dict[int, list[int]] = {}
     for node, call in homes.items():
         inner.setdefault(call.scope, []).append(node)
@@ -116,6 +118,19 @@ def fold(graph: CallGraph, wanted: Filter) -> Folded:
     ]
     hidden = {node for group in groups for node in (*group.inner, *group.parameters)}
     return Folded(tuple(node for node in kept if node not in hidden), tuple(groups))
+
+
+def _homes(graph: CallGraph, nodes: Collection[int], closed: Closed) -> dict[int, ModuleCall]:
+    """The closed call of each node that is in one. Nodes made in one call share one tuple, which is asked once."""
+    known: dict[int, ModuleCall | None] = {}
+    homes = {}
+    for node in nodes:
+        calls = graph.calls.get(node, ())
+        if id(calls) not in known:
+            known[id(calls)] = closed_call(calls, closed)
+        if (call := known[id(calls)]) is not None:
+            homes[node] = call
+    return homes
 
 
 def closed_call(calls: Sequence[ModuleCall], closed: Collection[str | int]) -> ModuleCall | None:
@@ -150,7 +165,8 @@ def modules(graph: CallGraph) -> dict[str, str]:
 
 def closed_below(graph: CallGraph, depth: int) -> Closed:
     """The modules to close so that calls are open to a depth; with depth 0 all are closed."""
-    return frozenset(call.path for calls in graph.calls.values() for call in calls[depth:])
+    chains = {id(calls): calls for calls in graph.calls.values()}  # of the nodes made in one call one
+    return frozenset(call.path for calls in chains.values() for call in calls[depth:])
 
 
 def closed_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) -> Closed:
@@ -158,10 +174,16 @@ def closed_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) ->
 
     Those that are closed `already` are among them.
     """
+    return finished(closing_to_fit(graph, most, already))
+
+
+def closing_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) -> Driven[Closed]:
+    """`closed_to_fit`, which rests before it tries the next depth."""
     if boxes(graph, already) <= most:
         return already
     deepest = max(map(len, graph.calls.values()), default=0)
     for depth in range(deepest - 1, 0, -1):
+        yield Far("folding the graph: depth", deepest - depth, deepest)
         closed = closed_below(graph, depth) | already
         if boxes(graph, closed) <= most:
             return closed
@@ -195,6 +217,8 @@ def _owners(graph: CallGraph, kept: Collection[int], homes: Mapping[int, ModuleC
 
 def asked_for(graph: CallGraph, wanted: Filter) -> dict[int, None]:
     """The nodes that the focus and the modules leave, in order of creation."""
+    if not wanted.inside and not wanted.focus:
+        return dict.fromkeys(graph.nodes)
     near = set(_inside(graph, wanted.inside)) if wanted.inside else set(graph.nodes)
     if wanted.focus and (wanted.ancestors or wanted.radius):
         near &= set(_within(graph, wanted))
