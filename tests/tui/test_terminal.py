@@ -252,6 +252,18 @@ def test_a_stopped_debugger_comes_back_in_the_size_of_now_and_leaves_an_ordinary
     assert " icanon" in session.until("icanon")
 
 
+def test_the_screen_comes_back_after_ctrl_z_and_fg(terminal, tmp_path):
+    session, _ = begun(terminal, tmp_path)
+    session.keys("C-z")
+    session.until("Stopped")
+    session.keys("clear; fg", "Enter")
+    session.until("event 1", "Graph", "back from the shell")
+    session.keys("n")
+    session.until("event 3")
+    session.keys("q")
+    session.until("shell:")
+
+
 def test_a_debugger_that_goes_on_in_the_background_writes_nothing_there(terminal, tmp_path):
     session, _ = begun(terminal, tmp_path)
     session.keys("C-z")

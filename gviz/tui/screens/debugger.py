@@ -250,6 +250,12 @@ class DebuggerScreen(FollowedScreen):
         """Take keys that must not wait for the bindings."""
         self.prompting.take_key(event)
 
+    def on_paste(self, event: events.Paste) -> None:
+        """Put the first line of what is pasted over the panels into the prompt: nothing of it acts before Enter."""
+        text = next((row.strip() for row in event.text.splitlines() if row.strip()), "").removeprefix(":")
+        if text:
+            self.prompting.open(":", text)
+
     def on_typed(self, message: Typed) -> None:
         """A command or a search was typed, or the prompt was left."""
         self.prompting.typed(message)
