@@ -6,8 +6,19 @@ import gviz.engine as torch
 from gviz.engine import stub
 
 
-def test_the_stub_is_current():
+def test_the_stubs_are_current():
     assert stub.PATH.read_text() == stub.text(), "run `python -m gviz.engine.stub`"
+    assert stub.FUNCTIONAL.read_text() == stub.functional_text(), "run `python -m gviz.engine.stub`"
+
+
+def test_the_stub_of_functional_shows_what_families_make():
+    shown = stub.functional_text()
+    assert "def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1" in shown
+    assert "def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor: ..." in shown
+    assert "reduction: str = 'mean'" in shown
+    public = [name for name, thing in vars(torch.nn.functional).items() if inspect.isfunction(thing) and name[0] != "_"]
+    assert len(public) > 100
+    assert all(f"\ndef {name}(" in shown for name in public)
 
 
 def test_derived_functions_have_the_signature_of_their_op():

@@ -1,43 +1,64 @@
-"""``torch.nn``: modules with parameters."""
+"""``torch.nn``: modules with parameters, and the functions that they call.
+
+Read in this order:
+
+1. ``module.py``: `Module`, which registers what is assigned to it, and what can be done with all of it.
+2. ``linear.py``: the smallest family. A module keeps parameters and options; its ``forward`` calls a function.
+3. ``functional.py``: the namespace that the families put their functions into.
+
+A family of layers is one file, with its functions and its modules: ``conv.py``, ``pooling.py``, ``loss.py``, …. One
+declaration serves one, two and three dimensions. ``parameter.py`` and ``init.py`` make the first values of parameters.
+
+The walk of one batch through ``Conv2d``: ``conv(x)`` is `Module.__call__`, which runs hooks and reports the call to a
+recording, if there are any. ``Conv2d.forward`` calls ``F.conv2d``. This checks the arguments in PyTorch's words, and
+applies the operation ``convolution`` of ``gviz/engine/ops``. The operation computes on numpy arrays and adds a node to
+the graph.
+"""
 
 # ruff: noqa: F401  # a namespace
+
+import sys
 
 from gviz.engine.missing import lookup_in
 from gviz.engine.nn import functional, init, modules, parameter, utils
 from gviz.engine.nn.activation import (
+    CELU,
+    ELU,
+    GELU,
     GLU,
+    SELU,
     Hardshrink,
     Hardsigmoid,
     Hardswish,
     Hardtanh,
     LeakyReLU,
+    LogSigmoid,
+    LogSoftmax,
+    Mish,
     PReLU,
     ReLU,
     ReLU6,
     RReLU,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softmax2d,
+    Softmin,
+    Softplus,
     Softshrink,
+    Softsign,
+    Tanh,
+    Tanhshrink,
     Threshold,
 )
-from gviz.engine.nn.adaptive_pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
+from gviz.engine.nn.attention import (
+    MultiheadAttention,
 )
-from gviz.engine.nn.attention import MultiheadAttention
-from gviz.engine.nn.batchnorm import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-)
-from gviz.engine.nn.containers import (
+from gviz.engine.nn.container import (
     ModuleDict,
     ModuleList,
+    ParameterDict,
+    ParameterList,
     Sequential,
 )
 from gviz.engine.nn.conv import (
@@ -63,35 +84,31 @@ from gviz.engine.nn.dropout import (
 from gviz.engine.nn.embedding import (
     Embedding,
 )
-from gviz.engine.nn.flatten import (
-    Flatten,
-    Unflatten,
-)
 from gviz.engine.nn.linear import (
     Bilinear,
+    Flatten,
     Identity,
     Linear,
+    Unflatten,
 )
 from gviz.engine.nn.loss import (
     BCELoss,
     BCEWithLogitsLoss,
+    CosineEmbeddingLoss,
     CrossEntropyLoss,
     GaussianNLLLoss,
+    HingeEmbeddingLoss,
     HuberLoss,
     KLDivLoss,
     L1Loss,
-    MSELoss,
-    NLLLoss,
-    PoissonNLLLoss,
-    SmoothL1Loss,
-)
-from gviz.engine.nn.margin_loss import (
-    CosineEmbeddingLoss,
-    HingeEmbeddingLoss,
     MarginRankingLoss,
+    MSELoss,
     MultiLabelMarginLoss,
     MultiLabelSoftMarginLoss,
     MultiMarginLoss,
+    NLLLoss,
+    PoissonNLLLoss,
+    SmoothL1Loss,
     SoftMarginLoss,
     TripletMarginLoss,
 )
@@ -99,7 +116,13 @@ from gviz.engine.nn.module import (
     Module,
 )
 from gviz.engine.nn.normalization import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
     GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
     LayerNorm,
     LocalResponseNorm,
     RMSNorm,
@@ -125,11 +148,13 @@ from gviz.engine.nn.parameter import (
     Buffer,
     Parameter,
 )
-from gviz.engine.nn.parameter_containers import (
-    ParameterDict,
-    ParameterList,
-)
 from gviz.engine.nn.pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
@@ -143,7 +168,24 @@ from gviz.engine.nn.pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
-from gviz.engine.nn.resampling import (
+from gviz.engine.nn.rnn import (
+    GRU,
+    LSTM,
+    RNN,
+    GRUCell,
+    LSTMCell,
+    RNNBase,
+    RNNCell,
+    RNNCellBase,
+)
+from gviz.engine.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
+from gviz.engine.nn.vision import (
     ChannelShuffle,
     Fold,
     PixelShuffle,
@@ -153,32 +195,25 @@ from gviz.engine.nn.resampling import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
-from gviz.engine.nn.rnn import GRU, LSTM, RNN, RNNBase
-from gviz.engine.nn.rnn_cell import GRUCell, LSTMCell, RNNCell, RNNCellBase
-from gviz.engine.nn.smooth_activation import (
-    CELU,
-    ELU,
-    GELU,
-    SELU,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
-    Softplus,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-)
-from gviz.engine.nn.transformer import (
-    Transformer,
-    TransformerDecoder,
-    TransformerDecoderLayer,
-    TransformerEncoder,
-    TransformerEncoderLayer,
-)
+
+for _file, _former in {
+    "activation": "smooth_activation functional.activation functional.softmax",
+    "container": "containers parameter_containers",
+    "conv": "functional.convolution",
+    "distance": "functional.distance",
+    "dropout": "functional.dropout",
+    "embedding": "functional.embedding",
+    "hooks": "backward_hooks",
+    "linear": "flatten functional.bilinear",
+    "loss": "margin_loss functional.loss functional.class_loss functional.margin_loss",
+    "module": "state",
+    "normalization": "batchnorm functional.normalization",
+    "pooling": "adaptive_pooling functional.pooling functional.adaptive_pooling functional.norm_pooling "
+    "functional.unpooling",
+    "rnn": "rnn_cell functional.recurrent",
+    "vision": "resampling functional.vision",
+}.items():
+    for _name in _former.split():  # where pickles of older versions of gviz find classes and functions
+        sys.modules[f"{__name__}.{_name}"] = sys.modules[f"{__name__}.{_file}"]
 
 __getattr__ = lookup_in(__name__)

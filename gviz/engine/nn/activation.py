@@ -1,19 +1,35 @@
-"""Functions applied element by element, as modules: those with a kink."""
+"""Activations, as functions and as modules: with a kink (ReLU and its kin), smooth ones (GELU, SiLU, …), and softmax.
+
+A function with an `inplace` option has a form ``name_`` that always writes into its input. Where the derivative needs
+what the in-place form overwrites, that form is an operation of its own, ``…_written``.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from gviz.engine import creation
+from gviz.engine.apply import apply
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.nn import functional, init
-from gviz.engine.nn.fresh import begin, empty
+from gviz.engine.nn import functional as F
+from gviz.engine.nn import init
+from gviz.engine.nn._family import named
 from gviz.engine.nn.module import Module
-from gviz.engine.tensor import Tensor
+from gviz.engine.nn.parameter import begin, empty
+from gviz.engine.op import Op
+from gviz.engine.ops import activations, exponential_units, smooth_activations
+from gviz.engine.ops.activations import hardtanh_bounds
+from gviz.engine.ops.shape import normal_dims, run
+from gviz.engine.ops.softmax import log_softmax_front, softmax_front
+from gviz.engine.random import uniform
+from gviz.engine.surface import front
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.views import apply_in_place
+from gviz.site import warn
 
-
-def noted(text: str, inplace: bool) -> str:
-    """A module's options, and whether it overwrites its input."""
-    return ", ".join([part for part in (text, "inplace=True" if inplace else "") if part])
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
 class InPlace(Module):
@@ -25,19 +41,19 @@ class InPlace(Module):
 
     def extra_repr(self) -> str:
         """Whether it overwrites its input."""
-        return noted("", self.inplace)
+        return _options("", self.inplace)
 
 
 class ReLU(InPlace):
-    """What is below zero becomes zero."""
+    """Zero in place of what is below zero."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply it."""
-        return functional.relu(input, inplace=self.inplace)
+        return F.relu(input, inplace=self.inplace)
 
 
 class LeakyReLU(InPlace):
-    """What is below zero is multiplied by `negative_slope`."""
+    """The input, times `negative_slope` where it is below zero."""
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -45,15 +61,15 @@ class LeakyReLU(InPlace):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply it."""
-        return functional.leaky_relu(input, self.negative_slope, self.inplace)
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
 
     def extra_repr(self) -> str:
         """The slope."""
-        return noted(f"negative_slope={self.negative_slope}", self.inplace)
+        return _options(f"negative_slope={self.negative_slope}", self.inplace)
 
 
 class PReLU(Module):
-    """What is below zero is multiplied by a slope that is learned, one for all or one a channel."""
+    """The input, times a learned slope where it is below zero: one for all channels, or one each."""
 
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: DType | None = None
@@ -70,7 +86,7 @@ class PReLU(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply it."""
-        return functional.prelu(input, self.weight)
+        return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
         """How many slopes."""
@@ -78,7 +94,7 @@ class PReLU(Module):
 
 
 class RReLU(InPlace):
-    """What is below zero is multiplied by a slope drawn at random; in evaluation, by the middle one."""
+    """The input, times a random slope where it is below zero; in evaluation, the middle one."""
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -87,15 +103,15 @@ class RReLU(InPlace):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply it."""
-        return functional.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         """The bounds of the slope."""
-        return noted(f"lower={self.lower}, upper={self.upper}", self.inplace)
+        return _options(f"lower={self.lower}, upper={self.upper}", self.inplace)
 
 
 class Hardtanh(InPlace):
-    """What is outside of two bounds becomes the nearer one."""
+    """The input, limited to two bounds."""
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -106,22 +122,22 @@ class Hardtanh(InPlace):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply it."""
-        return functional.hardtanh(input, self.min_val, self.max_val, self.inplace)
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
     def extra_repr(self) -> str:
         """The bounds."""
-        return noted(f"min_val={self.min_val}, max_val={self.max_val}", self.inplace)
+        return _options(f"min_val={self.min_val}, max_val={self.max_val}", self.inplace)
 
 
 class ReLU6(Hardtanh):
-    """What is below 0 becomes 0, what is above 6 becomes 6."""
+    """The input, limited to 0 and 6."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
 
     def extra_repr(self) -> str:
         """Whether it overwrites its input."""
-        return noted("", self.inplace)
+        return _options("", self.inplace)
 
 
 class Hardsigmoid(InPlace):
@@ -129,7 +145,7 @@ class Hardsigmoid(InPlace):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply it."""
-        return functional.hardsigmoid(input, self.inplace)
+        return F.hardsigmoid(input, self.inplace)
 
     def extra_repr(self) -> str:
         """Nothing."""
@@ -141,7 +157,7 @@ class Hardswish(InPlace):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply it."""
-        return functional.hardswish(input, self.inplace)
+        return F.hardswish(input, self.inplace)
 
     def extra_repr(self) -> str:
         """Nothing."""
@@ -149,7 +165,7 @@ class Hardswish(InPlace):
 
 
 class Threshold(InPlace):
-    """What is not above `threshold` becomes `value`."""
+    """The input where it is above `threshold`, else `value`."""
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -158,15 +174,15 @@ class Threshold(InPlace):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply it."""
-        return functional.threshold(input, self.threshold, self.value, self.inplace)
+        return F.threshold(input, self.threshold, self.value, self.inplace)
 
     def extra_repr(self) -> str:
         """Threshold and value."""
-        return noted(f"threshold={self.threshold}, value={self.value}", self.inplace)
+        return _options(f"threshold={self.threshold}, value={self.value}", self.inplace)
 
 
 class Hardshrink(Module):
-    """What is within `lambd` of zero becomes zero."""
+    """The input, with zero for what is within `lambd` of zero."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -174,19 +190,19 @@ class Hardshrink(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply it."""
-        return functional.hardshrink(input, self.lambd)
+        return F.hardshrink(input, self.lambd)
 
     def extra_repr(self) -> str:
-        """How far from zero."""
+        """The distance from zero."""
         return f"{self.lambd}"
 
 
 class Softshrink(Hardshrink):
-    """Everything comes nearer to zero by `lambd`, and what reaches it stays there."""
+    """The input, nearer to zero by `lambd`, but not beyond it."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply it."""
-        return functional.softshrink(input, self.lambd)
+        return F.softshrink(input, self.lambd)
 
 
 class GLU(Module):
@@ -198,8 +214,442 @@ class GLU(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply it."""
-        return functional.glu(input, self.dim)
+        return F.glu(input, self.dim)
 
     def extra_repr(self) -> str:
-        """Where the halves are."""
+        """The dimension of the halves."""
         return f"dim={self.dim}"
+
+
+class Tanh(Module):
+    """The hyperbolic tangent."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return F.tanh(input)
+
+
+class Sigmoid(Module):
+    """``1 / (1 + exp(-x))``."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return F.sigmoid(input)
+
+
+class LogSigmoid(Module):
+    """The logarithm of the sigmoid."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return F.logsigmoid(input)
+
+
+class Softsign(Module):
+    """``x / (1 + |x|)``."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return F.softsign(input)
+
+
+class Tanhshrink(Module):
+    """The input minus its hyperbolic tangent."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return F.tanhshrink(input)
+
+
+class Softplus(Module):
+    """``log(1 + exp(beta * x)) / beta``: a smooth `ReLU`."""
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__()
+        self.beta = beta
+        self.threshold = threshold
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return F.softplus(input, self.beta, self.threshold)
+
+    def extra_repr(self) -> str:
+        """Its options."""
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class GELU(Module):
+    """The input times the probability that a standard normal number is below it."""
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return F.gelu(input, approximate=self.approximate)
+
+    def extra_repr(self) -> str:
+        """Exact or not."""
+        return f"approximate={self.approximate!r}"
+
+
+class SiLU(InPlace):
+    """The input times its sigmoid."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return F.silu(input, inplace=self.inplace)
+
+
+class Mish(InPlace):
+    """The input times the hyperbolic tangent of its softplus."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return F.mish(input, inplace=self.inplace)
+
+
+class SELU(InPlace):
+    """An `ELU` scaled so that mean and variance stay the same from layer to layer."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return F.selu(input, self.inplace)
+
+
+class ELU(InPlace):
+    """The input, ``alpha * (exp(x) - 1)`` where it is below zero."""
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(inplace)
+        self.alpha = alpha
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return F.elu(input, self.alpha, self.inplace)
+
+    def extra_repr(self) -> str:
+        """The limit."""
+        return _options(f"alpha={self.alpha}", self.inplace)
+
+
+class CELU(ELU):
+    """The input, ``alpha * (exp(x / alpha) - 1)`` where it is below zero."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return F.celu(input, self.alpha, self.inplace)
+
+
+class Softmax(Module):
+    """Positive numbers that sum to 1 along `dim`."""
+
+    dim: int | None
+
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return F.softmax(input, self.dim)
+
+    def extra_repr(self) -> str:
+        """The dimension."""
+        return f"dim={self.dim}"
+
+
+class Softmin(Softmax):
+    """The softmax of the negative input."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return F.softmin(input, self.dim)
+
+
+class LogSoftmax(Softmax):
+    """The logarithm of the softmax."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return F.log_softmax(input, self.dim)
+
+
+class Softmax2d(Module):
+    """Softmax over the channels, for every pixel of a picture."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        if input.dim() not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
+        return F.softmax(input, -3)
+
+
+def _either(op: Op, written: Op, input: Tensor, inplace: bool, **attrs: Any) -> Tensor:
+    """Run `op`, or let `written` write to `input`."""
+    result: Tensor = apply_in_place(written, (input,), attrs) if inplace else apply(op, (input,), attrs)
+    return result
+
+
+@F._declare
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`input` with zero in place of what is below zero."""
+    return input.relu_() if inplace else input.relu()
+
+
+@F._declare
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """`input`, at least 0, at most 6."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+@F._declare
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """`input`, at least `min_val`, at most `max_val`."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    low, high = hardtanh_bounds(input, min_val, max_val)
+    return _either(activations.hardtanh, activations.hardtanh, input, inplace, min_val=low, max_val=high)
+
+
+@F._declare
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """`input`, times `negative_slope` where below zero."""
+    op, written = activations.leaky_relu, activations.leaky_relu_written
+    return _either(op, written, input, inplace, negative_slope=negative_slope)
+
+
+@F._declare
+@front("prelu")
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """`input`, times `weight` (one for all, or one per channel) where below zero."""
+    if weight.ndim > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
+    if input.dtype is not weight.dtype:
+        kinds = f"{input.dtype.tensor_type} and {weight.dtype.tensor_type}"
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {kinds}")
+    if weight.numel() != 1:
+        if not input.ndim:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = input.shape[1] if input.ndim > 1 else 1
+        if channels != weight.numel():
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. "
+                f"Found parameter numbers = {weight.numel()} and channel size = {channels}."
+            )
+    if weight.ndim != input.ndim and weight.ndim:
+        weight = weight.view(*[weight.numel() if d == (input.ndim > 1) else 1 for d in range(input.ndim)])
+    return run(activations.prelu_kernel, input, weight)
+
+
+@F._declare
+@front("rrelu", method=False)
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """`input`, where below zero times a slope between two bounds: random if `training`, else the mean one."""
+    if not lower <= upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    array = input._array
+    noise = np.zeros(array.shape, array.dtype)
+    if training and array.dtype.kind == "f":
+        noise = np.where(array <= 0, uniform(lower, upper, array.shape, array.dtype), np.ones((), array.dtype))
+    attrs = {"lower": lower, "upper": upper, "training": training}
+    if inplace:
+        return apply_in_place(activations.rrelu_written, (input, new_tensor(noise)), attrs)
+    return run(activations.rrelu, input, new_tensor(noise), **attrs)
+
+
+@F._declare
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """`input`, below zero ``alpha * (exp(input) - 1)``."""
+    return _either(
+        exponential_units.elu, exponential_units.elu_written, input, inplace, alpha=alpha, scale=1, input_scale=1
+    )
+
+
+@F._declare
+@front("selu", method=False)
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`elu` with the constants that keep mean and variance."""
+    attrs = {"alpha": SELU_ALPHA, "scale": SELU_SCALE, "input_scale": 1}
+    return _either(exponential_units.elu, exponential_units.elu_written, input, inplace, **attrs)
+
+
+@F._declare
+@front("celu", method=False)
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """`input`, below zero ``alpha * (exp(input / alpha) - 1)``."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return _either(exponential_units.celu, exponential_units.celu_written, input, inplace, alpha=alpha)
+
+
+@F._declare
+@front("threshold", method=False)
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """`input` where it is above `threshold`, else `value`."""
+    attrs = {"threshold": threshold, "value": value}
+    return _either(activations.threshold, activations.threshold_written, input, inplace, **attrs)
+
+
+@F._declare
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """`input` times the probability that a standard normal number is below it."""
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return run(smooth_activations.gelu, input, approximate=approximate)
+
+
+@F._declare
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``input * sigmoid(input)``."""
+    return _either(smooth_activations.silu, smooth_activations.silu, input, inplace)
+
+
+@F._declare
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """``input * tanh(softplus(input))``."""
+    return _either(smooth_activations.mish, smooth_activations.mish, input, inplace)
+
+
+@F._declare
+def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    """``log(1 + exp(beta * input)) / beta``, a smooth relu."""
+    return run(smooth_activations.softplus, input, beta=beta, threshold=threshold)
+
+
+@F._declare
+def softsign(input: Tensor) -> Tensor:
+    """``input / (1 + |input|)``."""
+    return input / (input.abs() + 1)
+
+
+@F._declare
+@front("hardshrink")
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """`input` outside ``-lambd`` and ``lambd``, else 0."""
+    return run(activations.hardshrink, input, lambd=lambd)
+
+
+@F._declare
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """`input`, nearer to zero by `lambd`; zero between ``-lambd`` and ``lambd``."""
+    kind = input.dtype
+    if kind.is_floating_point and not lambd >= 0:
+        largest = float(np.finfo(kind.numpy).max)
+        raise RuntimeError(
+            f"lambda must be in range [0, {largest:g}] for input dtype {kind.tensor_type}, but found {lambd:g}"
+        )
+    return run(activations.softshrink, input, lambd=lambd)
+
+
+@F._declare
+def tanhshrink(input: Tensor) -> Tensor:
+    """``input - tanh(input)``."""
+    return input - input.tanh()
+
+
+@F._declare
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """``(input + 3) / 6``, at least 0, at most 1."""
+    return _either(activations.hardsigmoid, activations.hardsigmoid, input, inplace)
+
+
+@F._declare
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """``input * hardsigmoid(input)``."""
+    return _either(activations.hardswish, activations.hardswish, input, inplace)
+
+
+@F._declare
+def logsigmoid(input: Tensor) -> Tensor:
+    """The logarithm of the sigmoid."""
+    return run(smooth_activations.log_sigmoid, input)
+
+
+@F._declare
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """The first half of `input` along `dim`, times the sigmoid of the second."""
+    if not input.ndim:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    (axis,) = normal_dims(dim, input.ndim)
+    if input.shape[axis] % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {input.shape[axis]}")
+    return run(smooth_activations.glu, input, dim=axis)
+
+
+@F._declare
+def sigmoid(input: Tensor) -> Tensor:
+    """``1 / (1 + exp(-input))``."""
+    return input.sigmoid()
+
+
+@F._declare
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent."""
+    return input.tanh()
+
+
+def _in_place(function: Any) -> Any:
+    """The in-place form of an activation, ``name_``."""
+
+    @F._declare
+    @named(function.__name__ + "_", f"`{function.__name__}`, in place.")
+    def in_place(input: Tensor, *args: Any, **attrs: Any) -> Tensor:
+        result: Tensor = function(input, *args, **attrs, inplace=True)
+        return result
+
+    return in_place
+
+
+relu_, hardtanh_, leaky_relu_, rrelu_ = map(_in_place, (relu, hardtanh, leaky_relu, rrelu))
+elu_, selu_, celu_, threshold_ = map(_in_place, (elu, selu, celu, threshold))
+
+
+@F._declare
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
+    """The exponential of `input`, divided by its sum along `dim`."""
+    return softmax_front(input, _softmax_dim("softmax", dim, input), dtype)
+
+
+@F._declare
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
+    """The logarithm of `softmax`, computed in one operation."""
+    return log_softmax_front(input, _softmax_dim("log_softmax", dim, input), dtype)
+
+
+@F._declare
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
+    """`softmax` of ``-input``."""
+    return softmax_front(-input, _softmax_dim("softmin", dim, input), dtype)
+
+
+def _softmax_dim(name: str, dim: int | None, input: Tensor) -> int:
+    """The dimension of a softmax; if none is given, the one PyTorch guesses, with a warning."""
+    if dim is not None:
+        return dim
+    warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+    )
+    return 0 if input.ndim in (0, 1, 3) else 1
+
+
+@F._declare
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A sample of the Gumbel-softmax distribution; with `hard` one-hot, with the gradient of the soft one."""
+    if eps != 1e-10:
+        warn("`eps` parameter is deprecated and has no effect.")
+    gumbels = -creation.empty_like(logits).exponential_().log()
+    soft = softmax_front((logits + gumbels) / tau, dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    one_hot = creation.zeros_like(logits).scatter_(dim, index, 1.0)
+    return one_hot - soft.detach() + soft
+
+
+def _options(text: str, inplace: bool) -> str:
+    """A module's options for its ``repr``, and whether it overwrites its input."""
+    return ", ".join([part for part in (text, "inplace=True" if inplace else "") if part])

@@ -1,16 +1,37 @@
-"""Attention of several heads, as a module."""
+"""Attention: scaled dot products, and several heads of them (Vaswani and others, 2017); as functions and as a module.
+
+``softmax(query @ key.T / sqrt(width) + mask) @ value``. Where PyTorch has one fused operation on the CPU, so does the
+engine (`_is_fused`); elsewhere the steps are written out, in PyTorch's order, and a recording shows them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from math import sqrt
 from typing import Any
 
+import numpy as np
+
+from gviz.engine import creation
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.nn import functional, init
-from gviz.engine.nn.fresh import born, empty
+from gviz.engine.nn import functional as F
+from gviz.engine.nn import init
+from gviz.engine.nn.activation import softmax
+from gviz.engine.nn.dropout import dropout
 from gviz.engine.nn.linear import Linear
 from gviz.engine.nn.module import Module
-from gviz.engine.nn.parameter import Parameter
-from gviz.engine.tensor import Tensor
+from gviz.engine.nn.parameter import Parameter, born, empty
+from gviz.engine.ops import scalars
+from gviz.engine.ops.attention import attention
+from gviz.engine.ops.joining import cat
+from gviz.engine.ops.matrix import linear, matmul
+from gviz.engine.ops.padding import pad
+from gviz.engine.ops.shape import run
+from gviz.engine.ops.softmax import safe_softmax
+from gviz.engine.surface import front
+from gviz.engine.tensor import Tensor, new_tensor
+
+NAMES = {"float64": "double", "float32": "float", "float16": "c10::Half", "int64": "long int", "int32": "int"}
 
 
 class NonDynamicallyQuantizableLinear(Linear):
@@ -18,7 +39,7 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 
 class MultiheadAttention(Module):
-    """For every query, values weighted by how well their keys fit it, in several heads."""
+    """For every query, a mean of the values, weighted by how well the query fits each key; in several heads."""
 
     in_proj_weight: Parameter | None
     in_proj_bias: Parameter | None
@@ -66,7 +87,7 @@ class MultiheadAttention(Module):
         born(self)
 
     def _shapes(self, bias: bool) -> dict[str, tuple[int, ...] | None]:
-        """The shapes of the weights, None for those that are not there."""
+        """The shapes of the weights; None for a weight that is absent."""
         size = self.embed_dim
         together: dict[str, tuple[int, ...] | None] = {"in_proj_weight": (3 * size, size)}
         apart: dict[str, tuple[int, ...] | None] = {
@@ -101,14 +122,14 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """The weighted values, and (if `need_weights`) the weights."""
-        turned = self.batch_first and query.dim() == 3
-        if turned:
-            query, key, value = _turned(query, key, value)
+        batch_first = self.batch_first and query.dim() == 3
+        if batch_first:
+            query, key, value = _sequence_first(query, key, value)
         apart: dict[str, Any] = {}
         if not self._qkv_same_embed_dim:
             names = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
             apart = {"use_separate_proj_weight": True, **{name: getattr(self, name) for name in names}}
-        output, weights = functional.multi_head_attention_forward(
+        output, weights = F.multi_head_attention_forward(
             query,
             key,
             value,
@@ -130,11 +151,11 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
             **apart,
         )
-        return (output.transpose(1, 0) if turned else output), weights
+        return (output.transpose(1, 0) if batch_first else output), weights
 
 
-def _turned(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Sequences first; one turn for what is the same tensor, which is how self-attention is recognized."""
+def _sequence_first(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The sequence dimension first. Equal tensors stay equal: self-attention is recognized by that."""
     if key is value:
         if query is key:
             query = key = value = query.transpose(1, 0)
@@ -143,3 +164,260 @@ def _turned(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, 
             value = key
         return query, key, value
     return query.transpose(1, 0), key.transpose(1, 0), value.transpose(1, 0)
+
+
+@F._declare
+@front("scaled_dot_product_attention", method=False)
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """For each query, a mean of `value`, weighted by how well the query fits each key."""
+    _check(query, key, value, attn_mask)
+    mask = _added(attn_mask, query)
+    if enable_gqa:
+        groups = query.shape[-3] // key.shape[-3]
+        key, value = (t.repeat_interleave(groups, -3) for t in (key, value))
+    if _is_fused(query, key, value, mask, dropout_p):
+        attrs = {"dropout_p": dropout_p, "is_causal": is_causal, "scale": scale}
+        result: Tensor = attention(query, key, value, mask, **attrs)[0]
+        return result
+    return _written_out(query, key, value, mask, dropout_p, is_causal, scale)
+
+
+def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> None:
+    named = {"query": query, "key": key, "value": value}
+    if any(t.dtype is not query.dtype for t in named.values()):
+        said = " ".join(f"{name}.dtype: {NAMES.get(t.dtype.name, t.dtype.name)}" for name, t in named.items())
+        said = said.replace(" value.", " and value.")
+        raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got {said} instead.")
+    if any(t.ndim < 2 for t in named.values()):
+        raise RuntimeError(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got "
+            f"query.dim: {query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead."
+        )
+    if attn_mask is not None and attn_mask.dtype.name not in ("bool", "float32", query.dtype.name):
+        kinds = [NAMES.get(t.dtype.name, t.dtype.name) for t in (attn_mask, query)]
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+            f"attn_mask.dtype: {kinds[0]} and  query.dtype: {kinds[1]} instead."
+        )
+
+
+def _added(attn_mask: Tensor | None, query: Tensor) -> Tensor | None:
+    """A mask as a summand of the scores: 0 where a query may look, -inf where not."""
+    if attn_mask is None or attn_mask.dtype.name != "bool":
+        return attn_mask
+    kind = query._array.dtype.type
+    attn_mask._read("array")
+    return new_tensor(np.where(attn_mask._array, kind(0), kind(-np.inf)))
+
+
+def _is_fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float) -> bool:
+    """Whether PyTorch computes it in one operation on the CPU."""
+    if dropout_p or (mask is not None and (mask.requires_grad or mask.ndim not in (2, 4))):
+        return False
+    shapes = [t.shape for t in (query, key, value)]
+    alike = all(
+        t.ndim == 4 and t.shape[:2] == shapes[0][:2] and t.shape[3] == shapes[0][3] for t in (query, key, value)
+    )
+    return alike and shapes[1][2] == shapes[2][2] and all(t.numel() for t in (query, key, value))
+
+
+def _written_out(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+) -> Tensor:
+    factor = sqrt(1 / sqrt(query.shape[-1]) if scale is None else scale)
+    if is_causal:
+        seen = np.tri(query.shape[-2], key.shape[-2], dtype=bool)
+        hidden = _added(new_tensor(seen), query)
+        mask = hidden if mask is None or hidden is None else mask + hidden
+    scaled = run(scalars.times, query, other=factor)
+    scores = matmul(scaled, run(scalars.times, key.transpose(-2, -1), other=factor))
+    if mask is not None:
+        scores.add_(mask)
+    shares = run(safe_softmax, scores, dim=scores.ndim - 1)
+    return matmul(dropout(shares, dropout_p) if dropout_p else shares, value)
+
+
+NO_MASK = (
+    "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+    "`generate_square_subsequent_mask` to create this mask."
+)
+
+
+@F._declare
+def multi_head_attention_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Attention by several heads, each in its own projection; their results joined and projected once more."""
+    is_batched = query.ndim == 3
+    if not is_batched:
+        query, key, value = (t.unsqueeze(1) for t in (query, key, value))
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
+    if is_causal and attn_mask is None:
+        raise RuntimeError(NO_MASK)
+    hinted = is_causal and key_padding_mask is None and not need_weights
+    mask = None if hinted else _added(attn_mask, query)
+    weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight
+    projected = _projected(query, key, value, weights, in_proj_bias)
+    q, k, v = _heads(projected, num_heads, (bias_k, bias_v), (static_k, static_v), with_zero=add_zero_attn)
+    mask = _merged(mask, key_padding_mask, query, num_heads, k.shape[1])
+    attend: Callable[..., tuple[Tensor, Tensor | None]] = _with_weights if need_weights else _without_weights
+    result, shares = attend(q, k, v, mask, dropout_p if training else 0.0, query.shape, num_heads, hinted)
+    length, batch, _ = query.shape
+    output = linear(result, out_proj_weight, out_proj_bias)
+    output = output.view(length, batch, output.shape[1])
+    if shares is not None and average_attn_weights:
+        shares = shares.mean(dim=1)
+    if is_batched:
+        return output, shares
+    return output.squeeze(1), None if shares is None else shares.squeeze(0)
+
+
+def _heads(
+    projected: Iterable[Tensor],
+    heads: int,
+    biases: tuple[Tensor | None, Tensor | None],
+    static: tuple[Tensor | None, Tensor | None],
+    *,
+    with_zero: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, key and value of every head; a bias and a zero may follow keys and values."""
+    q, k, v = projected
+    bias_k, bias_v = biases
+    if bias_k is not None and bias_v is not None:
+        k, v = (cat([t, bias.repeat(1, t.shape[1], 1)]) for t, bias in ((k, bias_k), (v, bias_v)))
+    q = _in_heads(q, heads)
+    k, v = (_in_heads(t, heads) if given is None else given for t, given in zip((k, v), static, strict=True))
+    if with_zero:
+        zero = creation.zeros((k.shape[0], 1, k.shape[2]), dtype=q.dtype)
+        k, v = (cat([t, zero], dim=1) for t in (k, v))
+    return q, k, v
+
+
+def _check_sizes(query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_heads: int, separate: bool) -> None:
+    width = query.shape[2]
+    assert width == embed_dim, f"was expecting embedding dimension of {embed_dim}, but got {width}"
+    assert width % num_heads == 0, f"embed_dim {width} not divisible by num_heads {num_heads}"
+    if separate:
+        assert key.shape[:2] == value.shape[:2], (
+            f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+        )
+    else:
+        assert key.shape == value.shape, f"key shape {key.shape} does not match value shape {value.shape}"
+
+
+def _projected(query: Tensor, key: Tensor, value: Tensor, weights: Any, bias: Tensor | None) -> tuple[Tensor, ...]:
+    """Queries, keys and values. One weight for all three is used in as few products as the inputs allow."""
+    width = query.shape[-1]
+    if isinstance(weights, tuple):
+        biases = (None, None, None) if bias is None else bias.chunk(3)
+        return tuple([linear(t, w, b) for t, w, b in zip((query, key, value), weights, biases, strict=True)])
+    if key is value and query is key:
+        joint = linear(query, weights, bias).unflatten(-1, (3, width)).unsqueeze(0).transpose(0, -2)
+        return _each(joint.squeeze(-2).contiguous())
+    if key is value:
+        own, others = weights.split([width, width * 2])
+        own_bias, other_bias = (None, None) if bias is None else bias.split([width, width * 2])
+        pair = linear(key, others, other_bias).unflatten(-1, (2, width)).unsqueeze(0).transpose(0, -2)
+        return (linear(query, own, own_bias), *_each(pair.squeeze(-2).contiguous()))
+    biases = (None, None, None) if bias is None else bias.chunk(3)
+    three = zip((query, key, value), weights.chunk(3), biases, strict=True)
+    return tuple([linear(t, w, b) for t, w, b in three])
+
+
+def _each(joint: Tensor) -> tuple[Tensor, ...]:
+    return tuple([joint[number] for number in range(joint.shape[0])])
+
+
+def _in_heads(tensor: Tensor, num_heads: int) -> Tensor:
+    length, batch, width = tensor.shape
+    return tensor.view(length, batch * num_heads, width // num_heads).transpose(0, 1)
+
+
+def _merged(
+    mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor, num_heads: int, columns: int
+) -> Tensor | None:
+    """Both masks as one, ``(batch * heads or 1, queries, keys)``."""
+    length, batch, _ = query.shape
+    if mask is not None:
+        mask = mask.unsqueeze(0) if mask.ndim == 2 else mask
+        extra = columns - mask.shape[-1]
+        mask = pad(mask, (0, extra)) if extra > 0 else mask
+        if mask.ndim != 3 or mask.shape[0] not in (1, batch * num_heads) or tuple(mask.shape[1:]) != (length, columns):
+            what, expected = (
+                ("2D", (length, columns)) if mask.shape[0] == 1 else ("3D", (batch * num_heads, length, columns))
+            )
+            found = tuple(mask.shape[1:] if what == "2D" else mask.shape)
+            raise RuntimeError(
+                f"The shape of the {what} attn_mask is torch.Size({list(found)}), but should be {expected}."
+            )
+    if key_padding_mask is None:
+        return mask
+    hidden = _added(key_padding_mask if key_padding_mask.dtype.name != "bool" else ~key_padding_mask, query)
+    assert hidden is not None
+    extra = columns - hidden.shape[-1]
+    hidden = pad(hidden, (0, extra)) if extra > 0 else hidden
+    by_head = hidden.view(batch, 1, 1, columns).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, columns)
+    return by_head if mask is None else mask + by_head
+
+
+def _with_weights(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, shape: Any, heads: int, is_causal: bool
+) -> tuple[Tensor, Tensor]:
+    length, batch, width = shape
+    scaled, turned = q * sqrt(1.0 / q.shape[-1]), k.transpose(-2, -1)
+    scores = scaled.bmm(turned) if mask is None else mask.baddbmm(scaled, turned)
+    shares = softmax(scores, dim=-1)
+    shares = dropout(shares, dropout_p) if dropout_p else shares
+    result = shares.bmm(v).transpose(0, 1).reshape(length * batch, width)
+    return result, shares.view(batch, heads, length, k.shape[1])
+
+
+def _without_weights(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, shape: Any, heads: int, is_causal: bool
+) -> tuple[Tensor, None]:
+    length, batch, width = shape
+    if mask is not None:
+        mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.view(batch, heads, -1, k.shape[1])
+    query, key, value = (t.view(batch, heads, -1, width // heads) for t in (q, k, v))
+    result = scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal)
+    return result.permute(2, 0, 1, 3).reshape(batch * length, width), None

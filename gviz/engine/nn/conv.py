@@ -1,24 +1,33 @@
-"""Convolutions, as modules."""
+"""Convolutions: ``conv1d`` to ``conv3d`` and their transposes, as functions and as modules.
+
+One declaration serves each family. The functions give sizes one number a dimension, check them in PyTorch's words, and
+call one operation, `convolution`. The modules keep weights and options, and call the functions.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import prod, sqrt
 from typing import Any, ClassVar
 
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.nn import functional, init
-from gviz.engine.nn.fresh import begin, empty
+from gviz.engine.nn import functional as F
+from gviz.engine.nn import init
+from gviz.engine.nn._family import LAST, Shape, Sizes, each, named
 from gviz.engine.nn.module import Module
-from gviz.engine.nn.parameter import Parameter
-from gviz.engine.nn.sizes import each
+from gviz.engine.nn.parameter import Parameter, begin, empty
+from gviz.engine.ops.convolution import convolution, transposed_size
+from gviz.engine.ops.padding import constant_pad_nd
+from gviz.engine.ops.shape import run
 from gviz.engine.size import Size
+from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 
-_MODES = ("zeros", "reflect", "replicate", "circular")
+PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class Convolution(Module):
-    """Base of all convolutions: `weight` and `bias`, and how the weight is moved over the input."""
+    """Base of all convolutions: `weight` and `bias`, and how the weight moves over the input."""
 
     dims: ClassVar[int]
     transposed: ClassVar[bool] = False
@@ -50,13 +59,13 @@ class Convolution(Module):
         self.output_padding = each(output_padding, self.dims)
         self.groups = groups
         self.padding_mode = padding_mode
-        self._check()
+        self._check_options()
         outer, inner = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         self.weight = empty(outer, inner // groups, *self.kernel_size, device=device, dtype=dtype)
         self.register_parameter("bias", empty(out_channels, device=device, dtype=dtype) if bias else None)
         begin(self)
 
-    def _check(self) -> None:
+    def _check_options(self) -> None:
         if self.groups <= 0:
             raise ValueError("groups must be a positive integer")
         for name in ("in_channels", "out_channels"):
@@ -68,8 +77,8 @@ class Convolution(Module):
                 raise ValueError(f"Invalid padding string {self.padding!r}, should be one of {known}")
             if self.padding == "same" and any(s != 1 for s in self.stride):
                 raise ValueError("padding='same' is not supported for strided convolutions")
-        if self.padding_mode not in _MODES:
-            known = set(_MODES)
+        if self.padding_mode not in PADDING_MODES:
+            known = set(PADDING_MODES)
             raise ValueError(f"padding_mode must be one of {known}, but got padding_mode='{self.padding_mode}'")
 
     def reset_parameters(self) -> None:
@@ -81,10 +90,10 @@ class Convolution(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self) -> str:
-        """Its sizes, and what is not as usual."""
+        """The sizes, and options that are not the default."""
         parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
-        usual = {"padding": 0, "dilation": 1, "output_padding": 0}
-        for name, number in usual.items():
+        defaults = {"padding": 0, "dilation": 1, "output_padding": 0}
+        for name, number in defaults.items():
             value = getattr(self, name)
             if value != (number,) * len(value):
                 parts.append(f"{name}={value}")
@@ -98,6 +107,8 @@ class Convolution(Module):
 
 
 class _Conv(Convolution):
+    """The convolutions, by `dims`."""
+
     def __init__(
         self,
         in_channels: int,
@@ -119,14 +130,14 @@ class _Conv(Convolution):
         """Convolve."""
         padding = self.padding
         if self.padding_mode != "zeros":
-            input = functional.pad(input, self._sides(), mode=self.padding_mode)
+            input = F.pad(input, self._sides(), mode=self.padding_mode)
             padding = (0,) * self.dims
-        convolve: Any = getattr(functional, f"conv{self.dims}d")
+        convolve: Any = getattr(F, f"conv{self.dims}d")
         result: Tensor = convolve(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
         return result
 
     def _sides(self) -> list[int]:
-        """What is padded on every side, the last dimension first."""
+        """The padding on every side, the last dimension first."""
         if self.padding == "valid":
             return [0, 0] * self.dims
         if self.padding != "same":
@@ -154,6 +165,8 @@ class Conv3d(_Conv):
 
 
 class _ConvTranspose(Convolution):
+    """The transposed convolutions, by `dims`."""
+
     transposed = True
 
     def __init__(
@@ -177,16 +190,16 @@ class _ConvTranspose(Convolution):
         super().__init__(in_channels, out_channels, *moved, groups, bias, padding_mode, device, dtype)
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        """Convolve; `output_size` chooses among the sizes that the result may have."""
-        convolve: Any = getattr(functional, f"conv_transpose{self.dims}d")
-        wider = self.output_padding if output_size is None else self._wider(input, list(output_size))
+        """Convolve; `output_size` chooses among the possible sizes of the result."""
+        convolve: Any = getattr(F, f"conv_transpose{self.dims}d")
+        extra = self.output_padding if output_size is None else self._output_padding(input, list(output_size))
         result: Tensor = convolve(
-            input, self.weight, self.bias, self.stride, self.padding, wider, self.groups, self.dilation
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
         return result
 
-    def _wider(self, input: Tensor, sizes: list[int]) -> list[int]:
-        """How much wider than it must be the output is asked to be."""
+    def _output_padding(self, input: Tensor, sizes: list[int]) -> list[int]:
+        """The output padding that gives the output the sizes asked for."""
         dims = self.dims
         others = 2 if input.dim() == dims + 2 else 1
         if len(sizes) == others + dims:
@@ -223,3 +236,227 @@ class ConvTranspose3d(_ConvTranspose):
     """The transposed convolution over volumes."""
 
     dims = 3
+
+
+def _make_conv(dims: int) -> Callable[..., Tensor]:
+    @F._declare
+    @front(f"conv{dims}d", method=False)
+    @named(f"conv{dims}d", f"`weight` slid over {LAST[dims]} of `input`.")
+    def conv(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+    ) -> Tensor:
+        batched = _batched(f"conv{dims}d", dims, input)
+        attrs: dict[str, Any] = {
+            "stride": _sizes("stride", stride, dims),
+            "dilation": _sizes("dilation", dilation, dims),
+        }
+        if isinstance(padding, str):
+            batched, around = _by_name(padding, batched, weight, attrs)
+        else:
+            around = _sizes("padding", padding, dims)
+        attrs |= {"padding": around, "transposed": False, "output_padding": (0,) * dims, "groups": groups}
+        return _unbatched(_convolved(batched, weight, bias, attrs), input)
+
+    return conv
+
+
+def _make_conv_transpose(dims: int) -> Callable[..., Tensor]:
+    @F._declare
+    @front(f"conv_transpose{dims}d", method=False)
+    @named(f"conv_transpose{dims}d", f"The transpose of `conv{dims}d`: from its output to its input.")
+    def conv_transpose(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        dilation: Sizes = 1,
+    ) -> Tensor:
+        batched = _batched(f"conv_transpose{dims}d", dims, input)
+        attrs: dict[str, Any] = {
+            "stride": _sizes("stride", stride, dims),
+            "padding": _sizes("padding", padding, dims),
+            "dilation": _sizes("dilation", dilation, dims),
+            "transposed": True,
+            "output_padding": _sizes("output_padding", output_padding, dims),
+            "groups": groups,
+        }
+        return _unbatched(_convolved(batched, weight, bias, attrs), input)
+
+    return conv_transpose
+
+
+conv1d, conv2d, conv3d = map(_make_conv, (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_make_conv_transpose, (1, 2, 3))
+
+
+@front("convolution", method=False)
+def any_convolution(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """The general convolution of a batch, which all others call."""
+    dims = weight.ndim - 2
+    given = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}
+    attrs: dict[str, Any] = {name: _sizes(name, value, dims) for name, value in given.items()}
+    attrs |= {"transposed": transposed, "groups": groups}
+    return _convolved(input, weight, bias, attrs)
+
+
+def _convolved(input: Tensor, weight: Tensor, bias: Tensor | None, attrs: dict[str, Any]) -> Tensor:
+    """The convolution of a batch, with or without a bias, once its arguments are checked."""
+    _check(input, weight, bias, **attrs)
+    op, tensors = convolution.present((input, weight, bias))
+    return run(op, *tensors, **attrs)
+
+
+def _batched(name: str, dims: int, input: Tensor) -> Tensor:
+    if input.ndim not in (dims + 1, dims + 2):
+        raise RuntimeError(
+            f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got input of size: "
+            f"{list(input.shape)}"
+        )
+    return input if input.ndim == dims + 2 else input.unsqueeze(0)
+
+
+def _unbatched(result: Tensor, input: Tensor) -> Tensor:
+    return result if result.ndim == input.ndim else result.squeeze(0)
+
+
+def _sizes(name: str, value: Sizes, dims: int) -> Shape:
+    """One number a dimension. RuntimeError, in PyTorch's words, for another count."""
+    given = (value,) if isinstance(value, int) else tuple(value)
+    if len(given) not in (1, dims):
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {dims} values to match the convolution "
+            f"dimensions, but got {name}={list(given)}"
+        )
+    return given * dims if len(given) == 1 else given
+
+
+def _by_name(padding: str, input: Tensor, weight: Tensor, attrs: dict[str, Any]) -> tuple[Tensor, Shape]:
+    """The input and the padding for ``'same'`` or ``'valid'``; an odd rest is padded at the end first."""
+    dims = weight.ndim - 2
+    if padding == "valid":
+        return input, (0,) * dims
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if any(s != 1 for s in attrs["stride"]):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    total = [d * (k - 1) for d, k in zip(attrs["dilation"], weight.shape[2:], strict=True)]
+    if any(n % 2 for n in total):
+        input = constant_pad_nd(input, [v for n in reversed(total) for v in (0, n % 2)])
+    return input, tuple([n // 2 for n in total])
+
+
+def _check(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Shape,
+    padding: Shape,
+    dilation: Shape,
+    transposed: bool,
+    output_padding: Shape,
+    groups: int,
+) -> None:
+    """RuntimeError, in PyTorch's words, for what cannot be convolved."""
+    for bad, text in (
+        (any(p < 0 for p in padding), "negative padding is not supported"),
+        (any(p < 0 for p in output_padding), "negative output_padding is not supported"),
+        (any(s <= 0 for s in stride), "non-positive stride is not supported"),
+        (any(d <= 0 for d in dilation), "non-positive dilation is not supported"),
+        (groups <= 0, "non-positive groups is not supported"),
+        (
+            weight.ndim != input.ndim,
+            f"expected stride to be a single integer value or a list of {weight.ndim - 2} values to match the "
+            f"convolution dimensions, but got stride={list(stride)}",
+        ),
+    ):
+        if bad:
+            raise RuntimeError(text)
+    _check_channels(input, weight, bias, transposed, groups)
+    _check_kinds(input, weight, bias, transposed)
+    if transposed:
+        _check_output(input, weight, stride, padding, dilation, output_padding)
+    else:
+        _check_kernel(input, weight, padding, dilation)
+
+
+def _check_channels(input: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool, groups: int) -> None:
+    sizes, way = list(weight.shape), f"transposed={int(transposed)}" if transposed else f"groups={groups}"
+    if sizes[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
+            f"{sizes} instead"
+        )
+    expected = sizes[0] if transposed else sizes[1] * groups
+    outputs = sizes[1] * groups if transposed else sizes[0]
+    if sizes[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
+            f"size [{sizes}] instead"
+        )
+    if input.shape[1] != expected:
+        raise RuntimeError(
+            f"Given {way}, weight of size {sizes}, expected input{list(input.shape)} to have {expected} channels, but "
+            f"got {input.shape[1]} channels instead"
+        )
+    if bias is not None and (bias.ndim != 1 or bias.shape[0] != outputs):
+        given = f"Given {way}, weight" if transposed else "Given weight"
+        raise RuntimeError(
+            f"{given} of size {sizes}, expected bias to be 1-dimensional with {outputs} elements, but got bias of size "
+            f"{list(bias.shape)} instead"
+        )
+
+
+def _check_kinds(input: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> None:
+    """RuntimeError for mixed dtypes; which of the two is looked at first differs, as in PyTorch."""
+    if transposed and weight.dtype is not input.dtype:
+        raise RuntimeError(f"expected scalar type {input.dtype.tensor_type} but found {weight.dtype.tensor_type}")
+    if bias is not None and bias.dtype is not input.dtype:
+        kinds = [t.dtype.tensor_type.lower() for t in (input, bias)]
+        raise RuntimeError(f"Input type ({kinds[0]}) and bias type ({kinds[1]}) should be the same")
+    if weight.dtype is not input.dtype:
+        raise RuntimeError(f"expected scalar type {input.dtype.tensor_type} but found {weight.dtype.tensor_type}")
+
+
+def _check_kernel(input: Tensor, weight: Tensor, padding: Shape, dilation: Shape) -> None:
+    around = [n + 2 * p for n, p in zip(input.shape[2:], padding, strict=True)]
+    reach = [d * (k - 1) + 1 for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    if any(n < r for n, r in zip(around, reach, strict=True)):
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({' x '.join(map(str, around))}). Kernel size: "
+            f"({' x '.join(map(str, reach))}). Kernel size can't be greater than actual input size"
+        )
+
+
+def _check_output(
+    input: Tensor, weight: Tensor, stride: Shape, padding: Shape, dilation: Shape, output_padding: Shape
+) -> None:
+    if any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation, strict=True)):
+        rows = (("output_padding", output_padding), ("stride", stride), ("dilation", dilation))
+        ends = ["depth", "height", "width"][-len(stride) :]
+        said = " ".join(f"{name}_{end}: {v}" for name, values in rows for end, v in zip(ends, values, strict=True))
+        raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {said}")
+    size = transposed_size(input.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding)
+    if any(n < 1 for n in size):
+        raise RuntimeError(
+            f"Given input size per channel: {list(input.shape[2:])}. Calculated output size per channel: {list(size)}. "
+            "Output size is too small"
+        )

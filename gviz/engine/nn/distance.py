@@ -1,9 +1,17 @@
-"""How far apart two batches of vectors are, as modules."""
+"""Distances of vectors, as functions and as modules."""
 
 from __future__ import annotations
 
-from gviz.engine.nn import functional
+from gviz.engine.modes import no_grad
+from gviz.engine.nn import functional as F
 from gviz.engine.nn.module import Module
+from gviz.engine.op import Example, Op, Rule
+from gviz.engine.ops import scalars
+from gviz.engine.ops.examples import spaced
+from gviz.engine.ops.norms import read_by_order, vector_norm, vector_norm_op
+from gviz.engine.ops.repeating import broadcast_tensors
+from gviz.engine.ops.shape import normal_dims, run
+from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 
 
@@ -17,7 +25,7 @@ class CosineSimilarity(Module):
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Compare."""
-        return functional.cosine_similarity(x1, x2, self.dim, self.eps)
+        return F.cosine_similarity(x1, x2, self.dim, self.eps)
 
 
 class PairwiseDistance(Module):
@@ -31,4 +39,48 @@ class PairwiseDistance(Module):
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Compare."""
-        return functional.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+        return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+
+
+_through = vector_norm_op.rules[0].vjp
+
+norm_op: Op = Op(
+    "norm(self, *, p, dim, keepdim)",
+    grad_fn="NormBackward1",
+    formula="size of self over dim: (sum of |self|**p)**(1 / p)",
+    readings=read_by_order("p"),
+    forward=lambda self, p, dim, keepdim: vector_norm_op.forward(self, p, dim, keepdim),
+    rules=(
+        Rule(
+            "self",
+            "g * sign(self) * (|self| / result)**(p - 1)",
+            lambda g, self, result, p, dim, keepdim: _through(g, self, result, p, dim, keepdim),
+        ),
+    ),
+    public=False,
+    examples=lambda: [Example((spaced(2, 3) + 0.06,), {"p": p, "dim": (1,), "keepdim": False}) for p in (1, 2, 3)],
+)
+
+
+@F._declare
+@front("pairwise_distance", method=False)
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The norm of the differences of rows."""
+    apart = run(scalars.plus, x1 - x2, other=eps)
+    return run(norm_op, apart, p=p, dim=(apart.ndim - 1,) if apart.ndim else (), keepdim=keepdim)
+
+
+@F._declare
+@front("cosine_similarity", method=False)
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosines of the angles between vectors along `dim`."""
+    first, second = x1, x2
+    if x1.shape != x2.shape:
+        shape = broadcast_tensors(x1, x2)[0].shape
+        first, second = x1.expand(*shape), x2.expand(*shape)
+    (axis,) = normal_dims(dim, first.ndim)
+    sizes = [vector_norm(t, 2, axis, keepdim=True).clone() for t in (first, second)]
+    with no_grad():
+        for size in sizes:
+            size.clamp_min_(eps)
+    return ((first / sizes[0]) * (second / sizes[1])).sum(axis)

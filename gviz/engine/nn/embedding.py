@@ -1,4 +1,4 @@
-"""Rows of a table, as modules."""
+"""Embeddings: the rows of a table, looked up by integers; as functions and as a module."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from typing import Any, Self
 
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.modes import no_grad
-from gviz.engine.nn import functional, init
-from gviz.engine.nn.fresh import begin, empty
+from gviz.engine.nn import functional as F
+from gviz.engine.nn import init
 from gviz.engine.nn.module import Module
-from gviz.engine.nn.parameter import Parameter
-from gviz.engine.tensor import Tensor
+from gviz.engine.nn.parameter import Parameter, begin, empty
+from gviz.engine.ops import embedding as ops
+from gviz.engine.ops.shape import run
+from gviz.engine.surface import front
+from gviz.engine.tensor import Tensor, count_writes
+from gviz.engine.views import apply_in_place
 
 
 class Embedding(Module):
-    """The rows of `weight` that integers ask for."""
+    """A table whose rows integers look up."""
 
     weight: Parameter
 
@@ -35,7 +39,11 @@ class Embedding(Module):
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
-        self.padding_idx = _within(padding_idx, num_embeddings)
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < max(num_embeddings, 1):
+                raise AssertionError("Padding_idx must be within num_embeddings")
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
@@ -72,7 +80,7 @@ class Embedding(Module):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Self:
-        """An embedding with these rows; they are not trained unless told otherwise."""
+        """An embedding with these rows; not trained if `freeze`."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
@@ -81,8 +89,8 @@ class Embedding(Module):
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        """Look the rows up."""
-        return functional.embedding(
+        """Look up the rows."""
+        return F.embedding(
             input,
             self.weight,
             self.padding_idx,
@@ -93,16 +101,64 @@ class Embedding(Module):
         )
 
     def extra_repr(self) -> str:
-        """Its sizes, and what is not as usual."""
-        usual = {"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False, "sparse": False}
-        parts = [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
+        """The sizes, and options that are not the default."""
+        defaults = {"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False, "sparse": False}
+        parts = [f"{name}={getattr(self, name)}" for name, value in defaults.items() if getattr(self, name) != value]
         return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *parts])
 
 
-def _within(padding_idx: int | None, rows: int) -> int | None:
-    """The position of the padding row, counted from the front."""
-    if padding_idx is None:
-        return None
-    if not -rows <= padding_idx < max(rows, 1):
-        raise AssertionError("Padding_idx must be within num_embeddings")
-    return padding_idx % rows
+@F._declare
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """The rows of `weight` that `input` numbers; row `padding_idx` gets no gradient."""
+    skipped = -1
+    if padding_idx is not None:
+        rows = weight.shape[0]
+        assert -rows <= padding_idx < rows, "Padding_idx must be within num_embeddings"
+        skipped = padding_idx % rows
+    if max_norm is not None:
+        with no_grad():
+            apply_in_place(ops.renormed, (weight, input), {"max_norm": max_norm, "norm_type": norm_type})
+    return torch_embedding(weight, input, skipped, scale_grad_by_freq, sparse)
+
+
+@front("embedding", method=False)
+def torch_embedding(
+    weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> Tensor:
+    """`embedding` with the table first."""
+    if sparse:
+        raise NotImplementedError("the built-in engine has no sparse gradients; embed with sparse=False")
+    if weight.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    if indices.dtype.name not in ("int32", "int64"):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"torch.{indices.dtype.tensor_type}Tensor instead (while checking arguments for embedding)"
+        )
+    attrs = {"padding_idx": padding_idx, "scale_grad_by_freq": scale_grad_by_freq, "sparse": False}
+    return run(ops.embedding, weight, indices, **attrs)
+
+
+@F._declare
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """1 at the class that each element names, 0 elsewhere, along a new last dimension."""
+    if tensor.dtype.name != "int64":
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    array = tensor._array
+    if not array.size and num_classes <= 0:
+        raise RuntimeError("Can not infer total number of classes from empty tensor.")
+    if array.size and array.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        num_classes = int(array.max()) + 1
+    elif array.size and array.max() >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return count_writes(run(ops.one_hot, tensor, num_classes=num_classes), 2 if array.size else 0)

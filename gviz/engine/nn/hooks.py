@@ -1,158 +1,37 @@
-"""Hooks of modules: functions called before and after a module runs, forward and backward."""
+"""Hooks of modules: the global ones, and backward hooks of one call.
+
+Forward hooks are plain calls, which `Module` makes. Backward hooks need two places in the graph. The module's inputs
+pass through a node that changes nothing, and so do its outputs::
+
+    inputs --[node]--> forward --[node]--> outputs
+
+In the backward pass, the node after the outputs comes first. It calls the pre-hooks, and keeps the gradients of the
+outputs. The node before the inputs comes last. It has the gradients of the inputs, and calls the hooks with both. If no
+input requires grad, there is no such node, and the hooks run at the outputs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from gviz.engine.autograd.function import Function
 from gviz.engine.hooks import RemovableHandle
-from gviz.engine.nn.backward_hooks import BackwardHooks, register_on_result
-from gviz.engine.nn.state import State
+from gviz.engine.modes import thread
+from gviz.engine.node import Node
+from gviz.engine.tensor import Tensor
 from gviz.site import warn
 
 Hook = Callable[..., Any]
+Grads = tuple[Tensor | None, ...]
 
 EVERY_FORWARD_PRE: dict[int, Hook] = {}
 EVERY_FORWARD: dict[int, Hook] = {}
 EVERY_BACKWARD_PRE: dict[int, Hook] = {}
 EVERY_BACKWARD: dict[int, Hook] = {}
-"""The hooks of all modules, called before a module's own."""
+"""The hooks of all modules, called before those of the module."""
 EVERY_WITH_KWARGS: dict[int, bool] = {}
 EVERY_ALWAYS_CALLED: dict[int, bool] = {}
-
-
-class Hooked(State):
-    """The part of `Module` that keeps its hooks and runs a call through them."""
-
-    _forward_pre_hooks: dict[int, Hook]
-    _forward_pre_hooks_with_kwargs: dict[int, bool]
-    _forward_hooks: dict[int, Hook]
-    _forward_hooks_with_kwargs: dict[int, bool]
-    _forward_hooks_always_called: dict[int, bool]
-    _backward_pre_hooks: dict[int, Hook]
-    _backward_hooks: dict[int, Hook]
-    _is_full_backward_hook: bool | None
-    forward: Callable[..., Any]
-
-    def register_forward_pre_hook(
-        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
-    ) -> RemovableHandle:
-        """Call ``hook(module, args)`` before `forward`; what it returns are the arguments instead."""
-        return _add(self._forward_pre_hooks, hook, prepend, (self._forward_pre_hooks_with_kwargs, with_kwargs))
-
-    def register_forward_hook(
-        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
-    ) -> RemovableHandle:
-        """Call ``hook(module, args, output)`` after `forward`; what it returns is the output instead.
-
-        `always_call`: also where `forward` raised.
-        """
-        marks = ((self._forward_hooks_with_kwargs, with_kwargs), (self._forward_hooks_always_called, always_call))
-        return _add(self._forward_hooks, hook, prepend, *marks)
-
-    def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(module, grad_output)`` before the module's backward; what it returns is used instead."""
-        return _add(self._backward_pre_hooks, hook, prepend)
-
-    def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(module, grad_input, grad_output)`` after backward; what it returns is the input's gradient."""
-        self._set_backward_kind(full=True)
-        return _add(self._backward_hooks, hook, prepend)
-
-    def register_backward_hook(self, hook: Hook) -> RemovableHandle:
-        """Call ``hook(module, grad_input, grad_output)`` at the last node of the module alone."""
-        self._set_backward_kind(full=False)
-        return _add(self._backward_hooks, hook, False)
-
-    def _set_backward_kind(self, full: bool) -> None:
-        if self._is_full_backward_hook is not None and self._is_full_backward_hook is not full:
-            raise RuntimeError(
-                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only "
-                "one of them."
-            )
-        self._is_full_backward_hook = full
-
-    def _has_hooks(self) -> bool:
-        own = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
-        return bool(own or EVERY_FORWARD or EVERY_FORWARD_PRE or EVERY_BACKWARD or EVERY_BACKWARD_PRE)
-
-    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        ran: set[int] = set()
-        try:
-            args, kwargs = self._run_pre_hooks(args, kwargs)
-            backward = self._backward_hooks_of_call()
-            if backward is not None:
-                args = backward.on_inputs(args)
-            result = self._run_forward_hooks(args, kwargs, self.forward(*args, **kwargs), ran)
-            if backward is not None:
-                result = backward.on_outputs(result)
-            if self._is_full_backward_hook is False:
-                register_on_result(self, list(self._backward_hooks.values()), result)
-            return result
-        except Exception:
-            self._run_always_called(args, kwargs, ran)
-            raise
-
-    def _run_pre_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        for number, hook in [*EVERY_FORWARD_PRE.items(), *self._forward_pre_hooks.items()]:
-            if number not in self._forward_pre_hooks_with_kwargs:
-                given = hook(self, args)
-                if given is not None:
-                    args = given if isinstance(given, tuple) else (given,)
-                continue
-            given = hook(self, args, kwargs)
-            if given is None:
-                continue
-            if not (isinstance(given, tuple) and len(given) == 2):
-                raise RuntimeError(
-                    f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {given}."
-                )
-            args, kwargs = given
-        return args, kwargs
-
-    def _run_forward_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, ran: set[int]) -> Any:
-        for number, hook in [*EVERY_FORWARD.items(), *self._forward_hooks.items()]:
-            ran.add(number)
-            with_kwargs = number in self._forward_hooks_with_kwargs or number in EVERY_WITH_KWARGS
-            given = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
-            if given is not None:
-                result = given
-        return result
-
-    def _run_always_called(self, args: tuple[Any, ...], kwargs: dict[str, Any], ran: set[int]) -> None:
-        """After an error, the hooks that are called all the same; an error of theirs is only warned of."""
-        result: Any = None
-        for number, hook in [*EVERY_FORWARD.items(), *self._forward_hooks.items()]:
-            of_all = number in EVERY_FORWARD
-            always = EVERY_ALWAYS_CALLED if of_all else self._forward_hooks_always_called
-            if number not in always or number in ran:
-                continue
-            try:
-                with_kwargs = number in self._forward_hooks_with_kwargs
-                given = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
-            except Exception as error:
-                warn(
-                    f"{'global ' * of_all}module forward hook with ``always_call=True`` raised an exception that was "
-                    f"silenced as another error was raised in forward: {error}",
-                )
-                continue
-            result = result if given is None else given
-
-    def _backward_hooks_of_call(self) -> BackwardHooks | None:
-        before = [*EVERY_BACKWARD_PRE.values(), *self._backward_pre_hooks.values()]
-        own = self._backward_hooks.values() if self._is_full_backward_hook else ()
-        after = [*EVERY_BACKWARD.values(), *own]
-        return BackwardHooks(self, after, before) if before or after else None
-
-
-def _add(hooks: dict[int, Hook], hook: Hook, prepend: bool, *marks: tuple[dict[int, bool], bool]) -> RemovableHandle:
-    before = dict(hooks)
-    handle = RemovableHandle(hooks, hook)
-    if prepend:
-        for number in before:
-            hooks[number] = hooks.pop(number)
-    handle.mark(*[known for known, wanted in marks if wanted])
-    return handle
 
 
 def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
@@ -164,7 +43,7 @@ def register_module_forward_hook(
     hook: Hook, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
     """Call ``hook(module, args, output)`` after every module's `forward`."""
-    return _add(EVERY_FORWARD, hook, False, (EVERY_WITH_KWARGS, with_kwargs), (EVERY_ALWAYS_CALLED, always_call))
+    return add_hook(EVERY_FORWARD, hook, False, (EVERY_WITH_KWARGS, with_kwargs), (EVERY_ALWAYS_CALLED, always_call))
 
 
 def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
@@ -175,3 +54,154 @@ def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
 def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
     """Call ``hook(module, grad_input, grad_output)`` after every module's backward."""
     return RemovableHandle(EVERY_BACKWARD, hook)
+
+
+def add_hook(
+    hooks: dict[int, Hook], hook: Hook, prepend: bool, *marks: tuple[dict[int, bool], bool]
+) -> RemovableHandle:
+    """Add a hook behind or (`prepend`) before the others, and to each registry of `marks` that is wanted."""
+    before = dict(hooks)
+    handle = RemovableHandle(hooks, hook)
+    if prepend:
+        for number in before:
+            hooks[number] = hooks.pop(number)
+    handle.mark(*[known for known, wanted in marks if wanted])
+    return handle
+
+
+class BackwardHookFunction(Function):
+    """Changes nothing; its node carries the hooks."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Any:
+        """The tensors."""
+        ctx.mark_non_differentiable(*[arg for arg in args if not arg.requires_grad])
+        return args
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Their gradients."""
+        return grads
+
+
+class BackwardHooks:
+    """The hooks of one module call, and the gradients of its outputs, from the one node to the other."""
+
+    def __init__(self, module: object, hooks: Sequence[Hook], pre_hooks: Sequence[Hook]) -> None:
+        self._module = module
+        self._hooks = hooks
+        self._pre_hooks = pre_hooks
+        self._grad_outputs: Grads | None = None
+        self._inputs: list[int] | None = None
+        self._input_count = 0
+
+    def on_inputs(self, args: tuple[Any, ...]) -> Any:
+        """The arguments, with the tensors passed through a node."""
+        self._input_count = len(args)
+        passed, self._inputs = _through_node(args, lambda node: node.register_hook(self._finish))
+        return passed
+
+    def on_outputs(self, result: Any) -> Any:
+        """The result, with its tensors passed through a node."""
+        if not isinstance(result, (Tensor, tuple)):
+            warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
+                f"{type(result)}",
+            )
+        outputs = result if isinstance(result, tuple) else (result,)
+        positions: list[int] = []
+
+        def note(_: Grads, grads: Grads) -> Grads | None:
+            return self._note(grads, positions, len(outputs))
+
+        passed, places = _through_node(outputs, lambda node: node.register_hook(note))
+        positions += places or ()
+        return passed if isinstance(result, tuple) else passed[0]
+
+    def _note(self, grads: Grads, positions: list[int], count: int) -> Grads | None:
+        """The gradients of the outputs have arrived: call the pre-hooks, and keep the gradients for the hooks."""
+        known = self._grad_outputs = _spread(positions, grads, count)
+        for hook in self._pre_hooks:
+            given = hook(self._module, known)
+            if given is None:
+                continue
+            if len(given) != count:
+                raise RuntimeError(
+                    f"Backward pre hook returned an invalid number of grad_output, got {len(given)}, but expected "
+                    f"{count}"
+                )
+            known = self._grad_outputs = given
+        if self._inputs is None:
+            self._call_without_inputs(known)
+        return tuple([known[position] for position in positions])
+
+    def _call_without_inputs(self, grad_outputs: Grads) -> None:
+        warn(
+            "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
+            "require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+            "#torch.nn.Module.register_full_backward_hook for more details.",
+        )
+        for hook in self._hooks:
+            given = hook(self._module, (None,) * self._input_count, grad_outputs)
+            if given is not None and not (isinstance(given, tuple) and all(g is None for g in given)):
+                raise RuntimeError(
+                    "Backward hook for Modules where no input requires gradient should always return None or None for "
+                    "all gradients."
+                )
+        self._grad_outputs = None
+
+    def _finish(self, grad_inputs: Grads, _: Grads) -> Grads | None:
+        """The gradients of the inputs have arrived: call the hooks, unless no gradient came through the outputs."""
+        if self._grad_outputs is None or self._inputs is None:
+            return None
+        known = _spread(self._inputs, grad_inputs, self._input_count)
+        for hook in self._hooks:
+            given = hook(self._module, known, self._grad_outputs)
+            if given is None:
+                continue
+            if len(given) != len(known):
+                raise RuntimeError(
+                    f"Backward hook returned an invalid number of grad_input, got {len(given)}, but expected "
+                    f"{len(known)}"
+                )
+            known = given
+        self._grad_outputs = None
+        return tuple([known[position] for position in self._inputs])
+
+
+def _through_node(values: tuple[Any, ...], register: Callable[[Node], Any]) -> tuple[Any, list[int] | None]:
+    """`values` with its tensors as outputs of one node, and their positions, or None without a node.
+
+    `register` is called with the node.
+    """
+    places = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
+    if not (thread.grad_enabled and any(values[i].requires_grad for i in places)):
+        return values, None
+    passed = BackwardHookFunction.apply(*[values[i] for i in places])
+    register(next(t.grad_fn for t in passed if t.grad_fn is not None))
+    replaced = list(values)
+    for place, tensor in zip(places, passed, strict=True):
+        replaced[place] = tensor
+    kind = type(values)
+    return (tuple(replaced) if kind is tuple else kind(*replaced)), places
+
+
+def _spread(places: Sequence[int], grads: Sequence[Tensor | None], count: int) -> Grads:
+    """Gradients at their positions among `count`, None elsewhere."""
+    spread: list[Tensor | None] = [None] * count
+    for place, grad in zip(places, grads, strict=True):
+        spread[place] = grad
+    return tuple(spread)
+
+
+def register_on_result(module: object, hooks: Sequence[Hook], result: Any) -> None:
+    """Put hooks of the older kind on the last node of a module's result."""
+    tensor = result
+    while not isinstance(tensor, Tensor):
+        parts = tensor.values() if isinstance(tensor, dict) else tensor
+        tensor = next(part for part in parts if isinstance(part, Tensor) or not isinstance(tensor, dict))
+    node = tensor.grad_fn
+    if node is None:
+        return
+    for hook in hooks:
+        node.register_hook(lambda grad_input, grad_output, hook=hook: hook(module, grad_input, grad_output))

@@ -1,4 +1,4 @@
-"""First values for parameters: each function writes in place, outside the graph, and returns its tensor."""
+"""``torch.nn.init``: first values of parameters, written in place without gradients; returns the tensor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from gviz.engine import random
 from gviz.engine.missing import lookup_in
 from gviz.engine.modes import no_grad
-from gviz.engine.nn import fresh
+from gviz.engine.nn.parameter import set_first
 from gviz.engine.random import Generator
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.site import warn
@@ -21,7 +21,7 @@ _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_tra
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """How much a nonlinearity shrinks its input, to be made up for."""
+    """The factor that makes up for how much a nonlinearity shrinks its input."""
     if nonlinearity == "leaky_relu":
         if param is not None and (isinstance(param, bool) or not isinstance(param, (int, float))):
             raise ValueError(f"negative_slope {param} not a valid number")
@@ -37,7 +37,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
     """Uniform between `a` and `b`."""
     array = tensor._array
     if getattr(tensor, "_unborn", False):
-        fresh.set_first(tensor, random.uniform(a, b, array.shape, array.dtype, generator))
+        set_first(tensor, random.uniform(a, b, array.shape, array.dtype, generator))
         return tensor
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
@@ -47,7 +47,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
     """Normal."""
     array = tensor._array
     if getattr(tensor, "_unborn", False):
-        fresh.set_first(tensor, random.normal(mean, std, array.shape, array.dtype, generator))
+        set_first(tensor, random.normal(mean, std, array.shape, array.dtype, generator))
         return tensor
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
@@ -61,7 +61,7 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Normal, but never below `a` or above `b`."""
+    """Normal, limited to the range from `a` to `b`."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
@@ -76,7 +76,7 @@ def trunc_normal_(
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """`val` everywhere."""
-    if fresh.set_first(tensor, np.asarray(val)):
+    if set_first(tensor, np.asarray(val)):
         return tensor
     with no_grad():
         return tensor.fill_(val)
@@ -84,7 +84,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 
 def zeros_(tensor: Tensor) -> Tensor:
     """Zero everywhere."""
-    if fresh.set_first(tensor, np.asarray(0)):
+    if set_first(tensor, np.asarray(0)):
         return tensor
     with no_grad():
         return tensor.zero_()
@@ -103,7 +103,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """A convolution's weight that passes its input on, as many channels as there are."""
+    """The weight of a convolution that returns its input, for as many channels as there are."""
     shape = tensor._array.shape
     if len(shape) not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -208,7 +208,7 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
 
 
 def _write(tensor: Tensor, values: Array) -> Tensor:
-    if fresh.set_first(tensor, values):
+    if set_first(tensor, values):
         return tensor
     written: Any = new_tensor(values.astype(tensor._array.dtype))
     with no_grad():

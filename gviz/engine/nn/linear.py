@@ -1,20 +1,25 @@
-"""Linear maps, and modules that pass on or change the shape of what they get."""
+"""Linear and bilinear maps, and modules that only change the shape."""
 
 from __future__ import annotations
 
 from math import sqrt
 from typing import Any
 
+from gviz.engine import messages
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.nn import functional, init
-from gviz.engine.nn.fresh import begin, empty
+from gviz.engine.nn import functional as F
+from gviz.engine.nn import init
 from gviz.engine.nn.module import Module
-from gviz.engine.nn.parameter import Parameter
+from gviz.engine.nn.parameter import Parameter, begin, empty
+from gviz.engine.ops.dims import one_dim
+from gviz.engine.ops.shape import reshape, run
+from gviz.engine.ops.trilinear import trilinear
+from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 
 
 class Linear(Module):
-    """``input @ weight.T + bias``. Both start uniform within 1 / sqrt(`in_features`), as in PyTorch."""
+    """``input @ weight.T + bias``; both start uniform within ±1 / sqrt(`in_features`)."""
 
     weight: Parameter
     bias: Parameter | None
@@ -38,10 +43,10 @@ class Linear(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the map to the last dimension."""
-        return functional.linear(input, self.weight, self.bias)
+        return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Its sizes."""
+        """The sizes."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
@@ -79,17 +84,17 @@ class Bilinear(Module):
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         """Apply the map to the last dimensions."""
-        result: Tensor = functional.bilinear(input1, input2, self.weight, self.bias)
+        result: Tensor = F.bilinear(input1, input2, self.weight, self.bias)
         return result
 
     def extra_repr(self) -> str:
-        """Its sizes."""
+        """The sizes."""
         sizes = f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}"
         return f"{sizes}, bias={self.bias is not None}"
 
 
 class Identity(Module):
-    """Gives back its input; takes any arguments and ignores them."""
+    """Returns its input; accepts any arguments and ignores them."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -97,3 +102,91 @@ class Identity(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Its input."""
         return input
+
+
+class Flatten(Module):
+    """Dimensions `start_dim` to `end_dim` as one; by default all but the first, which counts the samples."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Flatten."""
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        """The dimensions."""
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """One dimension as several."""
+
+    def __init__(self, dim: int, unflattened_size: tuple[int, ...] | list[int]) -> None:
+        super().__init__()
+        if not isinstance(unflattened_size, (tuple, list)):
+            raise TypeError(
+                f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}"
+            )
+        for position, size in enumerate(unflattened_size):
+            if not isinstance(size, int):
+                raise TypeError(
+                    f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos "
+                    f"{position}"
+                )
+        self.dim = dim
+        self.unflattened_size = unflattened_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Unflatten."""
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        """The dimension, and its sizes."""
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+@F._declare
+@front("bilinear", method=False)
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``input1 @ weight[k] @ input2 + bias[k]`` for every output `k`, over the last dimensions of the inputs."""
+    _check_bilinear_dtypes(input1, input2, weight, bias)
+    _check_bilinear_sizes(input1, input2, weight, bias)
+    rows1, rows2 = (reshape(rows, -1, rows.shape[-1]) for rows in (input1, input2))
+    dims = {"expand1": (1, 3), "expand2": (0,), "expand3": (1, 2), "sumdim": (2, 3)}
+    flat = run(trilinear, rows1, weight, rows2, **dims)
+    result: Tensor = reshape(flat, *input1.shape[:-1], weight.shape[0])
+    return result if bias is None else result + bias
+
+
+def _check_bilinear_dtypes(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    given = {"input1": input1, "input2": input2, "weight": weight}
+    if bias is not None:
+        given["bias"] = bias
+    if len({tensor.dtype for tensor in given.values()}) > 1:
+        kinds = {name: tensor.dtype.tensor_type for name, tensor in given.items()}
+        said = ", ".join(f"{name}: {messages.CPP_TYPES.get(kind, kind.lower())}" for name, kind in kinds.items())
+        raise RuntimeError(f"All tensors must have the same dtype, got {said}")
+
+
+def _check_bilinear_sizes(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    if input1.ndim != input2.ndim:
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
+    for dim, (size, other) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
+        if size != other:
+            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {dim}: got {size} and {other}")
+    for name, tensor, dim, place in (("input1", input1, -1, 1), ("input2", input2, -1, 2), ("bias", bias, 0, 0)):
+        if tensor is not None and _size(tensor, dim) != _size(weight, place):
+            got = f"got {_size(tensor, dim)} but expected {_size(weight, place)}"
+            raise RuntimeError(f"bilinear(): {name} size does not match weight size: {got}")
+    if weight.ndim != 3:
+        raise RuntimeError("number of dimensions must match")
+
+
+def _size(tensor: Tensor, dim: int) -> int:
+    if not tensor.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    size: int = tensor.shape[one_dim(dim, tensor.ndim)]
+    return size

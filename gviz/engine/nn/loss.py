@@ -1,24 +1,52 @@
-"""Losses, as modules: how far from its target an input is."""
+"""Losses, as functions and as modules.
+
+First come losses between an input and a target of the same shape, then those whose target names classes, then those
+that want one number to be larger than another by a margin. Every function checks its arguments in PyTorch's words,
+computes a loss for each element or example, and reduces them as `reduction` says: to the mean, the sum, or not at all.
+"""
 
 from __future__ import annotations
 
-from gviz.engine.nn import functional
+import math
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from gviz.engine import creation
+from gviz.engine.modes import no_grad
+from gviz.engine.nn import functional as F
+from gviz.engine.nn._family import refuse_tracked
+from gviz.engine.nn.activation import logsigmoid
+from gviz.engine.nn.distance import pairwise_distance
 from gviz.engine.nn.module import Module
+from gviz.engine.op import Op
+from gviz.engine.ops import class_loss, loss, scalars
+from gviz.engine.ops.arithmetic import sub
+from gviz.engine.ops.comparison import where
+from gviz.engine.ops.repeating import broadcast_tensors
+from gviz.engine.ops.shape import run
+from gviz.engine.ops.softmax import log_softmax_front
+from gviz.engine.surface import front, number
 from gviz.engine.tensor import Tensor
 from gviz.site import warn
 
 
 class Loss(Module):
-    """A loss whose values are averaged, summed, or left as they are (``none``)."""
+    """Base of losses: their values are averaged, summed, or left as they are (``none``)."""
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
-        old = size_average is not None or reduce is not None
-        self.reduction = _reduction(size_average, reduce) if old else reduction
+        if size_average is not None or reduce is not None:
+            averages, reduces = size_average is None or size_average, reduce is None or reduce
+            reduction = ("mean" if averages else "sum") if reduces else "none"
+            warn(
+                f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+            )
+        self.reduction = reduction
 
 
 class WeightedLoss(Loss):
-    """A loss with one weight a class."""
+    """Base of losses with a weight for every class."""
 
     weight: Tensor | None
 
@@ -33,21 +61,12 @@ class WeightedLoss(Loss):
         self.register_buffer("weight", weight)
 
 
-def _reduction(size_average: bool | None, reduce: bool | None) -> str:
-    """The name for what two arguments of old said."""
-    averages = True if size_average is None else size_average
-    reduces = True if reduce is None else reduce
-    name = ("mean" if averages else "sum") if reduces else "none"
-    warn(f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.")
-    return name
-
-
 class L1Loss(Loss):
     """The absolute differences."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compare with `target`."""
-        return functional.l1_loss(input, target, reduction=self.reduction)
+        return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class MSELoss(Loss):
@@ -55,7 +74,7 @@ class MSELoss(Loss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compare with `target`."""
-        return functional.mse_loss(input, target, reduction=self.reduction)
+        return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(Loss):
@@ -73,7 +92,7 @@ class SmoothL1Loss(Loss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compare with `target`."""
-        return functional.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
+        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
 class HuberLoss(Loss):
@@ -87,7 +106,7 @@ class HuberLoss(Loss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compare with `target`."""
-        return functional.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
+        return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
 class BCELoss(WeightedLoss):
@@ -95,7 +114,7 @@ class BCELoss(WeightedLoss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compare with `target`."""
-        return functional.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
+        return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(Loss):
@@ -118,7 +137,7 @@ class BCEWithLogitsLoss(Loss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compare with `target`."""
-        return functional.binary_cross_entropy_with_logits(
+        return F.binary_cross_entropy_with_logits(
             input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
         )
 
@@ -139,9 +158,7 @@ class NLLLoss(WeightedLoss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compare with `target`."""
-        return functional.nll_loss(
-            input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction
-        )
+        return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
 class CrossEntropyLoss(WeightedLoss):
@@ -162,7 +179,7 @@ class CrossEntropyLoss(WeightedLoss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compare with `target`."""
-        return functional.cross_entropy(
+        return F.cross_entropy(
             input,
             target,
             weight=self.weight,
@@ -187,7 +204,7 @@ class KLDivLoss(Loss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compare with `target`."""
-        return functional.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
 class PoissonNLLLoss(Loss):
@@ -209,7 +226,7 @@ class PoissonNLLLoss(Loss):
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         """Compare with `target`."""
-        return functional.poisson_nll_loss(
+        return F.poisson_nll_loss(
             log_input, target, log_input=self.log_input, full=self.full, eps=self.eps, reduction=self.reduction
         )
 
@@ -224,4 +241,692 @@ class GaussianNLLLoss(Loss):
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
         """Compare with `target`, given variances."""
-        return functional.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
+        return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
+
+
+class _MarginLoss(Loss):
+    """Base of losses with a margin, `_margin` by default."""
+
+    _margin = 0.0
+
+    def __init__(
+        self,
+        margin: float | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.margin = self._margin if margin is None else margin
+
+
+class HingeEmbeddingLoss(_MarginLoss):
+    """Small distances for targets of 1, distances beyond the margin for targets of -1."""
+
+    _margin = 1.0
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compare with `target`."""
+        return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
+
+
+class CosineEmbeddingLoss(_MarginLoss):
+    """Small angles for targets of 1, angles beyond the margin for targets of -1."""
+
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+        """Compare two inputs."""
+        return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
+
+
+class MarginRankingLoss(_MarginLoss):
+    """The first input larger than the second by the margin for targets of 1, smaller for targets of -1."""
+
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+        """Compare two inputs."""
+        return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
+
+
+class SoftMarginLoss(Loss):
+    """The logistic loss of targets of 1 and -1."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compare with `target`."""
+        return F.soft_margin_loss(input, target, reduction=self.reduction)
+
+
+class MultiLabelMarginLoss(Loss):
+    """Every target class larger than every other by 1."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compare with `target`."""
+        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
+
+
+class MultiLabelSoftMarginLoss(WeightedLoss):
+    """The cross entropy of the sigmoid of every class and yes-or-no targets."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compare with `target`."""
+        return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
+
+
+class MultiMarginLoss(WeightedLoss):
+    """The target class larger than every other by the margin."""
+
+    def __init__(
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        if p not in (1, 2):
+            raise ValueError("only p == 1 and p == 2 supported")
+        if weight is not None and weight.dim() != 1:
+            raise ValueError(f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D instead")
+        self.p = p
+        self.margin = margin
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compare with `target`."""
+        return F.multi_margin_loss(
+            input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction
+        )
+
+
+class TripletMarginLoss(Loss):
+    """An anchor nearer to the positive example than to the negative one by the margin."""
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        if margin <= 0:
+            raise ValueError(f"TripletMarginLoss: expected margin to be greater than 0, got {margin} instead")
+        self.margin = margin
+        self.p = p
+        self.eps = eps
+        self.swap = swap
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """Compare the distances."""
+        return F.triplet_margin_loss(
+            anchor,
+            positive,
+            negative,
+            margin=self.margin,
+            p=self.p,
+            eps=self.eps,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
+
+
+@F._declare
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """The mean (or ``sum``, or ``none``) of the squared differences."""
+    how = _reduction(size_average, reduce, reduction)
+    first, second = _alike(input, target)
+    if weight is not None:
+        return _weighted((first - second).pow(2), weight, how)
+    return run(loss.mse, first, second, reduction=_checked(how))
+
+
+@F._declare
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """The mean of the absolute differences."""
+    how = _reduction(size_average, reduce, reduction)
+    first, second = _alike(input, target)
+    if weight is not None:
+        return _weighted((first - second).abs(), weight, how)
+    return _reduced((first - second).abs(), how)
+
+
+@F._declare
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """The mean of the absolute differences, squared and scaled where they are below `beta`."""
+    how = _reduction(size_average, reduce, reduction)
+    first, second = _alike(input, target)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    if beta == 0:
+        return _reduced((first - second).abs(), how)
+    return run(loss.smooth_l1, first, second, reduction=_checked(how), beta=beta)
+
+
+@F._declare
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
+    """The mean of the squared differences, growing linearly where they are above `delta`."""
+    first, second = _alike(input, target)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    if weight is not None:
+        return _weighted(run(loss.huber, first, second, reduction="none", delta=delta), weight, reduction)
+    return run(loss.huber, first, second, reduction=_checked(reduction), delta=delta)
+
+
+@F._declare
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean of ``log(1 + exp(-target * input))``."""
+    how = _checked(_reduction(size_average, reduce, reduction))
+    refuse_tracked("soft_margin_loss", target=target)
+    return run(loss.soft_margin, *broadcast_tensors(input, target), reduction=how)
+
+
+def _alike(input: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+    """Both in the shape they broadcast to, with a warning if their shapes differ."""
+    if target.shape != input.shape:
+        warn(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
+            "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+        )
+    return broadcast_tensors(input, target)
+
+
+def _weighted(losses: Tensor, weight: Tensor, reduction: str) -> Tensor:
+    if weight.shape != losses.shape:
+        raise ValueError("Weights and input must have the same size.")
+    weighted = losses * weight
+    if _checked(reduction) == "mean":
+        return weighted.sum() / weight.sum()
+    return _reduced(weighted, reduction)
+
+
+@F._declare
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The cross entropy of probabilities and targets between 0 and 1."""
+    how = _checked(_reduction(size_average, reduce, reduction))
+    if target.shape != input.shape:
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
+            "Please ensure they have the same size."
+        )
+    if weight is not None and weight.shape != input.shape:
+        weight = weight.expand(*broadcast_tensors(target, weight)[1].shape)
+    refuse_tracked("binary_cross_entropy", weight=weight)
+    return _optional(loss.bce, input, target, weight, reduction=how)
+
+
+def _optional(op: Op, *tensors: Tensor | None, **attrs: Any) -> Tensor:
+    """Run an op, of which some tensors may be None."""
+    result: Tensor = op(*tensors, **attrs)
+    return result
+
+
+@F._declare
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """`binary_cross_entropy` of ``sigmoid(input)``, computed in one operation."""
+    how = _checked(_reduction(size_average, reduce, reduction))
+    if target.shape != input.shape:
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    refuse_tracked("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
+    return _optional(loss.bce_with_logits, input, target, weight, pos_weight, reduction=how)
+
+
+@F._declare
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """How far the distribution `target` is from that whose logarithms are `input`."""
+    how = _reduction(size_average, reduce, reduction)
+    if how == "mean":
+        warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
+            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+        )
+    losses = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
+    if how == "batchmean":
+        total = losses.sum()
+        return total / input.shape[0] if input.ndim else total
+    return _reduced(losses, how)
+
+
+@F._declare
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """How improbable the counts `target` are where `input` (or its exponential) are expected."""
+    how = _reduction(size_average, reduce, reduction)
+    losses = input.exp() - target * input if log_input else input - target * run(scalars.plus, input, other=eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        losses += stirling.masked_fill(target <= 1, 0)
+    return _reduced(losses, how)
+
+
+@F._declare
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
+    """How improbable `target` is where normal numbers of mean `input` and variance `var` are expected."""
+    variance = var if isinstance(var, Tensor) else var * input.detach().new_ones(tuple(input.shape))
+    if bool((variance._array < 0).any()):
+        raise ValueError("var has negative entry/entries")
+    if variance.shape != input.shape:
+        if input.shape[:-1] == variance.shape:  # a variance a row
+            variance = variance.unsqueeze(-1)
+        elif input.shape[:-1] != variance.shape[:-1] or variance.shape[-1] != 1:
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    variance = variance.clone()
+    with no_grad():
+        variance.clamp_(min=eps)
+    losses = 0.5 * (variance.log() + (input - target) ** 2 / variance)
+    if full:
+        losses += 0.5 * math.log(2 * math.pi)
+    return _reduced(losses, reduction)
+
+
+@F._declare
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """How improbable the classes `target` are, where `input` are logarithms of probabilities."""
+    return _nll(input, target, weight, ignore_index, _checked(_reduction(size_average, reduce, reduction)))
+
+
+def _nll(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
+    if not input.ndim:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    if input.ndim != 1 and (not target.ndim or input.shape[0] != target.shape[0]):
+        found = target.shape[0] if target.ndim else 0
+        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({found}).")
+    if input.ndim in (1, 2, 4):
+        return _nll_of(
+            class_loss.nll2d if input.ndim == 4 else class_loss.nll, input, target, weight, ignore_index, reduction
+        )
+    # 1 or many places an example: as if the places lay in a plane
+    batch, classes, *places = input.shape
+    expected = (batch, *places)
+    if tuple(target.shape) != expected:
+        raise RuntimeError(f"Expected target size {list(expected)}, got {list(target.shape)}")
+    flat = input.contiguous().view(batch, classes, 1, prod(places))
+    flat_target = target.contiguous().view(batch, 1, prod(places))
+    result = _nll_of(class_loss.nll2d, flat, flat_target, weight, ignore_index, reduction)
+    return result.view(*expected) if reduction == "none" else result
+
+
+def _nll_of(op: Op, input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
+    classes = input.shape[0] if input.ndim == 1 else input.shape[1]
+    if input.ndim == 4 and tuple(target.shape) != (input.shape[0], *input.shape[2:]):
+        raise RuntimeError(f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}")
+    if input.ndim <= 2 and target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if target.dtype.name not in ("int64", "uint8"):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.tensor_type}")
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+            f"shape: {list(weight.shape)}"
+        )
+    refuse_tracked("nll_loss2d_forward" if input.ndim == 4 else "nll_loss_forward", weight=weight)
+    if weight is not None and weight.dtype is not input.dtype:
+        found, expected = weight.dtype.tensor_type, input.dtype.tensor_type
+        raise RuntimeError(f"expected scalar type {expected} but found {found}")
+    alone = input.ndim == 1 and target.ndim == 1
+    result, _ = op(
+        input, target.detach().view() if alone else target, weight, reduction=reduction, ignore_index=ignore_index
+    )
+    return result  # type: ignore[no-any-return]  # the first of two tensors
+
+
+@F._declare
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """How improbable `target` (classes, or their probabilities) is, where `input` are scores of the classes."""
+    how = _checked(_reduction(size_average, reduce, reduction))
+    if input.shape == target.shape:
+        if not target.dtype.is_floating_point:
+            raise RuntimeError(
+                "Expected floating point type for target with class probabilities, got " + target.dtype.tensor_type
+            )
+        return _against_probabilities(input, target, weight, how, label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    scores = log_softmax_front(input, _class_dim(input))
+    likely = _nll(scores, target, weight, ignore_index, how)
+    if not label_smoothing:
+        return likely
+    smooth = _smoothed(scores, target, weight, ignore_index, how)
+    kept = run(scalars.times, likely, other=1 - label_smoothing)
+    return kept + run(scalars.times, smooth, other=label_smoothing / input.shape[_class_dim(input)])
+
+
+def _class_dim(input: Tensor) -> int:
+    return 0 if input.ndim == 1 else 1
+
+
+def _per_class(weight: Tensor, input: Tensor) -> Tensor:
+    """A weight a class, in a shape that broadcasts with `input`."""
+    return weight.view(*[-1 if d == _class_dim(input) else 1 for d in range(input.ndim)])
+
+
+def _smoothed(scores: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
+    """The loss against a target that is the same for all classes."""
+    weighed = scores if weight is None else scores * _per_class(weight, scores)
+    losses = -weighed.sum(_class_dim(scores))
+    ignored = target == ignore_index
+    losses.masked_fill_(ignored, 0.0)
+    if reduction != "mean":
+        return _reduced(losses, reduction)
+    if weight is None:
+        return losses.sum() / (~ignored).sum()
+    return losses.sum() / weight.gather(0, target.masked_select(~ignored).flatten()).sum()
+
+
+def _against_probabilities(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, label_smoothing: float
+) -> Tensor:
+    dim = _class_dim(input)
+    scores, classes = log_softmax_front(input, dim), input.shape[dim]
+    if label_smoothing:
+        target = run(
+            scalars.plus, run(scalars.times, target, other=1 - label_smoothing), other=label_smoothing / classes
+        )
+    products = scores * target
+    if weight is not None:
+        products = products * _per_class(weight, input)
+    if reduction == "none":
+        return -products.sum(dim)
+    if reduction == "mean" and not input.numel():
+        return -products.sum().fill_(float("nan"))
+    total = -products.sum()
+    return total if reduction == "sum" else run(scalars.over, total, other=input.numel() / classes)
+
+
+@F._declare
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean over the classes of the binary cross entropy of each."""
+    how = _reduction(size_average, reduce, reduction)
+    losses = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    if weight is not None:
+        losses = losses * weight
+    return _reduced(losses.sum(-1) / input.shape[-1], how)
+
+
+@F._declare
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """By how much other classes come nearer than `margin` to the class `target`."""
+    how = _checked(_reduction(size_average, reduce, reduction))
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None:
+        if weight.ndim != 1:
+            raise ValueError("weight must be one-dimensional")
+        if weight.shape[0] != input.shape[-1]:
+            raise RuntimeError(f"inconsistent weight size, expected {input.shape[-1]} but got {list(weight.shape)}")
+    rows = input.shape[0] if input.ndim == 2 else 1
+    if target.ndim > 1 or target.numel() != rows:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
+            f"size). Expected target size [{rows}], but got {list(target.shape)}. Input has shape {list(input.shape)}."
+        )
+    refuse_tracked("multi_margin_loss", weight=weight)
+    if target.ndim != input.ndim - 1:
+        target = target.reshape(input.shape[:-1])
+    result: Tensor = class_loss.multi_margin(input, target, weight, p=p, margin=margin, reduction=how)
+    return result
+
+
+@F._declare
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """By how much other classes come nearer than 1 to those that `target` lists, up to its first -1."""
+    how = _checked(_reduction(size_average, reduce, reduction))
+    if target.shape != input.shape:
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    result: Tensor = class_loss.multilabel_margin(input, target, reduction=how)[0]
+    return result
+
+
+def _minus(value: float, tensor: Tensor) -> Tensor:
+    """`value` minus a tensor, as PyTorch computes it here: the number becomes a tensor first."""
+    return run(sub, number(value, tensor._array), tensor)
+
+
+@F._declare
+@front("hinge_embedding_loss", method=False)
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Distances themselves where `target` is 1; where it is -1, by how much they are below `margin`."""
+    how = _reduction(size_average, reduce, reduction)
+    short = _minus(margin, input).clamp_min_(0)
+    nothing = creation.zeros_like(input.detach())
+    return _reduced(where(target != 1, short, nothing) + where(target != -1, input, nothing), how)
+
+
+@F._declare
+@front("margin_ranking_loss", method=False)
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """By how much `input1` is not above (`target` 1) or below (-1) `input2` by `margin`."""
+    how = _reduction(size_average, reduce, reduction)
+    if not input1.ndim == input2.ndim == target.ndim:
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
+        )
+    behind = run(scalars.plus, -target * (input1 - input2), other=margin)
+    return _reduced(behind.clamp_min_(0), how)
+
+
+@F._declare
+@front("triplet_margin_loss", method=False)
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """By how much `anchor` is not nearer to `positive` than to `negative` by `margin`."""
+    how = _reduction(size_average, reduce, reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
+        )
+    near = pairwise_distance(anchor, positive, p, eps)
+    far = pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = far.minimum(pairwise_distance(positive, negative, p, eps))
+    return _reduced((run(scalars.plus, near, other=margin) - far).clamp_min(0), how)
+
+
+@F._declare
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """`triplet_margin_loss` with any distance."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    distance = distance_function or pairwise_distance
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = far.minimum(distance(positive, negative))
+    return _reduced((margin + near - far).clamp_min(0), reduction)
+
+
+@F._declare
+@front("cosine_embedding_loss", method=False)
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """How far from 1 the cosine is where `target` is 1; where it is -1, by how much it is above `margin`."""
+    how = _reduction(size_average, reduce, reduction)
+    if target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    wanted = target.ndim + 1
+    if input1.ndim != wanted or input2.ndim != wanted:
+        kind = "1D target tensor expects 2D" if target.ndim else "0D target tensor expects 1D"
+        raise RuntimeError(
+            f"{kind} input tensors, but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
+        )
+    dim = target.ndim
+    products = (input1 * input2).sum(dim)
+    squares = [run(scalars.plus, (t * t).sum(dim), other=1e-12) for t in (input1, input2)]
+    cosine = products / (squares[0] * squares[1]).sqrt_()
+    nothing = creation.zeros_like(cosine.detach())
+    alike, apart = (
+        where(target == 1, _minus(1, cosine), nothing),
+        where(target == -1, run(scalars.minus, cosine, other=margin).clamp_min_(0), nothing),
+    )
+    return _reduced(alike + apart, how)
+
+
+def _checked(reduction: str) -> str:
+    """`reduction`. ValueError in PyTorch's words for an unknown one."""
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
+def _reduced(losses: Tensor, reduction: str) -> Tensor:
+    """The mean or the sum of the losses, or the losses themselves."""
+    how = _checked(reduction)
+    return losses.mean() if how == "mean" else losses.sum() if how == "sum" else losses
+
+
+def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """The reduction for two older arguments, with a warning; `reduction` if they are not given."""
+    if size_average is None and reduce is None:
+        return reduction
+    meant = "none" if reduce is False else "sum" if size_average is False else "mean"
+    warn(f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.")
+    return meant

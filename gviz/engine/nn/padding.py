@@ -1,17 +1,17 @@
-"""Borders around the last dimensions, as modules."""
+"""Borders around the last dimensions, as modules; ``F.pad`` is in ``ops/padding.py``."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from gviz.engine.nn import functional
+from gviz.engine.nn import functional as F
+from gviz.engine.nn._family import each
 from gviz.engine.nn.module import Module
-from gviz.engine.nn.sizes import each
 from gviz.engine.tensor import Tensor
 
 
 class _Pad(Module):
-    """`padding`: how much on either side, the last dimension first."""
+    """`padding`: the number of elements on each side, the last dimension first."""
 
     dims: ClassVar[int]
     mode: ClassVar[str]
@@ -22,10 +22,10 @@ class _Pad(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Pad."""
-        return functional.pad(input, self.padding, self.mode)
+        return F.pad(input, self.padding, self.mode)
 
     def extra_repr(self) -> str:
-        """How much."""
+        """The padding."""
         return f"{self.padding}"
 
 
@@ -41,19 +41,19 @@ class _CircularPad(_Pad):
 
 
 class CircularPad1d(_CircularPad):
-    """The other end of a sequence beyond each end."""
+    """A sequence continued at each end from its other end."""
 
     dims = 1
 
 
 class CircularPad2d(_CircularPad):
-    """The opposite side of a picture beyond each side."""
+    """A picture continued at each side from its opposite side."""
 
     dims = 2
 
 
 class CircularPad3d(_CircularPad):
-    """The opposite side of a volume beyond each side."""
+    """A volume continued at each side from its opposite side."""
 
     dims = 3
 
@@ -111,10 +111,10 @@ class _ConstantPad(_Pad):
 
     def forward(self, input: Tensor) -> Tensor:
         """Pad."""
-        return functional.pad(input, self.padding, "constant", self.value)
+        return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self) -> str:
-        """How much, and with what."""
+        """The padding and its value."""
         return f"padding={self.padding}, value={self.value}"
 
 
@@ -141,7 +141,7 @@ class _ZeroPad(_ConstantPad):
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:
-        """How much."""
+        """The padding."""
         return f"{self.padding}"
 
 

@@ -1,4 +1,8 @@
-"""Tensors that belong to a module: parameters, which are trained, and buffers, which are not."""
+"""Tensors that belong to a module: parameters, which are trained, and buffers, which are not.
+
+A module makes its parameters in three steps: `empty`, its ``reset_parameters`` with functions of ``init``, and `begin`
+or `born`. In between a parameter is *unborn*: its first values are no writes, and listeners see it once it has them.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,20 @@ import numpy as np
 from gviz import emit
 from gviz.emit import Seen
 from gviz.engine import announce, dtypes, messages
+from gviz.engine.arguments import possible
+from gviz.engine.devices import check
+from gviz.engine.dtypes import dtype as DType
 from gviz.engine.memory import InMemory
 from gviz.engine.memory_order import laid_out
-from gviz.engine.modes import thread
+from gviz.engine.modes import no_grad, thread
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 
 
 class Parameter(Tensor):
-    """A leaf that modules list among their parameters; it requires grad unless told otherwise.
+    """A leaf that modules list among their parameters; it requires grad by default.
 
-    `_named` is the announcement under which its path in a model was said. `_unborn` is one that its module is still
-    making: its first values are no writes, and it is announced with them.
+    `_named` is the announcement under which its path in a model was reported. `_unborn`: its module still makes it.
     """
 
     _is_parameter: ClassVar[bool] = True
@@ -81,3 +87,58 @@ def _parameter(cls: type[Parameter], held: InMemory, requires_grad: bool, attrib
     parameter = cls(new_tensor(held.array), requires_grad)
     parameter.__dict__.update(attributes)
     return parameter
+
+
+def empty(*shape: int, dtype: DType | None = None, device: Any = None, requires_grad: bool = True) -> Parameter:
+    """A parameter that is still without values; `begin` gives it the first ones."""
+    check(device, "empty")
+    array = np.zeros(possible(shape), (dtype or dtypes.get_default_dtype()).numpy)
+    parameter: Parameter = new_tensor(array, Parameter)  # type: ignore[assignment]  # it makes the class it is given
+    parameter._requires_grad = requires_grad
+    parameter._unborn = True
+    return parameter
+
+
+def buffer(values: Array, dtype: DType | None = None, device: Any = None) -> Tensor:
+    """A tensor for a module's state, of the default dtype if none is given."""
+    check(device, "empty")
+    return new_tensor(np.asarray(values, (dtype or dtypes.get_default_dtype()).numpy))
+
+
+def begin(module: Any) -> None:
+    """Give a new module's own parameters their first values, and announce them."""
+    module.reset_parameters()
+    born(module)
+
+
+def born(module: Any) -> None:
+    """Announce a new module's own parameters."""
+    for parameter in module._parameters.values():
+        if parameter is not None and parameter._unborn:
+            del parameter._unborn
+            if emit.channel is not None:
+                announce.entered(emit.channel, parameter)
+
+
+def set_first(tensor: Tensor, values: Array) -> bool:
+    """Write the first values of an unborn parameter; False for any other tensor."""
+    if not (isinstance(tensor, Parameter) and tensor._unborn):
+        return False
+    tensor._array[...] = values
+    tensor._counter[0] += 1
+    return True
+
+
+def clear_grad(tensor: Tensor, set_to_none: bool) -> None:
+    """Set a tensor's gradient to None, or to zero in place."""
+    grad = tensor.grad
+    if grad is None:
+        return
+    if set_to_none:
+        tensor.grad = None
+        return
+    if grad.grad_fn is not None:
+        tensor.grad = grad.detach()
+        grad = tensor.grad
+    with no_grad():
+        grad.zero_()

@@ -1,7 +1,12 @@
-"""Recurrent nets over whole sequences, as modules."""
+"""Recurrent nets: simple ones, GRU and LSTM; as functions, and as modules over whole sequences and of single steps.
+
+A *step* goes from the projected input and the state to the next state. A *cell* projects the input and does one step. A
+net runs its step along the sequence, in one or both directions (`_direction`), layer after layer (`_layers`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import sqrt
 from numbers import Number
 from typing import Any, ClassVar
@@ -9,16 +14,26 @@ from typing import Any, ClassVar
 from gviz.engine.creation import zeros
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.nn import init
-from gviz.engine.nn.fresh import begin, empty
-from gviz.engine.nn.functional.recurrent import Layers, gru, lstm, rnn_relu, rnn_tanh
+from gviz.engine.nn._family import named
+from gviz.engine.nn.dropout import torch_dropout
 from gviz.engine.nn.module import Module
-from gviz.engine.nn.parameter import Parameter
+from gviz.engine.nn.parameter import Parameter, begin, empty
+from gviz.engine.ops.joining import cat, stack
+from gviz.engine.ops.matrix import linear
+from gviz.engine.ops.recurrence import unsafe_split
+from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 from gviz.site import warn
 
+State = tuple[Tensor, ...]
+Step = Callable[[Tensor, State, Tensor, Tensor | None], State]
+"""From the projected input, the state, and the weight and bias of the state to the next state."""
+Layers = Callable[..., tuple[Tensor, ...]]
+"""A whole net: its output at every step, and its last states."""
+
 
 class RNNBase(Module):
-    """Layers of recurrent nets, in one or both directions: their weights, and the checks of what they are given."""
+    """Layers of recurrent nets, in one or both directions: their weights, and checks of their inputs."""
 
     gates: ClassVar[int]
 
@@ -79,7 +94,7 @@ class RNNBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Nothing: the weights may lie in memory as they like."""
+        """Do nothing: the layout of the weights in memory does not matter."""
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
@@ -117,10 +132,10 @@ class RNNBase(Module):
             raise RuntimeError(f"Expected {name} size {expected}, got {list(state.shape)}")
 
     def extra_repr(self) -> str:
-        """Its sizes, and what is not as usual."""
-        usual = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0}
-        usual["bidirectional"] = False
-        parts = [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
+        """The sizes, and options that are not the default."""
+        defaults = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0}
+        defaults["bidirectional"] = False
+        parts = [f"{name}={getattr(self, name)}" for name, value in defaults.items() if getattr(self, name) != value]
         return ", ".join([f"{self.input_size}, {self.hidden_size}", *parts])
 
 
@@ -252,3 +267,277 @@ def _check_sizes(input_size: Any, hidden_size: Any, num_layers: int, proj_size: 
         raise ValueError("proj_size should be a positive integer or zero to disable projections")
     if proj_size >= hidden_size:
         raise ValueError("proj_size has to be smaller than hidden_size")
+
+
+class RNNCellBase(Module):
+    """Weights for the input and for the hidden state, one stretch of rows for each gate."""
+
+    gates: ClassVar[int]
+    weight_ih: Parameter
+    weight_hh: Parameter
+    bias_ih: Parameter | None
+    bias_hh: Parameter | None
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: DType | None = None
+    ) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        rows = self.gates * hidden_size
+        self.weight_ih = empty(rows, input_size, device=device, dtype=dtype)
+        self.weight_hh = empty(rows, hidden_size, device=device, dtype=dtype)
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, empty(rows, device=device, dtype=dtype) if bias else None)
+        begin(self)
+
+    def reset_parameters(self) -> None:
+        """Draw first values."""
+        bound = 1.0 / sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def extra_repr(self) -> str:
+        """The sizes, and options that are not the default."""
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias is True else f", bias={self.bias}")
+
+    def _step(self, function: Callable[..., Any], input: Tensor, hidden: Any) -> Any:
+        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return function(input, hidden, *weights)
+
+    def _check(self, what: str, tensor: Tensor) -> None:
+        if tensor.dim() not in (1, 2):
+            raise ValueError(f"{type(self).__name__}: Expected {what} to be 1D or 2D, got {tensor.dim()}D instead")
+
+    def _batched(self, function: Callable[..., Tensor], input: Tensor, hx: Tensor | None) -> Tensor:
+        """One step from a hidden state (zeros if None), also for a single sample."""
+        self._check("input", input)
+        if hx is not None:
+            self._check("hidden", hx)
+        single = input.dim() == 1
+        rows = input.unsqueeze(0) if single else input
+        hidden = self._zeros(rows) if hx is None else hx.unsqueeze(0) if single else hx
+        result: Tensor = self._step(function, rows, hidden)
+        return result.squeeze(0) if single else result
+
+    def _zeros(self, input: Tensor) -> Tensor:
+        made: Tensor = zeros(input.shape[0], self.hidden_size, dtype=input.dtype)
+        return made
+
+
+class RNNCell(RNNCellBase):
+    """A step of a simple recurrent net."""
+
+    gates = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: DType | None = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """The next hidden state."""
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        return self._batched(rnn_tanh_cell if self.nonlinearity == "tanh" else rnn_relu_cell, input, hx)
+
+    def extra_repr(self) -> str:
+        """The sizes, and options that are not the default."""
+        usual = self.nonlinearity == "tanh"
+        return super().extra_repr() + ("" if usual else f", nonlinearity={self.nonlinearity}")
+
+
+class GRUCell(RNNCellBase):
+    """A step of a gated recurrent unit."""
+
+    gates = 3
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """The next hidden state."""
+        return self._batched(gru_cell, input, hx)
+
+
+class LSTMCell(RNNCellBase):
+    """A step of a long short-term memory."""
+
+    gates = 4
+
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """The next hidden state and cell state."""
+        self._check("input", input)
+        for position, state in enumerate(hx or ()):
+            self._check(f"hx[{position}]", state)
+        single = input.dim() == 1
+        rows = input.unsqueeze(0) if single else input
+        if hx is None:
+            start = self._zeros(rows)
+            states = (start, start)
+        else:
+            states = (hx[0].unsqueeze(0), hx[1].unsqueeze(0)) if single else hx
+        hidden, cell = self._step(lstm_cell, rows, states)
+        return (hidden.squeeze(0), cell.squeeze(0)) if single else (hidden, cell)
+
+
+def _parts(gates: Tensor, count: int) -> State:
+    parts: State = unsafe_split(gates, split_size=gates.shape[-1] // count, dim=gates.ndim - 1)
+    return parts
+
+
+def _tanh_step(projected: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
+    return ((linear(state[0], weight, bias) + projected).tanh(),)
+
+
+def _relu_step(projected: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
+    return ((linear(state[0], weight, bias) + projected).relu(),)
+
+
+def _lstm_step(projected: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
+    hidden, cell = state
+    enters, stays, new, leaves = _parts(linear(hidden, weight, bias) + projected, 4)
+    enters, stays, new, leaves = enters.sigmoid(), stays.sigmoid(), new.tanh(), leaves.sigmoid()
+    cell = (stays * cell).add_(enters * new)
+    return leaves * cell.tanh(), cell
+
+
+def _gru_step(projected: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
+    (hidden,) = state
+    from_input = _parts(projected, 3)
+    from_state = _parts(linear(hidden, weight, bias), 3)
+    forgets = (from_state[0] + from_input[0]).sigmoid()
+    keeps = (from_state[1] + from_input[1]).sigmoid()
+    new = (from_input[2] + from_state[2] * forgets).tanh()
+    return ((hidden - new).mul_(keeps).add_(new),)
+
+
+def _check_cell(input: Tensor, state: Tensor, w_ih: Tensor, w_hh: Tensor, name: str) -> None:
+    """RuntimeError, in PyTorch's words, for sizes that do not fit."""
+    if input.ndim < 2:
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
+    if input.shape[-1] != w_ih.shape[1]:
+        raise RuntimeError(f"input has inconsistent input_size: got {input.shape[-1]} expected {w_ih.shape[1]}")
+    if state.shape[-1] != w_hh.shape[1]:
+        raise RuntimeError(
+            f"hidden{name} has inconsistent hidden_size: got {state.shape[-1]}, expected {w_hh.shape[1]}"
+        )
+    if input.shape[0] != state.shape[0]:
+        raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{name} batch size {state.shape[0]}")
+
+
+def _cell(name: str, step: Step, doc: str) -> Callable[..., Tensor]:
+    @front(name, method=False)
+    @named(name, doc)
+    def cell(
+        input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+    ) -> Tensor:
+        _check_cell(input, hx, w_ih, w_hh, "0")
+        return step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
+
+    return cell
+
+
+rnn_tanh_cell = _cell("rnn_tanh_cell", _tanh_step, "One step of a simple recurrent network.")
+rnn_relu_cell = _cell("rnn_relu_cell", _relu_step, "One step of a simple recurrent network with relu.")
+gru_cell = _cell("gru_cell", _gru_step, "One step of a gated recurrent unit.")
+
+
+@front("lstm_cell", method=False)
+def lstm_cell(
+    input: Tensor,
+    hx: Sequence[Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """One step of a long short-term memory: the next output and the next cell."""
+    hidden, cell = hx
+    _check_cell(input, hidden, w_ih, w_hh, "0")
+    hidden, cell = _lstm_step(linear(input, w_ih, b_ih), (hidden, cell), w_hh, b_hh)
+    return hidden, cell
+
+
+def _direction(
+    input: Tensor, state: State, weights: Sequence[Tensor], step: Step, backwards: bool
+) -> tuple[Tensor, State]:
+    """One layer in one direction: its output at every step, and its last state."""
+    w_ih, w_hh, *biases = weights
+    b_ih, b_hh = biases or (None, None)
+    steps = list(linear(input, w_ih, b_ih).unbind(0))
+    outputs = []
+    for projected in reversed(steps) if backwards else steps:
+        state = step(projected, state, w_hh, b_hh)
+        outputs.append(state[0])
+    return stack(outputs[::-1] if backwards else outputs, 0), state
+
+
+def _layers(
+    input: Tensor,
+    states: Sequence[State],
+    params: Sequence[Tensor],
+    step: Step,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Tensor, list[State]]:
+    """All layers, each on the output of the one before; and the last states, in the order of `states`."""
+    directions, size = 1 + bidirectional, 4 if has_biases else 2
+    weights = [params[i : i + size] for i in range(0, len(params), size)]
+    last: list[State] = []
+    for layer in range(num_layers):
+        outputs = []
+        for direction in range(directions):
+            number = layer * directions + direction
+            output, state = _direction(input, states[number], weights[number], step, bool(direction))
+            outputs.append(output)
+            last.append(state)
+        input = cat(outputs, outputs[0].ndim - 1) if bidirectional else outputs[0]
+        if dropout and train and layer < num_layers - 1:
+            input = torch_dropout(input, dropout, True)
+    return input, last
+
+
+def _layer_function(name: str, step: Step, doc: str) -> Layers:
+    @front(name, method=False)
+    @named(name, doc)
+    def layer(
+        input: Tensor,
+        hx: Any,
+        params: Sequence[Tensor],
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
+    ) -> tuple[Tensor, ...]:
+        if isinstance(hx, Tensor) and not hx.dtype.is_floating_point:  # the batch sizes of a packed sequence
+            raise NotImplementedError(f"the built-in engine has no packed sequences; give torch.{name} a padded one")
+        given = (hx,) if isinstance(hx, Tensor) else tuple(hx)
+        steps = input.transpose(0, 1) if batch_first else input
+        states = list(zip(*[t.unbind(0) for t in given], strict=True))
+        shape = (has_biases, num_layers, dropout, train, bidirectional)
+        output, last = _layers(steps, states, params, step, *shape)
+        output = output.transpose(0, 1) if batch_first else output
+        return (output, *[stack(parts, 0) for parts in zip(*last, strict=True)])
+
+    return layer
+
+
+rnn_tanh = _layer_function(
+    "rnn_tanh", _tanh_step, "A simple recurrent network: its output at every step, and its last state."
+)
+rnn_relu = _layer_function("rnn_relu", _relu_step, "`rnn_tanh` with relu.")
+gru = _layer_function("gru", _gru_step, "A gated recurrent unit: its output at every step, and its last state.")
+lstm = _layer_function(
+    "lstm", _lstm_step, "A long short-term memory: its output at every step, its last output and cell."
+)

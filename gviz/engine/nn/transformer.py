@@ -1,4 +1,4 @@
-"""Layers of a transformer (Vaswani and others, 2017), as modules."""
+"""Transformers (Vaswani and others, 2017): their layers, stacks of these, and the whole, as modules."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 from gviz.engine.creation import full
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.nn import functional, init
+from gviz.engine.nn import functional as F
+from gviz.engine.nn import init
 from gviz.engine.nn.attention import MultiheadAttention
-from gviz.engine.nn.containers import ModuleList
+from gviz.engine.nn.container import ModuleList
 from gviz.engine.nn.dropout import Dropout
 from gviz.engine.nn.linear import Linear
 from gviz.engine.nn.module import Module
@@ -21,7 +22,7 @@ Activation = Callable[[Tensor], Tensor]
 
 
 class _Layer(Module):
-    """Attention, and a net of two linear layers; each added to what it gets, and normalized before or after."""
+    """Attention, and a net of two linear layers; each is added to its input, and normalized before or after."""
 
     blocks: int
     activation: Activation
@@ -32,7 +33,7 @@ class _Layer(Module):
         nhead: int,
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
-        activation: str | Activation = functional.relu,
+        activation: str | Activation = F.relu,
         layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,
@@ -55,7 +56,7 @@ class _Layer(Module):
         self.activation = _activation(activation) if isinstance(activation, str) else activation
 
     def _add(self, x: Tensor, number: int, block: Callable[[Tensor], Tensor]) -> Tensor:
-        """`x` and what a block makes of it, with the dropout and norm of this number."""
+        """`x` plus a block applied to it, with the dropout and norm of this number."""
         norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
         result: Tensor = x + dropout(block(norm(x))) if self.norm_first else norm(x + dropout(block(x)))
         return result
@@ -78,7 +79,7 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """Run it."""
+        """Run the layer."""
 
         def attend(x: Tensor) -> Tensor:
             masks = {"attn_mask": src_mask, "key_padding_mask": src_key_padding_mask}
@@ -89,7 +90,7 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to what an encoder gave, and a net of two linear layers."""
+    """Self-attention, attention to the output of an encoder, and a net of two linear layers."""
 
     blocks = 3
     self_attn: MultiheadAttention
@@ -106,7 +107,7 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Run it."""
+        """Run the layer."""
 
         def attend(x: Tensor) -> Tensor:
             masks = {"attn_mask": tgt_mask, "key_padding_mask": tgt_key_padding_mask}
@@ -123,7 +124,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 class _Stack(Module):
-    """Copies of a layer, one after the other."""
+    """Copies of a layer, run one after the other."""
 
     def __init__(self, layer: Module, num_layers: int, norm: Module | None) -> None:
         super().__init__()
@@ -138,7 +139,7 @@ class _Stack(Module):
 
 
 class TransformerEncoder(_Stack):
-    """Encoder layers, one after the other."""
+    """Encoder layers, run one after the other."""
 
     def __init__(
         self,
@@ -159,7 +160,7 @@ class TransformerEncoder(_Stack):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        """Run them all."""
+        """Run all layers."""
         causal = _is_causal(mask, is_causal)
         return self._run(src, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
 
@@ -181,7 +182,7 @@ class TransformerDecoder(_Stack):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Run them all."""
+        """Run all layers."""
         return self._run(
             tgt,
             memory,
@@ -195,28 +196,28 @@ class TransformerDecoder(_Stack):
 
 
 def generate_square_subsequent_mask(size: int, dtype: DType | None = None) -> Tensor:
-    """A mask that lets every position see itself and what is before it."""
+    """A mask that lets every position look at itself and at earlier ones."""
     ones: Tensor = full((size, size), float("-inf"), dtype=dtype)
     return ones.triu(diagonal=1)
 
 
-def _is_causal(mask: Tensor | None, told: bool | None) -> bool:
-    """Whether a mask lets nobody look ahead; found out where it is not told."""
-    if told is not None or mask is None:
-        return told is True
+def _is_causal(mask: Tensor | None, given: bool | None) -> bool:
+    """Whether a mask hides all later positions: as `given` says, or by comparison."""
+    if given is not None or mask is None:
+        return given is True
     causal = generate_square_subsequent_mask(mask.shape[-2], mask.dtype)
     return mask.shape == causal.shape and bool((mask == causal).all())
 
 
 def _activation(name: str) -> Activation:
-    known: dict[str, Activation] = {"relu": functional.relu, "gelu": functional.gelu}
+    known: dict[str, Activation] = {"relu": F.relu, "gelu": F.gelu}
     if name not in known:
         raise RuntimeError(f"activation should be relu/gelu, not {name}")
     return known[name]
 
 
 class Transformer(Module):
-    """An encoder, and a decoder that looks at what it gives."""
+    """An encoder, and a decoder that attends to its output."""
 
     def __init__(
         self,
@@ -226,7 +227,7 @@ class Transformer(Module):
         num_decoder_layers: int = 6,
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
-        activation: str | Activation = functional.relu,
+        activation: str | Activation = F.relu,
         custom_encoder: Any = None,
         custom_decoder: Any = None,
         layer_norm_eps: float = 1e-5,
@@ -272,7 +273,7 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Encode `src`, and decode `tgt` looking at that."""
+        """Encode `src`, and decode `tgt` with attention to it."""
         self._check(src, tgt)
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         result: Tensor = self.decoder(

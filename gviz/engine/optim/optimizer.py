@@ -22,8 +22,8 @@ from gviz.engine.apply import operands
 from gviz.engine.blocks import BLOCK, fit_blocks, run_in_blocks
 from gviz.engine.hooks import RemovableHandle
 from gviz.engine.modes import enable_grad, no_grad, thread
-from gviz.engine.nn.gradients import clear_grad
-from gviz.engine.nn.members import typename
+from gviz.engine.nn.module import typename
+from gviz.engine.nn.parameter import clear_grad
 from gviz.engine.op import Op
 from gviz.engine.surface import operand
 from gviz.engine.tensor import Tensor, new_tensor

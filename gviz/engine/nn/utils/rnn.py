@@ -13,7 +13,7 @@ from gviz.engine.tensor import Tensor
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
-    """Sequences side by side, the shorter ones filled up."""
+    """Sequences in one tensor, the shorter ones padded."""
     if not isinstance(sequences, Iterable):
         raise RuntimeError(
             f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
@@ -34,7 +34,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences without what they were filled up with."""
+    """The sequences without their padding."""
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     places = unbind(rows, 0)
     return [row[:length] for row, length in zip(places, lengths.tolist(), strict=True)]

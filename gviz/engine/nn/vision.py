@@ -1,11 +1,15 @@
-"""Images of ``torch.nn.functional``: other sizes, blocks, and channels as pixels."""
+"""Pictures: other sizes (`interpolate`), windows as columns, channels as pixels; as functions and as modules."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import floor
+from typing import Any
 
-from gviz.engine.nn.functional import adaptive_pooling
+from gviz.engine.nn import functional as F
+from gviz.engine.nn._family import Shape, Sizes
+from gviz.engine.nn.module import Module
+from gviz.engine.nn.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from gviz.engine.ops import folding, interpolation
 from gviz.engine.ops.kernels import refuse_unless
 from gviz.engine.ops.shape import run
@@ -13,12 +17,154 @@ from gviz.engine.ops.windows import counted
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 
-__all__ = ["channel_shuffle", "fold", "interpolate", "pixel_shuffle", "pixel_unshuffle", "unfold", "upsample"]
-
-Sizes = int | Sequence[int]
-Shape = tuple[int, ...]
 MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 NEEDED = {"linear": 3, "bilinear": 4, "trilinear": 5}
+
+
+class Upsample(Module):
+    """A sequence, picture or volume of another size."""
+
+    def __init__(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
+        super().__init__()
+        self.name = type(self).__name__
+        self.size = size
+        if isinstance(scale_factor, tuple):
+            self.scale_factor: Any = tuple([float(factor) for factor in scale_factor])
+        else:
+            self.scale_factor = float(scale_factor) if scale_factor else None
+        self.mode = mode
+        self.align_corners = align_corners
+        self.recompute_scale_factor = recompute_scale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Resample."""
+        result: Tensor = F.interpolate(
+            input,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
+            recompute_scale_factor=self.recompute_scale_factor,
+        )
+        return result
+
+    def extra_repr(self) -> str:
+        """The size or the scale, and the mode."""
+        size = f"size={self.size!r}" if self.scale_factor is None else f"scale_factor={self.scale_factor!r}"
+        return f"{size}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """A picture of another size, of the nearest elements."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """A picture of another size, of means of the four nearest elements."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
+
+
+class PixelShuffle(Module):
+    """Channels as finer pixels."""
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Rearrange."""
+        result: Tensor = F.pixel_shuffle(input, self.upscale_factor)
+        return result
+
+    def extra_repr(self) -> str:
+        """The factor."""
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """Pixels as channels of a coarser picture."""
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Rearrange."""
+        result: Tensor = F.pixel_unshuffle(input, self.downscale_factor)
+        return result
+
+    def extra_repr(self) -> str:
+        """The factor."""
+        return f"downscale_factor={self.downscale_factor}"
+
+
+class ChannelShuffle(Module):
+    """Channels of groups, interleaved."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Rearrange."""
+        result: Tensor = F.channel_shuffle(input, self.groups)
+        return result
+
+    def extra_repr(self) -> str:
+        """The number of groups."""
+        return f"groups={self.groups}"
+
+
+class Unfold(Module):
+    """Every window of a picture as a column."""
+
+    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.padding = padding
+        self.stride = stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Cut into windows."""
+        result: Tensor = F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+        return result
+
+    def extra_repr(self) -> str:
+        """The window, and how it moves."""
+        window = f"kernel_size={self.kernel_size}, dilation={self.dilation}"
+        return f"{window}, padding={self.padding}, stride={self.stride}"
+
+
+class Fold(Unfold):
+    """Columns as the windows of a picture, summed where they overlap."""
+
+    def __init__(
+        self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    ) -> None:
+        super().__init__(kernel_size, dilation, padding, stride)
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Sum the windows."""
+        window = (self.kernel_size, self.dilation, self.padding, self.stride)
+        result: Tensor = F.fold(input, self.output_size, *window)
+        return result
+
+    def extra_repr(self) -> str:
+        """The size, the window, and how it moves."""
+        return f"output_size={self.output_size}, {super().extra_repr()}"
 
 
 def _pair(value: Sizes) -> Shape:
@@ -26,8 +172,9 @@ def _pair(value: Sizes) -> Shape:
     return given * 2 if len(given) == 1 else given
 
 
+@F._declare
 def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
-    """What lies under each window of the last two dimensions, as columns."""
+    """Each window of the last two dimensions as a column."""
     kernel, gaps, edges, steps = (_pair(v) for v in (kernel_size, dilation, padding, stride))
     if input.ndim not in (3, 4):
         raise RuntimeError(
@@ -44,6 +191,7 @@ def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Size
     return run(folding.unfold, input, kernel_size=kernel, dilation=gaps, padding=edges, stride=steps)
 
 
+@F._declare
 def fold(
     input: Tensor,
     output_size: Sizes,
@@ -52,7 +200,7 @@ def fold(
     padding: Sizes = 0,
     stride: Sizes = 1,
 ) -> Tensor:
-    """The columns of `input`, added where windows over an image of `output_size` lie."""
+    """The columns of `input`, summed as the windows of an image of `output_size`."""
     kernel, gaps, edges, steps = (_pair(v) for v in (kernel_size, dilation, padding, stride))
     size, places = _pair(output_size), kernel[0] * kernel[1]
     if input.ndim not in (2, 3):
@@ -78,6 +226,7 @@ def fold(
     return run(folding.fold, input, output_size=size, **attrs)
 
 
+@F._declare
 @front("pixel_shuffle", method=False)
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Channels as pixels: an image larger by `upscale_factor` with fewer channels."""
@@ -97,9 +246,10 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     return run(folding.pixel_shuffle, input, upscale_factor=upscale_factor)
 
 
+@F._declare
 @front("channel_shuffle", method=False)
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Channels dealt out of `groups` in turn: the first of each group, then the second of each."""
+    """Channels of `groups`, interleaved: the first of each group, then the second of each."""
     if type(groups) is not int:
         kind = type(groups).__name__
         raise TypeError(f"channel_shuffle(): argument 'groups' (position 2) must be int, not {kind}")
@@ -114,6 +264,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return run(folding.channel_shuffle, input, groups=groups)
 
 
+@F._declare
 @front("pixel_unshuffle", method=False)
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Pixels as channels: an image smaller by `downscale_factor` with more channels."""
@@ -132,6 +283,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     return run(folding.pixel_unshuffle, input, downscale_factor=downscale_factor)
 
 
+@F._declare
 def interpolate(
     input: Tensor,
     size: Sizes | None = None,
@@ -157,24 +309,20 @@ def interpolate(
         scales = (None,) * len(counts)
     _check_mode(input, mode)
     if mode == "area":
-        pools = {1: adaptive_pooling.adaptive_avg_pool1d, 2: adaptive_pooling.adaptive_avg_pool2d}
-        return pools.get(len(counts), adaptive_pooling.adaptive_avg_pool3d)(input, counts)
+        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[len(counts) - 1](input, counts)
     if any(n < 1 for n in counts) or any(n < 1 for n in input.shape[2:]):
         raise RuntimeError(_empty(input, counts))
     kind = "linear" if mode in NEEDED else mode
-    refuse_unless(kind != "linear" or input.dtype.is_floating_point, _kernel(mode), input._array)
+    kernel = "upsample_bilinear2d_channels_last" if mode == "bilinear" else f"upsample_{mode}"
+    refuse_unless(kind != "linear" or input.dtype.is_floating_point, kernel, input._array)
     attrs = {"output_size": counts, "scales": scales, "mode": kind, "align_corners": bool(align_corners)}
     return run(interpolation.OPS[kind, len(counts)], input, **attrs)
-
-
-def _kernel(mode: str) -> str:
-    return "upsample_bilinear2d_channels_last" if mode == "bilinear" else f"upsample_{mode}"
 
 
 def _target(
     input: Tensor, size: Sizes | None, scale_factor: float | Sequence[float] | None
 ) -> tuple[Shape, tuple[float | None, ...]]:
-    """The spatial size wanted, and the scales if they were said."""
+    """The spatial size asked for, and the scales if they were given."""
     places = list(input.shape[2:])
     dims = len(places)
     if size is not None and scale_factor is not None:
@@ -219,6 +367,7 @@ def _empty(input: Tensor, counts: Shape) -> str:
     return f"Input and output sizes should be greater than 0, but got input ({sizes[0]}) output ({sizes[1]})"
 
 
+@F._declare
 def upsample(
     input: Tensor,
     size: Sizes | None = None,

@@ -1,6 +1,7 @@
-"""Turns module calls into events; used only while somebody listens.
+"""Reports module calls and the paths of parameters as events; used only while a recording listens.
 
-A scope's name is the module's path: the class of the outermost module called, then the names of the modules within it.
+A scope is one call of a module. Its name is the path of the module: the class of the outermost module that was called,
+then the names from there, as in ``Net.encoder.0``.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 from weakref import WeakSet
 
 from gviz import emit, model_names
@@ -18,16 +19,14 @@ from gviz.engine.modes import thread
 from gviz.events import Named, ScopeEntered, ScopeLeft
 from gviz.model_names import modules_in, parameters_in
 
-if TYPE_CHECKING:
-    from gviz.engine.nn.module import Module
-
+Module = Any  # `gviz.engine.nn.module.Module`, which is built on this file
 
 _named_buffers: WeakSet[Seen] = WeakSet()
 
 
 @contextmanager
-def call(channel: Channel, module: Module, kind: type[Module]) -> Iterator[None]:
-    """A module's forward runs inside, and ends, be it by an exception; `kind` is what all modules are."""
+def call(channel: Channel, module: Module, kind: type[Any]) -> Iterator[None]:
+    """The scope of one call, also if it ends by an exception; `kind` is the base class of all modules."""
     model = None if thread.modules else _model_of(channel, module, kind)
     path = _path(channel, module)
     if model is not None:
@@ -47,7 +46,7 @@ def call(channel: Channel, module: Module, kind: type[Module]) -> Iterator[None]
 
 
 def name_parameters(channel: Channel, root: Module) -> None:
-    """Say each parameter's path in the model, once per recording."""
+    """Report each parameter's path in the model, once per recording."""
     fresh = []
     for name, parameter in parameters_in(root):
         mark = announce.seen(channel, parameter)
@@ -59,7 +58,7 @@ def name_parameters(channel: Channel, root: Module) -> None:
 
 
 def _further_paths(root: Module, named: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """The other paths of a model's parameters: of a decoder's weight that is its encoder's, of ``[layer] * 3``."""
+    """The other paths of a model's parameters: of a weight that decoder and encoder share, of ``[layer] * 3``."""
     nodes = {*named.values()}
     for name, parameter in model_names.places(modules_in(root)):
         mark = parameter._named
@@ -68,7 +67,7 @@ def _further_paths(root: Module, named: Mapping[str, int]) -> Iterator[tuple[str
 
 
 def _name_buffers(channel: Channel, module: Module, path: str) -> None:
-    """Say the names of those buffers that the module has used: most are never part of a graph."""
+    """Report the names of the buffers that the module has used; most are never part of a graph."""
     for name, buffer in module._buffers.items():
         mark = None if buffer is None else buffer._seen
         if mark is not None and mark.channel is channel and mark not in _named_buffers:
@@ -76,8 +75,8 @@ def _name_buffers(channel: Channel, module: Module, path: str) -> None:
             channel.say(Named(mark.node, f"{path}.{name}" if path else name))
 
 
-def _model_of(channel: Channel, module: Module, kind: type[Module]) -> Module:
-    """The model that the program calls a part of, whose path is then known; else the module itself."""
+def _model_of(channel: Channel, module: Module, kind: type[Any]) -> Module:
+    """The model that the called module is a part of, if the program has one; else the module itself."""
     model = model_names.model_of(channel, module, kind)
     if model is not module:
         model_names.path(channel, model, type(model).__name__, partial(modules_in, model))
@@ -85,7 +84,7 @@ def _model_of(channel: Channel, module: Module, kind: type[Module]) -> Module:
 
 
 def _path(channel: Channel, module: Module) -> str:
-    """The module's path in the innermost running module that contains it, or in the model that it is known from."""
+    """The module's path in the innermost running module that contains it, or in the model that contains it."""
     for outer, path in reversed(thread.modules):
         for name, inner in modules_in(outer):
             if inner is module:

@@ -1,0 +1,33 @@
+"""``torch.nn.functional``: the functions of all layers under one roof.
+
+Each function is written next to its module: ``conv2d`` and `Conv2d` in ``conv.py``, ``cross_entropy`` and
+`CrossEntropyLoss` in ``loss.py``. There, `_declare` puts it into this namespace, with a check of its arguments in
+PyTorch's words around it. Modules call the functions through this namespace, as in PyTorch, so that a program can
+replace one. ``python -m gviz.engine.stub`` writes ``functional.pyi``, which shows the signatures to type checkers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from gviz.engine.missing import lookup_in as _lookup_in
+from gviz.engine.ops.matrix import linear
+from gviz.engine.ops.padding import pad
+from gviz.engine.wanting import want_tensors as _want_tensors
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _declare(function: _F) -> _F:
+    """Offer a function in this namespace, under its name; returns it as it is."""
+    declared: dict[str, Any] = {"__name__": __name__, function.__name__: function}
+    _want_tensors(declared)
+    globals()[function.__name__] = declared[function.__name__]
+    return function
+
+
+_declare(linear)
+_declare(pad)
+
+__getattr__ = _lookup_in(__name__)
