@@ -2,6 +2,8 @@
 
 import io
 import pickle
+import subprocess
+import sys
 import zipfile
 from collections import OrderedDict
 
@@ -94,3 +96,35 @@ def test_numpy_values_and_shared_memory():
     parts = torch.load(saved([base[:2], base[1:3]]))
     parts[0].fill_(7)
     assert parts[1].tolist() == [7, 2]
+
+
+FORMER = """
+gviz.engine.nn.smooth_activation Tanh
+gviz.engine.nn.batchnorm BatchNorm2d
+gviz.engine.nn.containers Sequential
+gviz.engine.nn.parameter_containers ParameterList
+gviz.engine.nn.adaptive_pooling AdaptiveAvgPool2d
+gviz.engine.nn.margin_loss TripletMarginLoss
+gviz.engine.nn.resampling Upsample
+gviz.engine.nn.rnn_cell LSTMCell
+gviz.engine.nn.flatten Flatten
+gviz.engine.nn.state IncompatibleKeys
+gviz.engine.nn.parameter _parameter
+gviz.engine.nn.functional.recurrent lstm_cell
+gviz.engine.nn.utils.clipping get_total_norm
+gviz.engine.optim.adamw AdamW
+gviz.engine.optim.sgd SGD
+gviz.engine.optim.lr_scheduler.one_cycle OneCycleLR
+gviz.engine.optim.lr_scheduler.scheduler LRScheduler
+gviz.engine.utils.recomputation CheckpointError
+gviz.engine.device _restored
+"""
+"""Where classes and functions were in versions whose pickles may still be around."""
+
+
+def test_pickles_of_earlier_versions_find_their_classes():
+    """In a process that has imported nothing else."""
+    pickled = [f"c{module}\n{name}\n.".encode() for module, name in map(str.split, FORMER.strip().splitlines())]
+    code = f"import pickle, gviz.engine\nfor p in {pickled!r}: print(pickle.loads(p).__name__)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == [line.split()[1] for line in FORMER.strip().splitlines()]

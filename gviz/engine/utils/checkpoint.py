@@ -5,7 +5,7 @@ again when the backward pass arrives. There are two ways:
 
 * **Reentrant** (`CheckpointFunction`). The whole call is one node. Its backward rule runs `f` with gradients enabled,
   and starts a backward pass of its own through the result.
-* **Not reentrant** (`Frame`). Every operation has its node, but the pack hook of saved tensors puts an empty `_Holder`
+* **Not reentrant** (`_Frame`). Every operation has its node, but the pack hook of saved tensors puts an empty `_Holder`
   in place of each tensor. The first holder that a pass unpacks makes the frame run `f` again. The n-th tensor that this
   run saves fills the n-th holder. Count and metadata are compared with those of the first run.
 
@@ -71,7 +71,7 @@ def checkpoint(
             )
         if not thread.grad_enabled:
             return function(*args, **kwargs)
-        frame = Frame(again, args, _DETERMINISM_CHECKS[determinism_check], early_stop)
+        frame = _Frame(again, args, _DETERMINISM_CHECKS[determinism_check], early_stop)
         with saved_tensors_hooks(frame.hold, frame.give), again.forward_context:
             result = function(*args, **kwargs)
         frame.is_complete = True
@@ -179,7 +179,7 @@ class CheckpointError(RuntimeError):
     """Recomputation gave other tensors than forward."""
 
 
-def default_form(tensor: Tensor) -> dict[str, Any]:
+def _default_form(tensor: Tensor) -> dict[str, Any]:
     """The metadata that is compared by default."""
     return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
 
@@ -235,7 +235,7 @@ class _Inputs(Node):
         return {}
 
 
-class Frame:
+class _Frame:
     """One checkpointed call: `again` repeats it, and `is_complete` is set when its forward has ended."""
 
     def __init__(self, again: Callable[..., None], args: Sequence[Any], form: Form | None, early_stop: bool) -> None:
@@ -318,7 +318,7 @@ class Frame:
             raise CheckpointError(text + _TIP)
 
 
-_DETERMINISM_CHECKS: dict[str, Form | None] = {"default": default_form, "none": None}
+_DETERMINISM_CHECKS: dict[str, Form | None] = {"default": _default_form, "none": None}
 
 _REENTRANT_NOT_GIVEN = (
     "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling "
