@@ -88,31 +88,31 @@ def _operation_forward(info: NodeInfo, op: Op, created: NodeCreated) -> Forward:
 
 
 def _function_forward(timeline: Timeline, info: NodeInfo) -> Forward:
-    within = FunctionBody(timeline, info)
-    runs = [(step, _step_of_function(timeline, step)) for step in within.steps]
-    first, *others = [partial(_run_function, within, info, runs, way) for way in within.ways]
-    return Forward(first, len(runs), tuple(within.ends), tuple(others))
+    body = FunctionBody(timeline, info)
+    runs = [(step, _step_of_function(timeline, step)) for step in body.steps]
+    first, *others = [partial(_run_function, body, info, runs, choice) for choice in body.choices]
+    return Forward(first, len(runs), tuple(body.ends), tuple(others))
 
 
 def _run_function(
-    within: FunctionBody,
+    body: FunctionBody,
     info: NodeInfo,
     runs: Sequence[tuple[NodeInfo, Run]],
-    way: Mapping[Use, int],
+    choice: Mapping[Use, int],
     tensors: Sequence[Tensor],
 ) -> list[Tensor]:
-    """The outputs of a function that ran these operations, with its inputs resolved as in `way`."""
+    """The outputs of a function that ran these operations, with its inputs resolved as in `choice`."""
     known = dict(zip(info.created.inputs, tensors, strict=True))
     for step, run in runs:
         edges = step.created.inputs
         for edge in edges:
             if edge not in known:
-                known[edge] = within.constant(edge)
-        meant = (way.get((step.node, position)) for position in range(len(edges)))
+                known[edge] = body.constant(edge)
+        meant = (choice.get((step.node, position)) for position in range(len(edges)))
         given = [known[edge] if slot is None else tensors[slot] for edge, slot in zip(edges, meant, strict=True)]
         for output_nr, made in enumerate(run(given)):
             known[step.node, output_nr] = made
-    return [known[end] for end in within.ends.values()]
+    return [known[end] for end in body.ends.values()]
 
 
 def _engine_operation(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | None:

@@ -1,4 +1,15 @@
-"""What a function of the program (`torch.autograd.Function`) ran in its forward, from its inputs to its outputs."""
+"""What a function of the program (`torch.autograd.Function`) ran in its forward, from its inputs to its outputs.
+
+Idea. The operations of a forward are recorded as untracked nodes just before the node of the call. Going back from the
+memory of each output over what made it or wrote to it gives the steps that lead there from the inputs.
+
+Example. ``forward: ctx.n = x.norm(); return x / ctx.n`` has two steps, ``norm`` and ``div``. With another ``x`` both
+run again, so the slope includes the change of the norm.
+
+Limits. Random numbers are kept as drawn. A tensor from outside is a constant and must be stored. A tensor that was
+given for two inputs is one object: which input each use refers to is unknown, so every one of up to `_MOST_CHOICES`
+choices is tried. What ran outside of recorded operations (numpy, C++) is refused.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +34,7 @@ _DRAWN = {
 }  # fmt: skip
 """Operations that give random numbers: the function is tried with those that it drew."""
 
-_MOST_WAYS = 32
+_MOST_CHOICES = 32
 """The most combinations of uses that are tried."""
 
 Use = tuple[int, int]
@@ -68,7 +79,7 @@ class FunctionBody:
         return [made for node, made in self._made.items() if node in found]
 
     @cached_property
-    def ways(self) -> Sequence[Mapping[Use, int]]:
+    def choices(self) -> Sequence[Mapping[Use, int]]:
         """The possible input of each use of a tensor that was given for several inputs; one empty choice if none was.
 
         Forward was given one object, so that nobody knows. Only one if there are too many.
@@ -83,9 +94,9 @@ class FunctionBody:
             for position, edge in enumerate(step.created.inputs)
             if edge in twice
         }
-        if prod(map(len, uses.values())) > _MOST_WAYS:
+        if prod(map(len, uses.values())) > _MOST_CHOICES:
             return [{use: of[0] for use, of in uses.items()}]
-        return [dict(zip(uses, way, strict=True)) for way in product(*uses.values())]
+        return [dict(zip(uses, choice, strict=True)) for choice in product(*uses.values())]
 
     def constant(self, edge: Edge) -> Tensor:
         """A tensor that the forward used in addition to its inputs, as it was before the forward wrote to it."""

@@ -1,4 +1,13 @@
-"""Backward a second time: which call released the graph, over which edge it is reached again, and where to detach."""
+"""Backward a second time: which call released the graph, over which edge it is reached again, and where to detach.
+
+Idea. Walk the path of the failed pass from its root down to the node whose saved tensors are gone. If an edge of it
+crosses from a node made after the first pass to one made before, a result of the old graph is used in a new one: detach
+it there. Without such an edge the same graph is gone through twice: keep it with ``retain_graph=True``.
+
+Example. ``h = cell(x, h)`` in a loop with a backward per step: the edge from ``cell`` of step 2 to ``h`` of step 1
+crosses, and ``h = h.detach()`` before the use is the fix. A tensor made once before the loop crosses, too, but must be
+made again in each step instead.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +39,9 @@ def explain(failure: Failure) -> Finding | None:
         return Finding("second-backward", text, failure.seq, node, fix=_KEEP, at=failure.at)
     freed = state.saved_freed
     released = Finding("freed", _released_by(timeline, freed), freed, node)
-    way = _path_down(timeline, failure.seq, node)
+    path = _path_down(timeline, failure.seq, node)
     first_pass = start_of_pass(timeline, timeline.at(freed).pass_nr)
-    crossing = next((edge for edge in pairwise(way) if _crosses(timeline, edge, first_pass)), None)
+    crossing = next((edge for edge in pairwise(path) if _crosses(timeline, edge, first_pass)), None)
     if crossing is None:
         fix = f"retain_graph=True in {_call(timeline, freed)}, or build the graph again"
         return Finding("second-backward", text, failure.seq, node, (released,), fix, failure.at)
