@@ -16,8 +16,7 @@ def refuse_unfit(of: Tensor, grad: Tensor) -> None:
     if grad is of:
         raise RuntimeError(messages.GRAD_SELF)
     if grad._array.dtype != of._array.dtype:
-        kind, own = grad.dtype.tensor_type, of.dtype.tensor_type
-        raise RuntimeError(messages.GRAD_DTYPE.format(grad=messages.CPP_TYPES.get(kind, kind.lower()), own=own))
+        raise RuntimeError(messages.GRAD_DTYPE.format(grad=grad.dtype.cpp_name, own=of.dtype.tensor_type))
     if grad._array.shape != of._array.shape:
         raise RuntimeError(messages.GRAD_SIZE.format(grad=list(grad.shape), own=list(of.shape)))
 

@@ -49,6 +49,8 @@ def backward_from(
     retain = create_graph if retain_graph is None else retain_graph
     edges = root_edges(roots, seeds, retain_graph=retain, create_graph=create_graph)
     wanted = None if chosen is None else [_retaining(place) for place in chosen]
+    if create_graph:
+        messages.warn_once(messages.CREATE_GRAPH)
     if watching.watchers and (recorder := watching.recorder()) is not None:
         create_graph = True
         recorder.accumulated()

@@ -48,26 +48,28 @@ class Conversions(Placement):
         return self._array.reshape(())[()].item()
 
     def __float__(self) -> float:
-        self._warn_of_tracked()
         return float(self._number("float"))
 
     def __int__(self) -> int:
         return int(self._number("integer"))
 
     def __complex__(self) -> complex:
-        self._warn_of_tracked()
         return complex(self._number("complex"))
 
     def _warn_of_tracked(self) -> None:
         """PyTorch's warning that the number loses its history, which it does not give under `no_grad`."""
-        if self._array.size == 1 and self.requires_grad and thread.grad_enabled:
+        if self.requires_grad and thread.grad_enabled:
             messages.warn_once(messages.SCALAR_OF_TRACKED)
 
     def _number(self, how: str) -> Any:
         if self._array.size != 1:
+            if how != "integer":
+                self._warn_of_tracked()
             raise ValueError(messages.TO_NUMBER)
         if watching.watchers:
             self._read(how)
+        if how != "integer":
+            self._warn_of_tracked()
         return self._array.reshape(())[()].item()
 
     def _read(self, how: str) -> None:

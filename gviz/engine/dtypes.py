@@ -20,6 +20,18 @@ from gviz.values import Array
 _PUBLIC = {"bool_": "bool", "float_": "float", "int_": "int"}
 """Spelled with an underscore in here, where the builtins are in use."""
 
+_CPP_NAMES = {
+    "float64": "double",
+    "float32": "float",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "int64": "long int",
+    "int32": "int",
+    "int16": "short int",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+}
+
 
 class dtype:  # PyTorch's own spelling: users write torch.dtype
     """The element type of a tensor. There is one object per type; compare with ``is`` or ``==``."""
@@ -46,6 +58,11 @@ class dtype:  # PyTorch's own spelling: users write torch.dtype
                 f"{', '.join(d.name for d in ALL)}"
             )
         raise AttributeError(f"'torch.dtype' object has no attribute '{attribute}'")
+
+    @property
+    def cpp_name(self) -> str:
+        """The name of the type in C++, as some of PyTorch's errors show it."""
+        return _CPP_NAMES.get(self.name, self.name)
 
     def to_complex(self) -> dtype:
         """The complex dtype of the same precision."""

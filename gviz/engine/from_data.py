@@ -66,6 +66,8 @@ def asarray(obj: Any, *, copy: bool | None = None, **options: Unpack[Options]) -
         _check_alias(obj, kind)
     wants_grad = options.get("requires_grad") or False
     if isinstance(obj, Tensor):
+        if obj.requires_grad and options.get("requires_grad") is None:
+            messages.warn_once(messages.ASARRAY)
         shared = obj if kind is None else obj.to(kind)
         shared = shared.clone() if copy and shared is obj else shared
         return shared if wants_grad or not shared.requires_grad else shared.detach() if copy else shared

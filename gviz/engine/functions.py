@@ -83,5 +83,8 @@ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trun
 for name in WRITES.split():
     front(name, method=False)(vars(Methods)[name])
 
+for name in ("celu_", "rrelu_", "selu_", "threshold_"):
+    front(name, method=False)(vars(functional)[name])
+
 __all__ = sorted(FUNCTIONS)
 globals().update(FUNCTIONS)

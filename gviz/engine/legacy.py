@@ -32,8 +32,6 @@ _OTHER_KIND = (
     "pinned_memory=false (default), memory_format=(nullopt)) (got TensorOptions(dtype={got}, device=cpu, "
     "layout=Strided, requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt)))"
 )
-_C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "int64": "long int", "int32": "int"}
-_C_NAMES |= {"int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
 
 
 def construct(kind: DType, args: tuple[Any, ...], options: dict[str, Any], *, alike: bool = True) -> Tensor:
@@ -68,7 +66,7 @@ def _sequence(value: Any) -> Any:
 
 def _sharing(other: Tensor, kind: DType, *, alike: bool) -> Tensor:
     if not alike and other.dtype is not kind:
-        own, got = (_C_NAMES.get(d.name, d.name) for d in (kind, other.dtype))
+        own, got = (d.cpp_name for d in (kind, other.dtype))
         raise TypeError(_OTHER_KIND.format(own=own, got=got))
     shared: Tensor = other.detach()
     return shared

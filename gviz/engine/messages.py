@@ -147,11 +147,6 @@ GRAD_DTYPE = (
     "specific dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its "
     "gradient may break downstream systems that assume they match."
 )
-CPP_TYPES = {
-    "Long": "long int", "Short": "short int", "Char": "signed char", "Byte": "unsigned char",
-    "Half": "c10::Half", "BFloat16": "c10::BFloat16",
-}  # fmt: skip
-"""What some dtypes are called in `GRAD_DTYPE`."""
 INVALID_GRADIENT = (
     "Function {name} returned an invalid gradient at index {index} - got {got} but expected shape compatible with "
     "{expected}"
@@ -296,6 +291,37 @@ OUTPUT_SHAPE = "output with shape {own} doesn't match the broadcast shape {resul
 BROADCAST = "The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
 
 
+MESHGRID = "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument."
+CHAIN_MATMUL = (
+    "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
+    "instead, which accepts a list of two or more tensors rather than multiple parameters."
+)
+SEARCH_WITH_GAPS = (
+    "torch.searchsorted(): {name} tensor is non-contiguous, this will lower the performance due to extra data copy "
+    "when converting non-contiguous tensor to contiguous, please use contiguous {name} tensor if possible. This "
+    "message will only appear once per program."
+)
+COV_FREEDOM = "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations."
+CROSS = (
+    "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or simply "
+    "use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in a future "
+    "release."
+)
+ASARRAY = (
+    "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
+    "requires_grad=False explicitly to get the old behavior and silence this warning."
+)
+BETA = "{name}() is in beta and the API may change at any time."
+EXPANDED_WRITE = (
+    "Use of {name}_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+    "This also applies to advanced indexing e.g. {brackets}"
+)
+CREATE_GRAPH = (
+    "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
+    "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "
+    "have to use this function, make sure to reset the .grad fields of your parameters to None after use to break the "
+    "cycle and avoid the leak."
+)
 ANOMALY_HINT = (
     "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
     "torch.autograd.set_detect_anomaly(True, check_nan=False)."
@@ -304,18 +330,19 @@ ANOMALY_SHOWS = (
     "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
     "question was changed in there or anywhere later. Good luck!"
 )
-NO_GRADIENTS_TO_CLIP = (
-    "Expected !nested_tensorlist[0].empty() to be true, but got false.  (Could this error message be improved?  If so, "
-    "please report an enhancement request to PyTorch.)"
-)
+_UNEXPLAINED = "  (Could this error message be improved?  If so, please report an enhancement request to PyTorch.)"
+NO_GRADIENTS_TO_CLIP = "Expected !nested_tensorlist[0].empty() to be true, but got false." + _UNEXPLAINED
+CHANCES = "Expected p_in >= 0 && p_in <= 1 to be true, but got false." + _UNEXPLAINED
 
 
+always = False
+"""Whether `warn_once` warns each time; ``set_warn_always`` turns it on."""
 _warned = set[str]()
 
 
 def warn_once(text: str) -> None:
     """Warn as PyTorch does of what it mentions once in a process, whatever the filters are."""
-    if text not in _warned:
+    if always or text not in _warned:
         _warned.add(text)
         warn(text, UserWarning)
 

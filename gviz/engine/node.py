@@ -91,7 +91,7 @@ class Node:
     def name(cls) -> str:
         """PyTorch's name of the node, ``MulBackward0``; the few that it wrote by hand carry their namespace."""
         kind = cls.__name__
-        return f"torch::autograd::{kind}" if kind == "CopyBackwards" else kind
+        return f"torch::autograd::{kind}" if kind in ("CopyBackwards", "NotImplemented") else kind
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:

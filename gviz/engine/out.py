@@ -71,16 +71,6 @@ _OVERLAP: dict[str, Overlap] = {
 }  # fmt: skip
 """The rules by which PyTorch looks for places in memory that meet, see `views.check_overlap`."""
 _ORDER = "bif"
-_C_NAMES = {
-    "float16": "c10::Half",
-    "float32": "float",
-    "float64": "double",
-    "uint8": "unsigned char",
-    "int8": "signed char",
-    "int16": "short int",
-    "int32": "int",
-    "int64": "long int",
-}
 
 
 def taking_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -182,7 +172,7 @@ def _check_cast(name: str, made: DType, wanted: DType) -> None:
 
 
 def _c_name(kind: DType) -> str:
-    return _C_NAMES.get(kind.name, kind.name)
+    return kind.cpp_name
 
 
 def _rank(kind: DType) -> int:

@@ -6,11 +6,12 @@ so many arguments, its error names the argument; otherwise it lists what was giv
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from operator import index
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from gviz.engine.arguments import typename
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.signatures import FUNCTIONS, INNER, INNER_CALLS, METHODS
 from gviz.engine.tensor import Tensor
+from gviz.site import forwards
 
+F = TypeVar("F", bound=Callable[..., Any])
 Arguments = tuple[Any, ...]
 Named = Mapping[str, Any]
 
@@ -26,41 +29,93 @@ Named = Mapping[str, Any]
 class Parser:
     """The signatures of one function or method; what has passed once passes quickly."""
 
-    def __init__(self, name: str, text: str) -> None:
+    def __init__(self, name: str, text: str, *, method: bool = False) -> None:
         self.name = name
         self._text = text
-        self.accepted = dict[Any, tuple[int, ...]]()
-        """Types of arguments that fit whatever the values are, with the places of lists that begin with an integer."""
+        self._first = int(method)
+        """How many arguments come before those of the signatures: the tensor of a method."""
+        self.accepted = dict[Any, tuple[int | str, ...]]()
+        """Types of arguments that fit whatever the values are, see `_types`, with where lists of integers stand."""
+        self.before: Callable[..., None] | None = None
+        """Called with the arguments of a call that failed: what it raises, PyTorch would have raised before."""
 
-    def refusal(self, args: Arguments, given: Named) -> TypeError | None:
-        """The error for arguments that fit no signature; None for others. A method's `args` are without its tensor."""
-        types: Any = tuple(map(type, args))
-        if given:
-            types = types, tuple(given), tuple(map(type, given.values()))
-        places = self.accepted.get(types)
-        if places is not None:
-            for place in places:
-                first = (args[place] if place < len(args) else [*given.values()][place - len(args)])[:1]
-                if first and type(first[0]) is not int:
-                    break
+    def wrap(self, function: F) -> F:
+        """`function`, before which the parser looks at the arguments: numbers may be given as tensors of one element.
+
+        Raises TypeError in PyTorch's words for what fits no signature.
+        """
+        accepted, read = self.accepted, self.read
+
+        @forwards
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            # `_types`, without a call in the commonest cases: each function of the engine goes through here.
+            count = len(args)
+            if kwargs:
+                if count == 1 == len(kwargs):
+                    for name in kwargs:
+                        types: Any = (args[0].__class__, name, kwargs[name].__class__)
+                else:
+                    types = _types(args, kwargs)
+            elif count == 1:
+                types = args[0].__class__
+            elif count == 2:
+                types = (args[0].__class__, args[1].__class__)
+            elif count == 3:
+                types = (args[0].__class__, args[1].__class__, args[2].__class__)
             else:
-                return None
+                types = tuple(map(type, args))
+            lists = accepted.get(types)
+            if lists is None or (lists and not _begin_with_ints(lists, args, kwargs)):
+                args, kwargs = read(args, kwargs)
+            try:
+                return function(*args, **kwargs)
+            except (RuntimeError, IndexError, ValueError):
+                if self.before is None:
+                    raise
+                earlier = _raised(self.before, args, kwargs)
+                if earlier is None:
+                    raise
+            raise earlier
+
+        return wrapper  # type: ignore[return-value]  # the same signature
+
+    def read(self, args: Arguments, given: dict[str, Any]) -> tuple[Arguments, dict[str, Any]]:
+        """The arguments as the function takes them. TypeError for those that fit no signature."""
+        if len(args) == 1 and not given and isinstance(args[0], Tensor):
+            self.accepted[args[0].__class__] = ()  # what else is wanted, the function says
+            return args, given
+        if self._first and args and not isinstance(args[0], Tensor):
+            whole = f"descriptor '{self.name}' for 'torch._C.TensorBase' objects"
+            raise TypeError(f"{whole} doesn't apply to a '{typename(args[0])}' object")
+        signature = self.fitting(args[self._first :], given)
+        lists = signature.lists_by_type(args[self._first :], given)
+        if lists is not None:
+            self.accepted[_types(args, given)] = tuple([p if isinstance(p, str) else p + self._first for p in lists])
+            return args, given
+        taken, named = signature.numbers(args[self._first :], given)
+        return (*args[: self._first], *taken), named
+
+    def fitting(self, args: Arguments, given: Named) -> Signature:
+        """The signature that fits. TypeError if none does."""
         signatures = _signatures(self.name, self._text)
         for signature in signatures:
             if signature.refusal(args, given) is None:
-                lists = signature.lists_by_type(args, given)
-                if lists is not None:
-                    self.accepted[types] = lists
-                return signature.refused_elements(args, given)
+                refused = signature.refused_elements(args, given)
+                if refused is not None:
+                    raise refused
+                return signature
         count = len(args) + len(given)
         plausible = [s for s in signatures if s.least <= count <= s.most and not s.hidden]
         if len(signatures) == 1 or len(plausible) == 1:
-            return (plausible or list(signatures))[0].refusal(args, given)
+            refused = (plausible or list(signatures))[0].refusal(args, given)
+            assert refused is not None, "it was refused before"
+            raise refused
         got = [typename(value) for value in args] + [f"{name}={typename(value)}" for name, value in given.items()]
         shown = [f"({signature.listed})" for signature in signatures if not signature.hidden]
         ways = shown[0] if len(shown) == 1 else "one of:\n" + "".join([f" * {way}\n" for way in shown])
         what = f"received an invalid combination of arguments - got ({', '.join(got)}), but expected {ways}"
-        return TypeError(f"{self.name}() {what}")
+        raise TypeError(f"{self.name}() {what}")
 
 
 class InnerParser(Parser):
@@ -71,13 +126,52 @@ class InnerParser(Parser):
         self._function = inspect.unwrap(function)
         self._order = order
 
-    def refusal(self, args: Arguments, given: Named) -> TypeError | None:
+    def read(self, args: Arguments, given: dict[str, Any]) -> tuple[Arguments, dict[str, Any]]:
         try:
             bound = _signature_of(self._function).bind(*args, **given)
         except TypeError:
-            return None  # Python's own error, as in PyTorch
+            return args, given  # Python raises its own error, as in PyTorch
+        outer = {*bound.arguments}
         bound.apply_defaults()
-        return super().refusal(tuple([bound.arguments.get(name, SKIPPED) for name in self._order]), {})
+        inner = tuple([bound.arguments.get(name, SKIPPED) for name in self._order])
+        signature = self.fitting(inner, {})
+        lists = signature.lists_by_type(inner, {})
+        if lists is not None:
+            names = [self._order[place] for place in lists if isinstance(place, int)]
+            places = {
+                name: place for place, name in enumerate([*_signature_of(self._function).parameters][: len(args)])
+            }
+            self.accepted[_types(args, given)] = tuple([places.get(name, name) for name in names if name in outer])
+            return args, given
+        taken, _ = signature.numbers(inner, {})
+        for name, value in zip(self._order, taken, strict=True):
+            if name in outer:
+                bound.arguments[name] = value
+        return bound.args, bound.kwargs
+
+
+def _raised(call: Callable[..., None], args: Arguments, given: Named) -> RuntimeError | None:
+    try:
+        call(*args, **given)
+    except RuntimeError as error:
+        return error
+    return None
+
+
+def _types(args: Arguments, given: Named) -> Any:
+    """The types of arguments: one by itself, several as a tuple, with the names of those that have one before them."""
+    if not given:
+        return args[0].__class__ if len(args) == 1 else tuple(map(type, args))
+    return (*map(type, args), *[part for name, value in given.items() for part in (name, value.__class__)])
+
+
+def _begin_with_ints(lists: Sequence[int | str], args: Arguments, given: Named) -> bool:
+    """Whether lists, at these places or of these names, are empty or begin with an integer."""
+    for place in lists:
+        value = args[place] if place.__class__ is int else given[place]  # type: ignore[index]  # an int or a name
+        if value and value[0].__class__ is not int:
+            return False
+    return True
 
 
 class Skipped:
@@ -92,7 +186,7 @@ def parser_of(name: str, *, method: bool = False) -> Parser | None:
     and for methods without arguments.
     """
     text = METHODS.get(name) if method else FUNCTIONS.get(name, INNER.get(name))
-    return Parser(name, text) if text else None
+    return Parser(name, text, method=method) if text else None
 
 
 def inner_parser(function: Callable[..., Any], name: str) -> Parser | None:
@@ -170,10 +264,10 @@ class Signature:
                 place += 1
         return self._not_known(given, len(args)) if used < len(given) else None
 
-    def lists_by_type(self, args: Arguments, given: Named) -> tuple[int, ...] | None:
-        """The places of lists of integers, if other arguments of the same types fit as well; None if they may not."""
-        places = []
-        for place, (value, parameter) in enumerate(self._pairs(args, given)):
+    def lists_by_type(self, args: Arguments, given: Named) -> tuple[int | str, ...] | None:
+        """Where lists of integers stand, if other arguments of the same types fit as well; None if they may not."""
+        places: list[int | str] = []
+        for place, value, parameter in self._pairs(args, given):
             if isinstance(value, Tensor):
                 if parameter.kind not in ("Tensor", "Tensor|Number", "any"):
                     return None
@@ -184,9 +278,21 @@ class Signature:
                 return None
         return tuple(places)
 
+    def numbers(self, args: Arguments, given: Named) -> tuple[Arguments, dict[str, Any]]:
+        """The arguments that fit, with numbers for tensors where numbers are wanted."""
+        taken, named = list(args), dict(given)
+        for place, value, parameter in self._pairs(args, given):
+            if isinstance(value, Tensor) and parameter.kind in _NUMBERS:
+                number = value.item()
+                if isinstance(place, int):
+                    taken[place] = number
+                else:
+                    named[place] = number
+        return tuple(taken), named
+
     def refused_elements(self, args: Arguments, given: Named) -> TypeError | None:
         """The error for a size, after the first of several, that is no integer."""
-        for value, parameter in self._pairs(args, given):
+        for _, value, parameter in self._pairs(args, given):
             numbers = value if isinstance(value, (tuple, list)) else args if self.one_by_one and args else ()
             if parameter.kind.startswith("ints") and len(numbers) > 1:
                 for place, number in enumerate(numbers):
@@ -197,9 +303,13 @@ class Signature:
                         )
         return None
 
-    def _pairs(self, args: Arguments, given: Named) -> list[tuple[Any, Parameter]]:
+    def _pairs(self, args: Arguments, given: Named) -> list[tuple[int | str, Any, Parameter]]:
+        """Each argument with its place or name, and its parameter."""
         by_name = {name: parameter for parameter in self.parameters for name in parameter.names}
-        return [*zip(args, self.parameters, strict=False), *((v, by_name[n]) for n, v in given.items() if n in by_name)]
+        placed: list[tuple[int | str, Any, Parameter]] = [
+            (place, *pair) for place, pair in enumerate(zip(args, self.parameters, strict=False))
+        ]
+        return placed + [(name, value, by_name[name]) for name, value in given.items() if name in by_name]
 
     def _too_many(self, count: int) -> TypeError:
         if self.least != self.positional:
@@ -287,7 +397,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "float": _is_float,
     "int": _is_int,
     "ints": _is_ints,
-    "ints+": lambda value: _is_ints(value) or (_is_int(value) and not isinstance(value, Tensor)),
+    "ints+": lambda value: _is_ints(value) or _is_int(value),
     "bool": lambda value: isinstance(value, (bool, np.bool_)),
     "str": lambda value: isinstance(value, str),
     "dtype": lambda value: isinstance(value, DType) or value in (bool, int, float, complex),
@@ -306,4 +416,5 @@ _TYPE_NAMES = {
     "Generator": "torch.Generator",
 }
 _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
+_NUMBERS = frozenset(["Number", "float", "int", "ints+"])
 _PLAIN = frozenset([bool, int, float, str, type(None), DType, Skipped])

@@ -1,13 +1,16 @@
-"""Switches of PyTorch that programs flip and that change nothing here: threads, determinism, precision, the device."""
+"""Switches of PyTorch that programs flip: threads, determinism, precision, the device. Few change anything here."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
+from gviz.engine import messages
 from gviz.engine.devices import CPU, refuse
 from gviz.engine.devices import device as Device
+from gviz.engine.parser import parser_of
 from gviz.engine.tensor import Tensor
+from gviz.engine.wanting import wanting_tensors
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
@@ -35,7 +38,6 @@ _settings: dict[str, Any] = {
     "deterministic": False,
     "warn_only": False,
     "precision": "highest",
-    "warn_always": False,
 }
 
 
@@ -98,13 +100,13 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def set_warn_always(b: bool) -> None:
-    """Remembered for `is_warn_always_enabled`."""
-    _settings["warn_always"] = bool(b)
+    """Whether what is mentioned once in a process is to be said each time."""
+    messages.always = bool(b)
 
 
 def is_warn_always_enabled() -> bool:
-    """What `set_warn_always` was told."""
-    return bool(_settings["warn_always"])
+    """Whether what is mentioned once in a process is said each time."""
+    return messages.always
 
 
 def get_default_device() -> Device:
@@ -121,6 +123,9 @@ def set_default_device(device: Device | str | None) -> None:
 def get_device(input: Tensor) -> int:
     """The number of the GPU a tensor is on: -1, none."""
     return input.get_device()
+
+
+get_device = wanting_tensors(get_device, "get_device", parser_of("get_device"))
 
 
 def typename(obj: object, /) -> str:

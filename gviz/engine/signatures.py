@@ -296,6 +296,7 @@ FUNCTIONS = {
     "get_default_dtype": "",
     "get_num_interop_threads": "",
     "get_num_threads": "",
+    "get_device": "Tensor input",
     "greater": "Tensor input, Tensor other, *, Tensor? out=None | Tensor input, Number other, *, Tensor? out=None",
     "greater_equal": (
         "Tensor input, Tensor other, *, Tensor? out=None | Tensor input, Number other, *, Tensor? out=None"
@@ -1204,6 +1205,7 @@ METHODS = {
     "scatter_reduce_": "int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True",
     "select": "int dim, int index",
     "select_scatter": "Tensor src, int dim, int index",
+    "set_": " | Tensor source | Tensor source, int storage_offset, ints size, ints stride=None",
     "sgn": "",
     "sgn_": "",
     "short": "",
@@ -1331,7 +1333,7 @@ INNER = {
         "Tensor input, ints+ kernel_size, ints+ stride=None, ints+ padding=0, bool ceil_mode=False, bool "
         "count_include_pad=True, int? divisor_override=None, *, Tensor? out=None"
     ),
-    "celu_": "any input, Number alpha=1.",
+    "celu_": "Tensor input, Number alpha=1.",
     "col2im": (
         "Tensor input, any output_size, any kernel_size, any dilation, any padding, any stride, *, Tensor? out=None"
     ),
@@ -1340,12 +1342,12 @@ INNER = {
         "label_smoothing=0."
     ),
     "elu": "Tensor input, Number alpha=1, Number scale=1, Number input_scale=1, *, Tensor? out=None",
-    "elu_": "any input, Number alpha=1, Number scale=1, Number input_scale=1",
+    "elu_": "Tensor input, Number alpha=1, Number scale=1, Number input_scale=1",
     "feature_alpha_dropout": "Tensor input, float p, bool train",
     "gelu": 'Tensor input, *, str approximate="none", Tensor? out=None',
     "glu": "Tensor input, int dim=-1, *, Tensor? out=None",
     "hardtanh": "Tensor input, Number min_val=-1, Number max_val=1, *, Tensor? out=None",
-    "hardtanh_": "any input, Number min_val=-1, Number max_val=1",
+    "hardtanh_": "Tensor input, Number min_val=-1, Number max_val=1",
     "huber_loss": "Tensor input, Tensor target, int reduction=1, float delta=1., *, Tensor? out=None",
     "im2col": "Tensor input, any kernel_size, any dilation, any padding, any stride, *, Tensor? out=None",
     "instance_norm": (
@@ -1354,12 +1356,12 @@ INNER = {
     ),
     "kl_div": "Tensor input, Tensor target, int reduction=1, *, bool log_target=False",
     "leaky_relu": "Tensor input, Number negative_slope=0.01, *, Tensor? out=None",
-    "leaky_relu_": "any input, Number negative_slope=0.01",
+    "leaky_relu_": "Tensor input, Number negative_slope=0.01",
     "linalg_cholesky": "Tensor input, *, bool upper=False, Tensor? out=None",
     "linalg_cond": "Tensor input, Number? p=None, *, Tensor? out=None | Tensor input, str p, *, Tensor? out=None",
     "linalg_cross": "Tensor input, Tensor other, *, int dim=-1, Tensor? out=None",
     "linalg_det": "Tensor A, *, Tensor? out=None",
-    "linalg_diagonal": "any A, *, int offset=0, int dim1=-2, int dim2=-1",
+    "linalg_diagonal": "Tensor A, *, int offset=0, int dim1=-2, int dim2=-1",
     "linalg_eigh": 'Tensor input, str UPLO="L" | Tensor input, str UPLO="L", *, any eigvals, any eigvecs',
     "linalg_eigvalsh": 'Tensor input, str UPLO="L", *, Tensor? out=None',
     "linalg_inv": "Tensor A, *, Tensor? out=None",
@@ -1415,19 +1417,19 @@ INNER = {
     "one_hot": "Tensor input, int num_classes=-1",
     "pad": 'Tensor input, ints pad, str mode="constant", float? value=None',
     "poisson_nll_loss": "Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction",
-    "relu_": "any input",
+    "relu_": "Tensor input",
     "rrelu_": (
-        "any input, Number lower=0.125, Number upper=0.33333333333333331, bool training=False, any? generator=None"
+        "Tensor input, Number lower=0.125, Number upper=0.33333333333333331, bool training=False, any? generator=None"
     ),
     "scaled_dot_product_attention": (
         "Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False,"
         " *, float? scale=None, bool enable_gqa=False"
     ),
-    "selu_": "any input",
+    "selu_": "Tensor input",
     "smooth_l1_loss": "Tensor input, Tensor target, int reduction=1, float beta=1., *, Tensor? out=None",
     "softplus": "Tensor input, Number beta=1, Number threshold=20, *, Tensor? out=None",
     "softshrink": "Tensor input, Number lambd=0.5, *, Tensor? out=None",
-    "threshold_": "any input, Number threshold, Number value",
+    "threshold_": "Tensor input, Number threshold, Number value",
 }
 """Of ``torch.linalg`` and what ``torch.nn.functional`` calls."""
 

@@ -23,7 +23,7 @@ from gviz.engine.out import WITH_OUT, taking_out
 from gviz.engine.parser import parser_of
 from gviz.engine.returned import telling_parts
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.engine.views import apply_in_place
+from gviz.engine.views import apply_in_place, check_writable
 from gviz.engine.wanting import wanting_tensors
 from gviz.engine.wrapped_number import WrappedNumber
 from gviz.values import Array
@@ -55,13 +55,20 @@ def front(*names: str, method: bool = True, function: bool = True, checks: bool 
                 called = told if checks else wanting_tensors(told, name, parser_of(name))
                 FUNCTIONS[name] = set_address(NAMESPACE, name, taking_out(name, called) if name in WITH_OUT else called)
             if method:
-                called = told if checks else wanting_tensors(told, name, parser_of(name, method=True), method=True)
+                parser = parser_of(name, method=True)
+                if parser is not None and name.endswith("_") and not name.endswith("__") and name not in _UNCHECKED:
+                    parser.before = check_writable
+                called = told if checks else wanting_tensors(told, name, parser, method=True)
                 alone = called is not FUNCTIONS.get(name)
                 setattr(Methods, name, set_address(NAMESPACE, f"Tensor.{name}", called) if alone else called)
         return implementation
 
     return offer
 
+
+_UNCHECKED = {"detach_", "fill_diagonal_", "requires_grad_", "resize_", "resize_as_", "set_"}
+_UNCHECKED |= {f"logical_{word}_" for word in ("and", "not", "or", "xor")}
+"""Methods that write, or look so, and that autograd does not refuse before anything else."""
 
 _addressed = WeakSet[Callable[..., Any]]()
 

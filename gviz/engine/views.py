@@ -9,7 +9,7 @@ view covers goes through the operation, the rest passes by.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import ref
@@ -17,7 +17,7 @@ from weakref import ref
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce_operation, messages, notes, watching
+from gviz.engine import announce_memory, announce_operation, messages, notes, watching
 from gviz.engine.apply import Attrs, Overlap, compute, edges_of, operands, start_node, why_untracked
 from gviz.engine.blocks import BLOCK, fit_blocks, run_in_blocks
 from gviz.engine.dtypes import castable, of
@@ -89,24 +89,37 @@ def refresh(view: Tensor) -> None:
         announce_operation.regenerated(emit.channel, read_part, base, view, node)
 
 
-def apply_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs, *, rule: Overlap | None = None) -> Tensor:
+def apply_in_place(
+    op: Op,
+    tensors: Sequence[Tensor],
+    attrs: Attrs,
+    check: Callable[[], None] | None = None,
+    *,
+    rule: Overlap | None = None,
+) -> Tensor:
     """Run `op` and write its result into the memory of the first tensor, which is returned.
 
-    RuntimeError if places in memory meet that must not, by the op's rule or another one, see `check_overlap`.
+    RuntimeError if places in memory meet that must not, by the op's rule or another one, see `check_overlap`; `check`
+    may refuse values then.
     """
     target = tensors[0]
-    if target.is_inference() and not thread.inference:
-        raise RuntimeError(messages.INFERENCE_IN_PLACE)
     unknown = "" if op.rules else op.untracked  # to autograd, which then sees no more than another version
     if not unknown and thread.grad_enabled and any(t.requires_grad for t in tensors):
         check_in_place(target)
     untracked = unknown or why_untracked(tensors)
-    check_overlap(target, tensors[1:], rule or op.overlap)
+    rule = rule or op.overlap
+    check_overlap(target, tensors[1:], rule)
+    if op.name in _DEPRECATED and overlaps_itself(target._array):
+        _warn_of_expanded(op, rule)
+    if check is not None:
+        check()
     arrays = operands(op, tensors) if target._array.size > BLOCK else ()
     in_blocks = bool(arrays) and fit_blocks(op, arrays, target._array)
     if not in_blocks:
         result = np.asarray(compute(op, tensors, attrs))
         _check_fit(result, target._array)
+    if target.is_inference() and not thread.inference:
+        raise RuntimeError(messages.INFERENCE_IN_PLACE)
     channel, recorder = emit.channel, watching.recorder() if watching.watchers else None
     refs = recorder.refs(tensors) if recorder is not None else ()
     written = target if untracked or target._base is None else target._base
@@ -155,16 +168,57 @@ def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
     return target
 
 
+def set_in_place(op: Op, tensors: Sequence[Tensor], array: Array) -> Tensor:
+    """Let the first tensor lie in the memory of `array`, a part of that of the last; it is returned.
+
+    Its version moves as by a write, and `op` becomes its history. The views of its old memory keep that.
+    """
+    target = tensors[0]
+    if target.is_inference() and not thread.inference:
+        raise RuntimeError(messages.INFERENCE_IN_PLACE)
+    if thread.grad_enabled and any(t.requires_grad for t in tensors):
+        check_in_place(target)
+    untracked = why_untracked(tensors)
+    channel = emit.channel
+    edges = [] if channel is None else announce_operation.edges(channel, tensors)
+    if watching.watchers and (recorder := watching.recorder()) is not None:
+        recorder.switched(target, f"{op.name}_()")
+    inner = None if untracked else _start_in_place(op, tensors, {})
+    if not target.is_inference():
+        target._counter[0] += 1
+    notes.remember_write(target)
+    node = None if inner is None else _rebase(op, inner, target)
+    target._array = array
+    if node is not None and target._base is None:
+        node.outputs = (_form(target),)
+    if channel is not None:
+        announce_operation.in_place(channel, op, target, edges, {}, node, untracked)
+        announce_memory.moved(channel, target, tensors[-1] if len(tensors) > 1 else None)
+    return target
+
+
+def check_writable(target: Tensor, *others: object, **named: object) -> None:
+    """Refuse a write that would be recorded. PyTorch does so before it looks at what else does not fit."""
+    given = (target, *others, *named.values())
+    if thread.grad_enabled and any(isinstance(t, Tensor) and t.requires_grad for t in given):
+        check_in_place(target)
+
+
 def check_in_place(target: Tensor) -> None:
     """Refuse a recorded write to a leaf, to a view of a leaf, or to a view that must not be written."""
+    check_view(target)
+    if target.requires_grad and target.grad_fn is None:
+        raise RuntimeError(messages.LEAF_IN_PLACE)
+
+
+def check_view(target: Tensor) -> None:
+    """Refuse a recorded write to a view of a leaf, or to a view that must not be written."""
     base = target._base
     if base is not None:
         if target._creation != "default":
             raise RuntimeError(_forbidden(target, "is being modified inplace"))
         if target.requires_grad and base._grad_fn is None:
             raise RuntimeError(messages.LEAF_VIEW_IN_PLACE)
-    if target.requires_grad and target.grad_fn is None:
-        raise RuntimeError(messages.LEAF_IN_PLACE)
 
 
 def _forbidden(view: Tensor, how: str) -> str:
@@ -217,6 +271,17 @@ def check_overlap(target: Tensor, others: Sequence[Tensor], rule: Overlap) -> No
             continue  # the one value, which is read before
         if np.may_share_memory(other._array, array) and overlap(other._array, array) in refused:
             raise RuntimeError(messages.OVERLAPPING_READ)
+
+
+_DEPRECATED = {"index_put": "tensor[indices] = tensor", "masked_fill": "tensor[mask] = scalar"}
+_DEPRECATED["index_fill"] = _DEPRECATED["masked_fill"]
+"""What PyTorch still writes to an expanded tensor, and how it is written with brackets."""
+
+
+def _warn_of_expanded(op: Op, rule: Overlap) -> None:
+    # One value at a mask is an `index_put` that becomes a `masked_fill`.
+    for name in (op.name, "masked_fill") if rule == "masked" and op.name == "index_put" else (op.name,):
+        messages.warn_once(messages.EXPANDED_WRITE.format(name=name, brackets=_DEPRECATED[name]))
 
 
 def _check_fit(result: Array, own: Array) -> None:

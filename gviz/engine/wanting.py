@@ -28,7 +28,7 @@ def wanting_tensors(function: F, called: str, parser: Parser | None = None, *, m
     Errors say it is `called` so. The first argument of a `method` is a tensor, and not counted.
     """
     if parser is not None:
-        return _parsed(function, parser, method)
+        return parser.wrap(function)
     first = 1 if method else 0
     wanted, whole = _parameters(function, first, "Tensor"), _parameters(function, first, "int")
     if not (wanted or whole):
@@ -54,22 +54,6 @@ def wanting_tensors(function: F, called: str, parser: Parser | None = None, *, m
                     what = f"{called}(): argument '{name}' (position {position + 1 - method}) must be int"
                     raise TypeError(f"{what}, not {typename(given)}") from error
             raise
-
-    return wrapper  # type: ignore[return-value]  # the same signature
-
-
-def _parsed(function: F, parser: Parser, method: bool) -> F:
-    """`function`, before which a parser looks at the arguments, unless there is only a tensor."""
-    refusal = parser.refusal
-
-    @forwards
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if len(args) != 1 or kwargs or not isinstance(args[0], Tensor):
-            refused = refusal(args[1:] if method else args, kwargs)
-            if refused is not None:
-                raise refused
-        return function(*args, **kwargs)
 
     return wrapper  # type: ignore[return-value]  # the same signature
 

@@ -313,6 +313,25 @@ WRITTEN = [
     "nn.init.constant_({x}, {num})", "nn.init.eye_({m0})", "{x}.put_(whole(1), {x}.view(-1)[:1])", "{x}.logical_not_()", "{x}.floor_divide_({y})", "{x}.remainder_({num})",
 ]  # fmt: skip
 
+WRITTEN += [
+    "{x}.set_({same})", "{x}.set_({y})", "{x}.set_()", "{x}.detach().set_({same})", "{x}.set_({x}[{index}])", "{x}.data.set_({same})", "{z} = {x}.clone().set_({x})", "{x}.grad.set_({same})",
+    "{x}.scatter_reduce_({d}, {gather}, {same}, {reduce}, include_self={bool})", "{x}.scatter_({d}, {gather}, {same}, reduce={scattered})", "{x}.scatter_({d}, {gather}, {num}, reduce={scattered})",
+    "{x}.index_reduce_({d}, {entries}, {x}.index_select({d}, {entries}), {reduce}, include_self={bool})", "{x}.index_add_({d}, {entries}, {same}, alpha={int})", "{x}.index_put_(({entries},), {tensor0}, accumulate={bool})",
+    "{z} = {x}.expand({wide}); {z}[{index}] = {num}", "{z} = {x}.expand({wide}); {z}.fill_({num})", "{z} = {x}.expand({wide}); {z}.copy_({y})", "{z} = {x}.expand({wide}); {z}.add_({y})", "{z} = {x}.expand({wide}); {z}.zero_()",
+    "{z} = {x}.expand({wide}); {z}.masked_fill_({z} > 0, {num})", "{z} = {x}.expand({wide}); {z}.index_fill_(0, torch.tensor([0]), {num})", "{z} = {x}.expand({wide}); {z}[{z} > 0] = {num}", "{z} = {x}.expand({wide}); {z}[0] = {num}",
+    "{z} = {x}.expand({wide}); {z}[..., [0]] = {num}", "{z} = {x}.expand({wide}); {z}.scatter_(0, torch.zeros_like({z}, dtype=torch.long), {num})", "{z} = {x}.expand({wide}); {z}.index_add_(0, torch.tensor([0]), {z}[:1])",
+    "{z} = {x}.expand({wide}); {z}.index_copy_(0, torch.tensor([0]), {z}[:1])", "{z} = {x}.expand({wide}); {z}.sin_()", "{z} = {x}.expand({wide}); {z}.masked_scatter_({z} > 0, {same})", "{z} = {x}.expand({wide}); {z}.clamp_(0, 1)",
+    "{z} = {x}.expand({wide}); {z}.index_put_((torch.tensor([0]),), {tensor0})", "{z} = {x}.expand({wide}); {z}.tril_()", "{z} = {x}.expand({wide}); {z}.fill_diagonal_({num})", "{z} = {x}.expand({wide}).contiguous().add_(1)",
+    "{x}[None].expand(2, *{x}.shape)[0].mul_({num})", "{x}[None].expand(2, *{x}.shape).mul_({num})", "{x}.broadcast_to({wide})[{first}].add_(1)", "torch.add({x}, 1, out={x}.expand({wide}))", "{x}[{index}] = {x}.expand({wide})[{first}]",
+]  # fmt: skip
+"""Storage, reductions into places, and writes to tensors whose elements share memory."""
+
+VALUES += [
+    "{x}.scatter_reduce({d}, {gather}, {same}, {reduce}, include_self={bool})", "torch.scatter_reduce({f}, {d}, {gather}, {same}, reduce={reduce})", "{x}.index_reduce({d}, {entries}, {x}.index_select({d}, {entries}), {reduce}, include_self={bool})",
+    "torch.index_reduce({f}, {d}, {entries}, {f}.index_select({d}, {entries}), {reduce})", "{x}.scatter_add({d}, {gather}, {same})", "{x}.scatter({d}, {gather}, {same})", "{x}.scatter({d}, {gather}, {num}, reduce={scattered})",
+    "{x}.index_add({d}, {entries}, {same})", "{x}.index_copy({d}, {entries}, {x}.index_select({d}, {entries}))", "{x}.index_fill({d}, {entries}, {num})",
+]  # fmt: skip
+
 SWITCHES = [
     "{x}.requires_grad_()", "{x}.requires_grad_(False)", "{x}.requires_grad = True", "{x}.requires_grad = False", "{x}.detach_()", "{n}.retain_grad()", "{x}.retain_grad()", "{x}.grad = None",
     "{x}.grad = {same}", "{x}.grad = {same}.detach()", "{x}.grad.zero_()", "{l}.grad = torch.ones_like({l})", "{x} = {x}.detach().requires_grad_()", "{x} = {x}.clone().detach().requires_grad_(True)",
@@ -477,6 +496,9 @@ MODULE_LINES = [
     "{z} = checkpoint(m, {inputs}, use_reentrant=False)", "see(sum(p.numel() for p in m.parameters()))", "see(m.training)", "{z} = m({f})", "m.load_state_dict({{k: v * 2 for k, v in m.state_dict().items()}})", "m.load_state_dict({{}})", "m({inputs}).sum().backward()",
     "m({inputs}).pow(2).mean().backward()", "m.weight.data.mul_({num})", "m.weight.grad", "m.bias = None", "m.weight = nn.Parameter(m.weight.detach() * 2)", "m.add_module('extra', filled(nn.Linear(1, 1)))",
     "del m.weight", "m.weight = torch.zeros(2)", "m.register_buffer('extra', torch.zeros(2))", "m.extra_value = {x}", "see(m.extra_repr())", "m.bias.register_hook(noted('bias'))", "m.weight.register_hook(noted('weight', 2))", "with torch.no_grad(): m.weight.mul_({num})",
+    "m.eps = {unit}", "m.inplace = {bool}", "m.bias = nn.Parameter(torch.ones(2).double())", "m.stride = {pos}", "m.dim = {int}", "m.momentum = {unit}", "m.track_running_stats = {bool}", "m.p = {unit}", "m.batch_first = {bool}", "m.dropout = 0.0",
+    "m.norm_first = {bool}", "m.bidirectional = {bool}", "m.num_layers = {pos}", "m.nonlinearity = 'relu'", "m.num_heads = {pos}", "m.head_dim = {pos}", "m.hidden_size = {pos}", "see([tuple(w.shape) for w in m._flat_weights])",
+    "see([len(w) for w in m.all_weights])", "m.flatten_parameters()", "m.reset_parameters(); filled(m)", "m.padding = {pos}", "m.kernel_size = {pos}", "m.training = {bool}", "m.activation = F.gelu", "m.padding_idx = {int}",
     "[p.grad.zero_() for p in m.parameters()]", "m.to({dtype})", "see(m.get_parameter('weight').shape)", "m.get_submodule('nothing')", "m[0].requires_grad_(False)", "see(len(m))",
 ]  # fmt: skip
 
@@ -490,6 +512,23 @@ LOSSES = [
     "nn.MSELoss()({f}, {same})", "nn.CrossEntropyLoss({weights})({m}, {classes})", "nn.BCEWithLogitsLoss(reduction={reduction})({f}, {same}.sigmoid())", "nn.L1Loss(reduction={reduction})({f}, {same})", "nn.NLLLoss()({m}.log_softmax(-1), {classes})", "nn.KLDivLoss(reduction={reduction})({f}, {same}.softmax(-1))",
     "F.mse_loss({f}, {y})", "F.cross_entropy({f}, {classes})", "F.cross_entropy({v}, torch.tensor(1))", "F.scaled_dot_product_attention({b}, {b}, {b})", "F.scaled_dot_product_attention({b}, {b}, {b}, is_causal=True)",
 ]  # fmt: skip
+
+LOSSES += [
+    f"F.{call}, reduction={{reduction}})"
+    for call in (
+        "mse_loss({f}, {same}", "mse_loss({f}, {same}, weight={same}.abs()", "l1_loss({f}, {same}", "l1_loss({f}, {f}[:1]", "smooth_l1_loss({f}, {same}, beta={unit}",
+        "huber_loss({f}, {same}, delta={unit}", "huber_loss({f}, {same}, weight={same}.abs()", "cross_entropy({m}, {classes}, weight={weights}", "cross_entropy({m}, {classes}, ignore_index=1",
+        "cross_entropy({m}, {classes}, label_smoothing={unit}", "cross_entropy({m}, {m}.softmax(1)", "cross_entropy({b}, whole(2, 3, below=2)", "cross_entropy(data(2, 3, 2, 2), whole(2, 2, 2), weight={weights}",
+        "nll_loss({m}, {classes}", "nll_loss({m}, {classes}, weight={weights}, ignore_index=0", "nll_loss({b}, whole(2, 3, below=2)", "binary_cross_entropy({f}.sigmoid(), {same}.sigmoid(), weight={same}.abs()",
+        "binary_cross_entropy({f}, {same}", "binary_cross_entropy_with_logits({f}, {same}.sigmoid(), weight={same}.abs()", "binary_cross_entropy_with_logits({f}, {same}", "kl_div({f}, {same}.softmax(-1)",
+        "kl_div({f}, {same}, log_target={bool}", "soft_margin_loss({f}, {same}.sign()", "hinge_embedding_loss({f}, {same}.sign(), margin={unit}", "poisson_nll_loss({f}, {same}.abs(), log_input={bool}, full={bool}",
+        "gaussian_nll_loss({f}, {same}, {same}.abs() + 1, full={bool}", "gaussian_nll_loss({f}, {same}, {same}", "gaussian_nll_loss({m}, {m}, {m}.abs()[:, :1] + 1", "margin_ranking_loss({f}, {same}, {same}.sign(), margin={unit}",
+        "cosine_embedding_loss({m}, {m}, torch.ones({m}.shape[0]), margin={unit}", "triplet_margin_loss({f}, {same}, {same}, p={pos}, swap={bool}", "triplet_margin_with_distance_loss({f}, {same}, {same}",
+        "multi_margin_loss({m}, {classes}, p={pos}, margin={unit}", "multi_margin_loss({m}, {classes}, weight={weights}", "multilabel_margin_loss({m}, torch.zeros_like({m}, dtype=torch.long)",
+        "multilabel_soft_margin_loss({m}, {m}.sigmoid().round(), weight={weights}", "mse_loss({x}, {y}", "cross_entropy({x}, {y}", "nll_loss({x}, {y}", "binary_cross_entropy({x}, {y}", "smooth_l1_loss({x}, {y}", "kl_div({x}, {y}",
+    )
+]  # fmt: skip
+"""Every loss with every reduction, of what fits and of what does not."""
 
 OPTIMIZERS = """
 SGD(ps, lr=0.1)
@@ -603,14 +642,16 @@ def _reset(package):
     module = importlib.import_module(package)
     module.set_grad_enabled(True)
     module.manual_seed(0)
+    module.set_warn_always(True)  # what PyTorch mentions once in a process, it says in each script
 
 
 class Writer:
     """Draws scripts, one a seed; PyTorch runs each line as it is written."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, package="torch"):
         self.random = random.Random(seed)
-        self.session = Session(START, "torch")
+        self.package = package
+        self.session = Session(START, package)
         self.torch = self.session.module
         self.inputs = []
 
@@ -619,7 +660,7 @@ class Writer:
 
         One script in 6 is of the narrower kind, whose lines are drawn blindly: a third of them fail.
         """
-        _reset("torch")
+        _reset(self.package)
         if self.random.random() < 1 / 6:
             return [*BEGINNING, *[self._blind() for _ in range(self.random.randint(1, 10))]]
         lines = []
@@ -875,6 +916,14 @@ class Writer:
         return self.random.choice(
             ["'mean'", "'sum'", "'none'", "'none'", "'nothing'"][: 5 if self.random.random() < 0.1 else 4]
         )
+
+    def draw_reduce(self, known):
+        return self.random.choice(
+            ["'sum'", "'prod'", "'mean'", "'amax'", "'amin'", "'most'"][: 6 if self.random.random() < 0.1 else 5]
+        )
+
+    def draw_scattered(self, known):
+        return self.random.choice(["'add'", "'multiply'", "'sum'"])
 
     def draw_dtype(self, known):
         return "torch." + self.random.choice(

@@ -8,6 +8,7 @@ import builtins
 import contextlib
 import importlib
 import io
+import re
 import warnings
 
 import numpy as np
@@ -41,7 +42,8 @@ class Session:
         self.output = io.StringIO()
         self._gradients = {}  # the nodes behind gradients: each framework has formulas of its own for them
         self._passed = []  # gradients themselves
-        self._inference = False  # whether there was an inference tensor
+        self._inference = []  # inference tensors, and what was computed from them
+        self.warned = []
 
         def see(*values):
             self.seen.extend(plain(value, module) for value in values)
@@ -73,13 +75,15 @@ class Session:
 
     def run(self, text):
         """Run a part of the program; False if it failed, and its error is the last that was seen."""
-        with contextlib.redirect_stdout(self.output), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with contextlib.redirect_stdout(self.output), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             try:
                 exec(compile(text, "<program>", "exec"), self.space)
             except Exception as error:
                 self.seen.append(failure(error))
                 return False
+            finally:
+                self.warned = list(dict.fromkeys(map(warning, caught)))
         return True
 
     def record(self, text):
@@ -92,7 +96,9 @@ class Session:
         self._note_gradients(before if "create_graph" in text else self.space)
         if "grad(" in text or ".grad" in text:
             self._passed += [value for name, value in self._tensors() if before.get(name) is not value]
-        return {"error": error, "shown": shown, "modes": self._modes(), "variables": self._state()}
+        self._note_inference(text, before)
+        state = self._state()
+        return {"error": error, "warned": self.warned, "shown": shown, "modes": self._modes(), "variables": state}
 
     def _note_gradients(self, before):
         for name, value in self._tensors():
@@ -100,6 +106,16 @@ class Session:
                 self._gradients[value.grad.grad_fn] = name
             if before.get(name) is not value and value.grad_fn is not None:
                 self._gradients[value.grad_fn] = name
+                if value._base is not None and value._base.grad_fn is not None:
+                    self._gradients[value._base.grad_fn] = name
+
+    def _note_inference(self, text, before):
+        """What is computed from inference tensors shows PyTorch's own writes and views: see docs/differences.md."""
+        mentioned = [before.get(name) for name in re.findall(r"\w+", text)]
+        made = any(value is one for value in mentioned for one in self._inference)
+        for name, value in self._tensors():
+            if value.is_inference() or (made and before.get(name) is not value):
+                self._inference.append(value)
 
     def _tensors(self):
         named = [(name, value) for name, value in self.space.items() if isinstance(value, self.module.Tensor)]
@@ -110,15 +126,13 @@ class Session:
 
     def _state(self):
         state = {}
-        # What is made of it later, and the order of second derivatives in memory, differ: see docs/differences.md.
-        self._inference = self._inference or any(value.is_inference() for _, value in self._tensors())
         for name, value in list(self.space.items()):
             if isinstance(value, self.module.Tensor):
                 state[name] = looked_at(value, self._gradients)
-                if self._inference:
-                    state[name] |= {"version": None, "view": None}
-                if any(value is gradient for gradient in self._passed):
+                if any(value is one for one in (*self._inference, *self._passed)):
                     state[name] |= {"view": None, "version": None}
+                if any(value is gradient for gradient in self._passed):
+                    # The order of second derivatives in memory differs, too.
                     state[name] |= {"stride": None} if self._gradients else {}
             elif isinstance(value, self.module.nn.Module):
                 state[name] = {
@@ -174,6 +188,12 @@ def looked_at(tensor, gradients):
 
 def failure(error):
     return type(error).__name__, str(error).split("\nException raised from")[0]
+
+
+def warning(caught):
+    """A warning as its category and what it says, without PyTorch's own file and line and without addresses."""
+    first = re.sub(r"0x[0-9a-f]+", "0x", str(caught.message).split("\n")[0])
+    return caught.category.__name__, re.split(r" ?\(?Triggered internally", first)[0].strip()
 
 
 def plain(value, module):

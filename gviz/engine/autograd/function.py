@@ -18,7 +18,7 @@ from gviz.engine.node import Grad, Node
 from gviz.engine.ops.memory import detach
 from gviz.engine.ops.shape import alias
 from gviz.engine.tensor import Tensor
-from gviz.engine.views import rebase
+from gviz.engine.views import check_view, rebase
 from gviz.events import OpSeen
 from gviz.site import warn
 from gviz.values import Value
@@ -210,8 +210,9 @@ def _without_history(output: Tensor, *, is_input: bool, is_dirty: bool) -> Tenso
 
 def _rebase(node: FunctionNode, number: int, output: Tensor, *, is_input: bool) -> None:
     """Let a written input come from `node`."""
-    if output.requires_grad and output._grad_fn is None and output._base is None:
+    if output.requires_grad and output._grad_fn is None:
         raise RuntimeError(messages.LEAF_WRITTEN)
+    check_view(output)
     if not is_input:
         warn(messages.DIRTY_NO_INPUT)
     if output._base is not None and len(node.outputs) > 1:

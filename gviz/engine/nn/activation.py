@@ -439,7 +439,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 f"Found parameter numbers = {weight.numel()} and channel size = {channels}."
             )
     if weight.ndim != input.ndim and weight.ndim:
-        weight = weight.view(*[weight.numel() if d == (input.ndim > 1) else 1 for d in range(input.ndim)])
+        weight = weight.view([weight.numel() if d == (input.ndim > 1) else 1 for d in range(input.ndim)])
     return run(activations.prelu_kernel, input, weight)
 
 
@@ -629,7 +629,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 def _softmax_dim(name: str, dim: int | None, input: Tensor) -> int:
     """The dimension of a softmax; if none is given, the one PyTorch guesses, with a warning."""
     if dim is not None:
-        return dim
+        return int(dim)  # which may be a tensor
     warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
     )

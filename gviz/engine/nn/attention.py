@@ -30,8 +30,7 @@ from gviz.engine.ops.shape import run
 from gviz.engine.ops.softmax import safe_softmax
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
-
-NAMES = {"float64": "double", "float32": "float", "float16": "c10::Half", "int64": "long int", "int32": "int"}
+from gviz.site import warn
 
 
 class NonDynamicallyQuantizableLinear(Linear):
@@ -122,6 +121,8 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """The weighted values, and (if `need_weights`) the weights."""
+        key_padding_mask = added_mask("key_padding_mask", key_padding_mask, query, "attn_mask", attn_mask)
+        attn_mask = added_mask("attn_mask", attn_mask, query)
         batch_first = self.batch_first and query.dim() == 3
         if batch_first:
             query, key, value = _sequence_first(query, key, value)
@@ -194,7 +195,7 @@ def scaled_dot_product_attention(
 def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> None:
     named = {"query": query, "key": key, "value": value}
     if any(t.dtype is not query.dtype for t in named.values()):
-        said = " ".join(f"{name}.dtype: {NAMES.get(t.dtype.name, t.dtype.name)}" for name, t in named.items())
+        said = " ".join(f"{name}.dtype: {t.dtype.cpp_name}" for name, t in named.items())
         said = said.replace(" value.", " and value.")
         raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got {said} instead.")
     if any(t.ndim < 2 for t in named.values()):
@@ -203,7 +204,7 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) 
             f"query.dim: {query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead."
         )
     if attn_mask is not None and attn_mask.dtype.name not in ("bool", "float32", query.dtype.name):
-        kinds = [NAMES.get(t.dtype.name, t.dtype.name) for t in (attn_mask, query)]
+        kinds = [t.dtype.cpp_name for t in (attn_mask, query)]
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
             f"attn_mask.dtype: {kinds[0]} and  query.dtype: {kinds[1]} instead."
@@ -295,7 +296,8 @@ def multi_head_attention_forward(
     if is_causal and attn_mask is None:
         raise RuntimeError(NO_MASK)
     hinted = is_causal and key_padding_mask is None and not need_weights
-    mask = None if hinted else _added(attn_mask, query)
+    key_padding_mask = added_mask("key_padding_mask", key_padding_mask, query, "attn_mask", attn_mask)
+    mask = None if hinted else added_mask("attn_mask", attn_mask, query)
     weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight
     projected = _projected(query, key, value, weights, in_proj_bias)
     q, k, v = _heads(projected, num_heads, (bias_k, bias_v), (static_k, static_v), with_zero=add_zero_attn)
@@ -373,6 +375,29 @@ def _in_heads(tensor: Tensor, num_heads: int) -> Tensor:
     return tensor.view(length, batch * num_heads, width // num_heads).transpose(0, 1)
 
 
+def added_mask(
+    name: str, mask: Tensor | None, like: Tensor, other_name: str = "", other: Tensor | None = None
+) -> Tensor | None:
+    """A mask of a layer as what is added to scores: -inf where a mask of bools hides, which is where it is True.
+
+    AssertionError for integers; a warning where the `other` mask has another dtype.
+    """
+    for given in (mask, other):
+        if given is not None and not isinstance(given, Tensor):
+            raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+    if mask is None:
+        return None
+    if mask.dtype.name != "bool" and not mask.dtype.is_floating_point:
+        raise AssertionError(f"only bool and floating types of {name} are supported")
+    if other is not None and other.dtype is not mask.dtype:
+        warn(f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.")
+    if mask.dtype.is_floating_point:
+        return mask
+    kind = like._array.dtype.type
+    mask._read("array")
+    return new_tensor(np.where(mask._array, kind(-np.inf), kind(0)))
+
+
 def _merged(
     mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor, num_heads: int, columns: int
 ) -> Tensor | None:
@@ -392,10 +417,10 @@ def _merged(
             )
     if key_padding_mask is None:
         return mask
-    hidden = _added(key_padding_mask if key_padding_mask.dtype.name != "bool" else ~key_padding_mask, query)
-    assert hidden is not None
-    extra = columns - hidden.shape[-1]
-    hidden = pad(hidden, (0, extra)) if extra > 0 else hidden
+    if key_padding_mask.shape[0] != batch:
+        raise AssertionError(f"Expected key_padded_mask.shape[0] to be {batch}, but got {key_padding_mask.shape[0]}")
+    extra = columns - key_padding_mask.shape[-1]
+    hidden = pad(key_padding_mask, (0, extra)) if extra > 0 else key_padding_mask
     by_head = hidden.view(batch, 1, 1, columns).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, columns)
     return by_head if mask is None else mask + by_head
 

@@ -77,7 +77,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     first, second = x1, x2
     if x1.shape != x2.shape:
         shape = broadcast_tensors(x1, x2)[0].shape
-        first, second = x1.expand(*shape), x2.expand(*shape)
+        first, second = x1.expand(shape), x2.expand(shape)
     (axis,) = normal_dims(dim, first.ndim)
     sizes = [vector_norm(t, 2, axis, keepdim=True).clone() for t in (first, second)]
     with no_grad():

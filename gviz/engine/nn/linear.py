@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-from gviz.engine import messages
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.nn import functional as F
 from gviz.engine.nn import init
@@ -166,8 +165,7 @@ def _check_bilinear_dtypes(input1: Tensor, input2: Tensor, weight: Tensor, bias:
     if bias is not None:
         given["bias"] = bias
     if len({tensor.dtype for tensor in given.values()}) > 1:
-        kinds = {name: tensor.dtype.tensor_type for name, tensor in given.items()}
-        said = ", ".join(f"{name}: {messages.CPP_TYPES.get(kind, kind.lower())}" for name, kind in kinds.items())
+        said = ", ".join(f"{name}: {tensor.dtype.cpp_name}" for name, tensor in given.items())
         raise RuntimeError(f"All tensors must have the same dtype, got {said}")
 
 

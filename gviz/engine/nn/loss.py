@@ -431,10 +431,15 @@ def huber_loss(
 ) -> Tensor:
     """The mean of the squared differences, growing linearly where they are above `delta`."""
     first, second = _alike(input, target)
+    delta = float(delta)  # which may be a tensor
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     if weight is not None:
-        return _weighted(run(loss.huber, first, second, reduction="none", delta=delta), weight, reduction)
+        if weight.shape != input.shape:
+            raise ValueError("Weights and input must have the same size.")
+        if reduction not in ("none", "mean", "sum"):
+            raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+        return _reduced(run(loss.huber, first, second, reduction="none", delta=delta) * weight, reduction)
     return run(loss.huber, first, second, reduction=_checked(reduction), delta=delta)
 
 
@@ -488,7 +493,7 @@ def binary_cross_entropy(
             "Please ensure they have the same size."
         )
     if weight is not None and weight.shape != input.shape:
-        weight = weight.expand(*broadcast_tensors(target, weight)[1].shape)
+        weight = weight.expand(broadcast_tensors(target, weight)[1].shape)
     refuse_tracked("binary_cross_entropy", weight=weight)
     return _optional(loss.bce, input, target, weight, reduction=how)
 
@@ -534,6 +539,8 @@ def kl_div(
             "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
             "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
         )
+    if not (input.dtype.is_floating_point and target.dtype.is_floating_point):
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     losses = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
     if how == "batchmean":
         total = losses.sum()
@@ -617,7 +624,7 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
     flat = input.contiguous().view(batch, classes, 1, prod(places))
     flat_target = target.contiguous().view(batch, 1, prod(places))
     result = _nll_of(class_loss.nll2d, flat, flat_target, weight, ignore_index, reduction)
-    return result.view(*expected) if reduction == "none" else result
+    return result.view(expected) if reduction == "none" else result
 
 
 def _nll_of(op: Op, input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
@@ -680,7 +687,7 @@ def _class_dim(input: Tensor) -> int:
 
 def _per_class(weight: Tensor, input: Tensor) -> Tensor:
     """A weight a class, in a shape that broadcasts with `input`."""
-    return weight.view(*[-1 if d == _class_dim(input) else 1 for d in range(input.ndim)])
+    return weight.view([-1 if d == _class_dim(input) else 1 for d in range(input.ndim)])
 
 
 def _smoothed(scores: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:

@@ -549,7 +549,7 @@ def instance_norm(
     for running, repeated in ((running_mean, mean), (running_var, variance)):
         if running is not None and repeated is not None and use_input_stats:
             running.copy_(repeated.view(batch, channels).mean(0))
-    return result.view(*input.shape)
+    return result.view(input.shape)
 
 
 def _repeated(parameter: Tensor | None, batch: int) -> Tensor | None:
@@ -572,7 +572,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
         mean = avg_pool2d(pad(squares.unsqueeze(1), (0, 0, *around)), (size, 1), stride=1).squeeze(1)
     else:
         volume = squares.view(input.shape[0], 1, input.shape[1], input.shape[2], -1)
-        mean = avg_pool3d(pad(volume, (0, 0, 0, 0, *around)), (size, 1, 1), stride=1).squeeze(1).view(*input.shape)
+        mean = avg_pool3d(pad(volume, (0, 0, 0, 0, *around)), (size, 1, 1), stride=1).squeeze(1).view(input.shape)
     return input / mean.mul(alpha).add(k).pow(beta)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import sqrt
 from numbers import Number
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from gviz.engine.creation import zeros
 from gviz.engine.dtypes import dtype as DType
@@ -23,6 +23,7 @@ from gviz.engine.ops.matrix import linear
 from gviz.engine.ops.recurrence import unsafe_split
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
+from gviz.engine.wanting import all_tensors
 from gviz.site import warn
 
 State = tuple[Tensor, ...]
@@ -64,8 +65,25 @@ class RNNBase(Module):
         self.dropout = float(dropout)
         self.bidirectional = bidirectional
         self.proj_size = proj_size
-        self._names = [self._make_weights(layer, back, device, dtype) for layer, back in self._passes()]
+        self._all_weights = [self._make_weights(layer, back, device, dtype) for layer, back in self._passes()]
+        self._flat_weights_names = [name for names in self._all_weights for name in names]
+        self._gather_weights()
         begin(self)
+
+    def _gather_weights(self) -> None:
+        self._flat_weights = [getattr(self, name, None) for name in self._flat_weights_names]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; a weight counts in the next call."""
+        names = self.__dict__.get("_flat_weights_names", ())
+        if name in names and "_flat_weights" in self.__dict__:
+            self._flat_weights[names.index(name)] = value
+        super().__setattr__(name, value)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)
+        self._gather_weights()
+        return self
 
     def _passes(self) -> list[tuple[int, bool]]:
         """Every layer in every direction."""
@@ -99,16 +117,15 @@ class RNNBase(Module):
     @property
     def all_weights(self) -> list[list[Parameter]]:
         """The weights, one list for each layer and direction."""
-        return [[getattr(self, name) for name in names] for names in self._names]
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def _run(self, function: Layers, input: Tensor, states: Any) -> tuple[Tensor, ...]:
-        weights = [weight for weights in self.all_weights for weight in weights]
         options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional, self.batch_first)
-        return function(input, states, weights, *options)
+        return function(input, states, self._flat_weights, *options)
 
     def _check_input(self, input: Tensor) -> None:
-        weight = self.all_weights[0][0]
-        if input.dtype != weight.dtype:
+        weight = self._flat_weights[0]
+        if isinstance(weight, Tensor) and input.dtype != weight.dtype:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
                 f"input.to({weight.dtype}), or convert model: model.to({input.dtype})"
@@ -178,6 +195,8 @@ class RNN(_OneState):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The output of every step, and the last hidden state of every layer."""
+        if self.mode not in ("RNN_TANH", "RNN_RELU"):
+            raise AssertionError(f"mode must be RNN_TANH or RNN_RELU, got {self.mode}")
         return self._forward("RNN", rnn_tanh if self.mode == "RNN_TANH" else rnn_relu, input, hx, "tensor instead")
 
 
@@ -491,6 +510,13 @@ def _layers(
 ) -> tuple[Tensor, list[State]]:
     """All layers, each on the output of the one before; and the last states, in the order of `states`."""
     directions, size = 1 + bidirectional, 4 if has_biases else 2
+    all_tensors(params, 2)
+    if len(params) % size:
+        raise RuntimeError("got an incorrect number of RNN parameters")
+    if bidirectional and (len(params) // size) % 2:
+        raise RuntimeError("Odd number of params or hiddens given to a bidirectional RNN")
+    if len(params) // size != num_layers * directions:
+        raise RuntimeError("Expected more weights in stacked_rnn")
     weights = [params[i : i + size] for i in range(0, len(params), size)]
     last: list[State] = []
     for layer in range(num_layers):

@@ -10,7 +10,7 @@ from gviz.engine.creation import full
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.nn import functional as F
 from gviz.engine.nn import init
-from gviz.engine.nn.attention import MultiheadAttention
+from gviz.engine.nn.attention import MultiheadAttention, added_mask
 from gviz.engine.nn.container import ModuleList
 from gviz.engine.nn.dropout import Dropout
 from gviz.engine.nn.linear import Linear
@@ -80,9 +80,11 @@ class TransformerEncoderLayer(_Layer):
         is_causal: bool = False,
     ) -> Tensor:
         """Run the layer."""
+        padding = added_mask("src_key_padding_mask", src_key_padding_mask, src, "src_mask", src_mask)
+        mask = added_mask("src_mask", src_mask, src)
 
         def attend(x: Tensor) -> Tensor:
-            masks = {"attn_mask": src_mask, "key_padding_mask": src_key_padding_mask}
+            masks = {"attn_mask": mask, "key_padding_mask": padding}
             attended: Tensor = self.self_attn(x, x, x, need_weights=False, is_causal=is_causal, **masks)[0]
             return attended
 

@@ -167,16 +167,36 @@ class Fold(Unfold):
         return f"output_size={self.output_size}, {super().extra_repr()}"
 
 
-def _pair(value: Sizes) -> Shape:
+def _pair(value: Sizes, name: str) -> Shape:
     given = (value,) if isinstance(value, int) else tuple(value)
+    if len(given) not in (1, 2):
+        raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(given)}")
     return given * 2 if len(given) == 1 else given
+
+
+def _window(kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> tuple[Shape, Shape, Shape, Shape]:
+    """The four as pairs. RuntimeError for sizes that no window has."""
+    kernel, gaps = _pair(kernel_size, "kernel_size"), _pair(dilation, "dilation")
+    edges, steps = _pair(padding, "padding"), _pair(stride, "stride")
+    for name, short, (height, width) in (
+        ("kernel size", "kernel", kernel),
+        ("stride", "stride", steps),
+        ("dilation", "dilation", gaps),
+    ):
+        if height < 1 or width < 1:
+            raise RuntimeError(
+                f"{name} should be greater than zero, but got {short}_height: {height} {short}_width: {width}"
+            )
+    if min(edges) < 0:
+        raise RuntimeError(f"padding should be non-negative, but got pad_height: {edges[0]} pad_width: {edges[1]}")
+    return kernel, gaps, edges, steps
 
 
 @F._declare
 def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
     """Each window of the last two dimensions as a column."""
-    kernel, gaps, edges, steps = (_pair(v) for v in (kernel_size, dilation, padding, stride))
-    if input.ndim not in (3, 4):
+    kernel, gaps, edges, steps = _window(kernel_size, dilation, padding, stride)
+    if input.ndim not in (3, 4) or 0 in input.shape[-3:]:
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
             f"but got: {list(input.shape)}"
@@ -188,6 +208,7 @@ def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Size
             f"Given input with spatial size {size}, kernel_size={kernel}, dilation={gaps}, padding={edges}, calculated "
             f"shape of the array of sliding blocks as {counts}, but its components must be at least one."
         )
+    refuse_unless(input.dtype.is_floating_point, "im2col_out_cpu", input._array)
     return run(folding.unfold, input, kernel_size=kernel, dilation=gaps, padding=edges, stride=steps)
 
 
@@ -201,9 +222,12 @@ def fold(
     stride: Sizes = 1,
 ) -> Tensor:
     """The columns of `input`, summed as the windows of an image of `output_size`."""
-    kernel, gaps, edges, steps = (_pair(v) for v in (kernel_size, dilation, padding, stride))
-    size, places = _pair(output_size), kernel[0] * kernel[1]
-    if input.ndim not in (2, 3):
+    if not isinstance(output_size, int) and len(output_size) != 2:
+        raise RuntimeError(f"It is expected output_size equals to 2, but got size {len(output_size)}")
+    size = _pair(output_size, "output_size")
+    kernel, gaps, edges, steps = _window(kernel_size, dilation, padding, stride)
+    places = kernel[0] * kernel[1]
+    if input.ndim not in (2, 3) or 0 in input.shape[-2:]:
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
             f"input, but got: {list(input.shape)}"
@@ -222,6 +246,7 @@ def fold(
             f"size of input's dimension 2 to match the calculated number of sliding blocks {counts[0]} * "
             f"{counts[1]} = {counts[0] * counts[1]}, but got input.size(2)={columns}."
         )
+    refuse_unless(input.dtype.is_floating_point, "col2im_out_cpu", input._array)
     attrs = {"kernel_size": kernel, "dilation": gaps, "padding": edges, "stride": steps}
     return run(folding.fold, input, output_size=size, **attrs)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine import dtypes
+from gviz.engine import dtypes, messages
 from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.dims import one_dim
@@ -66,6 +66,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
         return linalg_cross(input, other, dim=dim)
     for axis, size in enumerate(checked(cross_op, input, 1).shape):
         if size == 3:
+            messages.warn_once(messages.CROSS)
             return linalg_cross(input, checked(cross_op, other, 2), dim=axis)
     raise RuntimeError("no dimension of size 3 in input")
 
@@ -87,6 +88,8 @@ def cov(
     if not rows.dtype.is_floating_point:
         rows = rows.to(dtypes.get_default_dtype())
     count = new_tensor(np.array(rows.shape[1]))
+    if rows.shape[1] <= correction:
+        messages.warn_once(messages.COV_FREEDOM)
     centered = rows - (rows.sum(1) / count).unsqueeze(1)
     freedom = (count - correction).clamp(min=0)
     result: Tensor = (centered.mm(centered.t()) / freedom).squeeze()

@@ -22,7 +22,7 @@ from gviz.engine.ops.matrix_checks import (
 )
 from gviz.engine.ops.selecting import narrow
 from gviz.engine.ops.shape import run, unsqueeze_dims
-from gviz.engine.ops.solving import inverse_op
+from gviz.engine.ops.solving import inverse_op, triangular_op
 from gviz.engine.ops.triangles import tril_op
 from gviz.engine.return_types import results_type
 from gviz.engine.surface import front
@@ -103,7 +103,7 @@ def _tall_qr_vjp(to_q: Any, to_r: Any, Q: Any, R: Any) -> Any:
     mixed = R @ turned(to_r) - turned(to_q) @ Q
     below = tril_op(mixed, diagonal=-1)
     symmetric = below + turned(below) + _diagonals(diagonal_op(mixed, offset=0, dim1=-2, dim2=-1))
-    return (to_q + Q @ symmetric) @ turned(inverse_op(R))
+    return triangular_op(turned(R), to_q + Q @ symmetric, upper=False, left=False, unitriangular=False)
 
 
 def _svd(A: Array, full_matrices: bool) -> tuple[Array, Array, Array]:

@@ -117,22 +117,21 @@ def _check_vector(name: str, index: Tensor) -> None:
         )
 
 
-@in_both_ways("index_add")
-def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Prepared:
-    """`alpha` * `source` added to the entries of `dim` that `index` names."""
+def check_entries(name: str, self: Tensor, dim: int, index: Tensor, source: Tensor) -> int:
+    """The dimension, counted from 0. RuntimeError, IndexError unless `source` fits the entries that `index` names."""
     (axis,) = normal_dims(dim, self.ndim)
-    _check_vector("index_add_", index)
+    _check_vector(name, index)
     if index.dtype.name not in ("int64", "int32"):
-        raise RuntimeError(f"index_add_(): Expected dtype int32/int64 for index but got: {index.dtype.tensor_type}")
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {index.dtype.tensor_type}")
     if source.dtype is not self.dtype:
         raise RuntimeError(
-            f"index_add_(): self ({self.dtype.tensor_type}) and source ({source.dtype.tensor_type}) must have the same "
+            f"{name}(): self ({self.dtype.tensor_type}) and source ({source.dtype.tensor_type}) must have the same "
             "scalar type"
         )
     count = source.shape[axis] if source.ndim else 1
     if index._array.size != count:
         raise RuntimeError(
-            f"index_add_(): Number of indices ({index._array.size}) should be equal to source.size(dim): ({count}), "
+            f"{name}(): Number of indices ({index._array.size}) should be equal to source.size(dim): ({count}), "
             f"for dim: {axis}"
         )
     if _other_sizes(self, axis) != _other_sizes(source, axis) or (self.ndim != source.ndim):
@@ -140,8 +139,26 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: N
             "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
             f"{list(self.shape)} source.shape = {list(source.shape)}"
         )
-    check_bounds(index, self.shape[axis] if self.ndim else 1, axis)
-    return index_add_op, (self, source, index), {"dim": axis, "alpha": alpha}
+    return axis
+
+
+@in_both_ways("index_add")
+def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Prepared:
+    """`alpha` * `source` added to the entries of `dim` that `index` names."""
+    axis = check_entries("index_add_", self, dim, index, source)
+    attrs = {"dim": axis, "alpha": alpha}
+    return index_add_op, (self, source, index), attrs, lambda: check_bounds(index, _length(self, axis), axis)
+
+
+def _length(self: Tensor, axis: int) -> int:
+    return self.shape[axis] if self.ndim else 1
+
+
+def _check_entries_exist(what: str, self: Tensor, index: Tensor, axis: int, low: int) -> None:
+    length = _length(self, axis)
+    outside = [i for i in index._array.reshape(-1).tolist() if not low <= i < length]
+    if outside:
+        raise IndexError(f"{what}index {outside[0]} is out of bounds for dimension {axis} with size {length}")
 
 
 def _other_sizes(self: Tensor, axis: int) -> list[int]:
@@ -182,12 +199,13 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Prepare
         raise IndexError(
             f"index_copy_(): Number of indices ({index._array.size}) should be equal to source.size(dim) ({count})"
         )
-    length = self.shape[axis] if self.ndim else 1
     _check_not_empty(self, index)
-    outside = [i for i in index._array.reshape(-1).tolist() if not 0 <= i < length]
-    if outside:
-        raise IndexError(f"index_copy_(): index {outside[0]} is out of bounds for dimension {axis} with size {length}")
-    return index_copy_op, (self, source, index), {"dim": axis}
+    return (
+        index_copy_op,
+        (self, source, index),
+        {"dim": axis},
+        lambda: _check_entries_exist("index_copy_(): ", self, index, axis, 0),
+    )
 
 
 @in_both_ways("index_fill")
@@ -202,11 +220,11 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Number) ->
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
-    length = self.shape[axis] if self.ndim else 1
     _check_not_empty(self, index)
-    outside = [i for i in index._array.reshape(-1).tolist() if not -length <= i < length]
-    if outside:
-        raise IndexError(f"index {outside[0]} is out of bounds for dimension {axis} with size {length}")
+
+    def check() -> None:
+        _check_entries_exist("", self, index, axis, -_length(self, axis))
+
     if isinstance(value, Tensor):
-        return index_fill_with, (self, value, index), {"dim": axis}
-    return index_fill_op, (self, index), {"dim": axis, "value": fitting(value, self.dtype)}
+        return index_fill_with, (self, value, index), {"dim": axis}, check
+    return index_fill_op, (self, index), {"dim": axis, "value": fitting(value, self.dtype)}, check

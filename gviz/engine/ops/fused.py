@@ -98,6 +98,8 @@ def _between(self: Array, end: Array, weight: Any) -> Any:
     """From whichever end is nearer, as PyTorch has it."""
     if self.dtype != end.dtype:
         raise RuntimeError(f"expected dtype {_spelled(self)} for `end` but got dtype {_spelled(end)}")
+    if isinstance(weight, np.ndarray) and weight.dtype != self.dtype and not weight.ndim:
+        weight = weight.astype(self.dtype)
     if isinstance(weight, np.ndarray) and weight.dtype != self.dtype:
         raise RuntimeError(f"expected dtype {_spelled(self)} for `weight` but got dtype {_spelled(weight)}")
     check_broadcast(self, end, *([weight] if isinstance(weight, np.ndarray) else []))
@@ -119,21 +121,8 @@ def _between_block(self: Array, end: Array, weight: Number) -> None:
         np.subtract(end, part, out=self)
 
 
-SPELLED = {
-    "bool": "bool",
-    "uint8": "unsigned char",
-    "int8": "signed char",
-    "int16": "short int",
-    "int32": "int",
-    "int64": "long int",
-    "float16": "c10::Half",
-    "float32": "float",
-    "float64": "double",
-}
-
-
 def _spelled(array: Array) -> str:
-    return SPELLED[dtypes.of(array).name]
+    return dtypes.of(array).cpp_name
 
 
 lerp_number: Op = Op(

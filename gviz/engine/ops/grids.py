@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine import messages
 from gviz.engine.ops.flattening import flatten
 from gviz.engine.ops.joining import stack
 from gviz.engine.ops.masking import select_where
@@ -30,6 +31,10 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     for vector in vectors:
         if vector.ndim > 1:
             raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: " + _shown(vector))
+    if indexing is None:
+        messages.warn_once(messages.MESHGRID)
+    if not vectors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
     swapped = indexing == "xy" and len(vectors) > 1
     ordered = [vectors[1], vectors[0], *vectors[2:]] if swapped else vectors
     grids = _grids(ordered)

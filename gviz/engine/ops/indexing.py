@@ -18,7 +18,7 @@ from gviz.engine.ops.selecting import select, sliced
 from gviz.engine.ops.shape import alias, run
 from gviz.engine.surface import front, number
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.engine.views import apply_in_place
+from gviz.engine.views import apply_in_place, check_writable
 from gviz.site import warn
 
 Indices = Sequence[Tensor | None]
@@ -79,13 +79,13 @@ def _fitted(value: Tensor, target: Tensor) -> Tensor:
     if value.shape == target.shape:
         return value
     kept = next((d for d, n in enumerate(value.shape) if n != 1), value.ndim)
-    fitted: Tensor = value.view(*value.shape[kept:])
-    return fitted if fitted.shape == target.shape else fitted.expand(*target.shape)
+    fitted: Tensor = value.view(value.shape[kept:])
+    return fitted if fitted.shape == target.shape else fitted.expand(target.shape)
 
 
 def _without_leading_ones(value: Tensor) -> Tensor:
     kept = next((d for d, n in enumerate(value.shape) if n != 1), value.ndim)
-    short: Tensor = value.view(*value.shape[kept:]) if kept else value
+    short: Tensor = value.view(value.shape[kept:]) if kept else value
     return short
 
 
@@ -98,6 +98,7 @@ def picked(self: Tensor, indices: Indices) -> Tensor:
 
 def put_in_place(self: Tensor, indices: Indices, values: Tensor, *, accumulate: bool) -> Tensor:
     """Write `values` at index tensors, or add them."""
+    check_writable(self, values)
     run = partial(apply_in_place, rule="masked") if _is_fill(indices, values, accumulate) else apply_in_place
     return _put(self, indices, values, run, accumulate)
 

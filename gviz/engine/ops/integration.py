@@ -46,7 +46,7 @@ def _steps(x: Tensor, y: Tensor, axis: int) -> Tensor:
     if x.ndim == 1 and y.ndim > 1:
         if x.shape[0] != y.shape[axis]:
             raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
-        x = x.reshape(*[-1 if d == axis else 1 for d in range(y.ndim)])
+        x = x.reshape([-1 if d == axis else 1 for d in range(y.ndim)])
     before, after = _neighbours(x, axis if x.ndim == y.ndim else one_dim(-1, x.ndim))
     return after - before
 

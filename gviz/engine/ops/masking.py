@@ -170,14 +170,7 @@ def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Number) -> Prepared:
 def _check_fit_of_mask(name: str, self: Tensor, mask: Tensor) -> None:
     _check_fit(mask, self)
     if mask.dtype.name != "bool":
-        kind = {
-            "int64": "long int",
-            "int32": "int",
-            "float32": "float",
-            "float64": "double",
-            "uint8": "unsigned char",
-        }.get(mask.dtype.name, mask.dtype.name)
-        raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {kind}")
+        raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {mask.dtype.cpp_name}")
 
 
 @front("masked_select")

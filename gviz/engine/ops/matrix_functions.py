@@ -14,7 +14,7 @@ from gviz.engine.ops.examples import normal
 from gviz.engine.ops.joining import cat_op
 from gviz.engine.ops.matrix import matmul
 from gviz.engine.ops.matrix_checks import check_matrices, check_square, turned
-from gviz.engine.ops.memory import clone
+from gviz.engine.ops.memory import clone_in_order
 from gviz.engine.ops.norms import vector_norm
 from gviz.engine.ops.selecting import narrow
 from gviz.engine.ops.shape import normal_dims, run
@@ -65,11 +65,11 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     check_square("linalg.matrix_power", A)
     if n == 0:
         ones = np.broadcast_to(np.eye(A.shape[-1], dtype=A._array.dtype), tuple(A.shape))
-        return run(clone, A).copy_(new_tensor(ones))
+        return run(clone_in_order, A).copy_(new_tensor(ones))
     base = inv(A) if n < 0 else A
     count = abs(n)
     if count == 1:
-        return base if n < 0 else run(clone, A)
+        return base if n < 0 else run(clone_in_order, A)
     if count == 3:
         return matmul(matmul(base, base), base)
     square, result = base, None
@@ -107,12 +107,12 @@ def matrix_norm(
 
 def _norm_by_values(A: Tensor, ord: Number | str, rows: int, columns: int, keepdim: bool) -> Tensor:
     order = [d for d in range(A.ndim) if d not in (rows, columns)] + [rows, columns]
-    values = svdvals(A.permute(*order))
+    values = svdvals(A.permute(order))
     if ord == "nuc":
         reduced: Tensor = values.sum(-1, keepdim=keepdim)
     else:
         reduced = _extreme(values, values.ndim - 1, keepdim, largest=ord == 2)
-    return reduced.unsqueeze(-1).permute(*np.argsort(order).tolist()) if keepdim else reduced
+    return reduced.unsqueeze(-1).permute(np.argsort(order).tolist()) if keepdim else reduced
 
 
 def _extreme(values: Tensor, dim: int, keepdim: bool, *, largest: bool) -> Tensor:

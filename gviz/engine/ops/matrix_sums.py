@@ -177,9 +177,8 @@ def check_matrices(a: Tensor, b: Tensor) -> None:
         raise RuntimeError(f"{'self' if a.ndim != 2 else 'mat2'} must be a matrix")
     check_inner_sizes(a, b)
     if a._array.dtype is not b._array.dtype and a._array.dtype != b._array.dtype:
-        kinds = {"Long": "long int"}
-        words = [kinds.get(x.dtype.tensor_type, x.dtype.tensor_type.lower()) for x in (a, b)]
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {words[0]} != {words[1]}")
+        words = f"{a.dtype.cpp_name} != {b.dtype.cpp_name}"
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {words}")
     refuse_bools("addmm_impl_cpu_", a, b)
 
 
@@ -193,13 +192,17 @@ def _check_addmm(self: Tensor, mat1: Tensor, mat2: Tensor) -> tuple[int, ...]:
     for name, matrix in (("mat1", mat1), ("mat2", mat2)):
         if matrix.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {matrix.ndim}-D tensor")
+    _check_dtypes(self, mat1, mat2)
+    check_inner_sizes(mat1, mat2)
+    refuse_bools("addmm_impl_cpu_", mat1, mat2)
+    return mat1.shape[0], mat2.shape[1]
+
+
+def _check_dtypes(self: Tensor, mat1: Tensor, mat2: Tensor) -> None:
     for name, matrix in (("self", self), ("mat1", mat1)):
         if matrix._array.dtype != mat2._array.dtype:
             kinds = f"{matrix.dtype.tensor_type} and {mat2.dtype.tensor_type}"
             raise RuntimeError(f"{name} and mat2 must have the same dtype, but got {kinds}")
-    check_inner_sizes(mat1, mat2)
-    refuse_bools("addmm_impl_cpu_", mat1, mat2)
-    return mat1.shape[0], mat2.shape[1]
 
 
 def plus_product(self: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
@@ -218,6 +221,9 @@ def _check_addmv(self: Tensor, mat: Tensor, vec: Tensor) -> tuple[int, ...]:
         raise RuntimeError(
             f"size mismatch, got input ({self._array.size}), mat ({size_text(mat)}), vec ({vec.shape[0]})"
         )
+    if not self.dtype is mat.dtype is vec.dtype:
+        kinds = f"{self.dtype.tensor_type}, {mat.dtype.tensor_type}, and {vec.dtype.tensor_type}"
+        raise RuntimeError(f"addmv input tensors must have the same dtype, but got {kinds}")
     refuse_bools("addmv_impl_cpu", mat, vec)
     return (mat.shape[0],)
 
@@ -242,6 +248,7 @@ def _check_addbmm(self: Tensor, batch1: Tensor, batch2: Tensor) -> tuple[int, ..
     if batch1.shape[2] != batch2.shape[1]:
         sizes = [size_text(t)[len(str(t.shape[0])) + 1 :] for t in (batch1, batch2)]
         raise RuntimeError(f"Incompatible matrix sizes for bmm ({sizes[0]} and {sizes[1]})")
+    _check_dtypes(self, batch1, batch2)
     refuse_bools("addmm_impl_cpu_", batch1, batch2)
     return batch1.shape[1], batch2.shape[2]
 
@@ -254,6 +261,11 @@ def _check_baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor) -> tuple[int, .
             f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: "
             f"{list(batch2.shape[:2])}."
         )
+    if batch1.dtype is not self.dtype:
+        kinds = f"input {self.dtype.cpp_name}, batch1: {batch1.dtype.cpp_name}, batch2: {batch2.dtype.cpp_name}"
+        raise RuntimeError(f"Input dtypes must be the same, got: {kinds}")
+    if batch2.dtype is not self.dtype:
+        raise RuntimeError(f"expected scalar type {self.dtype.tensor_type} but found {batch2.dtype.tensor_type}")
     refuse_bools("baddbmm", batch1, batch2)
     return (*batch1.shape[:2], batch2.shape[2])
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine import messages
 from gviz.engine.apply import apply, zeros
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Example, Op, Reading, Rule
@@ -178,6 +179,8 @@ logsumexp_op: Op = Op(
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials over `dim`, without overflow."""
     dims = reduced_dims(dim, checked(logsumexp_op, input, 1).ndim)
+    if dim == () and input.ndim and not keepdim:  # PyTorch's own slip
+        raise RuntimeError(messages.OUTPUT_SHAPE.format(own=[], result=[1] * input.ndim))
     return applied(logsumexp_op, input, dim=dims, keepdim=keepdim)
 
 

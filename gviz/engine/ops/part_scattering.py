@@ -77,7 +77,7 @@ def select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     length = self.shape[axis]
     if not -length <= index < length:
         raise IndexError(
-            f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}"
+            f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {axis}"
         )
     _check_part(src, self._array[at(axis, index)].shape)
     return run(select_scatter_op, self, src, dim=axis, index=index % length)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.arguments import integer, typename
+from gviz.engine.ops.comparison import isclose_front
 from gviz.engine.ops.shape import normal_dims
 from gviz.engine.surface import attribute, front
 from gviz.engine.tensor import Tensor
@@ -94,7 +95,7 @@ def storage_offset(self: Tensor) -> int:
     """How many elements of its base's memory lie before its first."""
     own = self._array
     base = own if self._base is None else self._base._array
-    if self.is_inference() or not np.may_share_memory(own, base):  # it keeps no base, or was given other memory
+    if self._base is None or not np.may_share_memory(own, base):  # it keeps no base, or was given other memory
         base = own
         while isinstance(base.base, np.ndarray):
             base = base.base
@@ -110,7 +111,8 @@ def equal(self: Tensor, other: Tensor) -> bool:
 @front("allclose")
 def allclose(self: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements differ by at most `atol` + `rtol` * the other's size."""
-    return bool(np.allclose(self._array, other._array, rtol, atol, equal_nan))
+    close: Tensor = isclose_front(self, other, rtol, atol, equal_nan)
+    return bool(close._array.all())
 
 
 @front("real", method=False)

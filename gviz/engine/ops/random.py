@@ -15,6 +15,7 @@ from gviz.engine.apply import apply, broadcast_error
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.examples import normal as some_normal
 from gviz.engine.ops.examples import within
+from gviz.engine.ops.shape import expanded
 from gviz.engine.random import Generator, stream_of, uniform
 from gviz.engine.random import normal as normal_array
 from gviz.engine.surface import front
@@ -197,7 +198,9 @@ def check_integer_range(low: int, high: int, kind: np.dtype[Any]) -> None:
 def bernoulli_(self: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with ones (of probability `p`) and zeros."""
     if isinstance(p, Tensor):
-        chances = p._array
+        chances = expanded(p._array, tuple(self.shape))
+        check_floating("bernoulli_tensor_cpu_p_", p._array.dtype)
+        _need(bool(np.all((chances >= 0) & (chances <= 1))), messages.CHANCES)
         return _fill(bernoulli_tensor_op, self, stream_of(generator).random(self._array.shape) < chances)
     _need(0 <= p <= 1, f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     return _fill(bernoulli_number_op, self, stream_of(generator).random(self._array.shape) < p)
@@ -209,7 +212,9 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     chances: Any = input._array if p is None else p
     if p is None:
         check_floating("bernoulli_tensor_cpu_p_", input._array.dtype)
-    _need(bool(np.all((chances >= 0) & (chances <= 1))), "Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+        _need(bool(np.all((chances >= 0) & (chances <= 1))), messages.CHANCES)
+    else:
+        _need(0 <= p <= 1, f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     op = bernoulli_op if p is None else bernoulli_chance_op
     return _drawn(op, input, stream_of(generator).random(input._array.shape) < chances)
 

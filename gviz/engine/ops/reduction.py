@@ -224,4 +224,4 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
         return self.sum()
     summed = (*in_front, *[len(in_front) + d for d in repeated])
     result = self.sum(summed, keepdim=True) if summed else self
-    return result.view(*shape) if in_front else result
+    return result.view(shape) if in_front else result

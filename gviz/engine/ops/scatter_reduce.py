@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine import messages
 from gviz.engine.apply import broadcast_error, zeros
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.adding import places_along
 from gviz.engine.ops.comparison import where_op
+from gviz.engine.ops.entries import check_entries
 from gviz.engine.ops.examples import positive, spaced
 from gviz.engine.ops.gathering import gather_op
 from gviz.engine.ops.kernels import refuse_unless
 from gviz.engine.ops.masking import fill_where
-from gviz.engine.ops.scattering import check_places, scatter_add_op, scatter_value
+from gviz.engine.ops.scattering import bounds, check_places, scatter_add_op, scatter_value
 from gviz.engine.ops.variants import Prepared, in_both_ways
-from gviz.engine.tensor import Tensor
+from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 
 _UFUNC = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
@@ -128,6 +130,66 @@ scatter_reduce_op: Op = Op(
 )
 
 
+def _along(index: Any, shape: tuple[int, ...], dim: int) -> Any:
+    """An index along one dimension as one for each element: what it is to a scatter."""
+    index = index._array if isinstance(index, Tensor) else index
+    if not shape:
+        return index.reshape(())
+    return np.broadcast_to(index.reshape([-1 if d == dim else 1 for d in range(len(shape))]), shape)
+
+
+def _reduced_entries(
+    self: Array, source: Array, index: Array, dim: int, reduce: str, include_self: bool = True
+) -> Array:
+    messages.warn_once(messages.BETA.format(name="index_reduce"))
+    if index.size and self.ndim and not self.shape[dim]:
+        if not include_self:
+            raise RuntimeError("setStorage: the entries that the index names are out of bounds for storage of size 0")
+        raise IndexError(f"select(): index 0 out of range for tensor of size {list(self.shape)} at dimension {dim}")
+    if not ((index >= 0) & (index < (self.shape[dim] if self.ndim else 1))).all():
+        raise IndexError("index out of range in self")
+    refuse_unless(self.dtype.kind != "b" or reduce != "mean", "div_floor_cpu", self)
+    return _reduced(self, source, _along(index, source.shape, dim), dim, reduce, include_self)
+
+
+def _entries_backward(
+    g: Any, self: Any, index: Any, source: Any, result: Any, dim: int, reduce: str, include_self: bool
+) -> tuple[Any, Any]:
+    places = _along(index, tuple(source.shape), dim)
+    if reduce == "prod":
+        messages.warn_once(messages.BETA.format(name="index_reduce"))
+    whole = new_tensor(places.copy()) if isinstance(g, Tensor) else places
+    return _backward(g, self, whole, source, result, dim, reduce, include_self)
+
+
+index_reduce_op: Op = Op(
+    "index_reduce(self, source, index, *, dim, reduce, include_self=True)",
+    grad_fn="IndexReduceBackward0",
+    formula="self reduced with source at the entries index of dim",
+    forward=_reduced_entries,
+    rules=(Rule("self, source", "g by its share in result; entries index of g by their share", _entries_backward),),
+    public=False,
+    torch="index_reduce",
+    overlap="apart",
+    examples=lambda: [
+        Example((e.tensors[0], (e.tensors[0] + 0.1)[:, :2], np.array([2, 0])), e.attrs)
+        for e in _examples()
+        if e.attrs["reduce"] != "sum"
+    ],
+)
+
+
+@in_both_ways("index_reduce")
+def index_reduce(
+    self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Prepared:
+    """`source` combined by prod, mean, amax or amin with the entries of `dim` that `index` names."""
+    if reduce == "sum" or reduce not in _UFUNC:
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    axis = check_entries("index_reduce_", self, dim, index, source)
+    return index_reduce_op, (self, source, index), {"dim": axis, "reduce": reduce, "include_self": include_self}
+
+
 @in_both_ways("scatter_reduce")
 def scatter_reduce(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
@@ -136,4 +198,5 @@ def scatter_reduce(
     if reduce not in _UFUNC:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     axis = check_places(self, dim, index, src, name="scatter")
-    return scatter_reduce_op, (self, src, index), {"dim": axis, "reduce": reduce, "include_self": include_self}
+    attrs = {"dim": axis, "reduce": reduce, "include_self": include_self}
+    return scatter_reduce_op, (self, src, index), attrs, bounds(self, index, axis)

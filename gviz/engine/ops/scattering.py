@@ -154,8 +154,12 @@ def check_places(self: Tensor, dim: int, index: Tensor, src: Tensor | None, *, n
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
     if index._array.size:
         _check_shapes(self, axis, index, src)
-    check_bounds(index, self.shape[axis] if self.ndim else 1, axis)
     return axis
+
+
+def bounds(self: Tensor, index: Tensor, axis: int) -> Callable[[], None]:
+    """The check that an index along a dimension names what is there. RuntimeError, in PyTorch's words."""
+    return lambda: check_bounds(index, self.shape[axis] if self.ndim else 1, axis)
 
 
 def _check_shapes(self: Tensor, axis: int, index: Tensor, src: Tensor | None) -> None:
@@ -187,19 +191,21 @@ def scatter(
     if reduce not in (None, "add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     axis = check_places(self, dim, index, source if isinstance(source, Tensor) else None, name="scatter")
+    check = bounds(self, index, axis)
     if isinstance(source, Tensor):
         if reduce is None:
-            return scatter_op, (self, source, index), {"dim": axis}
-        return scatter_combined, (self, source, index), {"dim": axis, "reduce": reduce}
+            return scatter_op, (self, source, index), {"dim": axis}, check
+        return scatter_combined, (self, source, index), {"dim": axis, "reduce": reduce}, check
     if reduce is None:
-        return scatter_value, (self, index), {"dim": axis, "value": source}
-    return scatter_value_combined, (self, index), {"dim": axis, "value": source, "reduce": reduce}
+        return scatter_value, (self, index), {"dim": axis, "value": source}, check
+    return scatter_value_combined, (self, index), {"dim": axis, "value": source, "reduce": reduce}, check
 
 
 @in_both_ways("scatter_add")
 def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Prepared:
     """`src` added at the places `index` names along `dim`."""
-    return scatter_add_op, (self, src, index), {"dim": check_places(self, dim, index, src, name="scatter")}
+    axis = check_places(self, dim, index, src, name="scatter")
+    return scatter_add_op, (self, src, index), {"dim": axis}, bounds(self, index, axis)
 
 
 @in_both_ways("put")
@@ -215,5 +221,4 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
             "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
             f"{source._array.size}, index.numel() = {index._array.size}"
         )
-    check_flat_index("put_", self, index)
-    return put_op, (self, index, source), {"accumulate": accumulate}
+    return put_op, (self, index, source), {"accumulate": accumulate}, lambda: check_flat_index("put_", self, index)

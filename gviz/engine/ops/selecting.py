@@ -133,7 +133,7 @@ def select_front(self: Tensor, dim: int, index: int) -> Tensor:
     length = self.shape[axis]
     if not -length <= index < length:
         raise IndexError(
-            f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}"
+            f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {axis}"
         )
     return run(select, self, dim=axis, index=int(index) % length)
 
@@ -171,6 +171,10 @@ def index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
     array = index._array
     if not self.ndim and array.size != 1:
         raise RuntimeError("index_select(): Index to scalar can have only 1 value, got " + f"{array.size} value(s)")
-    if array.size and not (array.min() >= 0 and array.max() < (self.shape[axis] if self.ndim else 1)):
+    length = self.shape[axis] if self.ndim else 1
+    if array.size and not (array.min() >= 0 and array.max() < length):
+        if axis == 1:  # which PyTorch selects from in another kernel
+            outside = next(i for i in array.reshape(-1).tolist() if not 0 <= i < length)
+            raise RuntimeError(f"INDICES element is out of DATA bounds, id={outside} axis_dim={length}")
         raise IndexError("index out of range in self")
     return run(index_select_op, self, index, dim=axis)

@@ -17,12 +17,14 @@ from gviz.engine.layout import checked_format, contiguous_format, is_in, preserv
 from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.memory import address_of, owner_of
 from gviz.engine.modes import thread
-from gviz.engine.op import Op
+from gviz.engine.node import Edge
+from gviz.engine.op import Op, Rule
 from gviz.engine.ops.axes import t, transpose
 from gviz.engine.ops.shape import normal_dims, squeeze_all, squeeze_dim, squeeze_dims, unsqueeze_op
+from gviz.engine.ops.sliding import as_strided as as_strided_view
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
-from gviz.engine.views import view_in_place
+from gviz.engine.views import set_in_place, view_in_place
 from gviz.values import Array
 
 
@@ -75,6 +77,60 @@ def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     if isinstance(dim, int):
         return view_in_place(_SQUEEZE_DIM, self, {"dim": dims[0]})
     return view_in_place(_SQUEEZE_DIMS, self, {"dim": dims})
+
+
+class _Set(Op):
+    """Its node keeps a place for what requires no gradient, unlike others without a derivative."""
+
+    def places(self, edges: Sequence[Edge | None]) -> Sequence[Edge | None]:
+        return edges
+
+
+def _no_derivative(g: Any) -> Any:
+    raise RuntimeError("derivative for set_ is not implemented")
+
+
+set_source: Op = _Set(
+    "set(self, source)",
+    grad_fn="NotImplemented",
+    formula="source, in its memory",
+    forward=lambda self, source: source,
+    rules=(Rule("self", "none", _no_derivative), Rule("source", "none", _no_derivative)),
+    public=False,
+)
+set_nothing: Op = _Set(
+    "set(self)",
+    grad_fn="NotImplemented",
+    formula="no elements",
+    forward=lambda self: np.zeros(0, self.dtype),
+    rules=(Rule("self", "none", _no_derivative),),
+    public=False,
+)
+
+
+@front("set_", function=False)
+def set_(
+    self: Tensor,
+    source: Tensor | None = None,
+    storage_offset: int = 0,
+    size: Sequence[int] | None = None,
+    stride: Sequence[int] | None = None,
+) -> Tensor:
+    """Lie in the memory of `source`: as it does, or at an offset, of a size, with strides, all counted in elements.
+
+    Without `source`, have no elements. RuntimeError for another dtype, and for places that its memory has not.
+    """
+    if source is None:
+        return set_in_place(set_nothing, (self,), np.zeros(0, self._array.dtype))
+    if source._array.dtype != self._array.dtype:
+        raise RuntimeError(
+            f"Could not set tensor of type {source.dtype.cpp_name} to a tensor of type {self.dtype.cpp_name}"
+        )
+    array = source._array
+    if size is not None:
+        steps = strides_in(size, contiguous_format) if stride is None else stride
+        array = as_strided_view(source.detach(), size, steps, storage_offset)._array
+    return set_in_place(set_source, (self, source), array.view())
 
 
 @front("resize_", function=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine import dtypes
+from gviz.engine import dtypes, messages
 from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops.dims import one_dim
@@ -153,6 +153,9 @@ def searchsorted(
     """Where the elements of `input` belong in the order of `sorted_sequence`, along its last dimension."""
     values = input if isinstance(input, Tensor) else number(input, sorted_sequence._array)
     _check_search(sorted_sequence, values, right, side)
+    for name, tensor in (("input value", values), ("boundary", sorted_sequence)):
+        if not tensor._array.flags.c_contiguous:
+            messages.warn_once(messages.SEARCH_WITH_GAPS.format(name=name))
     ordered = sorted_sequence if sorter is None else sorted_sequence.detach().gather(-1, sorter)
     result: Tensor = apply(searchsorted_op, (ordered, values), {"right": right or side == "right"})
     return result.to(dtypes.int32) if out_int32 else result

@@ -68,9 +68,10 @@ def _cut(self: Array, ends: list[int], dim: int) -> list[Array]:
 @front("unbind")
 def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along `dim`, as views."""
+    (axis,) = normal_dims(dim, self.ndim)
     if not self.ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    result: tuple[Tensor, ...] = apply(unbind_op, (self,), {"dim": normal_dims(dim, self.ndim)[0]})
+        raise IndexError(f"Dimension specified as {axis} but tensor has no dimensions")
+    result: tuple[Tensor, ...] = apply(unbind_op, (self,), {"dim": axis})
     return result
 
 
@@ -80,6 +81,8 @@ def split(
 ) -> tuple[Tensor, ...]:
     """Parts of the given size or sizes along `dim`, as views."""
     sizes = split_size_or_sections if split_size is None else split_size
+    if isinstance(sizes, Tensor) and sizes.numel() == 1:
+        sizes = int(sizes)
     if not isinstance(sizes, int):
         return split_with_sizes(self, sizes, dim)
     if not self.ndim:

@@ -159,7 +159,7 @@ def _run(op: Op, self: Tensor, dim: Dims, correction: Number | None, keepdim: bo
         name = op.name if "mean" in op.name else "std and var"
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
     dims = reduced_dims(dim, self.ndim)
-    if _freedom(self, dims, correction) <= 0:
+    if _freedom(self, dims, correction) <= 0 or not self._array.size:
         warn(
             f"{op.name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
             "(input numel divided by output numel).",

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from gviz.engine import messages
+from gviz.engine.arguments import whole_numbers
 from gviz.engine.ops.axes import permute_front
 from gviz.engine.ops.flattening import flatten
 from gviz.engine.ops.matrix import dot_front, mm_front
@@ -57,10 +59,16 @@ def kron(self: Tensor, other: Tensor) -> Tensor:
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """The sums of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of them."""
     if isinstance(dims, Tensor):
-        dims = dims.tolist()
+        dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
     if not isinstance(dims, int):
+        if not isinstance(dims, (tuple, list)):
+            raise RuntimeError(
+                "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two "
+                f"lists, but got dims={dims}"
+            )
         first, second = dims
-        return _contracted(a, b, _listed(first), _listed(second))
+        first = whole_numbers("tensordot", "dims_self", first, 3)
+        return _contracted(a, b, first, whole_numbers("tensordot", "dims_other", second, 4))
     if dims < 0:
         raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
     if dims > min(a.ndim, b.ndim):
@@ -68,14 +76,12 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     return _contracted(a, b, list(range(-dims, 0)), list(range(dims)))
 
 
-def _listed(dims: int | Dims) -> Dims:
-    return [dims] if isinstance(dims, int) else list(dims)
-
-
 def _contracted(a: Tensor, b: Tensor, dims_a: Dims, dims_b: Dims) -> Tensor:
     """Both as matrices whose product is the sum; dimensions of size 1 on one side are summed on the other first."""
     if len(dims_a) != len(dims_b):
         raise RuntimeError("both dimension lists should have same length")
+    if a.dtype is not b.dtype:
+        raise RuntimeError("both inputs should have same dtype")
     inner_size = 1
     for given_a, given_b in zip(dims_a, dims_b, strict=True):
         (p,), (q,) = normal_dims(given_a, a.ndim), normal_dims(given_b, b.ndim)
@@ -108,6 +114,7 @@ def _as_matrices(a: Tensor, b: Tensor, dims_a: Dims, dims_b: Dims, inner_size: i
 @front("chain_matmul", method=False)
 def chain_matmul(*matrices: Any) -> Tensor:
     """The product of several matrices, in the cheapest order."""
+    messages.warn_once(messages.CHAIN_MATMUL)
     listed = several(matrices)
     return run(clone, listed[0]) if len(listed) == 1 else multi_dot(listed)
 
@@ -140,7 +147,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 def _check_dtypes(tensors: Sequence[Tensor]) -> None:
     for i, tensor in enumerate(tensors):
         if tensor.dtype is not tensors[0].dtype:
-            own, first = tensor.dtype.tensor_type.lower(), tensors[0].dtype.tensor_type.lower()
+            own, first = tensor.dtype.cpp_name, tensors[0].dtype.cpp_name
             raise RuntimeError(
                 f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {first} and tensor {i} {own}"
             )

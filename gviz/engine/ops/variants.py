@@ -12,7 +12,8 @@ from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
 
-Prepared = tuple[Op, Sequence[Tensor], Attrs]
+Prepared = tuple[Op, Sequence[Tensor], Attrs] | tuple[Op, Sequence[Tensor], Attrs, Callable[[], None]]
+"""What runs on what; and a check of values, which PyTorch makes last: after it has looked at memory that meets."""
 Prepare = Callable[..., Prepared]
 
 
@@ -20,11 +21,17 @@ def in_both_ways(*names: str) -> Callable[[Prepare], Prepare]:
     """Offer what a preparation names as ``torch.<name>``, ``Tensor.<name>`` and ``Tensor.<name>_``."""
 
     def offer(prepare: Prepare) -> Prepare:
-        front(*names)(_running(prepare, apply, names[0]))
+        front(*names)(_running(prepare, _apply, names[0]))
         front(*[name + "_" for name in names], function=False)(_running(prepare, apply_in_place, names[0] + "_"))
         return prepare
 
     return offer
+
+
+def _apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs, check: Callable[[], None] | None = None) -> Any:
+    if check is not None:
+        check()
+    return apply(op, tensors, attrs)
 
 
 def _running(prepare: Prepare, run: Callable[..., Any], name: str) -> Callable[..., Tensor]:
