@@ -189,3 +189,26 @@ x.requires_grad_()
 y.backward()
 see(x.grad, w.grad, ran)
 """)
+
+
+def test_a_pass_that_builds_a_graph_adds_out_of_place_and_any_other_in_place():
+    w = torch.tensor([2.0, 3.0], requires_grad=True)
+    (w * w * w).sum().backward(create_graph=True)
+    first = w.grad
+    assert first.requires_grad
+    assert first.grad_fn is not None
+    (w * w * w).sum().backward(create_graph=True)
+    assert w.grad is not first
+    assert (first.tolist(), first._version) == ([12.0, 27.0], 1)
+    assert w.grad.tolist() == [24.0, 54.0]
+    (second,) = torch.autograd.grad(w.grad.sum(), w)
+    assert second.tolist() == [24.0, 36.0]  # 6 w of each of both passes
+
+    v = torch.tensor([2.0, 3.0], requires_grad=True)
+    (v * v * v).sum().backward()
+    first = v.grad
+    assert not first.requires_grad
+    before = first._version
+    (v * v * v).sum().backward()
+    assert v.grad is first
+    assert (first.tolist(), first._version) == ([24.0, 54.0], before + 1)

@@ -9,7 +9,8 @@ from render import graphs
 
 from gviz.render.layout import Box, Edge, layout, layout_rightward
 from gviz.render.layout.channels import Net, route
-from gviz.render.layout.columns import isotonic
+from gviz.render.layout.columns import isotonic, set_columns
+from gviz.render.layout.grid import build
 
 
 def overlap(a, b):
@@ -191,3 +192,16 @@ def test_columns_keep_their_distances_and_free_wishes_come_true(wishes):
     assert all(right - left >= 3 for left, right in pairwise(columns))
     if all(b[0] - a[0] >= 3 for a, b in pairwise(wishes)):
         assert columns == [column for column, _ in wishes]
+
+
+@pytest.mark.parametrize(
+    ("widths", "gaps"),
+    [((5, 7, 4), (2, 2)), ((1, 1, 1), (1, 1)), ((5, 1, 1, 6), (2, 1, 2)), ((1, 5), (2,))],
+    ids=["boxes", "lines", "lines between boxes", "a line and a box"],
+)
+def test_boxes_of_a_row_are_two_columns_apart_and_lines_one(widths, gaps):
+    count = len(widths)
+    grid = build([*range(count)], [0] * count, [*widths], [])
+    set_columns(grid, [])
+    between = [grid.x[right] - grid.x[left] - widths[left] for left, right in pairwise(range(count))]
+    assert tuple(between) == gaps
