@@ -21,10 +21,7 @@ from gviz.errors import GvizError
 from gviz.on_import import when_imported
 from gviz.trace.file.ending import Until
 from gviz.trace.recording import record as recording
-from gviz.trace.recording.kept import Kept
-from gviz.trace.recording.record import OWN, Recording
-from gviz.trace.recording.window import ALL, Window
-from gviz.trace.recording.within import Within
+from gviz.trace.recording.record import ALL, OWN, Kept, Recording, Window, Within
 from gviz.values import Keep
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from gviz import arguments, frameworks
 from gviz.render.moments import last_moment
 from gviz.trace import load
 from gviz.trace.file.reader import open_trace
-from gviz.trace.iteration_ends import end_of
 from gviz.trace.log import MemoryLog
+from gviz.trace.name_overlay import with_names
+from gviz.trace.navigation import end_of
 from gviz.trace.recording import record as recording
-from gviz.trace.renamed import with_names
 from gviz.trace.timeline import Timeline
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from gviz.errors import GvizError
 from gviz.live.protocol import Why
 from gviz.representation import in_notebook, notebook_front
 from gviz.trace.recording import record as recording
-from gviz.trace.recording.record import Recording
-from gviz.trace.recording.within import Within
+from gviz.trace.recording.record import Recording, Within
 from gviz.tui import terminal
 from gviz.tui.leaving import Leaving
 

@@ -23,9 +23,9 @@ from gviz.explain.operations import LISTS
 from gviz.explain.outgoing import OutgoingGradient, outgoing_gradient, step_event
 from gviz.explain.tracking import ancestors, cuts_after
 from gviz.numbers import number
+from gviz.trace.gradients import step_grads
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeInfo
-from gviz.trace.step_grads import step_grads
 from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text, norm, share
 from gviz.values import Array, Value, capture

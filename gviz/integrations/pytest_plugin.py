@@ -22,8 +22,7 @@ import pytest
 
 if TYPE_CHECKING:
     from gviz.explain.finding import Finding
-    from gviz.trace.recording.record import Recording
-    from gviz.trace.recording.within import Within
+    from gviz.trace.recording.record import Recording, Within
     from gviz.trace.timeline import Timeline
     from gviz.where.place import Aspect
 

@@ -13,9 +13,9 @@ from typing import Any
 from gviz import events as e
 from gviz.live.facts import Facts, Kind
 from gviz.trace.codec import subject
+from gviz.trace.condition import Absent, word_of
 from gviz.trace.nonfinite import may_be_nonfinite
 from gviz.trace.phases import Chapters
-from gviz.trace.situation import Absent, word_of
 from gviz.trace.stops import is_of
 from gviz.values import Value
 from gviz.where.condition import Condition, OpWord

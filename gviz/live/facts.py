@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from gviz import events as e
-from gviz.trace.naming.claims import Claims
+from gviz.trace.naming.assignments import Claims
 from gviz.trace.stacks import Stacks
 from gviz.trace.state import UNKNOWN_OP
 from gviz.values import Value

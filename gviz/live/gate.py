@@ -21,7 +21,7 @@ from gviz.live.facts import LEARNED_FROM, Facts
 from gviz.live.protocol import Why, Wish
 from gviz.trace.codec import HELD_VALUES, KIND_NUMBERS, subject
 from gviz.trace.contexts import WHOLE_NODE
-from gviz.trace.index.context import CONTEXT, Context
+from gviz.trace.index.threads import CONTEXT, Context
 from gviz.trace.nodes import OF_NO_STATEMENT
 from gviz.trace.nonfinite import FirstBad
 from gviz.trace.phases import DECIDING, Chapters

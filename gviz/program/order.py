@@ -17,7 +17,7 @@ from gviz.program.rank_names import MAIN
 
 if TYPE_CHECKING:
     from gviz.trace.file.ending import Until
-    from gviz.trace.recording.kept import Kept
+    from gviz.trace.recording.record import Kept
     from gviz.values import Keep
 
 _START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start")
@@ -79,8 +79,7 @@ class Order:
     @property
     def kept(self) -> Kept:
         """What the recording keeps of the program."""
-        from gviz.trace.recording.kept import Kept
-        from gviz.trace.recording.window import Window
+        from gviz.trace.recording.record import Kept, Window
 
         how = self.keeping
         window, last, size = Window(how.first, how.last), how.newest or None, how.max_size or None

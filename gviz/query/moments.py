@@ -14,7 +14,7 @@ from gviz.query.expressions import hits_of
 from gviz.query.names import NamedNodes
 from gviz.query.nodes import event_number, node_at
 from gviz.query.vocabulary import MOMENT_WORDS, SUCH_MOMENTS
-from gviz.trace.iteration_ends import through
+from gviz.trace.navigation import through
 from gviz.trace.state import Iteration, Phase, PhaseKind
 from gviz.trace.timeline import Timeline
 from gviz.where.place import split_aspect

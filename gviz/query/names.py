@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from gviz.errors import GvizError
 from gviz.events import Output
 from gviz.plain_text import clipped
-from gviz.trace.meaning import says
+from gviz.trace.places import says
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.where.place import paths_of, split_aspect

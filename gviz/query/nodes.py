@@ -12,8 +12,8 @@ from gviz.events import NodeCreated
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped
 from gviz.query.names import NamedNodes
-from gviz.trace.meaning import Fitting
 from gviz.trace.navigation import no_event
+from gviz.trace.places import Fitting
 from gviz.trace.state import BAD
 from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text

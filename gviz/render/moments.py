@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gviz.errors import GvizError
-from gviz.trace.iteration_ends import end_of, through
-from gviz.trace.navigation import no_event
+from gviz.trace.navigation import end_of, no_event, through
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 

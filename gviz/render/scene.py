@@ -26,9 +26,9 @@ from gviz.render.boxes.row import Row
 from gviz.render.boxes.rows import Now, chip_rows, node_rows, saved_rows
 from gviz.render.boxes.states import State, state_word, states_of, status
 from gviz.render.boxes.structure import Structure, structure
-from gviz.trace.iteration_ends import through
-from gviz.trace.its_iteration import in_its_iteration
+from gviz.trace.gradients import in_its_iteration
 from gviz.trace.moment import Moment
+from gviz.trace.navigation import through
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.value_text import full

@@ -11,9 +11,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from gviz import events as e
-from gviz.trace.its_iteration import in_its_iteration
+from gviz.trace.gradients import in_its_iteration
 from gviz.trace.log import MemoryLog
-from gviz.trace.recording.written import write
+from gviz.trace.recording.source_text import write
 from gviz.trace.state import Iteration, NodeState, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value

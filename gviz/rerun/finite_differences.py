@@ -29,8 +29,8 @@ from gviz.rerun import forward
 from gviz.rerun.forward import Forward, forward_of
 from gviz.rerun.function_body import inputs_given_twice
 from gviz.rerun.inputs import inputs_of, stored_array
+from gviz.trace.gradients import step_grads
 from gviz.trace.state import NodeInfo
-from gviz.trace.step_grads import step_grads
 from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value
 

@@ -19,8 +19,8 @@ from gviz.trace.index.columns import Index, nodes_of_keys
 from gviz.trace.index.references import References
 from gviz.trace.index.tables import picked
 from gviz.trace.log import EventLog, birth, damaged, expect
+from gviz.trace.naming.assignments import Claims
 from gviz.trace.naming.calls import Calls
-from gviz.trace.naming.claims import Claims
 from gviz.trace.naming.names import Names
 from gviz.trace.state import UNKNOWN_OP, Iteration, Origins
 from gviz.values import Array

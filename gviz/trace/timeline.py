@@ -13,6 +13,7 @@ from gviz.representation import Played
 from gviz.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts
+from gviz.trace.failures import Troubles
 from gviz.trace.index.columns import Index, output_key
 from gviz.trace.index.kept import restored
 from gviz.trace.index.node_state import NodeStates
@@ -23,8 +24,7 @@ from gviz.trace.nodes import Nodes
 from gviz.trace.spans import Spans
 from gviz.trace.stacks import Stacks
 from gviz.trace.state import UNKNOWN_OP, Iteration, NodeInfo, Phase
-from gviz.trace.troubles import Troubles
-from gviz.trace.weakly import weakly
+from gviz.trace.weak_cache import weakly
 from gviz.values import Array, Value
 
 _KEPT_ANSWERS = 1 << 15

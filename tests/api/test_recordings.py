@@ -5,7 +5,7 @@ import pytest
 import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.trace.recording.within import Within
+from gviz.trace.recording.record import Within
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from tempfile import TemporaryDirectory
 
 import gviz.engine
 from gviz.trace import load
-from gviz.trace.recording.kept import Kept
-from gviz.trace.recording.record import record
+from gviz.trace.recording.record import Kept, record
 
 HERE = Path(__file__).parent
 

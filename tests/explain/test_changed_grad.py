@@ -11,8 +11,7 @@ from gviz.explain.check import answers
 from gviz.explain.grad_history import common_factor
 from gviz.explain.why import why
 from gviz.trace import load
-from gviz.trace.recording.kept import Kept
-from gviz.trace.recording.record import record
+from gviz.trace.recording.record import Kept, record
 
 ENGINES = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
 

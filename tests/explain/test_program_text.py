@@ -8,8 +8,7 @@ from gviz.explain.check import check
 from gviz.explain.program_text import variable_owners, variables_read
 from gviz.explain.why import why
 from gviz.trace import load
-from gviz.trace.recording.kept import Kept
-from gviz.trace.recording.record import record
+from gviz.trace.recording.record import Kept, record
 
 TEXT = """
 y = z = 1

@@ -345,7 +345,7 @@ FULL = """
 import resource, sys
 import numpy as np
 from gviz import emit, events as e
-from gviz.trace.recording.kept import Kept
+from gviz.trace.recording.record import Kept
 from gviz.trace.recording.record import mark, record
 with record(sys.argv[1], Kept(limit=1 << 20)) as recording:
     mark("before")

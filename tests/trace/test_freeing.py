@@ -6,7 +6,7 @@ from functools import cached_property
 import pytest
 from stories import demo
 
-from gviz.trace.weakly import weakly
+from gviz.trace.weak_cache import weakly
 
 
 def asked(timeline):

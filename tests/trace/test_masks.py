@@ -8,8 +8,7 @@ import gviz
 import gviz.engine as torch
 from gviz.query.moments import event_at
 from gviz.render.scene import scene, structure
-from gviz.trace.recording.kept import Kept
-from gviz.trace.recording.record import record
+from gviz.trace.recording.record import Kept, record
 
 INF = float("inf")
 

@@ -5,8 +5,8 @@ from importlib import import_module
 import pytest
 
 from gviz.events import BackwardFinished, GradAccumulated, StepStarted
+from gviz.trace.backward_order import Coming, planned
 from gviz.trace.log import MemoryLog
-from gviz.trace.plan import Coming, planned
 from gviz.trace.timeline import Timeline
 from tests.adapters import recorded
 from tests.recording import events_of

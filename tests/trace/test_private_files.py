@@ -10,8 +10,7 @@ from gviz import crash
 from gviz.errors import GvizError
 from gviz.private_folder import make_private
 from gviz.trace.file import places
-from gviz.trace.recording.kept import Kept
-from gviz.trace.recording.record import mark, record
+from gviz.trace.recording.record import Kept, mark, record
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
 

@@ -11,6 +11,7 @@ from threading import Event, Thread
 from types import ModuleType
 
 import pytest
+from gviz.trace.recording.source_text import read_source
 
 import gviz
 import gviz.engine as torch
@@ -21,10 +22,7 @@ from gviz.trace import load
 from gviz.trace.file import format as file_format
 from gviz.trace.file import places
 from gviz.trace.naming import bindings
-from gviz.trace.recording.kept import Kept
-from gviz.trace.recording.program_text import read_source
-from gviz.trace.recording.record import mark, record
-from gviz.trace.recording.window import Window
+from gviz.trace.recording.record import Kept, Window, mark, record
 
 ROOT = Path(__file__).parents[2]
 
@@ -552,7 +550,7 @@ from pathlib import Path
 from gviz.errors import GvizError
 from gviz.events import Printed
 from gviz.trace.log import MemoryLog
-from gviz.trace.recording.written import write
+from gviz.trace.recording.source_text import write
 log = MemoryLog([Printed("stdout", "x" * 2000)] * int(sys.argv[2]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 try:

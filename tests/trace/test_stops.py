@@ -11,9 +11,9 @@ import gviz
 import gviz.engine as torch
 from gviz import events as e
 from gviz.trace import stops
+from gviz.trace.condition import Situation
 from gviz.trace.log import MemoryLog
-from gviz.trace.meaning import Fitting, Meant
-from gviz.trace.situation import Situation
+from gviz.trace.places import Fitting, Meant
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.where.place import place

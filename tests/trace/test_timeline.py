@@ -12,9 +12,9 @@ import gviz.engine as torch
 from gviz import events as e
 from gviz.engine import nn
 from gviz.errors import GvizError
+from gviz.trace.backward_pass import seed_of
 from gviz.trace.index.changes import ChangeList
 from gviz.trace.log import MemoryLog
-from gviz.trace.passes import seed_of
 from gviz.trace.replay import replay
 from gviz.trace.state import Contribution, Iteration, Phase
 from gviz.trace.timeline import Timeline

@@ -10,7 +10,8 @@ from textual.timer import Timer
 
 from gviz.driven import finished
 from gviz.errors import GvizError
-from gviz.trace import stops, troubles
+from gviz.trace import failures as troubles
+from gviz.trace import stops
 from gviz.tui import plain
 from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Command, Look, work

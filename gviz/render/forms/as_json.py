@@ -10,7 +10,7 @@ import msgspec
 
 from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Edge
-from gviz.trace.its_iteration import in_its_iteration
+from gviz.trace.gradients import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState, OutputState
 from gviz.trace.timeline import Timeline

@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from gviz.events import BackwardFinished
+from gviz.trace.backward_pass import Reach
 from gviz.trace.index.columns import Index
 from gviz.trace.log import EventLog, expect
-from gviz.trace.passes import Reach
 
 
 class Abandoned:

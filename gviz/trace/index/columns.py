@@ -11,9 +11,9 @@ import numpy as np
 
 from gviz import events as e
 from gviz.events import Edge
+from gviz.trace.backward_pass import Carriers
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.changes import ChangeList
-from gviz.trace.index.context import CONTEXT
 from gviz.trace.index.tables import (
     ContextTable,
     EdgeTable,
@@ -28,10 +28,9 @@ from gviz.trace.index.tables import (
     joined,
     table_of,
 )
-from gviz.trace.index.threads import Threads
+from gviz.trace.index.threads import CONTEXT, Threads
 from gviz.trace.iterations import Turn
 from gviz.trace.log import Columns, EventLog
-from gviz.trace.passes import Carriers
 from gviz.trace.phases import DECIDING
 from gviz.values import Array
 

@@ -9,18 +9,16 @@ import numpy as np
 
 from gviz import events as e
 from gviz.events import Output
+from gviz.trace.backward_pass import Arrivals, Progress, Reach, pass_of, standing
 from gviz.trace.codec import KIND_NUMBERS
-from gviz.trace.index.abandoned import Abandoned
 from gviz.trace.index.changes import EMPTY
 from gviz.trace.index.columns import Index, output_key
+from gviz.trace.index.reachability import Abandoned, swept
 from gviz.trace.index.references import References
-from gviz.trace.index.sweep import swept
 from gviz.trace.log import EventLog, birth, expect
-from gviz.trace.passes import Reach, standing
-from gviz.trace.progress import Arrivals, Progress, pass_of
 from gviz.trace.state import NodeState, OutputState
 from gviz.trace.storage import value_after
-from gviz.trace.weakly import weakly
+from gviz.trace.weak_cache import weakly
 from gviz.values import Value
 
 Stamp = tuple[int, int, tuple[int, ...], int, tuple[int, ...]]

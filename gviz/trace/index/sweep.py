@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from gviz.events import BackwardStarted
+from gviz.trace.backward_pass import Reach
 from gviz.trace.index.columns import Index
-from gviz.trace.passes import Reach
 from gviz.values import Array
 
 

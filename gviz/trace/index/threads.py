@@ -10,8 +10,8 @@ import numpy as np
 
 from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS
-from gviz.trace.index.context import Context
 from gviz.trace.index.tables import Growing, PhaseTable, empty, picked
+from gviz.trace.index.threads import Context
 from gviz.trace.iterations import Turn
 from gviz.trace.log import Columns
 from gviz.trace.phases import Chapters

@@ -10,9 +10,22 @@ from functools import lru_cache
 from gviz import syntax
 from gviz.events import KeyEntry, KeyPath
 from gviz.site import Frame
-from gviz.trace.naming.called import STORING, folds, gives, operation_of
-from gviz.trace.naming.parts import COMPREHENSIONS, TURN, called_in_turns, fields_of, parts_of, put
-from gviz.trace.naming.targets import Each, Target, name_of, target_of
+from gviz.trace.naming.bindings import (
+    COMPREHENSIONS,
+    STORING,
+    TURN,
+    Each,
+    Target,
+    called_in_turns,
+    fields_of,
+    folds,
+    gives,
+    name_of,
+    operation_of,
+    parts_of,
+    put,
+    target_of,
+)
 
 Key = int | str | KeyEntry
 """What a program takes a part of a value by: its place, from the end if negative, its name, or `TURN`."""

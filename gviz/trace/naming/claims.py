@@ -8,12 +8,22 @@ from functools import cached_property
 
 from gviz.events import KeyEntry, KeyPath
 from gviz.site import Frame
-from gviz.trace.naming.bindings import Binding, Key, Range, bindings, range_of
-from gviz.trace.naming.called import plain
-from gviz.trace.naming.constructions import constructions
-from gviz.trace.naming.parts import TURN
-from gviz.trace.naming.returning import returned_as
-from gviz.trace.naming.targets import Each, Target, name_at, names_in, turns_at
+from gviz.trace.naming.assignments import returned_as
+from gviz.trace.naming.bindings import (
+    TURN,
+    Binding,
+    Each,
+    Key,
+    Range,
+    Target,
+    bindings,
+    name_at,
+    names_in,
+    plain,
+    range_of,
+    turns_at,
+)
+from gviz.trace.naming.calls import constructions
 from gviz.trace.stacks import Stacks
 
 Goal = tuple[Target, KeyPath | None]

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from gviz import syntax
-from gviz.trace.naming.bindings import LARGEST_SOURCE, Range, where_stands
-from gviz.trace.naming.parts import is_of_class
+from gviz.trace.naming.bindings import LARGEST_SOURCE, Range, is_of_class, where_stands
 
 
 @lru_cache(maxsize=64)

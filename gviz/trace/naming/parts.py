@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from gviz.events import KeyEntry
-from gviz.trace.naming.called import plain
+from gviz.trace.naming.bindings import plain
 
 TURN: KeyEntry = (-1, 0, "")
 """The step into what is given one after another, of which the text does not tell the place."""

@@ -11,8 +11,7 @@ from functools import lru_cache
 from gviz import syntax
 from gviz.events import KeyPath
 from gviz.site import Frame
-from gviz.trace.naming.parts import COMPREHENSIONS, fields_of, parts_of
-from gviz.trace.naming.targets import name_of
+from gviz.trace.naming.bindings import COMPREHENSIONS, fields_of, name_of, parts_of
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _OF_THEIR_OWN = (*_FUNCTIONS, ast.Lambda, ast.ClassDef)

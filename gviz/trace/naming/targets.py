@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gviz.events import KeyPath
 from gviz.returned import as_taken
-from gviz.trace.naming.parts import TURN
+from gviz.trace.naming.bindings import TURN
 
 _LONGEST_NAME = 40
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gviz.site import Frame
+from gviz.trace.naming.assignments import Claim, Claims
 from gviz.trace.naming.calls import Call, Calls
-from gviz.trace.naming.claims import Claim, Claims
 
 _ITS_OWN = ("<genexpr>", "<listcomp>")
 """The functions in which parts of a statement run as frames of their own."""

@@ -9,7 +9,7 @@ from gviz import arguments
 from gviz.errors import refuse_unknown
 from gviz.trace.file.bounds import Bounds, bounds
 from gviz.trace.file.ending import Until
-from gviz.trace.recording.window import ALL, Window
+from gviz.trace.recording.record import ALL, Window
 from gviz.values import Keep
 
 
@@ -41,7 +41,7 @@ class Kept:
             arguments.whole("limit", self.limit)
         arguments.flag("share", self.share)
         if not isinstance(self.window, Window):
-            raise arguments.refused("window", self.window, "a gviz.trace.recording.window.Window")
+            raise arguments.refused("window", self.window, "a gviz.trace.recording.record.Window")
 
     @property
     def bounds(self) -> Bounds:

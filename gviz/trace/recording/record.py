@@ -24,11 +24,9 @@ from gviz.trace.file.ending import Ending
 from gviz.trace.file.places import make_way, new_trace, refuse_other_file, traces
 from gviz.trace.file.writer import TraceWriter
 from gviz.trace.recording.capture import overhearing, overhearing_warnings
-from gviz.trace.recording.kept import EVERYTHING, Kept
-from gviz.trace.recording.program_text import read_source
-from gviz.trace.recording.raised import attributes, message, printed, raised_at, traceback_of
-from gviz.trace.recording.window import begin_at, end_at
-from gviz.trace.recording.within import Within
+from gviz.trace.recording.exceptions import attributes, message, printed, raised_at, traceback_of
+from gviz.trace.recording.record import EVERYTHING, Kept, Within, begin_at, end_at
+from gviz.trace.recording.source_text import read_source
 
 OWN = "gviz.engine"
 """What a trace names as its framework unless told otherwise."""

@@ -10,7 +10,7 @@ from gviz.errors import GvizError, NotStored
 from gviz.explain.names import label, label_at
 from gviz.plain_text import clipped, shown, told
 from gviz.query.expressions import value_of
-from gviz.trace.its_iteration import in_its_iteration
+from gviz.trace.gradients import in_its_iteration
 from gviz.trace.state import OutputState
 from gviz.tui.commands.asking import MOST_ELEMENTS
 from gviz.tui.commands.exporting import write_new

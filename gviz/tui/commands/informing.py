@@ -11,7 +11,7 @@ from gviz.errors import GvizError, did_you_mean
 from gviz.explain.computation import saved_names
 from gviz.explain.names import label
 from gviz.plain_text import clipped, shown
-from gviz.trace.plan import planned
+from gviz.trace.backward_order import planned
 from gviz.trace.state import BAD, NodeState
 from gviz.tui.commands import asking, stopping
 from gviz.tui.language.habits import INFO_INSTEAD

@@ -14,7 +14,7 @@ from gviz.explain.program_text import about
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped, shown
 from gviz.site import Frame
-from gviz.trace.its_iteration import in_its_iteration
+from gviz.trace.gradients import in_its_iteration
 from gviz.tui import lines
 from gviz.tui.commands import asking, listing
 from gviz.tui.drawing import tape as drawing

@@ -12,7 +12,7 @@ from gviz.driven import Driven, Far
 from gviz.errors import KEEP_ALL, GvizError
 from gviz.plain_text import clipped, shown
 from gviz.trace import navigation
-from gviz.trace.situation import Situation
+from gviz.trace.condition import Situation
 from gviz.trace.stops import Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import CONTINUE, Reason, by_command

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
 from gviz.plain_text import shown
-from gviz.trace.its_iteration import in_its_iteration
+from gviz.trace.gradients import in_its_iteration
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.value_text import or_unknown, short

@@ -11,7 +11,7 @@ from gviz.explain.names import called
 from gviz.explain.panel import SECTIONS, Fact, NodeView, Part
 from gviz.explain.tracking import as_at
 from gviz.plain_text import clipped_name, shown
-from gviz.trace.its_iteration import in_its_iteration
+from gviz.trace.gradients import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline

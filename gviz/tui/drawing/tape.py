@@ -15,7 +15,7 @@ from gviz.explain.names import called, constant_value, output_called, untracked_
 from gviz.explain.tracking import as_at
 from gviz.plain_text import without_beginning
 from gviz.render.boxes.states import arrived, has_failed, is_gone
-from gviz.trace.its_iteration import in_its_iteration
+from gviz.trace.gradients import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline

@@ -9,7 +9,7 @@ import numpy as np
 from gviz.errors import KEEP_ALL
 from gviz.numbers import number
 from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, heat
-from gviz.trace.its_iteration import in_its_iteration
+from gviz.trace.gradients import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs

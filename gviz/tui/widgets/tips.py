@@ -6,7 +6,7 @@ from textual.content import Content
 
 from gviz.explain.tracking import as_at
 from gviz.render.scene import tooltip
-from gviz.trace.its_iteration import in_its_iteration
+from gviz.trace.gradients import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs

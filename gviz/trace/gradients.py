@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from msgspec.structs import replace
 
+from gviz import events as e
 from gviz.events import GradSet
+from gviz.trace.backward_pass import replacement
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
+from gviz.values import Value
 
 
 def in_its_iteration(timeline: Timeline, n: int, state: NodeState | None) -> NodeState | None:
@@ -42,3 +47,21 @@ def _without(state: NodeState) -> NodeState:
 
 def _used(timeline: Timeline, index: int) -> frozenset[int]:
     return frozenset(timeline.nodes.of(timeline.iterations[index]))
+
+
+def step_grads(timeline: Timeline, started: int) -> tuple[Value | None, ...]:
+    """The gradients that had arrived by the event `started`, or what a hook of the node has put in their place since.
+
+    PyTorch calls the hooks of a node in the order in which they were added: the program's after that which says
+    that the rule runs.
+    """
+    step = timeline.event(started)
+    if not isinstance(step, e.StepStarted):
+        return ()
+    grads, events = dict(enumerate(step.grads)), timeline.events_of(step.node)
+    for event in map(timeline.event, events[bisect_right(events, started) :]):
+        if isinstance(event, e.HookRan):
+            grads[event.output_nr] = replacement(event) or grads.get(event.output_nr)
+        elif isinstance(event, e.StepStarted | e.StepFinished):
+            break
+    return tuple(grads.values())
