@@ -10,7 +10,7 @@ Rules of this package:
 
 A new event is a class in one of the files, last in `KINDS`, that declares in `changes` what of a node is something else
 after it. Codec, checks, breakpoints and the lists by which a timeline searches follow from its fields and from that.
-What remains is to say what it does (a case in `gviz.trace.replay`, for something new one in
+What remains is to say what it does (a case in `tests/replay.py`, for something new one in
 `gviz.trace.index.node_state`), what a reader is told (`gviz.explain.event_description`) and where it is said;
 ``tests/trace/test_vocabulary.py`` names the missing.
 

@@ -1,4 +1,7 @@
-"""What a backward pass has brought a node belongs to that pass, and is no news of a later iteration."""
+"""The gradients that belong to a node at a moment: those of its own iteration, and those that its rule ran with.
+
+What a pass of an earlier iteration brought to a node is stale, and is not shown as new.
+"""
 
 from __future__ import annotations
 

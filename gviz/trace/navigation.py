@@ -1,4 +1,7 @@
-"""Ways through time: from one moment of a timeline to another. Both ends are normal stops, where ``n`` stays."""
+"""Ways through time, from one moment of a timeline to another, and the moments at which an iteration is worth a look.
+
+Both ends of a recording are normal stops, where ``n`` stays.
+"""
 
 from __future__ import annotations
 

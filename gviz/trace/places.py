@@ -1,4 +1,7 @@
-"""Which nodes of a recording a place means."""
+"""Which nodes of a recording a place refers to: a name, a line of a file, a kind of operation, a module.
+
+A line may run many times, and make several nodes each time: `line_runs` finds the first node of each run.
+"""
 
 from __future__ import annotations
 

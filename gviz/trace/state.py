@@ -1,4 +1,4 @@
-"""What a graph looks like at one moment: plain data, made by `replay` (readable) and by `Timeline` (fast) alike."""
+"""What a graph looks like at one moment: plain data, as `Timeline` gives it, and the plain replay of the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Where a timeline meets what users asked to stop at: forward and backward in time the same moments."""
+"""The moments at which a debugger stops: breakpoints, errors, the first nan. Forward and backward in time they are the
+same.
+
+A place that refers to modules stops where a call of one begins, in the program and in each backward pass.
+"""
 
 from __future__ import annotations
 

@@ -5,13 +5,13 @@ from itertools import groupby
 
 import numpy as np
 import pytest
+from replay import replay
 
 from gviz import emit
 from gviz.events import DEFINITIONS, NOT_SEEN, DataSet, GradAccumulated, Warned
 from gviz.explain.event_description import description
 from gviz.trace.file.alive import MATTERING, Alive
 from gviz.trace.log import MemoryLog
-from gviz.trace.replay import replay
 from gviz.trace.timeline import Timeline
 
 torch = pytest.importorskip("torch")

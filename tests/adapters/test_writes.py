@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from replay import replay
 
 from gviz.adapters.wanted import Wanted
 from gviz.events import DataSet, GradSet, Named, NodeCreated, StorageWritten
 from gviz.explain.outgoing import outgoing_gradients
 from gviz.trace.log import MemoryLog
-from gviz.trace.replay import replay
 from gviz.trace.timeline import Timeline
 from tests.adapters.recorded import events_of, named, of_kind
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gviz.trace.recording.source_text import read_source
 
 import gviz
 from gviz import emit, engine
@@ -20,6 +19,7 @@ from gviz.query.names import NamedNodes
 from gviz.trace.file.reader import open_trace
 from gviz.trace.log import MemoryLog
 from gviz.trace.phases import Chapters
+from gviz.trace.recording.source_text import read_source
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.where.stop import stop

@@ -11,7 +11,6 @@ from threading import Event, Thread
 from types import ModuleType
 
 import pytest
-from gviz.trace.recording.source_text import read_source
 
 import gviz
 import gviz.engine as torch
@@ -23,6 +22,7 @@ from gviz.trace.file import format as file_format
 from gviz.trace.file import places
 from gviz.trace.naming import bindings
 from gviz.trace.recording.record import Kept, Window, mark, record
+from gviz.trace.recording.source_text import read_source
 
 ROOT = Path(__file__).parents[2]
 

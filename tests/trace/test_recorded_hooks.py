@@ -2,11 +2,11 @@
 
 import pytest
 from recording import events_of
+from replay import replay
 
 import gviz.engine as torch
 from gviz import events as e
 from gviz.trace.log import MemoryLog
-from gviz.trace.replay import replay
 from gviz.trace.timeline import Timeline
 
 

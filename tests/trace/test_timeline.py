@@ -7,6 +7,7 @@ from histories import ACTIONS, OPS, World, histories, tell, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recording import timeline_of
+from replay import replay
 
 import gviz.engine as torch
 from gviz import events as e
@@ -15,7 +16,6 @@ from gviz.errors import GvizError
 from gviz.trace.backward_pass import seed_of
 from gviz.trace.index.changes import ChangeList
 from gviz.trace.log import MemoryLog
-from gviz.trace.replay import replay
 from gviz.trace.state import Contribution, Iteration, Phase
 from gviz.trace.timeline import Timeline
 from gviz.values import Value

@@ -5,6 +5,7 @@ import contextlib
 import pytest
 from driving import app_of, transcript
 from recording import events_of, timeline_of
+from replay import replay
 
 import gviz.engine as torch
 from gviz import emit
@@ -12,7 +13,6 @@ from gviz import events as e
 from gviz.render.boxes.options import Options
 from gviz.render.request import moment_scene
 from gviz.trace.log import MemoryLog
-from gviz.trace.replay import replay
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import Reason
 from gviz.tui.cursor import Cursor

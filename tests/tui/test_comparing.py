@@ -3,12 +3,12 @@
 import pytest
 from cli.programs import gviz
 from driving import app_of, transcript
-from gviz.trace.recording.source_text import write
 from recording import events_of, timeline_of
 
 import gviz.engine as torch
 from gviz.render import comparison
 from gviz.trace.log import MemoryLog
+from gviz.trace.recording.source_text import write
 from gviz.tui.glyphs import ASCII
 from gviz.tui.screens.compared import PairList
 

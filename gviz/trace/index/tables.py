@@ -56,7 +56,7 @@ class IterationTable(NamedTuple):
 
 
 class StepTable(NamedTuple):
-    """The steps of optimizers, as `trace.steps` tells them."""
+    """The steps of optimizers, as `trace.optimizer_steps` tells them."""
 
     said: Array
     start: Array

@@ -1,31 +1,22 @@
-"""Which expressions of a source text become variables: read from the text alone, never run."""
+"""Which expressions of a source text become variables, and what each expression calls: read from the text, never run.
+
+Example: for ``loss, acc = f(model(x)), 0`` the expression ``f(model(x))`` is bound to ``loss``. An expression that
+makes several values, such as a list display or a comprehension, binds its parts one by one (`parts_of`).
+
+Limits: one statement is read at a time; what a variable holds later is not followed.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from gviz import syntax
 from gviz.events import KeyEntry, KeyPath
+from gviz.returned import as_taken
 from gviz.site import Frame
-from gviz.trace.naming.bindings import (
-    COMPREHENSIONS,
-    STORING,
-    TURN,
-    Each,
-    Target,
-    called_in_turns,
-    fields_of,
-    folds,
-    gives,
-    name_of,
-    operation_of,
-    parts_of,
-    put,
-    target_of,
-)
 
 Key = int | str | KeyEntry
 """What a program takes a part of a value by: its place, from the end if negative, its name, or `TURN`."""
@@ -270,3 +261,214 @@ def where_stands(node: ast.AST) -> Range:
 
 def _lines(node: ast.AST) -> tuple[int, int]:
     return where_stands(node)[:2]
+
+
+_LONGEST_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """What a loop assigns the items of a value to, one after another."""
+
+    target: Target | None
+
+
+Target = str | tuple["Target | None", ...] | Each
+"""What a value is assigned to: a name, empty for one that is none, or several, with None for ``*rest``."""
+
+
+def target_of(target: ast.expr) -> Target:
+    """What the text of a target assigns to."""
+    match target:
+        case ast.Tuple(elts=targets) | ast.List(elts=targets):
+            return tuple(None if isinstance(one, ast.Starred) else target_of(one) for one in targets)
+    return name_of(target)
+
+
+def name_of(target: ast.expr) -> str:
+    """A target as its user writes it, or nothing if that is too long to be a name."""
+    text = ast.unparse(target)
+    return text if len(text) <= _LONGEST_NAME else ""
+
+
+def name_at(target: Target | None, path: KeyPath) -> str:
+    """The name that the part of a value at `path` gets: its own variable, or ``r.values``, ``r[0]`` of one it is in."""
+    named, rest = _reached(target, path)
+    if not isinstance(named, str) or not named or TURN in rest:
+        return ""
+    name = f"{named}{as_taken(rest)}"
+    return name if not rest or len(name) <= _LONGEST_NAME else ""
+
+
+def turns_at(target: Target | None, path: KeyPath) -> int:
+    """How many variables take what is given one after another, of which the part at `path` is one; 0 for none."""
+    reached, rest = _reached(target, path)
+    alike = isinstance(reached, tuple) and None not in reached and rest[:1] == (TURN,)
+    return len(reached) if alike and isinstance(reached, tuple) else 0
+
+
+def _reached(target: Target | None, path: KeyPath) -> tuple[Target | None, KeyPath]:
+    """What of a target gets the part at `path`, with what is left of the path there."""
+    for depth, (place, count, _) in enumerate(path):
+        match target:
+            case Each(target=one):
+                target = one
+            case tuple() if path[depth] != TURN:
+                target = _of_targets(target, place, count)
+            case _:
+                return target, path[depth:]
+    return target, ()
+
+
+def names_in(target: Target | None) -> Iterator[str]:
+    """All names of a target."""
+    match target:
+        case Each(target=one):
+            yield from names_in(one)
+        case tuple():
+            for one in target:
+                yield from names_in(one)
+        case str() if target:
+            yield target
+
+
+def _of_targets(targets: tuple[Target | None, ...], place: int, count: int) -> Target | None:
+    """The target of one of so many parts; None for one among those that ``*rest`` takes."""
+    if None not in targets:
+        return targets[place] if count == len(targets) else None
+    star = targets.index(None)
+    after = place - count + len(targets)
+    return targets[place] if place < star else targets[after] if star < after < len(targets) else None
+
+
+TURN: KeyEntry = (-1, 0, "")
+"""The step into what is given one after another, of which the text does not tell the place."""
+
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+"""What shows up as a whole in a stack where it only begins to take its items."""
+
+_OF_TENSORS = ("Tensor", "Parameter", "Buffer", "Variable")
+"""How the names of classes end whose objects are tensors."""
+
+_GATHERING = frozenset(("list", "tuple", "iter"))
+"""Functions of Python that give the very items of what they are given."""
+
+
+def parts_of(value: ast.expr) -> Sequence[tuple[KeyEntry, ast.expr]]:
+    """The expressions that make the parts of what an expression gives; none of what is made as a whole."""
+    match value:
+        case ast.Tuple(elts=items) | ast.List(elts=items) if not any(isinstance(one, ast.Starred) for one in items):
+            return [((place, len(items), ""), item) for place, item in enumerate(items)]
+        case ast.Dict(keys=keys, values=values):
+            return [
+                ((0, 0, key.value), item)
+                for key, item in zip(keys, values, strict=True)
+                if isinstance(key, ast.Constant) and isinstance(key.value, str)
+            ]
+        case ast.Call(func=ast.Name(id="dict"), args=[], keywords=items):
+            return [((0, 0, item.arg), item.value) for item in items if item.arg]
+        case ast.ListComp(elt=item) | ast.GeneratorExp(elt=item):
+            return [(TURN, item)]
+        case ast.Call(func=ast.Name(id=name), args=[ast.GeneratorExp() | ast.ListComp() as inner]) if (
+            name in _GATHERING
+        ):
+            return parts_of(inner)
+    return ()
+
+
+def fields_of(value: ast.expr) -> Sequence[tuple[KeyEntry, ast.expr]]:
+    """The expressions that make fields of an object: ``Batch(x=..., y=...)``, which is read by the same names."""
+    match value:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), keywords=items) if is_of_class(name):
+            return [((place, len(items), item.arg), item.value) for place, item in enumerate(items) if item.arg]
+    return ()
+
+
+def is_of_class(name: str) -> bool:
+    """Whether a function is called as classes are, ``OneHotCategorical``, but for those whose objects are tensors."""
+    return name[:1].isupper() and not name.isupper() and not name.endswith(_OF_TENSORS)
+
+
+def called_in_turns(value: ast.expr) -> tuple[str, ...]:
+    """Which function it calls once for each item, if it does: ``f`` of ``map(f, xs)``, and of ``list(map(f, xs))``."""
+    match value:
+        case ast.Call(func=ast.Name(id="map"), args=[ast.Name(id=name) | ast.Attribute(attr=name), _, *_]):
+            return (plain(name),)
+        case ast.Call(func=ast.Name(id="map"), args=[_, _, *_]):
+            return ("<lambda>",)
+        case ast.Call(func=ast.Name(id=name), args=[inner]) if name in _GATHERING:
+            return called_in_turns(inner)
+    return ()
+
+
+def put(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    """What becomes an attribute by ``setattr(net, 'w', x)`` or ``net.register_buffer('w', x)``, and its name."""
+    match call:
+        case (
+            ast.Call(func=ast.Name(id="setattr"), args=[owner, ast.Constant(value=str() as name), value])
+            | ast.Call(func=ast.Attribute(attr="__setattr__"), args=[owner, ast.Constant(value=str() as name), value])
+            | ast.Call(
+                func=ast.Attribute(value=owner, attr="register_buffer" | "register_parameter"),
+                args=[ast.Constant(value=str() as name), value, *_],
+            )
+        ):
+            yield f"{ast.unparse(owner)}.{name}", value
+
+
+_OPERATORS: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.Add: ("add",), ast.Sub: ("sub",), ast.Mult: ("mul",), ast.Div: ("div",), ast.Pow: ("pow",), ast.USub: ("neg",),
+    ast.MatMult: ("mm", "mv", "dot"),
+}  # fmt: skip
+_CALLED: dict[str, tuple[str, ...]] = {"matmul": _OPERATORS[ast.MatMult]} | dict.fromkeys(
+    ("tensor", "as_tensor", "from_numpy", "zeros", "ones", "full", "empty", "rand", "randn", "randint", "arange",
+     "linspace", "eye"),
+    ("tensor",),
+)  # fmt: skip
+_GIVING = {"clip_grad_norm_": ("linalgvectornorm", "norm")}
+"""Functions that go on computing with what they give: the operation that makes it."""
+
+STORING = ("copyslices", "copy", "fill", "indexput", "setitem")
+"""The operations by which ``b[0] = v`` writes."""
+
+MOVING = ("data", "runningmean", "runningvar")
+"""The operations by which a batch norm moves what it remembers, after it has made what it gives."""
+
+_FOLDING = frozenset(("sum", "reduce", "accumulate", "fsum", "prod"))
+"""Functions of Python by which many steps make one result."""
+
+
+def operation_of(part: ast.expr | ast.AugAssign) -> tuple[str, ...]:
+    """What the one operation of an expression is called."""
+    match part:
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+            return _CALLED.get(name.removesuffix("_like"), (plain(name),))
+        case ast.Compare(ops=[_]):
+            return ("gt", "ge", "lt", "le", "eq", "ne")
+        case ast.BinOp(op=op) | ast.UnaryOp(op=op) | ast.AugAssign(op=op):
+            return _OPERATORS.get(type(op), ())
+        case ast.Attribute(attr=name):
+            return (plain(name),)
+        case ast.Subscript(slice=index) if not isinstance(index, ast.Tuple):
+            return ("select", "slice", "index", "getitem")
+    return ()
+
+
+def folds(part: ast.expr) -> bool:
+    """Whether it calls a function of Python by which many steps make one result."""
+    match part:
+        case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(value=ast.Name(id="functools"), attr=name)):
+            return name in _FOLDING
+    return False
+
+
+def gives(part: ast.expr) -> tuple[str, ...]:
+    """The operations of which the last makes what it gives, where it calls a function that goes on computing."""
+    match part:
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+            return _GIVING.get(name, ())
+    return ()
+
+
+def plain(name: str) -> str:
+    """What a function and its operation are called alike: ``log_softmax``, ``LogSoftmax``, ``log_softmax_``."""
+    return name.replace("_", "").lower()

@@ -1,32 +1,120 @@
-"""Recording a program from within: ``with gviz.record("run.gviz"): ...``."""
+"""Recordings: the `with` block, what it keeps (`Kept`), and the stretch between marks that it covers (`Window`).
+
+A recording within the recording of a whole program (`Within`) makes no file of its own.
+"""
 
 from __future__ import annotations
 
 import atexit
 import os
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
 from types import TracebackType
+from typing import get_args
 
 from gviz import arguments, emit, notice
 from gviz.emit import Channel, Listener
-from gviz.errors import GvizError, Refused
+from gviz.errors import GvizError, Refused, refuse_unknown
 from gviz.events import Failed, Marked
 from gviz.representation import Displayed
 from gviz.trace.file import format as file_format
 from gviz.trace.file import shortening
 from gviz.trace.file.about import about
-from gviz.trace.file.ending import Ending
+from gviz.trace.file.bounds import Bounds, bounds
+from gviz.trace.file.ending import Ending, Until
 from gviz.trace.file.places import make_way, new_trace, refuse_other_file, traces
 from gviz.trace.file.writer import TraceWriter
 from gviz.trace.recording.capture import overhearing, overhearing_warnings
 from gviz.trace.recording.exceptions import attributes, message, printed, raised_at, traceback_of
-from gviz.trace.recording.record import EVERYTHING, Kept, Within, begin_at, end_at
 from gviz.trace.recording.source_text import read_source
+from gviz.values import Keep
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Every stretch from a mark called `first` to the next one called `last`, as often as the program comes there.
+
+    Empty, they are the beginning and the end.
+    """
+
+    first: str = ""
+    last: str = ""
+
+    @contextmanager
+    def watched(self, channel: Channel) -> Iterator[None]:
+        """While this is entered, the program's marks begin and end what `channel` hears."""
+        global _watched
+        if self == ALL:
+            yield
+            return
+        before, _watched = _watched, (self, channel)
+        if self.first:
+            emit.detach()
+        try:
+            yield
+        finally:
+            _watched = before
+
+
+ALL = Window()
+_watched: tuple[Window, Channel] | None = None
+
+
+def begin_at(mark: str) -> None:
+    """The program has come to a mark: if a stretch begins there, listen."""
+    if _watched is not None and _watched[0].first == mark and emit.channel is None:
+        emit.attach(_watched[1])
+
+
+def end_at(mark: str) -> None:
+    """If a stretch ends at a mark, stop listening."""
+    if _watched is not None and _watched[0].last == mark and emit.channel is _watched[1]:
+        emit.detach()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The options of a recording that are the same for every framework; GvizError for what one of them does not know.
+
+    Arrays are kept whole up to `limit` bytes (None: 1024), larger ones as statistics; `keep` asks for less. `source`
+    keeps the text of the program's files. Outside of `window` nothing is recorded. Of a long run only the `last`
+    iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size` bytes (``"500M"``) of the newest.
+    With `until` (``"nan"``, ``"inf"``) the recording ends with the first event that holds one. Only the owner may read
+    the trace, unless it is to `share`: then the umask decides, as for other files.
+    """
+
+    limit: int | None = None
+    keep: Keep = "whole"
+    source: bool = True
+    window: Window = ALL
+    last: int | str | None = None
+    max_size: int | str | None = None
+    until: Until = ""
+    share: bool = False
+
+    def __post_init__(self) -> None:
+        bounds(self.last, self.max_size)
+        refuse_unknown("keep", self.keep, get_args(Keep))
+        refuse_unknown("until", self.until, get_args(Until))
+        if self.limit is not None:
+            arguments.whole("limit", self.limit)
+        arguments.flag("share", self.share)
+        if not isinstance(self.window, Window):
+            raise arguments.refused("window", self.window, "a gviz.trace.recording.record.Window")
+
+    @property
+    def bounds(self) -> Bounds:
+        """How much of a long run that is."""
+        return bounds(self.last, self.max_size)
+
+
+EVERYTHING = Kept()
+
 
 OWN = "gviz.engine"
 """What a trace names as its framework unless told otherwise."""
@@ -277,3 +365,50 @@ def mark(name: str) -> None:
     if channel is not None:
         channel.say(Marked(name))
     end_at(name)
+
+
+class Within(Displayed):
+    """What a program gets for a recording of its own while all of it is being recorded: a stretch of that one."""
+
+    def __init__(self, outer: Recording) -> None:
+        self._outer = outer
+        notice.say(f"gviz: already recording to {outer.path}; this inner recording is left out")
+
+    def __enter__(self) -> Within:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        pass
+
+    def __len__(self) -> int:
+        """The number of events of the whole program that have reached the file."""
+        return len(self._outer)
+
+    @property
+    def path(self) -> Path:
+        """The trace of the whole program."""
+        return self._outer.path
+
+    @property
+    def active(self) -> bool:
+        """Whether the program is still recorded."""
+        return self._outer.active
+
+    def along_with(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> Within:
+        """Nobody else listens: the recording of the program has its listeners."""
+        return self
+
+    def node_of(self, tensor: object) -> int:
+        """Which node of the recording a tensor is, 0 if it is none."""
+        return self._outer.node_of(tensor)
+
+    def flush(self) -> None:
+        """Bring everything said so far into the file."""
+        self._outer.flush()
+
+    def __fspath__(self) -> str:
+        """The trace of the whole program, with everything said so far in it."""
+        return os.fspath(self._outer)
+
+    def close(self) -> None:
+        """The recording of the program goes on."""

@@ -1,4 +1,4 @@
-"""The text of the program's files, as it is when a trace begins to refer to them."""
+"""The text of the program's files, read when a trace first refers to them, and a log in memory as a trace."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ import sys
 import tokenize
 import zlib
 from importlib.util import decode_source
+from pathlib import Path
 from zipimport import zipimporter
 
+from gviz.errors import GvizError
+from gviz.trace.file.about import about
+from gviz.trace.file.writer import TraceWriter
+from gviz.trace.log import MemoryLog
 from gviz.trace.naming.bindings import LARGEST_SOURCE
 
 
@@ -51,3 +56,14 @@ def _in_an_archive(path: str) -> str | None:
         zlib.error,
     ):  # it is gone, or its bytes are not what they were
         return None
+
+
+def write(log: MemoryLog, path: Path) -> None:
+    """Write a log to a new trace; GvizError if it cannot be written whole."""
+    troubles: list[str] = []
+    writer = TraceWriter(path, about=about(log.framework), on_trouble=troubles.append)
+    for event in log.everything():
+        writer.say(event)
+    writer.close()
+    if troubles:
+        raise GvizError(f"cannot write {path}", why=troubles[0])

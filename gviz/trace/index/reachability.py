@@ -1,14 +1,20 @@
-"""Which nodes a backward pass will reach, found in the columns of an index."""
+"""Which nodes a backward pass will reach, and which of them it never reached because an error ended it.
+
+The roots of a pass are followed along the edges of the graph as it is when the pass starts, in one sweep over the
+columns of an index: from the newest node to the oldest, because ids count upwards along the data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from gviz.events import BackwardStarted
+from gviz.events import BackwardFinished, BackwardStarted
 from gviz.trace.backward_pass import Reach
 from gviz.trace.index.columns import Index
+from gviz.trace.log import EventLog, expect
 from gviz.values import Array
 
 
@@ -61,3 +67,29 @@ def _leading_to(wanted: set[int], index: Index, rows: Array) -> set[int]:
         if target in wanted:
             wanted.add(source)
     return wanted
+
+
+class Abandoned:
+    """The ends of failed passes by the nodes that those covered; few programs have any."""
+
+    def __init__(self, log: EventLog, index: Index, reach: Callable[[int], Reach]) -> None:
+        self._log = log
+        self._index = index
+        self._reach = reach
+        self._known = 0
+        self._ends: dict[int, list[int]] = {}
+
+    def before(self, node: int, n: int) -> int:
+        """The last event up to `n` that ended a pass that covered the node with an error, or 0."""
+        if len(self._index.tables.failed_passes.seq) > self._known:
+            self._catch_up()
+        ends = self._ends.get(node, ())
+        position = bisect_right(ends, n)
+        return ends[position - 1] if position else 0
+
+    def _catch_up(self) -> None:
+        ends = self._index.tables.failed_passes.seq[self._known :].tolist()
+        for end in ends:
+            for node in self._reach(expect(self._log, end, BackwardFinished).pass_nr).nodes:
+                self._ends.setdefault(node, []).append(end)
+        self._known += len(ends)

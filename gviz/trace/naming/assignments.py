@@ -1,15 +1,27 @@
-"""Which variable a call stack assigns to, read from the source text around its frames."""
+"""What names the user's program gives to results: targets of assignments, which part each gets, which call gave them.
+
+Example: of ``a, (b, *rest) = f(x)`` the target tree is ``("a", ("b", ...))``, and the recording says at which path of
+what ``f`` returned each tensor lies. `Claims` puts both together: the claim of a call stack on a node is the name of
+the target at that path. Where the outermost statement calls a function of the program, `returned_as` follows the names
+in that function's ``return``. `Turns` counts where several targets take values that one expression makes one after the
+other: ``q, k, v = (f(x) for x in xs)``.
+
+Limits: names are read from the text of the program as it was recorded. Targets such as ``x[i]`` and ``a.b`` are named
+as they are written; what ``exec`` assigns has no text, and no name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
+from gviz import syntax
 from gviz.events import KeyEntry, KeyPath
 from gviz.site import Frame
-from gviz.trace.naming.assignments import returned_as
 from gviz.trace.naming.bindings import (
+    COMPREHENSIONS,
     TURN,
     Binding,
     Each,
@@ -17,13 +29,16 @@ from gviz.trace.naming.bindings import (
     Range,
     Target,
     bindings,
+    fields_of,
     name_at,
+    name_of,
     names_in,
+    parts_of,
     plain,
     range_of,
     turns_at,
 )
-from gviz.trace.naming.calls import constructions
+from gviz.trace.naming.calls import Call, Calls, constructions
 from gviz.trace.stacks import Stacks
 
 Goal = tuple[Target, KeyPath | None]
@@ -200,3 +215,128 @@ def _fits(key: Key | None, step: KeyEntry) -> bool:
     if isinstance(key, int):
         return count > 0 and place == (key if key >= 0 else key + count)
     return key is not None and key == name
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_OF_THEIR_OWN = (*_FUNCTIONS, ast.Lambda, ast.ClassDef)
+"""What has a body whose ``return`` is another function's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """The lines of a function, and which part of what it returns each variable is that it always returns."""
+
+    name: str
+    first: int
+    last: int
+    given: dict[str, KeyPath]
+
+
+def returned_as(text: str, frame: Frame, name: str) -> KeyPath | None:
+    """Which part of what a frame's function returns a variable of it is; None if it is not always returned as the same.
+
+    A pure function of the text, which must be one that can be parsed.
+    """
+    own = frame.function.rpartition(".")[2]
+    around = [one for one in _functions(text) if one.name == own and one.first <= frame.line <= one.last]
+    return max(around, key=lambda one: one.first).given.get(name) if around else None
+
+
+@lru_cache(maxsize=64)
+def _functions(text: str) -> tuple[_Function, ...]:
+    """The functions of a source that return variables."""
+    return tuple(
+        _Function(node.name, node.lineno, node.end_lineno or node.lineno, given)
+        for node in ast.walk(syntax.program(text))
+        if isinstance(node, _FUNCTIONS) and (given := _given(node))
+    )
+
+
+def _given(function: ast.AST) -> dict[str, KeyPath]:
+    """What is returned as the same part wherever anything is: the text does not tell which ``return`` is run."""
+    ways = [dict(_told_once(_variables(value, ()))) for value in _returns(function)]
+    first, *others = ways or [{}]
+    return {name: path for name, path in first.items() if all(other.get(name) == path for other in others)}
+
+
+def _told_once(named: Iterable[tuple[str, KeyPath]]) -> Iterator[tuple[str, KeyPath]]:
+    parts = [*named]
+    counts = Counter(name for name, _ in parts)
+    return ((name, path) for name, path in parts if counts[name] == 1)
+
+
+def _returns(part: ast.AST) -> Iterator[ast.expr]:
+    """What a function returns, but for constants, without the functions in it."""
+    for inner in ast.iter_child_nodes(part):
+        if isinstance(inner, ast.Return):
+            if inner.value is not None and not isinstance(inner.value, ast.Constant):
+                yield inner.value
+        elif not isinstance(inner, _OF_THEIR_OWN):
+            yield from _returns(inner)
+
+
+def _variables(value: ast.expr, path: KeyPath) -> Iterator[tuple[str, KeyPath]]:
+    """The variables that an expression gives as they are, each with the part that it is."""
+    match value:
+        case ast.Name() | ast.Attribute():
+            yield name_of(value), path
+        case ast.IfExp(body=body, orelse=other):
+            yield from _variables(body, path)
+            yield from _variables(other, path)
+        case _ if not isinstance(value, COMPREHENSIONS):
+            for step, part in (*parts_of(value), *fields_of(value)):
+                yield from _variables(part, (*path, step))
+
+
+_ITS_OWN = ("<genexpr>", "<listcomp>")
+"""The functions in which parts of a statement run as frames of their own."""
+
+
+class Turns:
+    """The turns of a recording's statements that take apart what is made in turns.
+
+    A statement that runs once makes as many results as it has variables, one after another: where it has made more or
+    fewer, as where a turn gave back what it was given, nothing tells which is whose.
+    """
+
+    def __init__(self, claims: Claims, calls: Calls) -> None:
+        self._claims, self._calls = claims, calls
+        self._known: dict[int, int] = {}
+
+    def of(self, at: int, claim: Claim, is_result: Callable[[int, Claim], bool]) -> int | None:
+        """In which turn the result at a place in the order of threads was made, from 0; None where that is not told."""
+        if at not in self._known:
+            made = self._around(at, claim)
+            results = [place for place in made.places if self._is_another(place, claim, is_result)]
+            is_told = len(results) == claim.turns and not made.is_open
+            self._known |= {place: turn if is_told else -1 for turn, place in enumerate(results)}
+        turn = self._known.setdefault(at, -1)
+        return turn if turn >= 0 else None
+
+    def _is_another(self, place: int, claim: Claim, is_result: Callable[[int, Claim], bool]) -> bool:
+        other = self._claims.of(self._calls.stacks.item(place))
+        if other is None or (other.goal, other.lines) != (claim.goal, claim.lines):
+            return False
+        return is_result(place, other)
+
+    def _around(self, at: int, claim: Claim) -> Call:
+        """What was made without a break by the statement that made what is at a place."""
+        stacks, stack = self._claims.stacks, self._calls.stacks.item(at)
+        function = stacks.frame(stacks.place(stack, claim.depth)).function
+        depth = claim.depth + (function.rpartition(".")[2] in _ITS_OWN)
+        statement, outer = stacks.frame(stacks.place(stack, depth)), stacks.place(stack, depth + 1)
+        outside = stacks.count(outer)
+
+        def is_within(other: int) -> bool:
+            at = stacks.count(stacks.place(other)) - outside - 1
+            if at < 0 or stacks.place(other, at + 1) != outer:
+                return False
+            return within(stacks.frame(stacks.place(other, at)), statement, claim.lines)
+
+        return self._calls.around(at, is_within)
+
+
+def within(frame: Frame, statement: Frame, lines: tuple[int, int]) -> bool:
+    """Whether a frame runs a part of the statement that stands on these lines."""
+    same = frame.path == statement.path and frame.function == statement.function
+    return same and lines[0] <= frame.line <= lines[1]
