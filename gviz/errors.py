@@ -34,7 +34,7 @@ class GvizError(Exception):
         return lines
 
 
-class Refused(GvizError):
+class SystemRefusal(GvizError):
     """The system does not let a file be written, and another name is not the remedy: a full disk, for example."""
 
 

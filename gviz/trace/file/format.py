@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from gviz.errors import GvizError, Refused
+from gviz.errors import GvizError, SystemRefusal
 from gviz.trace.file.lock import Lock
 
 FORMAT = 6
@@ -43,14 +43,14 @@ _OWNER_ONLY, _BY_UMASK = 0o600, 0o666
 _WRONG_NAME = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}
 
 
-class NoRoom(Refused):
+class NoRoom(SystemRefusal):
     """There is no room for the file of a trace."""
 
 
 def created(path: Path, about: Mapping[str, str], *, share: bool = False) -> tuple[sqlite3.Connection, Lock]:
     """A new trace without events, for one writer. Only its owner may read it; if it is shared, the umask decides.
 
-    GvizError if there is a file already, or there cannot be one of this name; Refused if the system is at fault.
+    GvizError if there is a file already, or there cannot be one of this name; SystemRefusal if the system is at fault.
     """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _BY_UMASK if share else _OWNER_ONLY))
@@ -77,12 +77,12 @@ def _refusal(path: Path, trouble: Exception) -> GvizError:
     """Why no trace can be written at a path."""
     hint = ""
     if isinstance(trouble, OSError):
-        kind = NoRoom if _is_full(trouble) else GvizError if trouble.errno in _WRONG_NAME else Refused
+        kind = NoRoom if _is_full(trouble) else GvizError if trouble.errno in _WRONG_NAME else SystemRefusal
         return kind(f"{path} cannot be written: {trouble.strerror}")
     if has_long_path(path) and getattr(trouble, "sqlite_errorcode", 0) == sqlite3.SQLITE_CANTOPEN:
         kind, hint = GvizError, "choose a shorter path: this may be too long for SQLite"
     else:
-        kind = NoRoom if _is_full(trouble) else Refused
+        kind = NoRoom if _is_full(trouble) else SystemRefusal
     return kind(f"{path} cannot be written: {in_words(trouble)}", hint=hint)
 
 

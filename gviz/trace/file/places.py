@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from itertools import chain, count
 from pathlib import Path
 
-from gviz.errors import GvizError, Refused
+from gviz.errors import GvizError, SystemRefusal
 from gviz.private_folder import make_private
 from gviz.trace.file.lock import Lock, is_locked
 
@@ -59,7 +59,7 @@ def remove_trace(path: Path) -> None:
         try:
             part.unlink(missing_ok=True)
         except OSError as trouble:
-            raise Refused(f"{part} cannot be removed", why=trouble.strerror or "") from trouble
+            raise SystemRefusal(f"{part} cannot be removed", why=trouble.strerror or "") from trouble
 
 
 def make_way(path: Path) -> None:
@@ -133,5 +133,7 @@ def _made(folder: Path) -> Path:
     try:
         make_private(folder)
     except OSError as trouble:
-        raise Refused(f"cannot make the folder {folder}", why=trouble.strerror or "", hint="name a file") from trouble
+        raise SystemRefusal(
+            f"cannot make the folder {folder}", why=trouble.strerror or "", hint="name a file"
+        ) from trouble
     return folder

@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import get_ident
 
-from gviz.errors import GvizError, Refused
+from gviz.errors import GvizError, SystemRefusal
 from gviz.events import Event
 from gviz.trace.codec import values_of
 from gviz.trace.file import format as file_format
@@ -97,7 +97,7 @@ class TraceWriter:
             self._let_go()
             with suppress(GvizError):
                 remove_trace(self.path)
-            raise Refused(f"{self.path} cannot be written: {trouble}") from trouble
+            raise SystemRefusal(f"{self.path} cannot be written: {trouble}") from trouble
         _open_writers.add(self)
 
     def say(self, event: Event) -> None:

@@ -19,7 +19,7 @@ from typing import get_args
 
 from gviz import arguments, emit, notice
 from gviz.emit import Channel, Listener
-from gviz.errors import GvizError, Refused, refuse_unknown
+from gviz.errors import GvizError, SystemRefusal, refuse_unknown
 from gviz.events import Failed, Marked
 from gviz.representation import Displayed
 from gviz.trace.file import format as file_format
@@ -161,7 +161,7 @@ class Recording(Displayed):
         try:
             self._begin()
         except Exception as trouble:  # whatever it is, the program goes on
-            if isinstance(trouble, GvizError) and not isinstance(trouble, Refused):
+            if isinstance(trouble, GvizError) and not isinstance(trouble, SystemRefusal):
                 raise
             why = f": {trouble.why}" if isinstance(trouble, GvizError) and trouble.why else ""
             notice.say(f"gviz: warning: nothing is recorded: {file_format.in_words(trouble)}{why}")
@@ -334,7 +334,7 @@ def record(
         return recording_to(Path(arguments.new_path("path", path)), kept, force=force, framework=framework)
     try:
         given = new_trace(sys.argv[0])
-    except (Refused, OSError) as trouble:  # there is no cache: a home that cannot be written to
+    except (SystemRefusal, OSError) as trouble:  # there is no cache: a home that cannot be written to
         return Recording(traces() / "unwritten.gviz", kept, framework, refused=trouble)
     return recording_to(given, kept, force=force, framework=framework)
 
