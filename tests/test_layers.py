@@ -61,12 +61,50 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 OF_TRACE = {
-    "timeline", "meaning", "moment", "state", "navigation", "plan", "situation", "stops", "log", "load", "repetition",
-    "its_iteration", "iteration_ends", "step_grads",
+    "timeline", "places", "moment", "state", "navigation", "backward_order", "condition", "stops", "log", "load",
+    "repetition", "gradients",
 }  # fmt: skip
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"query", "render", "tui", "explain", "compare"}
 INSIDE = {
+    "trace": """
+        state weak_cache codec storage optimizer_steps stacks index.tables repetition file.lock
+        file.shortening file.wal file.batch naming.bindings file.bounds file.request recording.exceptions
+        recording.capture index.changes backward_pass file.alive iterations file.format file.failing_node
+        naming.calls log phases file.chunks file.places file.about naming.assignments nonfinite name_overlay
+        file.longest file.ring index.threads file.connection naming.names file.event_table index.columns
+        file.batches file.ending spans contexts index.reachability index.references index.kept file.reader
+        nodes failures index.node_state file.finishing moment file.writer timeline recording.source_text
+        backward_order navigation places gradients condition recording.record stops""",
+    "live": """
+        terminal protocol waiting facts chances gate debuggee controlled""",
+    "render": """
+        theme boxes.remarks boxes.fold comparison moments graphviz.drawing curve boxes.words page.panel
+        page.sources page.extent layout.model layout.layers layout.channels boxes.tensors boxes.line_labels
+        cells.strokes cells.look graphviz.size graphviz.worker forms.slim boxes.call_names boxes.calls ranks
+        layout.grid layout.components boxes.brief_room boxes.row boxes.options boxes.links cells.box
+        cells.raster graphviz.graph layout.columns layout.ordering styles boxes.selection boxes.details
+        cells.canvas layout.ports page.moves boxes.room layout.drawing boxes.clusters boxes.rows
+        boxes.structure boxes.states boxes.beside boxes.lines boxes.brief boxes.groups scene boxes.modules
+        request page.cells cells.moments graphviz.legend graphviz.labels forms.as_json forms.text
+        page.document graphviz.placing graphviz.cards graphviz.flow graphviz.manner forms.mermaid
+        graphviz.frames graphviz.dot graphviz.picture page.geometry forms.series forms.svg forms.raster
+        page.contents forms.gif forms.animation exporters""",
+    "adapters/pytorch": """
+        private cuda original tensor_facts replacing values operations warned marks session outputs watch
+        returned created inputs arguments graph behind attributes writes replays steps modules calls regions
+        passes overridden parts attach""",
+    "program": """
+        sudden_end flags own_frames joining rank_names target torch_name parent start.sitecustomize
+        last_error order rank pytorch_only child""",
+    "cli": """
+        lessons settings moment signals versions streams json_form shell slide what_to_keep sarif stops
+        trace_name commands.keys debugger progress pages recordings commands.info script_arguments picture
+        recording word_order answers ranks program commands.whatif commands.diff commands.open main launch
+        findings quietly commands.tutor commands.record commands.export commands.demo commands.explain
+        viewer commands.run commands.check commands.graphify commands.why commands.gradcheck commands.show""",
+    "api": """
+        viewing moments outputs asked drawable within questions extent targets make_dot show export""",
     "query": "vocabulary names nodes expressions moments",
     "compare": "side tolerance source_changes alignment comparison ranks",
     "graphify": "watch construct tensor_code conversions rewrite breaks",
