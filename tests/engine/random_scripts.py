@@ -635,14 +635,14 @@ def recorded(lines, package):
     try:
         return [session.record(line) for line in lines]
     finally:
-        _reset(package)
+        _reset(package, always=False)
 
 
-def _reset(package):
+def _reset(package, always=True):
     module = importlib.import_module(package)
     module.set_grad_enabled(True)
     module.manual_seed(0)
-    module.set_warn_always(True)  # what PyTorch mentions once in a process, it says in each script
+    module.set_warn_always(always)  # what PyTorch mentions once in a process, it says in each script
 
 
 class Writer:

@@ -284,6 +284,7 @@ def test_every_public_function_comes_back_from_its_pickle():
 @pytest.mark.parametrize("expression", ONCE)
 def test_what_pytorch_mentions_once_is_warned_of_once(expression, monkeypatch):
     monkeypatch.setattr(messages, "_warned", set())
+    monkeypatch.setattr(messages, "always", False)
     leaf = torch.ones(2, requires_grad=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import gviz.engine
+from gviz.program.torch_name import BuiltinTorch
 from gviz.trace import load
 from gviz.trace.recording.record import Kept, record
 
@@ -43,10 +43,12 @@ def recorded(folder, name, engine="builtin"):
 def builtin(recording):
     """``import torch`` means the engine."""
     saved = _taken_out()
-    sys.modules["torch"] = gviz.engine
+    finder = BuiltinTorch()
+    sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
+        sys.meta_path.remove(finder)
         _taken_out()  # with what the program imported of it: PyTorch, imported later, would find those
         sys.modules.update(saved)
 

@@ -20,7 +20,7 @@ class Script:
 
     def __init__(self, path="/home/user/demo.py"):
         self.events, self.path, self.line, self.node, self.storage = [], path, 0, 0, 0
-        self.ops = {}
+        self.ops, self.stacks = {}, set()
 
     @property
     def timeline(self):
@@ -32,7 +32,9 @@ class Script:
     def new(self, op, kind, inputs, outputs, name="", *, grad=True, untracked="", attrs=()):
         """One node; `outputs` are arrays or `Output`s."""
         self.line, self.node = self.line + 1, self.node + 1
-        self.say(e.StackSeen(self.line, (Frame(self.path, "<module>", self.line, self.line, 0, 9),)))
+        if self.line not in self.stacks:
+            self.stacks.add(self.line)
+            self.say(e.StackSeen(self.line, (Frame(self.path, "<module>", self.line, self.line, 0, 9),)))
         if op not in self.ops:
             self.ops[op] = len(self.ops) + 1
             tracked = f"{op.capitalize()}Backward0" if kind == "op" else ""

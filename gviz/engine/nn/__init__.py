@@ -196,6 +196,7 @@ from gviz.engine.nn.vision import (
     UpsamplingNearest2d,
 )
 
+_HOME = "gviz.engine.nn"  # also where a program has imported this as ``torch.nn``
 for _file, _former in {
     "activation": "smooth_activation functional.activation functional.softmax",
     "container": "containers parameter_containers",
@@ -214,6 +215,6 @@ for _file, _former in {
     "vision": "resampling functional.vision",
 }.items():
     for _name in _former.split():  # where pickles of older versions of gviz find classes and functions
-        sys.modules[f"{__name__}.{_name}"] = sys.modules[f"{__name__}.{_file}"]
+        sys.modules[f"{_HOME}.{_name}"] = sys.modules[f"{_HOME}.{_file}"]
 
 __getattr__ = lookup_in(__name__)
