@@ -1,5 +1,7 @@
 """The commands that leave the debugger for a while, and come back."""
 
+import io
+import sys
 from contextlib import nullcontext
 
 import pytest
@@ -50,6 +52,13 @@ def test_the_shell_asks_as_print_does_and_exit_leaves_only_the_shell(product, mo
     assert f"event {len(product)}: np, x" in banner
     assert (asked, nothing) == (12.0, None)
     assert "there is no nosuch here" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("typed", ["exit()\n", "quit()\n", "exit(3)\n"])
+def test_exit_leaves_standard_input_open_for_the_debugger(product, monkeypatch, typed):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    assert outside.python(at(product, 1), "").run() == "back from Python"
+    assert not sys.stdin.closed
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import subprocess
 from code import interact
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -48,9 +48,12 @@ def python(session: Session, text: str) -> Outside | Said:
         except GvizError as error:
             print(*error.lines(), sep="\n")
 
+    def leave(code: object = None) -> NoReturn:
+        raise SystemExit(code)  # Python's own exit() closes standard input first, which the debugger reads on
+
     def run() -> str:
-        with suppress(SystemExit):  # exit() leaves the shell, not the debugger
-            interact(banner, local={**known, "np": np, "ask": ask}, exitmsg="")
+        with suppress(SystemExit):
+            interact(banner, local={**known, "np": np, "ask": ask, "exit": leave, "quit": leave}, exitmsg="")
         return "back from Python"
 
     return Outside(run)
