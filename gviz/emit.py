@@ -175,7 +175,7 @@ class Channel:
                 self.say(SourceSeen(frame.path, self._read_source(frame.path)))
         number = self._stack_numbers()
         self.say(StackSeen(number, frames, base, (len(key) - own) // 2))
-        for at in range(own - 2, -2, -2):  # now that it is said: another thread may build on it at once
+        for at in range(own - 2, -2, -2):  # after the event: another thread may refer to it at once
             new = self._caller_numbers(), number
             caller, _ = self._callers.setdefault((caller, key[at], key[at + 1]), new)
         self._innermost[number] = caller

@@ -1,4 +1,4 @@
-"""Captured CUDA graphs: what a replay wrote is said when it has run, for nobody can look on.
+"""Captured CUDA graphs: what a replay wrote is recorded after it ran, because nothing can observe it.
 
 A capture is recorded as what it looks like, operations and passes, without values: nothing is computed in it.
 """

@@ -46,7 +46,7 @@ def _kind_of(tensor: torch.Tensor) -> str:
 
 
 class Capture:
-    """Turns tensors into values, as a recording keeps them; `not_seen` is told of what has none.
+    """Turns tensors into values, as a recording keeps them; calls `not_seen` for a tensor without one.
 
     Of a tensor of which `is_hidden` says that a device holds nothing for it yet only shape and dtype are kept.
     """

@@ -499,7 +499,7 @@ def binary_cross_entropy(
 
 
 def _optional(op: Op, *tensors: Tensor | None, **attrs: Any) -> Tensor:
-    """Run an op, of which some tensors may be None."""
+    """Run an op; some of its tensors may be None."""
     result: Tensor = op(*tensors, **attrs)
     return result
 
