@@ -34,6 +34,8 @@ _NOT_FORWARDED = frozenset(
     for name in ("SIGKILL", "SIGSTOP", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGCHLD", "SIGTTOU")
     if hasattr(signal, name)
 )
+_STOP = frozenset(getattr(signal, name) for name in ("SIGTSTP", "SIGTTIN") if hasattr(signal, name))
+_CONTINUE = getattr(signal, "SIGCONT", None)
 _PYTHON_IGNORES = frozenset(getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name))
 """Python ignores these from its start. So their being ignored here does not mean that the caller ignores them."""
 
@@ -82,7 +84,9 @@ class SignalForwarder:
         no           yes                     the program has stopped by itself; SIGTSTP or SIGTTIN sets the first
         yes          yes                     gviz stops itself by SIGSTOP; the first is cleared
 
-    The second follows what `wait` learns from the system: set when the program stops, cleared when it continues.
+    The second is what the system last reported of the program: set when it stops, cleared when it continues. It is asked
+    again before gviz stops. The handler of SIGCONT could not clear it: gviz need not see a SIGCONT, since a stop signal
+    that follows at once discards it.
     """
 
     def __init__(self, witness: _Witness | None) -> None:
@@ -123,17 +127,22 @@ class SignalForwarder:
         assert self._process is not None
         if not hasattr(os, "WUNTRACED"):
             return self._process.wait() if patient else self._process.poll()
-        how = os.WUNTRACED | os.WCONTINUED | (0 if patient else os.WNOHANG)
-        while True:
-            process, status = os.waitpid(self._process.pid, how)
-            if not process:
+        while self._process.returncode is None:
+            if not self._learn(patient=patient):
                 return None
-            if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
-                self._program_has_stopped = os.WIFSTOPPED(status)
-                self._stop_if_both()
-            else:
-                self._process.returncode = os.waitstatus_to_exitcode(status)
-                return self._process.returncode
+            self._stop_if_both()
+        return self._process.returncode
+
+    def _learn(self, *, patient: bool) -> bool:
+        """Ask the system whether the program has stopped, continued or ended; `patient` waits for it."""
+        assert self._process is not None
+        how = os.WUNTRACED | os.WCONTINUED | (0 if patient else os.WNOHANG)
+        process, status = os.waitpid(self._process.pid, how)
+        if process and (os.WIFSTOPPED(status) or os.WIFCONTINUED(status)):
+            self._program_has_stopped = os.WIFSTOPPED(status)
+        elif process:
+            self._process.returncode = os.waitstatus_to_exitcode(status)
+        return bool(process)
 
     def _take(self, number: int) -> None:
         self.received.add(number)
@@ -141,10 +150,10 @@ class SignalForwarder:
             self.on_interrupt()
         if not self._was_for_group(number):
             self._pass_on(number)
-        if number in (signal.SIGTSTP, signal.SIGTTIN):
+        if number in _STOP:
             self._shall_stop = True
             self._stop_if_both()
-        elif number == signal.SIGCONT:
+        elif number == _CONTINUE:
             self._shall_stop = False
 
     def _was_for_group(self, number: int) -> bool:
@@ -166,9 +175,14 @@ class SignalForwarder:
                 os.kill(self._process.pid, number)
 
     def _stop_if_both(self) -> None:
+        assert self._process is not None
         if self._shall_stop and self._program_has_stopped:
-            self._shall_stop = False
-            os.kill(os.getpid(), signal.SIGSTOP)
+            with suppress(ChildProcessError):  # `wait` has just learnt that the program has ended
+                while self._process.returncode is None and self._learn(patient=False):
+                    pass
+            if self._program_has_stopped and self._process.returncode is None:
+                self._shall_stop = False
+                os.kill(os.getpid(), signal.SIGSTOP)
 
 
 class _Witness:
@@ -186,7 +200,12 @@ class _Witness:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def has(self, number: int) -> bool:
-        """Whether the signal is pending in the witness; this clears it. False if the witness was killed."""
+        """Whether the group has got the signal; this clears it. False if the witness was killed.
+
+        A stop signal discards a pending SIGCONT. If the group continues and stops again before gviz has handled the
+        first, the witness has only the stop signal, and that answers for both: a SIGCONT that was forwarded now would
+        continue a program that has to stop.
+        """
         try:
             self._line.sendall(bytes([number]))
             return self._line.recv(1) == b"\1"
@@ -204,10 +223,11 @@ def _answer(other: socket.socket, line: socket.socket) -> NoReturn:
     try:
         other.close()
         while asked := line.recv(1):
-            number = asked[0]
-            has = number in signal.sigpending()
-            if has:
-                signal.sigwait({number})
+            number, pending = asked[0], signal.sigpending()
+            has = number in pending or (number == _CONTINUE and not pending.isdisjoint(_STOP))
+            if has:  # sigwait would last for ever if a stop signal discards the SIGCONT now
+                signal.signal(number, signal.SIG_IGN)  # discards it
+                signal.signal(number, signal.SIG_DFL)
             line.sendall(bytes([has]))
     finally:
         os._exit(0)
