@@ -99,10 +99,14 @@ def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
             if len(group) > 1:
                 found.append(sorted(group))
 
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), 10_000))
-    for name in sorted(graph):
-        if name not in order:
-            visit(name)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 10_000))
+    try:
+        for name in sorted(graph):
+            if name not in order:
+                visit(name)
+    finally:
+        sys.setrecursionlimit(limit)
     return found
 
 

@@ -84,8 +84,8 @@ class SignalForwarder:
         no           yes                     the program has stopped by itself; SIGTSTP or SIGTTIN sets the first
         yes          yes                     gviz stops itself by SIGSTOP; the first is cleared
 
-    The second is what the system last reported of the program: set when it stops, cleared when it continues. It is asked
-    again before gviz stops. The handler of SIGCONT could not clear it: gviz need not see a SIGCONT, since a stop signal
+    The second is what the system last reported of the program: set when it stops, cleared when it continues. gviz asks
+    again before it stops. The handler of SIGCONT could not clear it: gviz need not see a SIGCONT, because a stop signal
     that follows at once discards it.
     """
 
