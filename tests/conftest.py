@@ -36,6 +36,16 @@ NEEDED = {
 REQUIRED = {mark for mark in NEEDED if os.environ.get(f"GVIZ_REQUIRE_{mark.upper()}", "0") not in ("", "0")}
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    """No test changes the recursion limit for those after it: a deep recursion would take them minutes."""
+    limit = sys.getrecursionlimit()
+    try:
+        return (yield)
+    finally:
+        assert sys.getrecursionlimit() == limit
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
     """Half as many again as there are cores: what drives a terminal waits for it a third of the time."""
