@@ -61,7 +61,7 @@ def theirs(package: str, network: Callable[[Any], Model]) -> str:
     """Time and size of an alternative's picture, the forward pass that torchview needs included."""
     import torch
 
-    from gviz.render.graphviz.drawing import TooSlowError, draw
+    from gviz.render.graphviz.process import TooSlowError, draw
 
     model, x = network(torch)
     result = model(x).sum()

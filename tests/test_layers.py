@@ -79,17 +79,14 @@ INSIDE = {
     "live": """
         terminal protocol waiting facts chances gate debuggee controlled""",
     "render": """
-        theme boxes.remarks boxes.fold comparison moments graphviz.drawing curve boxes.words page.panel
-        page.sources page.extent layout.model layout.layers layout.channels boxes.tensors boxes.line_labels
-        cells.strokes cells.look graphviz.size graphviz.worker forms.slim boxes.call_names boxes.calls ranks
-        layout.grid layout.components boxes.brief_room boxes.row boxes.options boxes.links cells.box
-        cells.raster graphviz.graph layout.columns layout.ordering styles boxes.selection boxes.details
-        cells.canvas layout.ports page.moves boxes.room layout.drawing boxes.clusters boxes.rows
-        boxes.structure boxes.states boxes.beside boxes.lines boxes.brief boxes.groups scene boxes.modules
-        request page.cells cells.moments graphviz.legend graphviz.labels forms.as_json forms.text
-        page.document graphviz.placing graphviz.cards graphviz.flow graphviz.manner forms.mermaid
-        graphviz.frames graphviz.dot graphviz.picture page.geometry forms.series forms.svg forms.raster
-        page.contents forms.gif forms.animation exporters""",
+        theme comparison_text boxes.tensors boxes.links boxes.fold graphviz.process curve page.panel
+        page.sources page.extent layout.model layout.layers layout.channels cells.strokes cells.look
+        graphviz._worker graphviz.svg_output ranks_text boxes.row boxes.options layout.grid layout.components
+        cells.box cells.raster graphviz.digraph styles boxes.details layout.columns layout.ordering cells.canvas
+        boxes.selection boxes.room layout.ports page.moves boxes.structure boxes.rows layout.drawing
+        boxes.states boxes.modules scene legend request page.cells cells.moments page.document graphviz.labels
+        forms.picture_json forms.text graphviz.placement forms.mermaid graphviz.dot graphviz.picture
+        page.geometry forms.series forms.svg forms.png_and_pdf page.contents forms.gif forms.animation exporters""",
     "adapters/pytorch": """
         private cuda original tensor_facts replacing values operations warned marks session outputs watch
         returned created inputs arguments graph behind attributes writes replays steps modules calls regions

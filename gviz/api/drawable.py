@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gviz import arguments, frameworks
-from gviz.render.moments import last_moment
+from gviz.render.request import last_moment
 from gviz.trace import load
 from gviz.trace.file.reader import open_trace
 from gviz.trace.log import MemoryLog

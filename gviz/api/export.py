@@ -18,8 +18,7 @@ from gviz.errors import GvizError
 from gviz.render.boxes.options import Density, Tensors
 from gviz.render.exporters import Exporter
 from gviz.render.forms.series import frames, pass_moments
-from gviz.render.moments import check_moment
-from gviz.render.request import ExportOptions
+from gviz.render.request import ExportOptions, check_moment
 from gviz.render.styles import GVIZ
 from gviz.render.theme import Direction
 from gviz.trace.timeline import Timeline

@@ -10,8 +10,7 @@ from gviz.errors import GvizError
 from gviz.query.moments import begin_of, is_stretch
 from gviz.query.names import NamedNodes
 from gviz.query.nodes import node_at
-from gviz.render.boxes.call_names import fitting_calls
-from gviz.render.boxes.calls import graph_of
+from gviz.render.boxes.fold import fitting_calls, graph_of
 from gviz.render.boxes.selection import shown_nodes
 from gviz.render.request import Part
 from gviz.trace.state import NodeInfo

@@ -9,8 +9,8 @@ from gviz import arguments
 from gviz.api.drawable import drawn
 from gviz.api.moments import moment_of
 from gviz.render.boxes.fold import ALL, Filter
+from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import digraph
-from gviz.render.graphviz.graph import Digraph
 from gviz.render.request import moment_scene
 from gviz.render.scene import Options
 

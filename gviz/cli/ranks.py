@@ -50,7 +50,7 @@ def _beside(folder: Recordings, other: int) -> list[Beside]:
 
 def lines(folder: Recordings, found: list[Beside]) -> Iterator[str]:
     """The ranks, where each stops agreeing, and the two that part first beside each other."""
-    from gviz.render import ranks as text
+    from gviz.render import ranks_text as text
 
     yield from folder.remarks
     width = max(len(folder.name(rank)) for rank in range(len(folder.paths)))
@@ -66,7 +66,7 @@ def lines(folder: Recordings, found: list[Beside]) -> Iterator[str]:
 
 
 def _told(folder: Recordings, each: Beside) -> str:
-    from gviz.render import ranks as text
+    from gviz.render import ranks_text as text
 
     if each.parting is None:
         return text.agreement(folder.ranks[each.rank].timeline, folder.name(each.other))
@@ -74,8 +74,8 @@ def _told(folder: Recordings, each: Beside) -> str:
 
 
 def _values(folder: Recordings, each: Beside) -> Iterator[str]:
-    from gviz.render import comparison as table
-    from gviz.render import ranks as text
+    from gviz.render import comparison_text as table
+    from gviz.render import ranks_text as text
 
     if each.parting is None:
         return
@@ -99,7 +99,7 @@ def first_of(found: list[Beside]) -> Beside | None:
 
 def as_data(folder: Recordings, found: list[Beside]) -> dict[str, Any]:
     """The same for a program: each difference with its part of training, and whether ranks should share that."""
-    from gviz.render import ranks as text
+    from gviz.render import ranks_text as text
 
     ranks = [
         {

@@ -6,6 +6,6 @@ of one data-parallel run, `source_changes` the program texts; `tolerance` says w
 
 A walk: ``gviz diff a.gviz b.gviz`` makes a `Side` of the last iteration of each recording. `align` pairs their nodes:
 ``mul`` with ``mul``, and its second input ``w`` with ``w``. `compare` then yields for each pair what differs: that one
-side lacks it, its inputs, arguments, dtype, shape and value, and at last the gradients. `gviz.render.comparison` puts
-that into words.
+side lacks it, its inputs, arguments, dtype, shape and value, and at last the gradients.
+`gviz.render.comparison_text` puts that into words.
 """

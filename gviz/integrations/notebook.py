@@ -73,7 +73,7 @@ def _answer(found: Finding) -> str:
 def _picture(of: Drawn) -> str:
     """A graph as SVG; empty where there is nothing to draw, too much, or nothing to draw with."""
     from gviz.render.forms import svg
-    from gviz.render.graphviz.size import in_a_cell
+    from gviz.render.graphviz.svg_output import in_a_cell
     from gviz.render.request import ExportOptions
 
     if not of.timeline.nodes:
@@ -89,8 +89,7 @@ def _picture(of: Drawn) -> str:
 
 def _fitting(of: Drawn, options: ExportOptions) -> ExportOptions | None:
     """The options with modules closed until the picture is small enough; None if it never is."""
-    from gviz.render.boxes.calls import graph_of
-    from gviz.render.boxes.fold import Filter, asked_for, closed_to_fit
+    from gviz.render.boxes.fold import Filter, asked_for, closed_to_fit, graph_of
     from gviz.render.request import moment_structure
 
     timeline, wanted = of.timeline, Filter(focus=of.node, ancestors=bool(of.node))
@@ -103,8 +102,7 @@ def _fitting(of: Drawn, options: ExportOptions) -> ExportOptions | None:
 def recording_text(timeline: Timeline) -> str:
     """A recording in a line, and what there is at its end, if that is not much."""
     from gviz.render.forms import text
-    from gviz.render.moments import last_moment
-    from gviz.render.request import ExportOptions
+    from gviz.render.request import ExportOptions, last_moment
 
     passes = sum(phase.kind == "backward" for phase in timeline.phases)
     words = [_count(len(timeline), "event"), _count(len(timeline.nodes), "node"), _count(passes, "backward pass")]
@@ -140,8 +138,7 @@ class Player:
 def player(timeline: Timeline, at: int | None = None) -> Player:
     """The page that steps through a recording, opened at event `at`, else at the end of its graph's life."""
     from gviz.render import page
-    from gviz.render.moments import last_moment
-    from gviz.render.request import ExportOptions
+    from gviz.render.request import ExportOptions, last_moment
 
     n = last_moment(timeline) if at is None else at
     return Player(page.render(timeline, n, ExportOptions(note=lambda note: None)), recording_text(timeline))

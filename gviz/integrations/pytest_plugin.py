@@ -94,8 +94,7 @@ class TestRecording:
         """Draw the graph at its last moment beside the trace; None if there is nothing to draw."""
         from gviz.errors import GvizError
         from gviz.render.exporters import exporter_for
-        from gviz.render.moments import last_moment
-        from gviz.render.request import ExportOptions
+        from gviz.render.request import ExportOptions, last_moment
 
         path = self.path.with_name(_PICTURE)
         try:

@@ -9,7 +9,7 @@ from gviz.api.make_dot import make_dot as draw
 
 if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor
-    from gviz.render.graphviz.graph import Digraph
+    from gviz.render.graphviz.digraph import Digraph
 
 __all__ = ["make_dot"]
 

@@ -9,11 +9,10 @@ from typing import Literal
 
 from gviz.errors import GvizError
 from gviz.render import page
-from gviz.render.forms import animation, as_json, gif, mermaid, raster, svg, text
+from gviz.render.forms import animation, gif, mermaid, picture_json, png_and_pdf, svg, text
 from gviz.render.graphviz import dot
-from gviz.render.graphviz.drawing import Picture
-from gviz.render.moments import first_moment
-from gviz.render.request import ExportOptions
+from gviz.render.graphviz.process import Picture
+from gviz.render.request import ExportOptions, first_moment
 from gviz.trace.timeline import Timeline
 
 
@@ -40,10 +39,10 @@ class Exporter:
 EXPORTERS: tuple[Exporter, ...] = (
     Exporter("svg", (".svg",), svg.render, scales=True, picture="svg"),
     Exporter("dot", (".dot", ".gv"), dot.render),
-    Exporter("png", (".png",), raster.png, scales=True, picture="png"),
-    Exporter("pdf", (".pdf",), raster.pdf, picture="pdf"),
+    Exporter("png", (".png",), png_and_pdf.png, scales=True, picture="png"),
+    Exporter("pdf", (".pdf",), png_and_pdf.pdf, picture="pdf"),
     Exporter("txt", (".txt",), text.render, of_style="words"),
-    Exporter("json", (".json",), as_json.render, of_style="words"),
+    Exporter("json", (".json",), picture_json.render, of_style="words"),
     Exporter("mermaid", (".mmd", ".mermaid"), mermaid.render),
     Exporter("html", (".html", ".htm"), page.render, opens=first_moment, of_style="nothing"),
     Exporter("animation", (".anim.svg",), animation.render, moves=True, scales=True),

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gviz.errors import GvizError
-from gviz.render.boxes.call_names import named_calls
-from gviz.render.boxes.calls import graph_of
 from gviz.render.boxes.fold import (
     ALL,
     FEW_BOXES,
@@ -20,14 +18,16 @@ from gviz.render.boxes.fold import (
     closed_below,
     closed_to_fit,
     fold,
+    graph_of,
+    named_calls,
 )
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.selection import shown_nodes
 from gviz.render.boxes.structure import Structure, structure
-from gviz.render.moments import check_moment
 from gviz.render.scene import Scene, scene
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
+from gviz.trace.navigation import end_of, no_event, through
 from gviz.trace.state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
@@ -183,3 +183,37 @@ def moment_structure(timeline: Timeline, n: int, options: Options) -> Structure:
     """The boxes and lines of the iteration that moment `n` falls into; raises `GvizError` where there is none."""
     check_moment(timeline, n)
     return structure(timeline, timeline.iteration_at(n), options)
+
+
+def check_moment(timeline: Timeline, n: int) -> None:
+    """Raise `GvizError` if there is nothing to draw at a moment."""
+    if not 0 <= n <= len(timeline):
+        raise no_event(timeline, str(n))
+    if not timeline.nodes:
+        raise GvizError("this trace holds no graph", why="the program made no tensors", exit_code=2)
+
+
+def first_moment(timeline: Timeline) -> int:
+    """Where stepping begins: the first event."""
+    return min(1, len(timeline))
+
+
+def last_moment(timeline: Timeline) -> int:
+    """The moment worth a picture if none is asked for: the end, or that of what a program did before it evaluates.
+
+    An evaluation is what autograd does not follow, at the end of a program of which it has followed something. Where an
+    optimizer used the gradients, it is before that: with the weights that gave these results, and their gradients.
+    """
+    if timeline.failures:
+        return end_of(timeline, timeline.iterations[-1])
+    return through(timeline, _last_followed(timeline))
+
+
+def _last_followed(timeline: Timeline) -> Iteration:
+    """The last iteration with a result that requires a gradient; the last one if there is none or no pass at all."""
+    passes = any(phase.kind == "backward" for phase in timeline.phases)
+    for iteration in reversed(timeline.iterations) if passes else ():
+        made = timeline.nodes.all_created(timeline.nodes.of(iteration))
+        if any(created.kind == "op" and created.requires_grad for _, created in made):
+            return iteration
+    return timeline.iterations[-1]

@@ -1,37 +1,106 @@
 """A moment made drawable: boxes, lines and words, styles by name. No colours and no coordinates.
 
-`structure` says what an iteration's graph consists of, once; `scene` dresses it for a moment. All pictures, on
-paper and in the terminal, are drawn from the same scene.
-"""
+`structure` says once what the graph of an iteration consists of; `scene` dresses it for a moment. All pictures, on
+paper and in the terminal, are drawn from the same scene."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from gviz.events import GradFlowed, Marked
 from gviz.explain.names import iteration_called, op_title, phase_words, title
 from gviz.explain.tracking import as_at, as_in
 from gviz.plain_text import file_line, file_name
-from gviz.render.boxes.beside import rows_beside
-from gviz.render.boxes.brief import brief_rows
-from gviz.render.boxes.details import source_line
+from gviz.render.boxes.details import remark, source_line
 from gviz.render.boxes.fold import Group
-from gviz.render.boxes.groups import group_rows, group_states
-from gviz.render.boxes.lines import Edge, brings, edge
+from gviz.render.boxes.links import Link, LinkKind
+from gviz.render.boxes.modules import group_rows, group_states
 from gviz.render.boxes.options import Options
-from gviz.render.boxes.remarks import remark
 from gviz.render.boxes.room import Outline, Role, module_key, module_title
 from gviz.render.boxes.row import Row
-from gviz.render.boxes.rows import Now, chip_rows, node_rows, saved_rows
+from gviz.render.boxes.rows import Now, brief_rows, chip_rows, node_rows, rows_beside, saved_rows
 from gviz.render.boxes.states import State, state_word, states_of, status
 from gviz.render.boxes.structure import Structure, structure
+from gviz.render.boxes.tensors import DIGITS, Numbers, grid
 from gviz.trace.gradients import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.navigation import through
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
-from gviz.value_text import full
+from gviz.value_text import full, share
+from gviz.values import Value
+
+EdgeState = Literal["pending", "flowed", "now", "cut"]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One line, in the direction of its arrow: a gradient edge leads from the user of a tensor to its maker.
+
+    `output_nr` counts the outputs of the tensor's maker, `slot` the inputs of its user (-1 where it is none). Where
+    several gradients meet, the numbers of a small one are the `grid` of its line; who cannot draw that shows `text`.
+    """
+
+    source: str
+    target: str
+    kind: LinkKind
+    output_nr: int
+    slot: int
+    label: str
+    states: tuple[EdgeState, ...]
+    grid: Numbers = ()
+
+    @property
+    def text(self) -> str:
+        """What stands over the line, in one line of text."""
+        rows = " ".join(f"[{' '.join(row)}]" for row in self.grid)
+        return f"{ADDED} {f'[{rows}]' if len(self.grid) > 1 else rows}" if rows else self.label
+
+
+ADDED = "+="
+"""What stands before a part of a gradient."""
+
+
+def edge(link: Link, now: Now) -> Edge:
+    """A line at the moment."""
+    if link.kind == "gradient":
+        return _gradient(link, now)
+    born = any(now.states.get(user) is not None for user, _ in link.uses)
+    held: tuple[EdgeState, ...] = () if born else ("pending",)
+    if not link.tracked:
+        held = (*held, "cut")
+    return Edge(link.source, link.target, link.kind, link.output_nr, link.slot, link.label, held)
+
+
+def _gradient(link: Link, now: Now) -> Edge:
+    """What has flowed: one use says how much, a line that stands for several only that."""
+    found = [now.contribution(link.node, link.output_nr, user, slot) for user, slot in link.uses]
+    parts = [part for part in found if part is not None]
+    alone = parts[0].value if len(found) == len(parts) == 1 else None
+    label = f"{ADDED} {share(alone, 14, DIGITS)}" if alone is not None else ""
+    numbers = _addend(link, alone, now) if alone is not None else ()
+    held: tuple[EdgeState, ...] = ("flowed",) if parts else ("pending",)
+    if brings(now, link.node, link.output_nr, link.uses):
+        held = ("flowed", "now")
+    return Edge(link.target, link.source, "gradient", link.output_nr, link.slot, label, held, numbers)
+
+
+def _addend(link: Link, part: Value, now: Now) -> Numbers:
+    """The numbers of a small part that is added to others; one part alone is the sum, which stands in the box."""
+    state = now.states[link.node]
+    shape = now.options.grid(part.shape) if state is not None and state.outputs[link.output_nr].expected > 1 else None
+    return grid(part, shape) if shape else ()
+
+
+def brings(now: Now, node: int, output_nr: int, uses: Iterable[tuple[int, int]]) -> bool:
+    """Whether this event brings an output the gradient of one of its uses."""
+    event = now.moment.event
+    if not isinstance(event, GradFlowed) or (event.node, event.output_nr) != (node, output_nr):
+        return False
+    return any((event.source, event.slot) == use for use in uses)
+
 
 __all__ = [
     "Box",

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from gviz.driven import Driven, Far, finished, parts
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
-from gviz.render.boxes.calls import graph_of, reading_graph
 from gviz.render.boxes.fold import (
     FEW_BOXES,
     LARGE,
@@ -20,7 +19,9 @@ from gviz.render.boxes.fold import (
     boxes,
     closing_to_fit,
     fold,
+    graph_of,
     modules,
+    reading_graph,
 )
 from gviz.render.boxes.selection import shown_nodes
 from gviz.trace.state import OPTIMIZER, Iteration, NodeInfo

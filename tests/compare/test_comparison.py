@@ -13,7 +13,7 @@ from gviz.compare.comparison import compare, one_sided_runs
 from gviz.compare.side import Side
 from gviz.compare.tolerance import EXACT, SAME_NUMBERS, Tolerance, distance
 from gviz.errors import GvizError
-from gviz.render.comparison import rows, summary
+from gviz.render.comparison_text import rows, summary
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values import Stats, Value, capture, statistics

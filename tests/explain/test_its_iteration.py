@@ -11,7 +11,7 @@ import gviz.engine as torch
 from gviz.engine import static
 from gviz.events import GradSet
 from gviz.explain.panel import NodeView, incoming_facts
-from gviz.render.forms.as_json import render
+from gviz.render.forms.picture_json import render
 from gviz.render.page.cells import Changes, dressed
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Options, scene, structure

@@ -9,8 +9,8 @@ import pytest
 import gviz
 import gviz.engine as torch
 from gviz.integrations import notebook
-from gviz.render.graphviz.graph import Digraph
-from gviz.render.graphviz.size import CELL
+from gviz.render.graphviz.digraph import Digraph
+from gviz.render.graphviz.svg_output import CELL
 
 SVG = "image/svg+xml"
 

@@ -14,10 +14,9 @@ import gviz.engine as torch
 from gviz.events import GradFlowed
 from gviz.render.boxes.options import Options
 from gviz.render.forms import text
-from gviz.render.graphviz.dot import digraph, dot
-from gviz.render.graphviz.legend import legend, together
-from gviz.render.graphviz.manner import Manner
-from gviz.render.graphviz.placing import placing
+from gviz.render.graphviz.dot import Manner, digraph, dot
+from gviz.render.graphviz.placement import placing
+from gviz.render.legend import legend, together
 from gviz.render.request import ExportOptions, moment_scene
 from gviz.render.scene import scene, structure
 from gviz.render.theme import DARK, LIGHT

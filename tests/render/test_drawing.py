@@ -7,8 +7,8 @@ import gviz.engine as torch
 from gviz.engine import nn
 from gviz.errors import GvizError
 from gviz.render.boxes.structure import Options, structure
-from gviz.render.graphviz import drawing, picture
-from gviz.render.graphviz.drawing import TooSlowError, complaints, draw, has_font
+from gviz.render.graphviz import picture, process
+from gviz.render.graphviz.process import TooSlowError, complaints, draw, has_font
 from gviz.render.request import ExportOptions
 from gviz.render.scene import scene
 
@@ -35,7 +35,7 @@ def test_what_graphviz_says_is_passed_on(dot, why):
 def test_it_is_stopped_when_its_time_is_over(monkeypatch, tmp_path):
     sleeper = tmp_path / "sleeper.py"
     sleeper.write_text("import time; time.sleep(60)")
-    monkeypatch.setattr(drawing, "WORKER", sleeper)
+    monkeypatch.setattr(process, "WORKER", sleeper)
     with pytest.raises(TooSlowError, match=r"did not finish in 0\.3 s"):
         draw("digraph {}", "svg", timeout=0.3)
 

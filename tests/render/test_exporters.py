@@ -21,9 +21,8 @@ from gviz.render.exporters import EXPORTERS, Exporter, exporter_for
 from gviz.render.forms import series
 from gviz.render.forms.text import text
 from gviz.render.graphviz import picture
-from gviz.render.moments import last_moment
 from gviz.render.page import geometry
-from gviz.render.request import ExportOptions, moment_scene
+from gviz.render.request import ExportOptions, last_moment, moment_scene
 from gviz.render.scene import Options
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline

@@ -9,9 +9,19 @@ from recording import timeline_of
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.numbers import number
-from gviz.render.boxes.call_names import fitting_calls, named_calls
-from gviz.render.boxes.calls import graph_of
-from gviz.render.boxes.fold import CallGraph, Filter, ModuleCall, calls_of, closed_below, closed_to_fit, fold, modules
+from gviz.render.boxes.fold import (
+    CallGraph,
+    Filter,
+    ModuleCall,
+    calls_of,
+    closed_below,
+    closed_to_fit,
+    fitting_calls,
+    fold,
+    graph_of,
+    modules,
+    named_calls,
+)
 from gviz.render.scene import Options, scene, structure
 from gviz.value_text import NO_VALUE
 

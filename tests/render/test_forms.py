@@ -17,9 +17,9 @@ from gviz.errors import GvizError
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, grid, grid_shape, heat, histogram
 from gviz.render.exporters import exporter_for
-from gviz.render.forms import animation, as_json, gif, mermaid, svg
+from gviz.render.forms import animation, gif, mermaid, picture_json, svg
 from gviz.render.forms.series import frames, pass_moments
-from gviz.render.graphviz.legend import painted
+from gviz.render.legend import painted
 from gviz.render.request import ExportOptions, Part, drawing, moment_scene
 from gviz.render.theme import LIGHT
 from gviz.trace.log import MemoryLog
@@ -40,7 +40,7 @@ def export(module, script, n=None, **options):
 @pytest.mark.parametrize("log", LOGS)
 def test_json_says_what_the_scene_says_and_its_numbers_exactly(log):
     script = LOGS[log]()
-    drawn, found = scene_of(script), json.loads(export(as_json, script))
+    drawn, found = scene_of(script), json.loads(export(picture_json, script))
     assert found["schema"] == 1
     assert [(node["id"], node["title"], node["status"]) for node in found["nodes"]] == [
         (box.key, box.title, box.status) for box in drawn.boxes
@@ -51,11 +51,11 @@ def test_json_says_what_the_scene_says_and_its_numbers_exactly(log):
 
 
 def test_json_holds_the_elements_and_counts_of_gradients():
-    found = {node["id"]: node for node in json.loads(export(as_json, two_shares()))["nodes"]}
+    found = {node["id"]: node for node in json.loads(export(picture_json, two_shares()))["nodes"]}
     (output,) = found["n1"]["outputs"]
     assert output["value"]["elements"] == 3
     assert (output["incoming"]["elements"], output["arrived"], output["expected"]) == (-14, 2, 2)
-    broken = {node["id"]: node for node in json.loads(export(as_json, LOGS["broken"]()))["nodes"]}
+    broken = {node["id"]: node for node in json.loads(export(picture_json, LOGS["broken"]()))["nodes"]}
     assert broken["n2"]["outputs"][0]["value"]["elements"][:3] == ["nan", pytest.approx(0.6931), "-inf"]
     assert broken["n2"]["outputs"][0]["value"]["statistics"]["nan"] == 1
 

@@ -2,7 +2,7 @@
 
 from render.logs import recurrent, two_shares
 
-from gviz.render.graphviz.placing import placing
+from gviz.render.graphviz.placement import placing
 from gviz.render.scene import Options, scene, structure
 
 

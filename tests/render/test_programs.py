@@ -6,8 +6,7 @@ from render import golden
 
 import gviz.engine as torch
 from gviz.render.graphviz.dot import dot
-from gviz.render.moments import last_moment
-from gviz.render.request import moment_scene
+from gviz.render.request import last_moment, moment_scene
 from gviz.render.scene import Options
 
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.render.graphviz.dot import digraph
-from gviz.render.graphviz.drawing import draw
-from gviz.render.graphviz.manner import Manner
+from gviz.render.graphviz.dot import Manner, digraph
 from gviz.render.graphviz.picture import settled
+from gviz.render.graphviz.process import draw
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Options, scene, structure
 

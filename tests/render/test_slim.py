@@ -9,9 +9,9 @@ from render.logs import LOGS
 from render.measured import knots
 from render.pictures import groups, words
 
-from gviz.render.forms.slim import slim
 from gviz.render.graphviz.dot import digraph
-from gviz.render.graphviz.drawing import draw
+from gviz.render.graphviz.process import draw
+from gviz.render.graphviz.svg_output import slim
 from gviz.render.scene import scene, structure
 from gviz.render.theme import LIGHT
 

@@ -9,7 +9,7 @@ from samples.lessons import LESSONS, recording
 from gviz.render.forms import animation
 from gviz.render.exporters import exporter_for
 from gviz.render.request import ExportOptions
-from gviz.render.moments import last_moment
+from gviz.render.request import last_moment
 from gviz.render.boxes.options import Options
 from gviz.render.forms.series import frames, pass_moments
 from gviz.render.styles import STYLES

@@ -6,7 +6,7 @@ from driving import app_of, transcript
 from recording import events_of, timeline_of
 
 import gviz.engine as torch
-from gviz.render import comparison
+from gviz.render import comparison_text as comparison
 from gviz.trace.log import MemoryLog
 from gviz.trace.recording.source_text import write
 from gviz.tui.glyphs import ASCII

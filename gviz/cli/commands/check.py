@@ -79,7 +79,7 @@ def _parted(given: Recordings) -> Iterator[tuple[int, Checked]]:
     """The ranks that stop agreeing with another one, and what is wrong with that."""
     from gviz.cli.ranks import compared
     from gviz.explain.check import Checked
-    from gviz.render.ranks import finding
+    from gviz.render.ranks_text import finding
 
     for each in compared(given):
         if each.parting is not None:

@@ -135,7 +135,7 @@ def _ends(a: Timeline, b: Timeline) -> str:
 
 
 def _print(comparison: Comparison, a: str, b: str, *, everything: bool) -> None:
-    from gviz.render import comparison as text
+    from gviz.render import comparison_text as text
 
     for line in text.summary(comparison):
         click.echo(line)

@@ -78,7 +78,7 @@ def _pictures() -> dict[str, Any]:
 
 
 def _fonts() -> str:
-    from gviz.render.graphviz.drawing import has_font
+    from gviz.render.graphviz.process import has_font
 
     try:
         return "found" if has_font() else "none: svg and dot are complete, png and pdf come without text"

@@ -1,4 +1,4 @@
-"""What a box says in full: dtype and shape, saved tensors, local derivatives, and the line of the program."""
+"""What a box says besides its numbers: how its node was made; in full density its dtype, saved tensors and rules."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len, set_cell_size
 
+from gviz.events import NodeCreated, StorageWritten
 from gviz.explain.computation import saved_names
 from gviz.explain.formula import attribute_word
+from gviz.explain.names import made_in, why_untracked
 from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
 from gviz.numbers import bytes_text, dtype_text, shape_text
 from gviz.plain_text import file_line, shown
@@ -15,9 +17,35 @@ from gviz.render.boxes.options import Options
 from gviz.render.boxes.row import Row
 from gviz.site import source_lines
 from gviz.trace.moment import Moment
-from gviz.trace.state import NodeInfo, NodeState
+from gviz.trace.state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.value_text import CUT, short
+
+
+def remark(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> str:
+    """What a reader should know about how the node was made: by a pass, untracked, in place, in an older iteration."""
+    if info.created.kind != "op":
+        return ""
+    if info.created.during[0]:
+        return f"made in pass {info.created.during[0]}"
+    if info.iteration != iteration.index:
+        return made_in(timeline, info)
+    if info.created.untracked:
+        return why_untracked(info.created, brief=True)
+    return "written in place" if writes_in_place(timeline, info.created) else ""
+
+
+WRITES_WITHIN = 4
+"""A write in place is said among the first events of the op that writes."""
+
+
+def writes_in_place(timeline: Timeline, created: NodeCreated) -> bool:
+    """Whether the op wrote into the memory of one of its inputs instead of making a tensor."""
+    if not any(output.version for output in created.outputs):
+        return False
+    first = (timeline.event(seq) for seq in timeline.events_of(created.node)[:WRITES_WITHIN])
+    return any(isinstance(event, StorageWritten) and event.node == created.node for event in first)
+
 
 DETAIL_WIDTH = 48
 """Cells for a line of the program and for a rule with its numbers."""

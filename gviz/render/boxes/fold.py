@@ -1,16 +1,34 @@
-"""Which boxes a graph has when modules are closed, or when only a part of it is asked for.
+"""Which boxes a graph has when modules are collapsed, or when only a part of it is asked for.
 
-Pure, on plain numbers: whoever shows a graph (terminal, picture, page) says what it wants as a `Filter`, and gets the
-nodes that have a box of their own and the groups that stand for many. What a group looks like at a moment is the
-scene's.
-"""
+The graph of an iteration may have thousands of nodes. Whoever shows it (terminal, picture, page) says what it wants as
+a `Filter`, and gets the nodes that have a box of their own and the groups that stand for many:
+
+    graph_of(timeline, infos)            the nodes, their inputs, and the module calls around each: a `CallGraph`
+    named_calls(graph, ["encoder.*"])    the calls that a pattern of the user means
+    fold(graph, Filter(closed=...))      the boxes: `Folded`
+
+For example, of ``x -> Linear -> ReLU -> loss`` with the path of the `Linear` in ``closed``, one group holds its
+operations and its weights, and the rest keep their boxes. A parameter lies where all its users are; if two collapsed
+calls of different modules use it, it keeps its own box. What a backward pass made lies in the pass, what an optimizer
+computed in its step, and not in a module. `fold` itself works on plain numbers and knows no moment: what a group says
+at one is in `modules`."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cache
 
-from gviz.driven import Driven, Far, finished
+from gviz import notice
+from gviz.driven import Driven, Far, finished, parts
+from gviz.errors import GvizError
+from gviz.explain.names import step_kind
+from gviz.plain_text import shown
+from gviz.trace.state import OPTIMIZER, NodeInfo
+from gviz.trace.timeline import Timeline
 
 FEW_BOXES = 200
 """Above so many nodes the modules of a picture close by themselves: a larger graph is not read box by box. So many are
@@ -249,3 +267,155 @@ def _within(graph: CallGraph, wanted: Filter) -> Iterator[int]:
         front = [node for node in dict.fromkeys(near) if node not in seen]
         seen.update(front)
         distance += 1
+
+
+Calls = tuple[ModuleCall, ...]
+"""The calls around a node, the outermost first."""
+
+
+def graph_of(timeline: Timeline, infos: Iterable[NodeInfo], *, whole: bool = True) -> CallGraph:
+    """The graph of some nodes, which come in order of creation.
+
+    Only where they are the `whole` of a graph it is known as what call of its module each came.
+    """
+    return finished(reading_graph(timeline, tuple(infos), whole=whole))
+
+
+def reading_graph(timeline: Timeline, infos: Sequence[NodeInfo], *, whole: bool = True) -> Driven[CallGraph]:
+    """`graph_of`, which rests often."""
+    known: dict[int, Calls] = {}
+    steps = _steps(timeline, infos)
+    nodes, inputs, loose, buffers = [], {}, set(), set()
+    calls: dict[int, Calls] = {}
+    for part in parts(infos, "reading the calls: node"):
+        if isinstance(part, Far):
+            yield part
+            continue
+        for info in part:
+            nodes.append(info.node)
+            inputs[info.node] = tuple(node for node, _ in info.created.inputs)
+            apart = steps.get(info.node) or _made_by(info.created.during[0])
+            calls[info.node] = (apart,) if apart else _calls(timeline, info.created.scope, known)
+            if info.created.kind == "parameter":
+                loose.add(info.node)
+            elif _is_buffer(info) and not calls[info.node]:
+                buffers.add(info.node)
+    return CallGraph(nodes, inputs, _numbered(calls) if whole else calls, loose, buffers)
+
+
+def _is_buffer(info: NodeInfo) -> bool:
+    """Whether it was an attribute of a module or another object, and not a variable, as the data are."""
+    return info.created.kind != "op" and "." in (info.name or "")
+
+
+def _numbered(calls: Mapping[int, Calls]) -> dict[int, Calls]:
+    """The calls of each node, those of a module that was called several times with their number."""
+    distinct = {chain[-1].scope: chain for chain in calls.values() if chain}
+    every = {call.scope: call for chain in distinct.values() for call in chain}
+    count = Counter(call.path for call in every.values())
+    seen: Counter[str] = Counter()
+    known = {}
+    for scope, call in sorted(every.items()):
+        seen[call.path] += 1
+        known[scope] = replace(call, nr=seen[call.path], of=count[call.path])
+    chains = {scope: tuple(known[call.scope] for call in chain) for scope, chain in distinct.items()}
+    return {node: chains[chain[-1].scope] if chain else () for node, chain in calls.items()}
+
+
+def _steps(timeline: Timeline, infos: Sequence[NodeInfo]) -> dict[int, ModuleCall]:
+    """The step of an optimizer that made each node itself; what an older one made is in the step that uses it here."""
+    steps: dict[int, int] = {}
+    here: dict[int, int] = {}  # by the place where they are called
+    for info in reversed(infos):
+        said = timeline.contexts.step_of(info)
+        if said and info.iteration == infos[-1].iteration:
+            steps[info.node] = here[info.created.stack] = said
+        elif said:
+            steps[info.node] = here.get(info.created.stack, said)
+    return {node: ModuleCall(-2 * said - 1, OPTIMIZER, step_kind(timeline, said)) for node, said in steps.items()}
+
+
+def _made_by(pass_nr: int) -> ModuleCall | None:
+    return ModuleCall(-2 * pass_nr, f"backward pass {pass_nr}", "") if pass_nr else None
+
+
+def _calls(timeline: Timeline, scope: int, known: dict[int, Calls]) -> Calls:
+    """The calls a scope lies in, itself included, the outermost first."""
+    way: list[ModuleCall] = []
+    inner = scope
+    while inner not in known and (entered := timeline.contexts.call(inner)) is not None:
+        way.append(ModuleCall(inner, entered.name, entered.kind))
+        inner = entered.parent
+    outer = known.get(inner, ())
+    for call in reversed(way):
+        outer = known[call.scope] = (*outer, call)
+    return outer
+
+
+NUMBERED = re.compile(r"(.+):(\d+)")
+SOME = 6
+"""So many modules are named to somebody who has named none that is there."""
+
+
+def fitting_calls(graph: CallGraph, patterns: Sequence[str], *, within: bool = False) -> frozenset[int]:
+    """The scopes of the calls that fit one of the patterns; ``block.*`` is also what was made `within` the block."""
+    fitting = (call for call in calls_of(graph) if any(_fits(call, one, within=within) for one in patterns))
+    return frozenset(call.scope for call in fitting)
+
+
+def named_calls(graph: CallGraph, patterns: Sequence[str], *, within: bool = False) -> frozenset[int]:
+    """The same; where none fits, capital letters do not count; `GvizError` where there are patterns, and none fits.
+
+    A model goes by its class, and many a variable is called so but for these: ``head = Head(8)``.
+    """
+    found = fitting_calls(graph, patterns, within=within)
+    if patterns and not found:
+        found = _in_other_letters(graph, patterns, within=within)
+    if patterns and not found:
+        what = f"no module fits {shown(' '.join(patterns))}"
+        raise GvizError(what, hint=_hint(graph, calls_of(graph), patterns), exit_code=2)
+    return found
+
+
+def _in_other_letters(graph: CallGraph, patterns: Sequence[str], *, within: bool) -> frozenset[int]:
+    """The calls that fit a pattern but for capital letters; what is drawn for it is said."""
+    small = [pattern.lower() for pattern in patterns]
+    calls = [replace(call, path=call.path.lower(), kind=call.kind.lower()) for call in calls_of(graph)]
+    found = frozenset(call.scope for call in calls if any(_fits(call, one, within=within) for one in small))
+    meant = dict.fromkeys(call.path for call in calls_of(graph) if call.scope in found)
+    if found:
+        _note(f"gviz: note: no module is called {' '.join(patterns)}: {_some(meant)} is drawn for it")
+    return found
+
+
+@cache
+def _note(text: str) -> None:
+    """Say it once, however often a picture is made until it fits."""
+    notice.say(text)
+
+
+def _fits(call: ModuleCall, pattern: str, *, within: bool) -> bool:
+    """Whether a call is one of a module whose class fits, or its path, with or without what all paths begin with."""
+    numbered = NUMBERED.fullmatch(pattern)
+    name, nr = (numbered[1], int(numbered[2])) if numbered else (pattern, call.nr)
+    names = [call.path, call.path.partition(".")[2], call.kind]
+    names += [f"{path}." for path in names[:2] if within]
+    return nr == call.nr and any(fnmatchcase(one, name) for one in names)
+
+
+def _hint(graph: CallGraph, every: Sequence[ModuleCall], patterns: Sequence[str]) -> str:
+    """How often a module was called of which too late a call was asked for, else the modules that there are."""
+    numbered = [found[1] for pattern in patterns if (found := NUMBERED.fullmatch(pattern))]
+    often = next((call for name in numbered for call in every if _fits(call, name, within=False)), None)
+    if often is not None:
+        return f"{shown(often.path)} was called {often.of} time{'s' * (often.of != 1)}, counted from 1"
+    known = modules(graph)
+    if not known:
+        return "nothing here was made in a module"
+    kinds = dict.fromkeys(filter(None, known.values()))
+    return f"modules: {_some(known)}" + (f"; classes: {_some(kinds)}" if kinds else "")
+
+
+def _some(names: dict[str, str] | dict[str, None]) -> str:
+    more = f" and {len(names) - SOME} more" if len(names) > SOME else ""
+    return ", ".join(map(shown, list(names)[:SOME])) + more

@@ -9,12 +9,10 @@ from rich.cells import cell_len
 
 from gviz.explain.names import MAX_TITLE, called, constant_value, title
 from gviz.plain_text import clipped, clipped_name, shown
-from gviz.render.boxes.brief_room import brief_module_width, brief_width
-from gviz.render.boxes.details import detail_count, detail_width
+from gviz.render.boxes.details import detail_count, detail_width, remark
 from gviz.render.boxes.fold import Group, ModuleCall
 from gviz.render.boxes.links import box_key, chip_key
 from gviz.render.boxes.options import Options
-from gviz.render.boxes.remarks import remark
 from gviz.render.boxes.tensors import CELL, DIGITS, THUMBNAIL_LINES
 from gviz.trace.state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
@@ -192,3 +190,38 @@ def module_key(call: ModuleCall) -> str:
 def saved_key(node: int, slot: int) -> str:
     """The key of the box for one saved tensor."""
     return f"n{node}.saved{slot}"
+
+
+BRIEF_NUMBER, BRIEF_TENSOR = 7, 12
+"""Characters of a value in a brief box, at most: one number, or the elements or shape of a tensor."""
+BRIEF_LENGTH, BRIEF_LEAF, BRIEF_OP, BRIEF_UNKNOWN = 8, 7, 6, len("not stored")
+"""Characters of a gradient, at least: the length ``|g| 0.52`` of a tensor, a leaf's number, that of an operation, and
+what is said where there are no numbers."""
+BRIEF_GAP = 1
+"""Blanks between them, at least."""
+BRIEF_NOTE = 10
+"""Characters beside the title, for the longest word of a state and what sets it off."""
+
+
+def value_room(value: Value | None) -> int:
+    """The most characters of a value in a brief box."""
+    return BRIEF_NUMBER if value is None or value.size == 1 else BRIEF_TENSOR
+
+
+def brief_width(info: NodeInfo, title: str, role: str) -> int:
+    """The characters of the title with a word beside it, and of the widest value beside a gradient."""
+    value = info.created.first_value
+    known = len(short(value, value_room(value), DIGITS)) if value is not None else 1
+    if role == "constant":
+        return max(cell_len(title), known)
+    label, one = (".grad ", BRIEF_LEAF) if role in ("leaf", "parameter") else ("grad ", BRIEF_OP)
+    number = BRIEF_UNKNOWN if value is None else one if value.size == 1 else BRIEF_LENGTH
+    return max(cell_len(title) + BRIEF_NOTE, known + BRIEF_GAP + len(label) + number)
+
+
+def brief_module_width(title: str, *, makes: bool) -> int:
+    """The same of a closed module, which makes something or, as an optimizer, nothing."""
+    return max(
+        cell_len(title) + BRIEF_NOTE,
+        len("gives ") + BRIEF_TENSOR + BRIEF_GAP + len(".grad ") + BRIEF_LENGTH if makes else 0,
+    )

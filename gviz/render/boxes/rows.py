@@ -1,22 +1,28 @@
-"""The lines of text in a box at one moment: what is known of a node's values and gradients."""
+"""The lines of text in a box at one moment: what is known of the values and gradients of a node.
+
+`node_rows` writes one fact a line, `brief_rows` the value and the gradient in a single line. `rows_beside` writes
+either with the numbers of a what-if next to them: ``9 → 25``. No row is wider than `room` has reserved: stepping
+changes texts and never moves a box."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from math import isfinite
 
 from gviz.events import GradAccumulated, GradFlowed
+from gviz.explain.names import untracked_word
 from gviz.numbers import bytes_text
 from gviz.render.boxes.details import detail_rows
 from gviz.render.boxes.options import Options
-from gviz.render.boxes.room import MAX_OUTPUTS, Outline, thumbnail_lines
+from gviz.render.boxes.room import BRIEF_GAP, BRIEF_TENSOR, MAX_OUTPUTS, Outline, thumbnail_lines, value_room
 from gviz.render.boxes.row import Row, Style
 from gviz.render.boxes.tensors import DIGITS, NO_SHADES, THUMBNAIL_LINES, grid, heat, histogram
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
-from gviz.value_text import NO_VALUE, added, bad_text, grad, kind_text, share, short
+from gviz.value_text import CUT, NO_VALUE, added, bad_text, grad, kind_text, or_unknown, share, short
 from gviz.values import Value
 
 
@@ -222,3 +228,112 @@ def _leaf_grad(width: int, state: NodeState, now: Now) -> Row:
 def _addition(old: Value | None, part: Value, width: int) -> str:
     """``1 += 3``, with as many digits as there is room for; ``+= 3`` for the first contribution."""
     return f"+= {share(part, max(width - 3, 1), DIGITS)}" if old is None else added(old, part, None, width, DIGITS)
+
+
+_GRADIENT_ROOMS = (BRIEF_TENSOR, 11, 9, 8, 7, 6, 5)
+"""Characters for a gradient in a brief box: the fewer, the more is left for the value."""
+
+
+def brief_rows(place: Outline, info: NodeInfo, state: NodeState | None, now: Now) -> tuple[Row, ...]:
+    """The line below the title of a brief box: a row for the value and, if there may be a gradient, one beside it."""
+    if place.height == 1:
+        return ()
+    if state is None or not state.outputs:
+        return (Row(NO_VALUE, "muted"),)
+    whole = _brief_value(state, BRIEF_TENSOR)
+    found = [row for room in _GRADIENT_ROOMS if (row := _brief_gradient(place, info, state, room, now)) is not None]
+    rights = (*found, *[replace(row, label="") for row in found])  # the place tells, if a long number leaves no room
+    lines = [(_brief_value(state, place.width - BRIEF_GAP - right.characters), right) for right in rights]
+    if not lines:
+        return (_brief_value(state, place.width),)
+    return min(lines, key=lambda rows: (CUT in rows[1].text, CUT in rows[0].text, rows[0] != whole))
+
+
+def _brief_value(state: NodeState, width: int) -> Row:
+    output = state.outputs[0]
+    if len(state.outputs) > 1:
+        return Row(f"{len(state.outputs)} outputs", "muted")
+    style: Style = "bad" if bad_text(output.value) else "value"
+    room = min(width, value_room(output.value))
+    row = Row(
+        short(output.value, room, DIGITS), style, f"v{output.version}" if output.written_by and output.version else ""
+    )
+    return row if row.characters <= width else replace(row, label="")
+
+
+def _brief_gradient(place: Outline, info: NodeInfo, state: NodeState, room: int, now: Now) -> Row | None:
+    """What has arrived, while it arrives ``1 += 3``; of a leaf, once it has been added, its ``.grad``."""
+    if info.created.untracked and info.created.kind == "op":
+        return Row(untracked_word(info.created.untracked), "muted", beside=True)
+    if not info.created.requires_grad or place.role == "constant":
+        return None
+    leaf, output = info.created.kind != "op", state.outputs[0]
+    word = "in" if leaf else "grad"
+    if flowing := now.flowing(info.node, room):
+        return Row(flowing, "sum", word, beside=True)
+    if accumulating := now.accumulating(info.node, room):
+        return Row(accumulating, "sum", ".grad", beside=True)
+    if len(state.outputs) > 1:
+        return _of_several(state)
+    if leaf and not _brief_arriving(state, output):
+        return _written(output.grad, "None", ".grad", room)
+    return _written(output.incoming, NO_VALUE, word, room)
+
+
+def _brief_arriving(state: NodeState, output: OutputState) -> bool:
+    """Whether something has arrived for a leaf that is not yet added to its ``.grad``."""
+    return output.incoming is not None and state.step in ("waiting", "running")
+
+
+def _of_several(state: NodeState) -> Row:
+    arrived = sum(output.incoming is not None for output in state.outputs)
+    return Row(f"of {arrived}" if arrived else NO_VALUE, "grad" if arrived else "muted", "grad", beside=True)
+
+
+def _written(value: Value | None, nothing: str, label: str, room: int) -> Row:
+    if value is None:
+        return Row(nothing, "muted", label, beside=True)
+    return Row(share(value, room, DIGITS), "bad" if bad_text(value) else "grad", label, beside=True)
+
+
+Rows = Callable[[Outline, Now], tuple[Row, ...]]
+
+_LABEL = 5
+"""Characters of a usual label."""
+_WIDE = 80
+"""Characters in which every number is written out, or said not to be known."""
+
+
+def rows_beside(rows: Rows, place: Outline, now: Now) -> tuple[Row, ...]:
+    """The rows of a place, as they are and, where the other course has another number, as they would be."""
+    if now.other is None:
+        return rows(place, now)
+    calm = replace(now, moment=replace(now.moment, event=None), other=None)  # sums, and not what is added just now
+    there = replace(calm, states=now.other)
+    narrow = replace(place, width=(place.width + _LABEL - 2) // 2)
+    wide = replace(place, width=_WIDE)
+    forms = [(rows(room, calm), rows(room, there)) for room in (place, narrow)]
+    pairs = zip(*[zip(old, new, strict=False) for old, new in forms], strict=False)
+    return tuple(_fitting([_forms(*each) for each in zip(pairs, rows(wide, there), strict=False)], place.width))
+
+
+def _forms(pairs: tuple[tuple[Row, Row], ...], whole: Row) -> tuple[Row, ...]:
+    """One row in all its forms, the wider first; `whole` is what the other course has where there is room for it."""
+    old, new = pairs[0]
+    if new.text == old.text:
+        return (old,)
+    after = [or_unknown(there.text, whole.text) for _, there in pairs]
+    both = [f"{here.text} → {text}" for (here, _), text in zip(pairs, after, strict=True)]
+    texts = [*[text for text in both if CUT not in text], f"→ {after[-1]}", CUT]
+    return tuple(replace(old, text=text, style="bad" if new.style == "bad" else "sum") for text in texts)
+
+
+def _fitting(rows: Sequence[tuple[Row, ...]], width: int) -> Iterator[Row]:
+    """Each row in the first of its forms that has room, together with one that stands beside it."""
+    at = 0
+    while at < len(rows):
+        line = rows[at : at + 1 + any(forms[0].beside for forms in rows[at + 1 : at + 2])]
+        ways = list(product(*line))
+        fits = (way for way in ways if sum(row.characters for row in way) + BRIEF_GAP * (len(way) - 1) <= width)
+        yield from next(fits, ways[-1])
+        at += len(line)

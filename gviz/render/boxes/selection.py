@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from gviz.events import BackwardStarted
+from gviz.render.boxes.details import writes_in_place
 from gviz.render.boxes.options import Content
-from gviz.render.boxes.remarks import writes_in_place
 from gviz.trace.state import Iteration, NodeInfo, Phase, PhaseKind
 from gviz.trace.timeline import Timeline
 

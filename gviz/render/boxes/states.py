@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from gviz.events import GradFlowed
-from gviz.render.boxes.remarks import writes_in_place
+from gviz.render.boxes.details import writes_in_place
 from gviz.render.boxes.rows import Now
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState, OutputState

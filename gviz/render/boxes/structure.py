@@ -1,16 +1,19 @@
-"""Which boxes and lines the graph of one iteration has. Independent of the moment: stepping never moves a box."""
+"""Which boxes and lines the graph of one iteration has. Independent of the moment: stepping never moves a box.
+
+The steps of `structure`: select the nodes (`selection`), fold collapsed modules (`fold`), draw a leaf with many users
+once for each use (a chip), give each box its room (`room`), and draw the lines (`links`). Last come the frames of
+expanded modules (`open_calls`); they never cut one another, because a box has one chain of calls around it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from gviz.explain.computation import saved_places
 from gviz.explain.tracking import as_in
-from gviz.render.boxes.calls import graph_of
-from gviz.render.boxes.clusters import within
-from gviz.render.boxes.fold import Folded, fold
+from gviz.render.boxes.fold import CallGraph, Folded, ModuleCall, fold, graph_of
 from gviz.render.boxes.links import Boxes, Link, Output, box_key, links, merged, other_ways
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.room import Outline, Rooms, chip_place, module_key, saved_key, saved_place
@@ -76,7 +79,9 @@ def structure(
         for info, slot in saved
     ]
     if options.clusters and len(places) <= CLUSTERED:
-        places = [replace(place, within=around) for place, around in zip(places, within(places, graph), strict=True)]
+        places = [
+            replace(place, within=around) for place, around in zip(places, open_calls(places, graph), strict=True)
+        ]
     return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, own, boxes), options)
 
 
@@ -139,3 +144,46 @@ def _levels(infos: Mapping[int, NodeInfo], own: Iterable[NodeInfo], boxes: Boxes
             sources = {boxes.of[node] for node, _ in info.created.inputs if node in infos and node in boxes.of} - {box}
             depth[box] = max(depth.get(box, 0), 1 + max((depth.get(source, 1) for source in sources), default=0))
     return max(depth.values(), default=0)
+
+
+Calls = tuple[ModuleCall, ...]
+
+
+def open_calls(places: Sequence[Outline], graph: CallGraph) -> Iterator[Calls]:
+    """For each place the open calls around it, the outermost first; a frame around everything or one box is left out.
+
+    A parameter stands where all its users are, and so does a buffer; data that the program has put into a module does
+    not.
+    """
+    users = _users(places, graph)
+    closed = {place.group.call for place in places if place.group is not None}
+    found = [tuple(takewhile(lambda call: call not in closed, _calls(place, graph, users))) for place in places]
+    held = Counter(call for calls in found for call in calls)
+    worth = {call for call, count in held.items() if 1 < count < len(places)}
+    for calls in found:
+        yield tuple(call for call in calls if call in worth and call.kind)
+
+
+def _calls(place: Outline, graph: CallGraph, users: dict[int, list[Calls]]) -> Calls:
+    if place.role in ("chip", "saved"):
+        return graph.calls.get(place.user, ())
+    if place.node in graph.loose or place.node in graph.buffers:
+        return _common(users.get(place.node, []))
+    return graph.calls.get(place.node, ())
+
+
+def _users(places: Sequence[Outline], graph: CallGraph) -> dict[int, list[Calls]]:
+    """The calls that each node is used in. A use that has a chip of its own does not count."""
+    chips = {(place.node, place.user) for place in places if place.role == "chip"}
+    users: dict[int, list[Calls]] = {}
+    for node in graph.nodes:
+        for source in graph.inputs.get(node, ()):
+            if (source, node) not in chips:
+                users.setdefault(source, []).append(graph.calls.get(node, ()))
+    return users
+
+
+def _common(calls: Sequence[Calls]) -> Calls:
+    """What all begin with."""
+    same = takewhile(lambda level: len(set(level)) == 1, zip(*calls, strict=False))
+    return tuple(level[0] for level in same)

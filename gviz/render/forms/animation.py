@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
 from gviz.render.forms.series import pass_moments, pictures, scenes
-from gviz.render.forms.slim import slim
 from gviz.render.forms.svg import headed, picture_id, style_element, words
-from gviz.render.graphviz.size import scaled
+from gviz.render.graphviz.svg_output import scaled, slim
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Scene
 from gviz.trace.timeline import Timeline

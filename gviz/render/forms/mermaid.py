@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from html import escape
 
 from gviz.plain_text import shown
-from gviz.render.graphviz.flow import flow
-from gviz.render.graphviz.legend import painted
+from gviz.render.graphviz.placement import flow
+from gviz.render.legend import painted
 from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import Theme

@@ -15,13 +15,12 @@ from gviz.errors import GvizError
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.selection import shown_ends
 from gviz.render.graphviz.dot import digraph
-from gviz.render.graphviz.drawing import Picture, draw, draw_all
-from gviz.render.graphviz.legend import legend, together
 from gviz.render.graphviz.picture import DPI, laid_out_or_simple, manner_of, settled, sized
-from gviz.render.graphviz.placing import INCH, Placing, placing
-from gviz.render.graphviz.size import scaled
-from gviz.render.moments import check_moment
-from gviz.render.request import ExportOptions, drawing, moment_structure
+from gviz.render.graphviz.placement import INCH, Placing, placing
+from gviz.render.graphviz.process import Picture, draw, draw_all
+from gviz.render.graphviz.svg_output import scaled
+from gviz.render.legend import legend, together
+from gviz.render.request import ExportOptions, check_moment, drawing, moment_structure
 from gviz.render.scene import Box, Edge, Scene, State, scene
 from gviz.trace.timeline import Timeline
 

@@ -6,9 +6,8 @@ import hashlib
 import re
 from html import escape
 
-from gviz.render.forms.slim import slim
 from gviz.render.graphviz.picture import drawn
-from gviz.render.graphviz.size import SIZE, scaled, times
+from gviz.render.graphviz.svg_output import SIZE, scaled, slim, times
 from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import UNTITLED, Box, Scene
 from gviz.render.theme import stylesheet

@@ -1,24 +1,49 @@
-"""A scene as DOT, the language of Graphviz: the same text everywhere, so it is what golden files keep."""
+"""A scene as DOT, the language of Graphviz: the same text everywhere, so it is what golden files keep.
+
+Expanded modules are frames around their boxes, one within another: clusters, as Graphviz calls them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from html import escape
 
 from gviz.plain_text import shown
-from gviz.render.boxes.lines import ADDED
-from gviz.render.graphviz.cards import SPLIT, card
-from gviz.render.graphviz.flow import BLANK, LABELLED_EDGES, STRAIGHT, ends, flow, repeated, spacing, spine
-from gviz.render.graphviz.frames import add_frames
-from gviz.render.graphviz.graph import Digraph
-from gviz.render.graphviz.labels import CHARACTER, SMALL, box_label, coloured, inner, table
-from gviz.render.graphviz.legend import HEAT, legend, painted
-from gviz.render.graphviz.manner import USUAL, Manner
-from gviz.render.graphviz.placing import Placing
+from gviz.render.graphviz.digraph import Digraph
+from gviz.render.graphviz.labels import CHARACTER, SMALL, SPLIT, box_label, card, coloured, inner, table
+from gviz.render.graphviz.placement import (
+    BLANK,
+    LABELLED_EDGES,
+    STRAIGHT,
+    Placing,
+    ends,
+    flow,
+    repeated,
+    spacing,
+    spine,
+)
+from gviz.render.legend import HEAT, legend, painted
 from gviz.render.request import ExportOptions, asked_scene
-from gviz.render.scene import Box, Edge, Scene
-from gviz.render.theme import Theme
+from gviz.render.scene import ADDED, Box, Edge, Scene
+from gviz.render.theme import LIGHT, Direction, Theme
 from gviz.trace.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """In which theme, and which way the graph flows; every id begins with `prefix`.
+
+    With a `placing` everything stands where that says, and a line that it does not know is not drawn.
+    """
+
+    theme: Theme = LIGHT
+    prefix: str = "gviz"
+    direction: Direction = "auto"
+    placing: Placing | None = None
+
+
+USUAL = Manner()
+
 
 LEGEND_WIDTH = 110
 """Characters of one line of the legend."""
@@ -230,3 +255,40 @@ def _tooltip(text: str) -> str:
     """Text for a tooltip, each line harmless; a backslash as an entity, because Graphviz interprets it twice."""
     lines = (escape(shown(line), quote=False).replace("\\", "&#92;") for line in text.split("\n"))
     return "\\n".join(lines)
+
+
+def add_frames(graph: Digraph, scene: Scene, manner: Manner) -> None:
+    """Put the boxes, which the graph has already, into the frames of the modules around them, if there are any."""
+    if manner.placing is None or manner.placing.frames:
+        _fill(graph, list(scene.boxes), 0, manner)
+
+
+def _fill(graph: Digraph, boxes: list[Box], depth: int, manner: Manner) -> None:
+    inner: dict[tuple[str, str], list[Box]] = {}
+    for box in boxes:
+        if len(box.within) > depth:
+            inner.setdefault(box.within[depth], []).append(box)
+        elif depth:
+            graph.node(box.key)
+            if manner.theme.form.card != "box" and box.op:
+                graph.node(f"{box.key}{SPLIT}")
+    for (key, title), held in inner.items():
+        with graph.subgraph(name=f"cluster_{key}", graph_attr=_attributes(key, title, manner)) as frame:
+            _fill(frame, held, depth + 1, manner)
+
+
+def _attributes(key: str, title: str, manner: Manner) -> dict[str, str]:
+    theme, placing = manner.theme, manner.placing
+    place = placing.frames.get(f"cluster_{key}", {}) if placing else {}
+    return {
+        "id": f"{manner.prefix}-{key}",
+        "class": "module",
+        "label": f"<{coloured(title, theme.texts['muted'], SMALL)}>",
+        "labelloc": "t",
+        "labeljust": "l",
+        "style": "rounded",
+        "color": theme.edge,
+        "penwidth": "0.75",
+        "margin": "10",
+        **place,
+    }

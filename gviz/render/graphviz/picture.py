@@ -7,11 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from gviz.render.graphviz.dot import digraph
-from gviz.render.graphviz.drawing import Picture, TooSlowError, draw, draw_all
-from gviz.render.graphviz.graph import Digraph
-from gviz.render.graphviz.manner import Manner
-from gviz.render.graphviz.placing import Placing, placing
+from gviz.render.graphviz.digraph import Digraph
+from gviz.render.graphviz.dot import Manner, digraph
+from gviz.render.graphviz.placement import Placing, placing
+from gviz.render.graphviz.process import Picture, TooSlowError, draw, draw_all
 from gviz.render.request import ExportOptions, require_readable
 from gviz.render.scene import Scene
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from gviz.garbage import uncollected
-from gviz.render.moments import check_moment
 from gviz.render.page.contents import contents
 from gviz.render.page.document import document
-from gviz.render.request import ExportOptions
+from gviz.render.request import ExportOptions, check_moment
 from gviz.trace.timeline import Timeline
 
 

@@ -10,13 +10,12 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from gviz import events as e
-from gviz.render.boxes.lines import ADDED
 from gviz.render.boxes.links import Link
 from gviz.render.boxes.room import Outline
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.structure import Structure
 from gviz.render.page.panel import PanelRows, RowKey
-from gviz.render.scene import Box, Edge, parts
+from gviz.render.scene import ADDED, Box, Edge, parts
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline

@@ -13,8 +13,7 @@ from typing import Any
 from zlib import compress
 
 from gviz.render.boxes.states import MEANINGS
-from gviz.render.boxes.words import NUMBERS, RULES, Rows
-from gviz.render.graphviz.legend import PAINTED
+from gviz.render.legend import NUMBERS, PAINTED, RULES, Rows
 from gviz.render.theme import DARK, LIGHT, Theme
 
 SCRIPTS = ("unpack.js", "moves.js", "graph.js", "panes.js", "events.js", "page.js")

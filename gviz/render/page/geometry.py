@@ -9,11 +9,21 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from gviz.render.graphviz.drawing import draw
-from gviz.render.graphviz.flow import BLANK, LABELLED_EDGES, STRAIGHT, ends, flow, repeated, spacing, spine
 from gviz.render.graphviz.labels import CHARACTER, ROW
 from gviz.render.graphviz.picture import laid_out_or_simple
-from gviz.render.graphviz.placing import INCH, placing
+from gviz.render.graphviz.placement import (
+    BLANK,
+    INCH,
+    LABELLED_EDGES,
+    STRAIGHT,
+    ends,
+    flow,
+    placing,
+    repeated,
+    spacing,
+    spine,
+)
+from gviz.render.graphviz.process import draw
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import Direction

@@ -85,7 +85,7 @@ def compare(session: Session, text: str) -> Compared:
 def ranks(session: Session, text: str) -> Compared:
     """``ranks FILE [N]``: two ranks of a training run in iteration N, else in the first in which they part."""
     from gviz.compare.ranks import Rank, divergence, divergence_in, is_shared, rank_differences
-    from gviz.render import ranks as words
+    from gviz.render import ranks_text as words
 
     file, number = _with_number(text)
     if not file:
@@ -106,7 +106,7 @@ def ranks(session: Session, text: str) -> Compared:
 
 
 def _agree(names: tuple[str, str], between: RankDifferences) -> Iterator[str]:
-    from gviz.render import ranks as words
+    from gviz.render import ranks_text as words
 
     yield f"{names[1]} {words.agreement(between.comparison.b.timeline, names[0])}."
     yield from words.expected(between)
@@ -130,7 +130,7 @@ def _parts(text: str, here: int) -> tuple[str, tuple[int, int] | None]:
 
 
 def _lines(comparison: Comparison, a: str, b: str, width: int) -> Iterator[Line]:
-    from gviz.render import comparison as text_of
+    from gviz.render import comparison_text as text_of
 
     for sentence in text_of.summary(comparison):
         yield from lines.paragraphs(sentence, width)

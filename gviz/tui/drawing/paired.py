@@ -12,7 +12,7 @@ from gviz.explain.names import title, why_untracked
 from gviz.plain_text import clipped, file_line
 from gviz.render.cells.box import BoxFrame, box_lines
 from gviz.render.cells.look import Face
-from gviz.render.comparison import apart, titles
+from gviz.render.comparison_text import apart, titles
 from gviz.trace.state import NodeInfo
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import STYLES, Line, columns, cut, line

@@ -8,7 +8,7 @@ from functools import partial
 
 from gviz.query.vocabulary import MOMENTS
 from gviz.render.boxes.states import MEANINGS
-from gviz.render.boxes.words import NUMBERS, RULES, Rows
+from gviz.render.legend import NUMBERS, RULES, Rows
 from gviz.tui.lines import Line, line, wrapped
 
 _WORDS = re.compile(r", |  ")

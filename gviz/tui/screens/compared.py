@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from gviz.render import comparison as text_of
+from gviz.render import comparison_text as text_of
 from gviz.trace.moment import Moment
 from gviz.tui import lines
 from gviz.tui.commands.comparing import Compared

@@ -14,7 +14,7 @@ from gviz.events import Event, Failed
 from gviz.explain.finding import Finding
 from gviz.explain.names import label
 from gviz.plain_text import clipped, file_line, shown
-from gviz.render.comparison import apart
+from gviz.render.comparison_text import apart
 from gviz.site import Frame
 from gviz.trace.timeline import Timeline
 

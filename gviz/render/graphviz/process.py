@@ -16,7 +16,7 @@ Program = Literal["dot", "nop2"]
 Picture = Literal["svg", "png", "pdf"]
 Format = Picture | Literal["json"]
 
-WORKER = Path(__file__).with_name("worker.py")
+WORKER = Path(__file__).with_name("_worker.py")
 NOTES = ("Fontconfig", "Warning", "Pango", "(process")
 
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 import graphviz
 
 from gviz.errors import GvizError
-from gviz.render.graphviz.drawing import Picture, draw
-from gviz.render.graphviz.size import in_a_cell
+from gviz.render.graphviz.process import Picture, draw
+from gviz.render.graphviz.svg_output import in_a_cell
 
 
 class Digraph(graphviz.Digraph):  # type: ignore[misc]  # the package has no types

@@ -1,0 +1,178 @@
+"""Where boxes and lines of a diagram lie: which way it flows, how far apart, and coordinates without Graphviz.
+
+`flow` and `spacing` make a graph like the screen or slide it is on. Past what Graphviz can lay out in time, `placing`
+gives the coordinates of our own layout, which was made for the terminal: boxes, and lines that go round them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal
+
+from gviz.render.graphviz.labels import CHARACTER, ROW
+from gviz.render.layout import Box, Layout, PlacedBox, Point, layout
+from gviz.render.layout import Edge as LayoutEdge
+from gviz.render.scene import Edge, Scene
+from gviz.render.theme import Direction
+
+OPS = ("op", "root", "module")
+"""The roles of boxes that compute."""
+
+GAP = 60
+"""Points between two levels that stand side by side."""
+WIDE = 1600
+"""Points; a graph that is wider from left to right flows from top to bottom, or its text were too small to read."""
+
+LABELLED_EDGES = 60
+"""More lines than this carry no labels: they would hide the graph."""
+EASY_NODES = 150
+"""Above this, Graphviz is told to search less for the best order: seconds instead of minutes, hardly worse."""
+
+STRAIGHT = "8"
+"""The weight of lines between operations, so that a long chain is drawn straight and the leaves beside it."""
+
+BLANK = "  "
+"""A label that nobody sees, but room is left for it."""
+
+
+def flow(scene: Scene, *asked: Direction) -> Literal["LR", "TB"]:
+    """The first direction that is asked for, else left to right as long as that is not too wide."""
+    for direction in asked:
+        if direction != "auto":
+            return direction
+    usual = sum(box.width for box in scene.boxes) / max(len(scene.boxes), 1) * CHARACTER
+    return "LR" if scene.levels * (usual + GAP) <= WIDE else "TB"
+
+
+def spacing(scene: Scene) -> dict[str, str]:
+    """How far apart boxes and levels are, and how long Graphviz may search for their order."""
+    easy = {"nslimit": "1", "nslimit1": "1", "mclimit": "0.1"} if len(scene.boxes) > EASY_NODES else {}
+    return {"nodesep": "0.3", "ranksep": "0.55", **easy}
+
+
+def spine(scene: Scene) -> frozenset[int]:
+    """The numbers of the lines to draw straight: of those into an operation the one at the end of the longest way.
+
+    Everything else stands beside the chain, which would drift away from more than one straight line.
+    """
+    computing = {box.key for box in scene.boxes if box.role in OPS}
+    into: dict[str, list[tuple[int, str]]] = {}
+    for number, edge in enumerate(scene.edges):
+        if edge.kind in ("forward", "view") and edge.slot >= 0 and edge.source in computing:
+            into.setdefault(edge.target, []).append((number, edge.source))
+    depths: dict[str, int] = {}
+    straight = set()
+    for box in scene.boxes:
+        if lines := into.get(box.key):
+            number, source = max(lines, key=lambda line: depths.get(line[1], 0))
+            depths[box.key] = depths.get(source, 0) + 1
+            straight.add(number)
+    return frozenset(straight)
+
+
+def ends(edge: Edge) -> tuple[str, str]:
+    """From maker to user. A gradient runs backwards in the same direction, so that it is laid beside the data."""
+    return (edge.target, edge.source) if edge.kind == "gradient" else (edge.source, edge.target)
+
+
+def repeated(scene: Scene) -> frozenset[int]:
+    """The numbers of lines of data, without a label, that have both ends in common with one before and with gradients.
+
+    Graphviz gives a line with a label a lane of its own, and one without the straight way, across the others.
+    """
+    gradients = {ends(edge) for edge in scene.edges if edge.kind == "gradient"}
+    seen: set[tuple[str, str]] = set()
+    again = set()
+    for number, edge in enumerate(scene.edges):
+        if edge.kind == "forward" and not edge.label and ends(edge) in gradients:
+            if ends(edge) in seen:
+                again.add(number)
+            seen.add(ends(edge))
+    return frozenset(again)
+
+
+INCH = 72
+MOST_CORNERS = 250
+"""A way with more corners goes straight: Graphviz reads no string beyond 16384 characters."""
+
+Spot = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Attributes in the words of DOT: of every box by its key, of every line by its place in the scene (``e3``), and
+    of every frame around a module.
+
+    Pictures that follow one another say the same `legend`, below in a `room` of so many characters.
+    A `simple` one is our own layout, which knows one box for each node. The larger side has so many
+    `points`, if that is known.
+    """
+
+    boxes: Mapping[str, dict[str, str]]
+    lines: Mapping[str, dict[str, str]]
+    frames: Mapping[str, dict[str, str]] = field(default_factory=dict)
+    legend: tuple[str, ...] = ()
+    room: int = 0
+    simple: bool = False
+    points: float = 0.0
+
+
+def placing(scene: Scene) -> Placing:
+    """Where everything stands when the graph flows from top to bottom. Gradients have no lines of their own."""
+    sizes = [Box.around(box.key, box.width, box.height) for box in scene.boxes]
+    names = {
+        LayoutEdge(edge.source, edge.target, edge.slot): f"e{number}"
+        for number, edge in enumerate(scene.edges)
+        if edge.kind != "gradient"
+    }
+    found = layout(sizes, list(names))
+    boxes = {box.key: _box(found.places[box.key]) for box in scene.boxes}
+    return Placing(boxes, {names[edge]: {"pos": pos} for edge, pos in _lines(found)}, simple=True)
+
+
+def _box(place: PlacedBox) -> dict[str, str]:
+    x, y = (place.x + place.width / 2) * CHARACTER, (place.y + place.height / 2) * ROW
+    width, height = place.width * CHARACTER / INCH, place.height * ROW / INCH
+    return {"pos": f"{x:g},{-y:g}", "width": f"{width:.4f}", "height": f"{height:.4f}"}
+
+
+def _lines(found: Layout) -> Iterator[tuple[LayoutEdge, str]]:
+    """The lines that have a way, each as a chain of straight pieces."""
+    ways: dict[int, list[Point]] = {}
+    for wire in found.wires:
+        for number in range(wire.first, wire.last):
+            ways.setdefault(number, []).extend(wire.points)
+    for number, points in ways.items():
+        yield found.edges[number], _spline(points)
+
+
+def _spline(way: list[Point]) -> str:
+    """A way as Graphviz writes a curve: the arrow's end, then each corner as often as straight pieces ask for."""
+    centres = [((x + 0.5) * CHARACTER, (y + 0.5) * ROW) for x, y in way]
+    start, end = (centres[0][0], centres[0][1] - ROW / 2), (centres[-1][0], centres[-1][1] + ROW / 2)
+    corners = _corners([start, *centres])
+    if len(corners) > MOST_CORNERS:
+        corners = []
+    inner = [corner for corner in corners for _ in range(3)]
+    return " ".join([f"e,{_point(end)}", *_points([start, start, *inner, centres[-1], centres[-1]])])
+
+
+def _corners(way: list[Spot]) -> list[Spot]:
+    """Where the way turns: not at its ends, nor at a point it runs straight through or stays at."""
+    corners = []
+    before = way[0]
+    for point, after in pairwise(way[1:]):
+        straight = before[0] == point[0] == after[0] or before[1] == point[1] == after[1]
+        if point != after and not straight:
+            corners.append(point)
+            before = point
+    return corners
+
+
+def _points(corners: Iterable[Spot]) -> Iterator[str]:
+    return map(_point, corners)
+
+
+def _point(corner: Spot) -> str:
+    return f"{corner[0]:g},{-corner[1]:g}"
