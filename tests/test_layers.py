@@ -118,6 +118,10 @@ INSIDE = {
     "engine/nn": """
         functional parameter hooks _scopes _family init module container linear activation conv padding pooling dropout
         normalization embedding distance loss rnn attention transformer vision utils.rnn modules""",
+    "engine/ops": """
+        _examples _kernels copying _declaration strided embedding shape sampling diagonals comparison properties
+        indexing elementary_functions joining gathering arithmetic reductions losses extremes activations convolution
+        attention normalization matrix_products sorting images pooling linear_algebra einsum""",
     "engine/optim": "optimizer algorithms lbfgs lr_scheduler",
 }
 """The files of a room from the bottom up: each may import those before it, also in functions and for type checkers."""

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Literal
 
 from gviz.engine.op import REGISTRY, SLICES, Op
-from gviz.engine.ops import shape_in_place
+from gviz.engine.ops import shape
 from gviz.engine.ops.strided import Geometry
 from gviz.events import OpSeen
 
@@ -102,4 +102,4 @@ def _by_formula() -> dict[tuple[str, str], list[Op]]:
 def _every_op() -> list[Op]:
     from gviz.engine import functions  # noqa: F401  # declares every operation
 
-    return [*REGISTRY, *shape_in_place.VARIANTS]
+    return [*REGISTRY, *shape.VARIANTS]

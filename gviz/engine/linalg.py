@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from gviz.engine.missing import lookup_in
-from gviz.engine.ops.cross import linalg_cross as cross
-from gviz.engine.ops.decompositions import cholesky, eigh, eigvalsh, qr, svd, svdvals
 from gviz.engine.ops.diagonals import diagonal as _diagonal
-from gviz.engine.ops.matrix import matmul
-from gviz.engine.ops.matrix_checks import LinAlgError
-from gviz.engine.ops.matrix_functions import cond, matrix_exp, matrix_norm, matrix_power, norm, vecdot
-from gviz.engine.ops.norms import vector_norm
-from gviz.engine.ops.pseudo_inverses import lstsq, matrix_rank, pinv
-from gviz.engine.ops.solving import det, inv, slogdet, solve, solve_triangular, tensorsolve
-from gviz.engine.ops.tensor_products import multi_dot
+from gviz.engine.ops.linear_algebra import (
+    cholesky,
+    cond,
+    det,
+    eigh,
+    eigvalsh,
+    inv,
+    lstsq,
+    matrix_exp,
+    matrix_norm,
+    matrix_power,
+    matrix_rank,
+    norm,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    solve_triangular,
+    svd,
+    svdvals,
+    tensorsolve,
+    vecdot,
+)
+from gviz.engine.ops.matrix_products import LinAlgError, matmul, multi_dot
+from gviz.engine.ops.matrix_products import linalg_cross as cross
+from gviz.engine.ops.reductions import vector_norm
 from gviz.engine.tensor import Tensor
 from gviz.engine.wanting import want_tensors as _want_tensors
 

@@ -143,7 +143,7 @@ def _refuse_gradients(name: str, tensors: Sequence[Tensor]) -> None:
 
 def _write(name: str, target: Tensor, made: Tensor, inputs: Sequence[Tensor]) -> None:
     """Copy a result into a tensor of the same shape, or of one that has to be changed."""
-    from gviz.engine.ops.memory import copy  # built on this surface
+    from gviz.engine.ops.copying import copy  # built on this surface
 
     _check_cast(name, made.dtype, target.dtype)
     if target.shape != made.shape:

@@ -13,7 +13,7 @@ from gviz.engine.arguments import size as sizes_given
 from gviz.engine.creation import shape_of
 from gviz.engine.from_data import made
 from gviz.engine.layout import checked_format, contiguous_format, preserve_format, zeros_like
-from gviz.engine.ops.random import check_floating, check_integer_range
+from gviz.engine.ops.sampling import check_floating, check_integer_range
 from gviz.engine.random import Generator, stream_of
 from gviz.engine.tensor import Tensor
 from gviz.engine.wanting import want_tensors

@@ -5,7 +5,7 @@ from differences import check
 from twin import compare
 
 import gviz.engine as torch
-from gviz.engine.ops.examples import normal
+from gviz.engine.ops._examples import normal
 
 pytestmark = pytest.mark.torch
 

@@ -12,7 +12,7 @@ from recording import events_of
 import gviz.engine as torch
 from gviz.engine.apply import apply
 from gviz.engine.op import REGISTRY
-from gviz.engine.ops import examples
+from gviz.engine.ops import _examples as examples
 from gviz.engine.views import apply_in_place
 
 

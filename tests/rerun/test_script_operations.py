@@ -11,7 +11,7 @@ from rerun.scripts import run
 import gviz.engine as torch
 from gviz.engine.apply import apply
 from gviz.engine.op import REGISTRY
-from gviz.engine.ops import examples
+from gviz.engine.ops import _examples as examples
 from gviz.errors import GvizError
 from gviz.rerun.script import script
 

@@ -15,7 +15,7 @@ from gviz.engine.autograd.function_node import NO_TENSOR, FunctionCtx, FunctionN
 from gviz.engine.missing import lookup_in
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.node import Grad, Node
-from gviz.engine.ops.memory import detach
+from gviz.engine.ops.copying import detach
 from gviz.engine.ops.shape import alias
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import check_view, rebase

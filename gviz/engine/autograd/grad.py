@@ -23,8 +23,7 @@ from gviz.engine.backward import (
 )
 from gviz.engine.graph_pass import Pass
 from gviz.engine.node import Edge, GradientEdge
-from gviz.engine.ops.joining import stack
-from gviz.engine.ops.splitting import unbind
+from gviz.engine.ops.joining import stack, unbind
 from gviz.engine.returned import say_gradients
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.site import forwards, warn

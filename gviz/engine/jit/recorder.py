@@ -20,7 +20,7 @@ from gviz.engine.jit.sizes import plain, traced_shape
 from gviz.engine.memory import owner_of
 from gviz.engine.modes import thread
 from gviz.engine.op import Op
-from gviz.engine.ops.memory import clone
+from gviz.engine.ops.copying import clone
 from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array

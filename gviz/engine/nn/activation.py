@@ -19,10 +19,9 @@ from gviz.engine.nn._family import named
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import begin, empty
 from gviz.engine.op import Op
-from gviz.engine.ops import activations, exponential_units, smooth_activations
-from gviz.engine.ops.activations import hardtanh_bounds
+from gviz.engine.ops import activations
+from gviz.engine.ops.activations import hardtanh_bounds, log_softmax_front, softmax_front
 from gviz.engine.ops.shape import normal_dims, run
-from gviz.engine.ops.softmax import log_softmax_front, softmax_front
 from gviz.engine.random import uniform
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
@@ -464,9 +463,7 @@ def rrelu(
 @F._declare
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`input`, below zero ``alpha * (exp(input) - 1)``."""
-    return _either(
-        exponential_units.elu, exponential_units.elu_written, input, inplace, alpha=alpha, scale=1, input_scale=1
-    )
+    return _either(activations.elu, activations.elu_written, input, inplace, alpha=alpha, scale=1, input_scale=1)
 
 
 @F._declare
@@ -474,7 +471,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """`elu` with the constants that keep mean and variance."""
     attrs = {"alpha": SELU_ALPHA, "scale": SELU_SCALE, "input_scale": 1}
-    return _either(exponential_units.elu, exponential_units.elu_written, input, inplace, **attrs)
+    return _either(activations.elu, activations.elu_written, input, inplace, **attrs)
 
 
 @F._declare
@@ -483,7 +480,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`input`, below zero ``alpha * (exp(input / alpha) - 1)``."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _either(exponential_units.celu, exponential_units.celu_written, input, inplace, alpha=alpha)
+    return _either(activations.celu, activations.celu_written, input, inplace, alpha=alpha)
 
 
 @F._declare
@@ -499,25 +496,25 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """`input` times the probability that a standard normal number is below it."""
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
-    return run(smooth_activations.gelu, input, approximate=approximate)
+    return run(activations.gelu, input, approximate=approximate)
 
 
 @F._declare
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """``input * sigmoid(input)``."""
-    return _either(smooth_activations.silu, smooth_activations.silu, input, inplace)
+    return _either(activations.silu, activations.silu, input, inplace)
 
 
 @F._declare
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """``input * tanh(softplus(input))``."""
-    return _either(smooth_activations.mish, smooth_activations.mish, input, inplace)
+    return _either(activations.mish, activations.mish, input, inplace)
 
 
 @F._declare
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """``log(1 + exp(beta * input)) / beta``, a smooth relu."""
-    return run(smooth_activations.softplus, input, beta=beta, threshold=threshold)
+    return run(activations.softplus, input, beta=beta, threshold=threshold)
 
 
 @F._declare
@@ -566,7 +563,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 @F._declare
 def logsigmoid(input: Tensor) -> Tensor:
     """The logarithm of the sigmoid."""
-    return run(smooth_activations.log_sigmoid, input)
+    return run(activations.log_sigmoid, input)
 
 
 @F._declare
@@ -577,7 +574,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     (axis,) = normal_dims(dim, input.ndim)
     if input.shape[axis] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {input.shape[axis]}")
-    return run(smooth_activations.glu, input, dim=axis)
+    return run(activations.glu, input, dim=axis)
 
 
 @F._declare

@@ -21,13 +21,13 @@ from gviz.engine.nn.dropout import dropout
 from gviz.engine.nn.linear import Linear
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter, born, empty
-from gviz.engine.ops import scalars
+from gviz.engine.ops.activations import safe_softmax
+from gviz.engine.ops.arithmetic import times_number
 from gviz.engine.ops.attention import attention
+from gviz.engine.ops.images import pad
 from gviz.engine.ops.joining import cat
-from gviz.engine.ops.matrix import linear, matmul
-from gviz.engine.ops.padding import pad
+from gviz.engine.ops.matrix_products import linear, matmul
 from gviz.engine.ops.shape import run
-from gviz.engine.ops.softmax import safe_softmax
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.site import warn
@@ -245,8 +245,8 @@ def _written_out(
         seen = np.tri(query.shape[-2], key.shape[-2], dtype=bool)
         hidden = _added(new_tensor(seen), query)
         mask = hidden if mask is None or hidden is None else mask + hidden
-    scaled = run(scalars.times, query, other=factor)
-    scores = matmul(scaled, run(scalars.times, key.transpose(-2, -1), other=factor))
+    scaled = run(times_number, query, other=factor)
+    scores = matmul(scaled, run(times_number, key.transpose(-2, -1), other=factor))
     if mask is not None:
         scores.add_(mask)
     shares = run(safe_softmax, scores, dim=scores.ndim - 1)

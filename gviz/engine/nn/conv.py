@@ -17,7 +17,7 @@ from gviz.engine.nn._family import LAST, Shape, Sizes, each, named
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter, begin, empty
 from gviz.engine.ops.convolution import convolution, transposed_size
-from gviz.engine.ops.padding import constant_pad_nd
+from gviz.engine.ops.images import constant_pad_nd
 from gviz.engine.ops.shape import run
 from gviz.engine.size import Size
 from gviz.engine.surface import front

@@ -6,10 +6,10 @@ from gviz.engine.modes import no_grad
 from gviz.engine.nn import functional as F
 from gviz.engine.nn.module import Module
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops import scalars
-from gviz.engine.ops.examples import spaced
-from gviz.engine.ops.norms import read_by_order, vector_norm, vector_norm_op
-from gviz.engine.ops.repeating import broadcast_tensors
+from gviz.engine.ops._examples import spaced
+from gviz.engine.ops.arithmetic import plus_number
+from gviz.engine.ops.joining import broadcast_tensors
+from gviz.engine.ops.reductions import read_by_order, vector_norm, vector_norm_op
 from gviz.engine.ops.shape import normal_dims, run
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
@@ -66,7 +66,7 @@ norm_op: Op = Op(
 @front("pairwise_distance", method=False)
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The norm of the differences of rows."""
-    apart = run(scalars.plus, x1 - x2, other=eps)
+    apart = run(plus_number, x1 - x2, other=eps)
     return run(norm_op, apart, p=p, dim=(apart.ndim - 1,) if apart.ndim else (), keepdim=keepdim)
 
 

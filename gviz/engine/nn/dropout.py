@@ -11,7 +11,7 @@ from gviz.engine.apply import apply
 from gviz.engine.nn import functional as F
 from gviz.engine.nn.module import Module
 from gviz.engine.ops.arithmetic import mul
-from gviz.engine.ops.dropout import DROPOUTS, Mask
+from gviz.engine.ops.sampling import DROPOUTS, Mask
 from gviz.engine.ops.shape import run
 from gviz.engine.random import stream_of
 from gviz.engine.surface import front

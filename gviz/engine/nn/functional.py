@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gviz.engine.missing import lookup_in as _lookup_in
-from gviz.engine.ops.matrix import linear
-from gviz.engine.ops.padding import pad
+from gviz.engine.ops.images import pad
+from gviz.engine.ops.matrix_products import linear
 from gviz.engine.wanting import want_tensors as _want_tensors
 
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -10,9 +10,9 @@ from gviz.engine.nn import functional as F
 from gviz.engine.nn import init
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter, begin, empty
-from gviz.engine.ops.dims import one_dim
+from gviz.engine.ops.matrix_products import trilinear
+from gviz.engine.ops.reductions import one_dim
 from gviz.engine.ops.shape import reshape, run
-from gviz.engine.ops.trilinear import trilinear
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 

@@ -20,12 +20,12 @@ from gviz.engine.nn.activation import logsigmoid
 from gviz.engine.nn.distance import pairwise_distance
 from gviz.engine.nn.module import Module
 from gviz.engine.op import Op
-from gviz.engine.ops import class_loss, loss, scalars
-from gviz.engine.ops.arithmetic import sub
+from gviz.engine.ops import losses as ops
+from gviz.engine.ops.activations import log_softmax_front
+from gviz.engine.ops.arithmetic import minus_number, over_number, plus_number, sub, times_number
 from gviz.engine.ops.comparison import where
-from gviz.engine.ops.repeating import broadcast_tensors
+from gviz.engine.ops.joining import broadcast_tensors
 from gviz.engine.ops.shape import run
-from gviz.engine.ops.softmax import log_softmax_front
 from gviz.engine.surface import front, number
 from gviz.engine.tensor import Tensor
 from gviz.site import warn
@@ -386,7 +386,7 @@ def mse_loss(
     first, second = _alike(input, target)
     if weight is not None:
         return _weighted((first - second).pow(2), weight, how)
-    return run(loss.mse, first, second, reduction=_checked(how))
+    return run(ops.mse, first, second, reduction=_checked(how))
 
 
 @F._declare
@@ -422,7 +422,7 @@ def smooth_l1_loss(
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
         return _reduced((first - second).abs(), how)
-    return run(loss.smooth_l1, first, second, reduction=_checked(how), beta=beta)
+    return run(ops.smooth_l1, first, second, reduction=_checked(how), beta=beta)
 
 
 @F._declare
@@ -439,8 +439,8 @@ def huber_loss(
             raise ValueError("Weights and input must have the same size.")
         if reduction not in ("none", "mean", "sum"):
             raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
-        return _reduced(run(loss.huber, first, second, reduction="none", delta=delta) * weight, reduction)
-    return run(loss.huber, first, second, reduction=_checked(reduction), delta=delta)
+        return _reduced(run(ops.huber, first, second, reduction="none", delta=delta) * weight, reduction)
+    return run(ops.huber, first, second, reduction=_checked(reduction), delta=delta)
 
 
 @F._declare
@@ -454,7 +454,7 @@ def soft_margin_loss(
     """The mean of ``log(1 + exp(-target * input))``."""
     how = _checked(_reduction(size_average, reduce, reduction))
     refuse_tracked("soft_margin_loss", target=target)
-    return run(loss.soft_margin, *broadcast_tensors(input, target), reduction=how)
+    return run(ops.soft_margin, *broadcast_tensors(input, target), reduction=how)
 
 
 def _alike(input: Tensor, target: Tensor) -> tuple[Tensor, ...]:
@@ -495,7 +495,7 @@ def binary_cross_entropy(
     if weight is not None and weight.shape != input.shape:
         weight = weight.expand(broadcast_tensors(target, weight)[1].shape)
     refuse_tracked("binary_cross_entropy", weight=weight)
-    return _optional(loss.bce, input, target, weight, reduction=how)
+    return _optional(ops.bce, input, target, weight, reduction=how)
 
 
 def _optional(op: Op, *tensors: Tensor | None, **attrs: Any) -> Tensor:
@@ -519,7 +519,7 @@ def binary_cross_entropy_with_logits(
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     refuse_tracked("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
-    return _optional(loss.bce_with_logits, input, target, weight, pos_weight, reduction=how)
+    return _optional(ops.bce_with_logits, input, target, weight, pos_weight, reduction=how)
 
 
 @F._declare
@@ -561,7 +561,7 @@ def poisson_nll_loss(
 ) -> Tensor:
     """How improbable the counts `target` are where `input` (or its exponential) are expected."""
     how = _reduction(size_average, reduce, reduction)
-    losses = input.exp() - target * input if log_input else input - target * run(scalars.plus, input, other=eps).log()
+    losses = input.exp() - target * input if log_input else input - target * run(plus_number, input, other=eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
         losses += stirling.masked_fill(target <= 1, 0)
@@ -613,9 +613,7 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
         found = target.shape[0] if target.ndim else 0
         raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({found}).")
     if input.ndim in (1, 2, 4):
-        return _nll_of(
-            class_loss.nll2d if input.ndim == 4 else class_loss.nll, input, target, weight, ignore_index, reduction
-        )
+        return _nll_of(ops.nll2d if input.ndim == 4 else ops.nll, input, target, weight, ignore_index, reduction)
     # 1 or many places an example: as if the places lay in a plane
     batch, classes, *places = input.shape
     expected = (batch, *places)
@@ -623,7 +621,7 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
         raise RuntimeError(f"Expected target size {list(expected)}, got {list(target.shape)}")
     flat = input.contiguous().view(batch, classes, 1, prod(places))
     flat_target = target.contiguous().view(batch, 1, prod(places))
-    result = _nll_of(class_loss.nll2d, flat, flat_target, weight, ignore_index, reduction)
+    result = _nll_of(ops.nll2d, flat, flat_target, weight, ignore_index, reduction)
     return result.view(expected) if reduction == "none" else result
 
 
@@ -677,8 +675,8 @@ def cross_entropy(
     if not label_smoothing:
         return likely
     smooth = _smoothed(scores, target, weight, ignore_index, how)
-    kept = run(scalars.times, likely, other=1 - label_smoothing)
-    return kept + run(scalars.times, smooth, other=label_smoothing / input.shape[_class_dim(input)])
+    kept = run(times_number, likely, other=1 - label_smoothing)
+    return kept + run(times_number, smooth, other=label_smoothing / input.shape[_class_dim(input)])
 
 
 def _class_dim(input: Tensor) -> int:
@@ -709,9 +707,7 @@ def _against_probabilities(
     dim = _class_dim(input)
     scores, classes = log_softmax_front(input, dim), input.shape[dim]
     if label_smoothing:
-        target = run(
-            scalars.plus, run(scalars.times, target, other=1 - label_smoothing), other=label_smoothing / classes
-        )
+        target = run(plus_number, run(times_number, target, other=1 - label_smoothing), other=label_smoothing / classes)
     products = scores * target
     if weight is not None:
         products = products * _per_class(weight, input)
@@ -720,7 +716,7 @@ def _against_probabilities(
     if reduction == "mean" and not input.numel():
         return -products.sum().fill_(float("nan"))
     total = -products.sum()
-    return total if reduction == "sum" else run(scalars.over, total, other=input.numel() / classes)
+    return total if reduction == "sum" else run(over_number, total, other=input.numel() / classes)
 
 
 @F._declare
@@ -769,7 +765,7 @@ def multi_margin_loss(
     refuse_tracked("multi_margin_loss", weight=weight)
     if target.ndim != input.ndim - 1:
         target = target.reshape(input.shape[:-1])
-    result: Tensor = class_loss.multi_margin(input, target, weight, p=p, margin=margin, reduction=how)
+    result: Tensor = ops.multi_margin(input, target, weight, p=p, margin=margin, reduction=how)
     return result
 
 
@@ -785,7 +781,7 @@ def multilabel_margin_loss(
     how = _checked(_reduction(size_average, reduce, reduction))
     if target.shape != input.shape:
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
-    result: Tensor = class_loss.multilabel_margin(input, target, reduction=how)[0]
+    result: Tensor = ops.multilabel_margin(input, target, reduction=how)[0]
     return result
 
 
@@ -829,7 +825,7 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
-    behind = run(scalars.plus, -target * (input1 - input2), other=margin)
+    behind = run(plus_number, -target * (input1 - input2), other=margin)
     return _reduced(behind.clamp_min_(0), how)
 
 
@@ -860,7 +856,7 @@ def triplet_margin_loss(
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = far.minimum(pairwise_distance(positive, negative, p, eps))
-    return _reduced((run(scalars.plus, near, other=margin) - far).clamp_min(0), how)
+    return _reduced((run(plus_number, near, other=margin) - far).clamp_min(0), how)
 
 
 @F._declare
@@ -907,12 +903,12 @@ def cosine_embedding_loss(
         )
     dim = target.ndim
     products = (input1 * input2).sum(dim)
-    squares = [run(scalars.plus, (t * t).sum(dim), other=1e-12) for t in (input1, input2)]
+    squares = [run(plus_number, (t * t).sum(dim), other=1e-12) for t in (input1, input2)]
     cosine = products / (squares[0] * squares[1]).sqrt_()
     nothing = creation.zeros_like(cosine.detach())
     alike, apart = (
         where(target == 1, _minus(1, cosine), nothing),
-        where(target == -1, run(scalars.minus, cosine, other=margin).clamp_min_(0), nothing),
+        where(target == -1, run(minus_number, cosine, other=margin).clamp_min_(0), nothing),
     )
     return _reduced(alike + apart, how)
 

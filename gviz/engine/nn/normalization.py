@@ -23,8 +23,9 @@ from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter, begin, buffer, empty
 from gviz.engine.nn.pooling import avg_pool2d, avg_pool3d
 from gviz.engine.op import Op
-from gviz.engine.ops import normalization, scalars
-from gviz.engine.ops.padding import pad
+from gviz.engine.ops import normalization
+from gviz.engine.ops.arithmetic import plus_number
+from gviz.engine.ops.images import pad
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
@@ -387,7 +388,7 @@ def rms_norm(
     _check_last(input, shape, "*", weight=weight)
     small = float(np.finfo(input._array.dtype).eps) if eps is None else eps
     dims = tuple(range(input.ndim - len(shape), input.ndim))
-    mean = apply_in_place(scalars.plus, (input.pow(2).mean(dims, keepdim=True),), {"other": small})
+    mean = apply_in_place(plus_number, (input.pow(2).mean(dims, keepdim=True),), {"other": small})
     result = input * mean.rsqrt()
     return result if weight is None else result * weight
 

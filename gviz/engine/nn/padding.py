@@ -1,4 +1,4 @@
-"""Borders around the last dimensions, as modules; ``F.pad`` is in ``ops/padding.py``."""
+"""Borders around the last dimensions, as modules; ``F.pad`` is in ``ops/images.py``."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 from gviz.engine.nn import functional as F
 from gviz.engine.nn._family import LAST, Shape, Sizes, each, named, sizes_of, stride_of
 from gviz.engine.nn.module import Module
-from gviz.engine.ops import adaptive_pooling, pooling
-from gviz.engine.ops.kernels import refuse_unless
+from gviz.engine.ops import pooling
+from gviz.engine.ops._kernels import refuse_unless
+from gviz.engine.ops.pooling import unpool
 from gviz.engine.ops.shape import run
-from gviz.engine.ops.unpooling import unpool
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 
@@ -513,7 +513,7 @@ def _make_adaptive_avg_pool(dims: int) -> Callable[..., Tensor]:
         parts = _parts(name, dims, input, output_size)
         if all(n == 1 for n in parts):
             return input.mean(tuple(range(-1, -dims - 1, -1)), keepdim=True)
-        return run(adaptive_pooling.avg_pools[dims], input, output_size=parts)
+        return run(pooling.avg_pools[dims], input, output_size=parts)
 
     return adaptive_avg_pool
 
@@ -537,7 +537,7 @@ def _make_adaptive_max_pool(dims: int) -> tuple[Callable[..., Any], Callable[...
     def with_indices(input: Tensor, output_size: Parts, return_indices: bool = False) -> tuple[Tensor, Tensor]:
         parts = _parts(name, dims, input, output_size, ":")
         if dims > 1:
-            values, indices = adaptive_pooling.max_pools[dims](input, output_size=parts)
+            values, indices = pooling.max_pools[dims](input, output_size=parts)
             return values, indices
         values, indices = adaptive_max_pool2d_with_indices(input.unsqueeze(-2), (1, *parts))
         return values.squeeze(-2), indices.squeeze(-2)

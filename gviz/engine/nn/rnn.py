@@ -18,9 +18,8 @@ from gviz.engine.nn._family import named
 from gviz.engine.nn.dropout import torch_dropout
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter, begin, empty
-from gviz.engine.ops.joining import cat, stack
-from gviz.engine.ops.matrix import linear
-from gviz.engine.ops.recurrence import unsafe_split
+from gviz.engine.ops.joining import cat, stack, unsafe_split
+from gviz.engine.ops.matrix_products import linear
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 from gviz.engine.wanting import all_tensors

@@ -10,10 +10,10 @@ from gviz.engine.nn import functional as F
 from gviz.engine.nn._family import Shape, Sizes
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-from gviz.engine.ops import folding, interpolation
-from gviz.engine.ops.kernels import refuse_unless
+from gviz.engine.ops import images
+from gviz.engine.ops._kernels import refuse_unless
+from gviz.engine.ops.convolution import counted
 from gviz.engine.ops.shape import run
-from gviz.engine.ops.windows import counted
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 
@@ -209,7 +209,7 @@ def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Size
             f"shape of the array of sliding blocks as {counts}, but its components must be at least one."
         )
     refuse_unless(input.dtype.is_floating_point, "im2col_out_cpu", input._array)
-    return run(folding.unfold, input, kernel_size=kernel, dilation=gaps, padding=edges, stride=steps)
+    return run(images.unfold, input, kernel_size=kernel, dilation=gaps, padding=edges, stride=steps)
 
 
 @F._declare
@@ -248,7 +248,7 @@ def fold(
         )
     refuse_unless(input.dtype.is_floating_point, "col2im_out_cpu", input._array)
     attrs = {"kernel_size": kernel, "dilation": gaps, "padding": edges, "stride": steps}
-    return run(folding.fold, input, output_size=size, **attrs)
+    return run(images.fold, input, output_size=size, **attrs)
 
 
 @F._declare
@@ -268,7 +268,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
             "upscale_factor, but "
             f"input.size(-3)={input.shape[-3]} is not divisible by {square}"
         )
-    return run(folding.pixel_shuffle, input, upscale_factor=upscale_factor)
+    return run(images.pixel_shuffle, input, upscale_factor=upscale_factor)
 
 
 @F._declare
@@ -286,7 +286,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     if input.shape[1] % groups:
         got = f"Got {input.shape[1]} channels and {groups} groups."
         raise RuntimeError(f"Number of channels must be divisible by groups. {got}")
-    return run(folding.channel_shuffle, input, groups=groups)
+    return run(images.channel_shuffle, input, groups=groups)
 
 
 @F._declare
@@ -305,7 +305,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
                 f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({dim})="
                 f"{input.shape[dim]} is not divisible by {downscale_factor}"
             )
-    return run(folding.pixel_unshuffle, input, downscale_factor=downscale_factor)
+    return run(images.pixel_unshuffle, input, downscale_factor=downscale_factor)
 
 
 @F._declare
@@ -341,7 +341,7 @@ def interpolate(
     kernel = "upsample_bilinear2d_channels_last" if mode == "bilinear" else f"upsample_{mode}"
     refuse_unless(kind != "linear" or input.dtype.is_floating_point, kernel, input._array)
     attrs = {"output_size": counts, "scales": scales, "mode": kind, "align_corners": bool(align_corners)}
-    return run(interpolation.OPS[kind, len(counts)], input, **attrs)
+    return run(images.OPS[kind, len(counts)], input, **attrs)
 
 
 def _target(

@@ -1,20 +1,34 @@
-"""Activations with a kink: relu and its relatives. Those made of other operations are in ``nn.functional``."""
+"""Activations: with a kink (``relu``), exponential (``elu``), smooth (``gelu``), and the softmax family.
+
+Those made of other operations are in ``gviz/engine/nn/activation.py``.
+"""
 
 from __future__ import annotations
 
+from math import pi, sqrt
 from typing import Any
 
 import numpy as np
 
 from gviz.engine.apply import zeros
+from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Example, Op, Rule
+from gviz.engine.ops._declaration import on
+from gviz.engine.ops._examples import normal, spaced
+from gviz.engine.ops._kernels import in_rows, only, refuse_unless
 from gviz.engine.ops.comparison import where_op
-from gviz.engine.ops.examples import normal, spaced
-from gviz.engine.ops.kernels import only, refuse_unless
-from gviz.engine.ops.unary import on
-from gviz.engine.surface import derive
+from gviz.engine.ops.elementary_functions import erf, exp, sigmoid, tanh
+from gviz.engine.ops.indexing import narrow
+from gviz.engine.ops.joining import cat_op
+from gviz.engine.ops.reductions import sum_dim
+from gviz.engine.ops.shape import normal_dims, run
+from gviz.engine.surface import checked, derive, front
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Activations with a kink: relu and its relatives. Those made of other operations are in ``nn.functional``.
+
 
 NEGATIVE_SLOPE = (
     "In-place {name} backward calculation is triggered with a negative slope which is not supported. This is caused by "
@@ -310,3 +324,390 @@ prelu_kernel: Op = Op(
     public=False,
     examples=lambda: [Example((spaced(2, 3), spaced(1, 3)), {})],
 )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Exponential linear units, out of place and written in place.
+
+
+def _negative(self: Any) -> Any:
+    """`self` where it is negative, else zero: its exponential is finite, and at 0 it has no slope, as in PyTorch."""
+    return where_op(self < 0, self, zeros(self, ()))
+
+
+def _elu(self: Array, alpha: float, scale: float, input_scale: float) -> Any:
+    below = np.expm1(np.minimum(self, 0) * input_scale) * (alpha * scale)
+    return np.where(self <= 0, below, self * scale)
+
+
+def _through_elu(g: Any, self: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    slope = exp(_negative(self) * input_scale) * (input_scale * alpha * scale)
+    return where_op(self <= 0, g * slope, g * scale)
+
+
+def _through_written_elu(g: Any, result: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    if alpha < 0:
+        raise RuntimeError(NEGATIVE_SLOPE.format(name="elu") + ".")
+    return where_op(result <= 0, g * ((_negative(result) + alpha * scale) * input_scale), g * scale)
+
+
+def _rounded_inverse(alpha: float) -> float:
+    """1 / `alpha` rounded to float32, as PyTorch's formula of celu has it for every dtype."""
+    return 1 / float(np.float32(alpha))
+
+
+ELU_FORMULA = "scale * self, alpha * scale * (exp(input_scale * self) - 1) below 0"
+
+
+_elu_examples = [(1.0, 1, 1), (0.7, 1.05, 1.0)]
+
+
+elu: Op = Op(
+    "elu(self, *, alpha=1.0, scale=1, input_scale=1)",
+    grad_fn="EluBackward0",
+    formula=ELU_FORMULA,
+    forward=only("f", "elu_cpu", _elu),
+    rules=(Rule("self", "g * scale, g * alpha * scale * input_scale * exp(input_scale * self) below 0", _through_elu),),
+    public=False,
+    examples=lambda: [
+        Example((spaced(2, 3),), {"alpha": a, "scale": s, "input_scale": i}) for a, s, i in _elu_examples
+    ],
+)
+
+
+elu_written: Op = Op(
+    "elu(self, *, alpha=1.0, scale=1, input_scale=1)",
+    grad_fn="EluBackward1",
+    formula=ELU_FORMULA,
+    forward=elu.forward,
+    rules=(Rule("self", "g * scale, g * input_scale * (result + alpha * scale) below 0", _through_written_elu),),
+    in_place=True,
+    public=False,
+    examples=elu.examples,
+)
+
+
+celu: Op = Op(
+    "celu(self, *, alpha=1.0)",
+    grad_fn="CeluBackward0",
+    formula="self, alpha * (exp(self / alpha) - 1) below 0",
+    forward=lambda self, alpha: elu.forward(self, alpha, 1, 1 / alpha),
+    rules=(
+        Rule(
+            "self",
+            "g, g * exp(self / alpha) below 0",
+            lambda g, self, alpha: _through_elu(g, self, alpha, 1, _rounded_inverse(alpha)),
+        ),
+    ),
+    public=False,
+    torch="celu",
+    examples=lambda: [Example((spaced(2, 3),), {"alpha": alpha}) for alpha in (1.0, 0.7)],
+)
+
+
+celu_written: Op = Op(
+    "celu(self, *, alpha=1.0)",
+    grad_fn="CeluBackward1",
+    formula=celu.formula,
+    forward=celu.forward,
+    rules=(
+        Rule(
+            "self",
+            "g, g * (result / alpha + 1) below 0",
+            lambda g, result, alpha: _through_written_elu(g, result, alpha, 1, _rounded_inverse(alpha)),
+        ),
+    ),
+    in_place=True,
+    public=False,
+    examples=celu.examples,
+)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Smooth activations: gelu, silu, softplus and others. Those made of other operations are in ``nn.functional``.
+
+
+KAPPA, CUBE = sqrt(2 / pi), 0.044715
+"""The constants of gelu's approximation by tanh."""
+
+
+def _gelu(self: Array, approximate: str) -> Any:
+    if approximate == "tanh":
+        return 0.5 * self * (1 + np.tanh(KAPPA * (self + CUBE * (self * self * self))))
+    return self * _normal_cdf(self)
+
+
+def _normal_cdf(self: Any) -> Any:
+    """How probable a standard normal number below `self` is."""
+    scaled = self * sqrt(0.5)
+    bent = _erf(scaled) if isinstance(self, np.ndarray) and self.dtype == np.float32 else erf(scaled)
+    return 0.5 * (1 + bent)
+
+
+ODD = (-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
+       -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02)  # fmt: skip
+EVEN = (-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
+        -1.42647390514189e-02)  # fmt: skip
+"""Coefficients of a quotient of polynomials that is erf between -4 and 4, to the last bits of float32."""
+
+
+def _erf(self: Array) -> Array:
+    """The error function in float32, several times as fast as scipy's."""
+    clipped = np.clip(self, -4, 4)
+    square = clipped * clipped
+    result = _polynomial(square, ODD)
+    result *= clipped
+    result /= _polynomial(square, EVEN)
+    return result
+
+
+def _polynomial(square: Array, coefficients: tuple[float, ...]) -> Array:
+    total = square * np.float32(coefficients[0])
+    for coefficient in coefficients[1:-1]:
+        total += np.float32(coefficient)
+        total *= square
+    total += np.float32(coefficients[-1])
+    return total
+
+
+def _through_gelu(g: Any, self: Any, approximate: str) -> Any:
+    square = self * self
+    if approximate == "tanh":
+        bent = tanh(KAPPA * (self + CUBE * (square * self)))
+        slope = (1 - bent * bent) * (KAPPA * (1 + 3 * CUBE * square))
+        return g * (0.5 * (1 + bent) + 0.5 * self * slope)
+    return g * (_normal_cdf(self) + self * (exp(-0.5 * square) * (1 / sqrt(2 * pi))))
+
+
+gelu: Op = Op(
+    "gelu(self, *, approximate='none')",
+    grad_fn="GeluBackward0",
+    formula="self * probability that a normal number is below self",
+    pointwise=True,
+    forward=only("f", "GeluKernelImpl", _gelu),
+    rules=(Rule("self", "g * (cdf(self) + self * pdf(self))", _through_gelu),),
+    public=False,
+    torch="nn.functional.gelu",
+    examples=lambda: [Example((normal(2, 3),), {"approximate": how}) for how in ("none", "tanh")],
+)
+
+
+silu: Op = Op(
+    "silu(self)",
+    grad_fn="SiluBackward0",
+    formula="self * sigmoid(self)",
+    pointwise=True,
+    forward=only("f", "silu_cpu", lambda self: self / (1 + np.exp(-self))),
+    rules=(
+        Rule("self", "g * sigmoid(self) * (1 + self * (1 - sigmoid(self)))", lambda g, self: _through_silu(g, self)),
+    ),
+    in_place=True,
+    public=False,
+    torch="nn.functional.silu",
+    examples=on(normal),
+)
+
+
+def _through_silu(g: Any, self: Any) -> Any:
+    gate = sigmoid(self)
+    return g * (gate * (1 + self * (1 - gate)))
+
+
+def _mish(self: Array) -> Any:
+    return self * np.tanh(np.logaddexp(self, np.zeros((), self.dtype)))
+
+
+def _through_mish(g: Any, self: Any) -> Any:
+    gate, bent = sigmoid(self), tanh(softplus(self, beta=1, threshold=20))
+    return g * (bent + self * gate * (1 - bent * bent))
+
+
+mish: Op = Op(
+    "mish(self)",
+    grad_fn="MishBackward0",
+    formula="self * tanh(softplus(self))",
+    pointwise=True,
+    forward=only("f", "mish_cpu", _mish),
+    rules=(Rule("self", "g * (tanh(softplus(self)) + self * derivative of tanh(softplus(self)))", _through_mish),),
+    in_place=True,
+    public=False,
+    torch="nn.functional.mish",
+    examples=on(normal),
+)
+
+
+def _softplus(self: Array, beta: float, threshold: float) -> Any:
+    scaled = self * beta
+    return np.where(scaled > threshold, self, np.log1p(np.exp(np.minimum(scaled, threshold))) / beta)
+
+
+def _through_softplus(g: Any, self: Any, beta: float, threshold: float) -> Any:
+    scaled = self * beta
+    bent = where_op(scaled < threshold, scaled, zeros(self, ()) + threshold)  # at the threshold it counts as straight
+    return where_op(scaled > threshold, g, g * sigmoid(bent))
+
+
+softplus: Op = Op(
+    "softplus(self, *, beta=1, threshold=20)",
+    grad_fn="SoftplusBackward0",
+    formula="log(1 + exp(beta * self)) / beta, self where beta * self is above threshold",
+    pointwise=True,
+    forward=only("f", "softplus_cpu", _softplus),
+    rules=(Rule("self", "g * sigmoid(beta * self), g above threshold", _through_softplus),),
+    public=False,
+    torch="nn.functional.softplus",
+    examples=lambda: [
+        Example((normal(2, 3),), {"beta": 1, "threshold": 20}),
+        Example((spaced(2, 3),), {"beta": 2.0, "threshold": 1.1}),
+    ],
+)
+
+
+log_sigmoid: Op = Op(
+    "logsigmoid(self)",
+    grad_fn="LogSigmoidBackward0",
+    formula="log(sigmoid(self))",
+    forward=in_rows(only("f", "log_sigmoid_cpu", lambda self: np.minimum(self, 0) - np.log1p(np.exp(-np.abs(self))))),
+    rules=(Rule("self", "g * sigmoid(-self)", lambda g, self: g * sigmoid(-self)),),
+    public=False,
+    torch="nn.functional.logsigmoid",
+    examples=on(normal),
+)
+
+
+def _glu(self: Array, dim: int) -> Any:
+    value, gate = np.split(self, 2, dim)
+    return value * sigmoid(gate)
+
+
+def _through_glu(g: Any, self: Any, dim: int) -> Any:
+    dim, half = dim % self.ndim, self.shape[dim] // 2
+    value, gate = (narrow(self, dim=dim, start=n, end=n + half, step=1) for n in (0, half))
+    opened = sigmoid(gate)
+    return cat_op(g * opened, g * value * (opened * (1 - opened)), dim=dim)
+
+
+glu: Op = Op(
+    "glu(self, *, dim=-1)",
+    grad_fn="GluBackward0",
+    formula="first half of self * sigmoid(second half)",
+    forward=only("f", "glu_cpu", _glu),
+    rules=(Rule("self", "g * sigmoid(second); g * first * sigmoid'(second)", _through_glu),),
+    public=False,
+    torch="nn.functional.glu",
+    examples=lambda: [Example((normal(2, 4),), {"dim": dim}) for dim in (-1, 0)],
+)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The softmax family: shares of the exponential along one dimension.
+
+
+def _check(self: Array, kernel: str, dim: int) -> None:
+    last = "lastdim_" if dim == self.ndim - 1 or not self.ndim else ""
+    refuse_unless(self.dtype.kind == "f", f"{kernel}_{last}kernel_impl", self)
+
+
+def _above_largest(self: Array, dim: int) -> Any:
+    """`self` less its largest along `dim`, so that no exponential overflows."""
+    if not self.size:
+        return self.copy()
+    return self - self.max(axis=dim, keepdims=True) if self.ndim else self * 0
+
+
+def _softmax(self: Array, dim: int) -> Any:
+    _check(self, "softmax", dim)
+    return _shares(_above_largest(self, dim), dim)
+
+
+def _shares(shifted: Any, dim: int) -> Any:
+    if not shifted.ndim:
+        return np.exp(shifted)
+    np.exp(shifted, out=shifted)
+    shifted /= np.add.reduce(shifted, axis=dim, keepdims=True)
+    return shifted
+
+
+def _safe_softmax(self: Array, dim: int) -> Any:
+    if not self.size:
+        return self.copy()
+    largest = self.max(axis=dim, keepdims=True)
+    shares = _shares(self - largest, dim)
+    empty = largest == -np.inf
+    return np.where(empty, np.zeros((), self.dtype), shares) if empty.any() else shares
+
+
+def _log_softmax(self: Array, dim: int) -> Any:
+    _check(self, "log_softmax", dim)
+    shifted = _above_largest(self, dim)
+    if not self.ndim:
+        return shifted
+    shifted -= np.log(np.add.reduce(np.exp(shifted), axis=dim, keepdims=True))
+    return shifted
+
+
+def _over(tensor: Any, dim: int) -> Any:
+    return sum_dim(tensor, dim=(dim,), keepdim=True) if tensor.ndim else tensor
+
+
+def _through_softmax(g: Any, result: Any, dim: int) -> Any:
+    weighted = g * result
+    return weighted - result * _over(weighted, dim)
+
+
+def _examples() -> list[Example]:
+    return [*[Example((normal(2, 3),), {"dim": dim}) for dim in (0, 1)], Example((normal(),), {"dim": 0})]
+
+
+softmax: Op = Op(
+    "softmax(self, *, dim)",
+    grad_fn="SoftmaxBackward0",
+    formula="exp(self) / sum of exp(self) over dim",
+    forward=in_rows(_softmax),
+    rules=(Rule("self", "result * (g - sum of g * result over dim)", _through_softmax),),
+    public=False,
+    torch="softmax",
+    examples=_examples,
+)
+safe_softmax: Op = Op(
+    "_safe_softmax(self, *, dim)",
+    grad_fn="SafeSoftmaxBackward0",
+    formula="exp(self) / sum of exp(self) over dim, 0 where all are -inf",
+    forward=in_rows(_safe_softmax),
+    rules=softmax.rules,
+    public=False,
+    examples=lambda: _examples()[:2],
+)
+log_softmax: Op = Op(
+    "log_softmax(self, *, dim)",
+    grad_fn="LogSoftmaxBackward0",
+    formula="self - log of the sum of exp(self) over dim",
+    forward=in_rows(_log_softmax),
+    rules=(
+        Rule(
+            "self",
+            "g - exp(result) * sum of g over dim",
+            lambda g, result, dim: g - exp(result) * _over(g, dim),
+        ),
+    ),
+    public=False,
+    torch="log_softmax",
+    examples=_examples,
+)
+
+
+@front("softmax")
+def softmax_front(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
+    """Shares of `dim` that add up to 1, each in proportion to the exponential of `input`."""
+    return _along(softmax, input, dim, dtype)
+
+
+@front("log_softmax")
+def log_softmax_front(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
+    """The logarithm of `softmax`, computed in one."""
+    return _along(log_softmax, input, dim, dtype)
+
+
+def _along(op: Op, input: Tensor, dim: int, dtype: DType | None) -> Tensor:
+    tensor = checked(op, input, 1) if dtype is None else checked(op, input, 1).to(dtype)
+    return run(op, tensor, dim=normal_dims(dim, tensor.ndim)[0])

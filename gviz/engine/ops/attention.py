@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.axes import transpose
-from gviz.engine.ops.examples import normal
-from gviz.engine.ops.exponential import exp
-from gviz.engine.ops.reduction import sum_dim
-from gviz.engine.ops.shape import unsqueeze_dims
+from gviz.engine.ops._examples import normal
+from gviz.engine.ops.elementary_functions import exp
+from gviz.engine.ops.reductions import sum_dim
+from gviz.engine.ops.shape import transpose, unsqueeze_dims
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 

@@ -1,4 +1,4 @@
-"""Diagonals of matrices: views of them, matrices made of them, sums over them."""
+"""Diagonals and triangles of matrices: views of them, copies with the rest 0, sums, and where they are."""
 
 from __future__ import annotations
 
@@ -7,15 +7,85 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.apply import zeros
+from gviz.engine.dtypes import dtype as DType
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.examples import normal
-from gviz.engine.ops.kernels import refuse_unless
-from gviz.engine.ops.memory import contiguous, fill_, strides_of
-from gviz.engine.ops.shape import normal_dims, run
-from gviz.engine.ops.sliding import as_strided, offset_of
+from gviz.engine.ops._declaration import Prepared, in_both_ways
+from gviz.engine.ops._examples import normal
+from gviz.engine.ops._kernels import in_rows, refuse_unless
+from gviz.engine.ops.copying import contiguous, fill_, strides_of
+from gviz.engine.ops.shape import as_strided, normal_dims, offset_of, run
 from gviz.engine.surface import Number, front
-from gviz.engine.tensor import Tensor
+from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Triangles of matrices: their elements, the others 0, and where they are.
+
+
+tril_op: Op = Op(
+    "tril(self, *, diagonal=0)",
+    grad_fn="TrilBackward0",
+    formula="self, 0 above a diagonal",
+    forward=in_rows(lambda self, diagonal: np.tril(self, diagonal)),
+    rules=(Rule("self", "g, 0 above a diagonal", lambda g, diagonal: tril_op(g, diagonal=diagonal)),),
+    public=False,
+    torch="tril",
+    overlap="free",
+    examples=lambda: [Example((normal(3, 4),), {"diagonal": 1}), Example((normal(2, 3, 2),), {"diagonal": -1})],
+)
+triu_op: Op = Op(
+    "triu(self, *, diagonal=0)",
+    grad_fn="TriuBackward0",
+    formula="self, 0 below a diagonal",
+    forward=in_rows(lambda self, diagonal: np.triu(self, diagonal)),
+    rules=(Rule("self", "g, 0 below a diagonal", lambda g, diagonal: triu_op(g, diagonal=diagonal)),),
+    public=False,
+    torch="triu",
+    overlap="free",
+    examples=lambda: [Example((normal(3, 4),), {"diagonal": -1})],
+)
+
+
+def _check_matrix(name: str, self: Tensor) -> None:
+    if self.ndim < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+
+
+@in_both_ways("tril")
+def tril(self: Tensor, diagonal: int = 0) -> Prepared:
+    """The lower triangle of matrices, 0 above a diagonal."""
+    _check_matrix("tril", self)
+    return tril_op, (self,), {"diagonal": int(diagonal)}
+
+
+@in_both_ways("triu")
+def triu(self: Tensor, diagonal: int = 0) -> Prepared:
+    """The upper triangle of matrices, 0 below a diagonal."""
+    _check_matrix("triu", self)
+    return triu_op, (self,), {"diagonal": int(diagonal)}
+
+
+def _indices(name: str, pick: Any) -> None:
+    """Offer ``torch.<name>``: the row and column numbers of a triangle."""
+
+    def indices(row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None) -> Tensor:
+        for side, n in (("row", row), ("col", col)):
+            if n < 0:
+                raise RuntimeError(f"{side} must be non-negative, got{n}")
+        rows = np.stack(pick(row, offset, col)) if row and col else np.zeros((2, 0), np.int64)
+        return new_tensor(rows.astype(np.int64 if dtype is None else dtype.numpy))
+
+    indices.__name__, indices.__doc__ = name, "The row and column numbers of a triangle of a matrix."
+    front(name, method=False)(indices)
+
+
+_indices("tril_indices", np.tril_indices)
+_indices("triu_indices", np.triu_indices)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Diagonals of matrices: views of them, matrices made of them, sums over them.
+
 
 Shape = tuple[int, ...]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.examples import normal
-from gviz.engine.ops.kernels import refuse_unless
+from gviz.engine.ops._examples import normal
+from gviz.engine.ops._kernels import refuse_unless
 from gviz.values import Array
 
 Shape = tuple[int, ...]

@@ -1,4 +1,4 @@
-"""The largest and smallest elements, of all or along dimensions, and where they are."""
+"""Extremes and ranks: largest and smallest elements, where they are, medians, modes, quantiles."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine import dtypes
 from gviz.engine.apply import apply
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.dims import Dims, applied, kept, numpy_names, one_dim, reduced_dims
-from gviz.engine.ops.examples import spaced
-from gviz.engine.ops.gathering import scatter_along
-from gviz.engine.ops.kernels import all_in_rows, in_rows
-from gviz.engine.ops.limits import maximum, minimum
+from gviz.engine.ops._examples import spaced
+from gviz.engine.ops._kernels import all_in_rows, in_rows, refuse_unless
+from gviz.engine.ops.comparison import maximum, minimum, where
+from gviz.engine.ops.gathering import gather_op, scatter_along
+from gviz.engine.ops.reductions import Dims, applied, kept, numpy_names, one_dim, reduced_dims
 from gviz.engine.ops.shape import unsqueeze_dims
-from gviz.engine.surface import checked, front
+from gviz.engine.surface import Number, checked, front, number
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The largest and smallest elements, of all or along dimensions, and where they are.
+
 
 Shape = tuple[int, ...]
 
@@ -295,3 +300,250 @@ def _found(op: Op, self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     check_not_empty(f"{op.name}()", self, () if axis is None else (axis,))
     result: Tensor = apply(op, (self,), {"dim": axis, "keepdim": keepdim})
     return result
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Elements by their rank: medians, the k-th smallest, the most frequent, quantiles.
+
+
+def _ranked(self: Array, dim: int, rank: Any) -> Array:
+    """Where the element of this rank along `dim` is; nan are largest, of equals the first is smaller."""
+    order = np.argsort(self, dim, kind="stable")
+    place: Array = np.take_along_axis(order, np.broadcast_to(rank, _single(self, dim)), dim).squeeze(dim)
+    return place
+
+
+def _single(self: Array, dim: int) -> tuple[int, ...]:
+    return (*self.shape[:dim], 1, *self.shape[dim + 1 :])
+
+
+def _numbers(self: Array, dim: int) -> Array:
+    count: Array = np.sum(~np.isnan(self), dim, keepdims=True)
+    return count
+
+
+def _median_place(self: Array, dim: int) -> Array:
+    """The lower of two in the middle; the first nan if there is one."""
+    refuse_unless(self.dtype.kind != "b", "median_out", self)
+    count = _numbers(self, dim)
+    size = self.shape[dim]
+    return _ranked(self, dim, np.where(count < size, np.minimum(count, size - 1), (size - 1) // 2))
+
+
+def _nanmedian_place(self: Array, dim: int) -> Array:
+    refuse_unless(self.dtype.kind != "b", "median_out", self)
+    return _ranked(self, dim, np.maximum(_numbers(self, dim) - 1, 0) // 2)
+
+
+def _of_all(place: Any) -> Any:
+    def forward(self: Array) -> Any:
+        refuse_unless(self.dtype.kind != "b", "median_cpu", self)
+        flat = self.ravel()
+        if not flat.size:
+            return np.array(np.nan).astype(self.dtype)
+        return flat[place(flat, 0)]
+
+    return forward
+
+
+def _kth_place(self: Array, dim: int, k: int) -> Array:
+    refuse_unless(self.dtype.kind != "b", "kthvalue_cpu", self)
+    if not self.size:
+        return np.zeros((*self.shape[:dim], *self.shape[dim + 1 :]), np.int64)
+    return np.apply_along_axis(_selected, dim, self, k - 1)
+
+
+def _selected(line: Array, rank: int) -> int:
+    """Where the element of this rank is; of equal ones the one that PyTorch's selection comes upon."""
+    chosen = int(np.argsort(line, kind="stable")[rank])
+    same = np.isnan(line) if line[chosen] != line[chosen] else line == line[chosen]
+    return chosen if np.count_nonzero(same) == 1 else _quickselected(line.tolist(), rank)
+
+
+def _quickselected(values: list[float], rank: int) -> int:
+    """PyTorch's quickselect, step by step; nan counts as largest."""
+    order = list(range(len(values)))
+
+    def above(a: int, b: int) -> bool:
+        x, y = values[order[a]], values[order[b]]
+        return x > y or (x != x and y == y)
+
+    def swap(a: int, b: int) -> None:
+        order[a], order[b] = order[b], order[a]
+
+    left, right = 0, len(values) - 1
+    while right > left + 1:
+        swap(left + (right - left) // 2, left + 1)
+        for a, b in ((left + 1, right), (left, right), (left + 1, left)):
+            if above(a, b):
+                swap(a, b)
+        i, j = left + 1, right
+        while True:
+            i = next(n for n in range(i + 1, len(order)) if not above(left, n))
+            j = next(n for n in range(j - 1, -1, -1) if not above(n, left))
+            if j < i:
+                break
+            swap(i, j)
+        swap(left, j)
+        left, right = i if j <= rank else left, j - 1 if j >= rank else right
+    if right == left + 1 and above(left, right):
+        swap(left, right)
+    return order[rank]
+
+
+def _mode_place(self: Array, dim: int) -> Array:
+    """Where the most frequent element is for the last time; of equally frequent ones, the smallest."""
+    if not self.size:
+        return np.zeros((*self.shape[:dim], *self.shape[dim + 1 :]), np.int64)
+    return np.apply_along_axis(_most_frequent, dim, self)
+
+
+def _most_frequent(line: Array) -> int:
+    order = np.argsort(line, kind="stable")
+    ordered = line[order]
+    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(line) - 1)
+    return int(order[ends[np.argmax(np.diff(ends, prepend=-1))]])
+
+
+median_all = extreme_of_all("median", _of_all(_median_place), "MedianBackward0")
+nanmedian_all = extreme_of_all("nanmedian", _of_all(_nanmedian_place), "NanmedianBackward0")
+median_dim = picking("median", "MedianBackward1", "median of self over dim", _median_place)
+nanmedian_dim = picking("nanmedian", "NanmedianBackward1", "median of the numbers of self over dim", _nanmedian_place)
+mode_op = picking("mode", "ModeBackward0", "most frequent element of self over dim", _mode_place)
+kthvalue_op = picking("kthvalue", "KthvalueBackward0", "k-th smallest of self over dim", _kth_place, "k, ", k=1)
+
+
+@front("median")
+@numpy_names
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The median, the lower one of two; with `dim`, values and indices along it."""
+    if dim is None:
+        return apply(median_all, (checked(median_all, input, 1),))
+    return picked(median_dim, input, dim, keepdim)
+
+
+@front("nanmedian")
+@numpy_names
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The median of the elements that are numbers."""
+    if dim is None:
+        return apply(nanmedian_all, (checked(nanmedian_all, input, 1),))
+    return picked(nanmedian_dim, input, dim, keepdim)
+
+
+@front("mode")
+@numpy_names
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+    """The most frequent elements along `dim`, and where they are."""
+    return picked(mode_op, input, dim, keepdim)
+
+
+@front("kthvalue")
+@numpy_names
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """The `k`-th smallest elements along `dim`, and where they are."""
+    axis = one_dim(dim, checked(kthvalue_op, input, 1).ndim)
+    size = input.shape[axis] if input.ndim else 1
+    if size and not 1 <= k <= size:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
+    return picked(kthvalue_op, input, dim, keepdim, k=k)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Quantiles: the values below which given parts of the elements lie.
+
+
+@front("quantile")
+@numpy_names
+def quantile(
+    input: Tensor, q: Tensor | Number, dim: int | None = None, keepdim: bool = False, *, interpolation: Any = None
+) -> Tensor:
+    """The values below which the parts `q` of the elements lie. They are between two by ``linear`` interpolation."""
+    return _quantile("quantile", input, q, dim, keepdim, interpolation or "linear")
+
+
+@front("nanquantile")
+@numpy_names
+def nanquantile(
+    input: Tensor, q: Tensor | Number, dim: int | None = None, keepdim: bool = False, *, interpolation: Any = None
+) -> Tensor:
+    """`quantile` of the elements that are numbers."""
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation or "linear")
+
+
+MODES = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(
+    name: str, self: Tensor, q: Tensor | Number, dim: int | None, keepdim: bool, interpolation: str
+) -> Tensor:
+    parts = q if isinstance(q, Tensor) else number(q, self._array)
+    _check_quantile(self, parts, interpolation)
+    axis = None if dim is None else one_dim(dim, self.ndim)
+    ordered = _ordered(self, axis)
+    ordered = ordered.view(*_shape(self, axis, keepdim), ordered.shape[-1] if ordered.ndim else 1)
+    result = _interpolated(ordered, parts, name, interpolation)
+    return result.unsqueeze_(0).transpose_(0, -1).squeeze_(-1) if parts.ndim else result.squeeze_(-1)
+
+
+def _ordered(self: Tensor, axis: int | None) -> Tensor:
+    """The elements in order along the last dimension."""
+    lines = self.flatten() if axis is None else self
+    if axis is not None and axis < self.ndim - 1:
+        lines = self.unsqueeze(-1).transpose(axis, -1)
+    values: Tensor = lines.sort().values
+    return values
+
+
+def _shape(self: Tensor, axis: int | None, keepdim: bool) -> list[int]:
+    """The shape of one quantile."""
+    if axis is None or not self.ndim:
+        return [1] * self.ndim if keepdim else []
+    kept = [1] if keepdim else []
+    return [*self.shape[:axis], *kept, *self.shape[axis + 1 :]]
+
+
+def _check_quantile(self: Tensor, q: Tensor, interpolation: str) -> None:
+    if not self.numel():
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    if q.ndim > 1:
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
+    if self.dtype not in (dtypes.float32, dtypes.float64):
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
+    if self.dtype is not q.dtype:
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
+    if interpolation not in MODES:
+        listed = "linear, lower, higher, midpoint or nearest"
+        raise RuntimeError(f"quantile() interpolation must be one of {listed}, but got {interpolation}")
+    if not np.all((q._array >= 0) & (q._array <= 1)):
+        words = "values must be in the range [0, 1]" if q.ndim else f"must be in the range [0, 1] but got {q.item():g}"
+        raise RuntimeError(f"quantile() q {words}")
+
+
+def _interpolated(ordered: Tensor, q: Tensor, name: str, interpolation: str) -> Tensor:
+    """For each line of `ordered`, the values at the places that the parts `q` mean."""
+    parts = q.detach().reshape(-1)
+    nan = ordered.detach().isnan()
+    if name == "nanquantile":
+        ranks = parts * (nan.logical_not().sum(-1, keepdim=True) - 1)
+        ranks = ranks.clamp(min=0)
+    else:
+        last = ordered.shape[-1] - 1
+        ranks = (parts * last).expand(*ordered.shape[:-1], parts.numel())
+        ranks = where(nan.any(-1, keepdim=True), float(last), ranks)
+    if interpolation in ("lower", "higher", "nearest"):
+        return _gathered(ordered, _whole(ranks, interpolation))
+    below = _gathered(ordered, ranks)
+    weights = ranks - ranks.floor() if interpolation == "linear" else ranks * 0 + 0.5
+    above = _gathered(ordered, ranks.ceil())
+    result: Tensor = below.lerp_(above, weights)
+    return result
+
+
+def _gathered(ordered: Tensor, ranks: Tensor) -> Tensor:
+    result: Tensor = gather_op(ordered, ranks.long(), dim=ordered.ndim - 1)
+    return result
+
+
+def _whole(ranks: Tensor, how: str) -> Tensor:
+    return ranks.floor() if how == "lower" else ranks.ceil() if how == "higher" else ranks.round()

@@ -1,27 +1,348 @@
-"""``x[...]`` and ``x[...] = value``: views where numbers and slices select, copies where tensors do."""
+"""``x[...]`` and parts of tensors: one entry, a stretch, an index tensor, a mask.
+
+Numbers and slices give views (`select`, `narrow`); tensors as indices and masks give copies.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
+from inspect import Parameter
 from operator import index as as_index
 from typing import Any, NoReturn
 
 import numpy as np
 
 from gviz.engine import messages
-from gviz.engine.apply import apply
+from gviz.engine.apply import apply, broadcast_error, zeros
 from gviz.engine.arguments import fitting, typename
-from gviz.engine.ops.memory import copy_, fill_
-from gviz.engine.ops.picking import PLACES, index_op, index_put_op, key_of
-from gviz.engine.ops.selecting import select, sliced
-from gviz.engine.ops.shape import alias, run
-from gviz.engine.surface import front, number
+from gviz.engine.node import Node
+from gviz.engine.op import Example, Op, Rule
+from gviz.engine.ops._declaration import Prepared, in_both_ways
+from gviz.engine.ops._examples import normal
+from gviz.engine.ops._kernels import added, added_rows, in_rows
+from gviz.engine.ops.comparison import where_op
+from gviz.engine.ops.copying import copy_, fill_
+from gviz.engine.ops.shape import alias, normal_dims, run, unsqueeze
+from gviz.engine.surface import Number, checked, front, number
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place, check_writable
 from gviz.site import warn
+from gviz.values import Array
 
-Indices = Sequence[Tensor | None]
+# ----------------------------------------------------------------------------------------------------------------------
+# Parts of one dimension: an entry or a stretch of it, which are views, or the entries that an index names.
+
+
+Shape = tuple[int, ...]
+
+
+def _place(g: Array, sizes: Shape, where: Any) -> Array:
+    result = np.zeros(sizes, g.dtype)
+    result[where] = g
+    return result
+
+
+def at(dim: int, index: Any) -> tuple[Any, ...]:
+    """What numpy takes for `index` at dimension `dim` and all of the others."""
+    return (*(slice(None),) * dim, index, ...)
+
+
+select: Op = Op(
+    "select(self, *, dim, index)",
+    grad_fn="SelectBackward0",
+    formula="self, entry index of dim",
+    forward=lambda self, dim, index: self[at(dim, index)],
+    rules=(
+        Rule(
+            "self",
+            "g at entry index, 0 elsewhere",
+            lambda g, self_sym_sizes, dim, index: select_place(g, sizes=self_sym_sizes, dim=dim, index=index),
+        ),
+    ),
+    memory="view",
+    public=False,
+    torch="select",
+    examples=lambda: [Example((normal(2, 3),), {"dim": 1, "index": 2})],
+)
+select_place: Op = Op(
+    "select_backward(self, *, sizes, dim, index)",
+    grad_fn="SelectBackwardBackward0",
+    forward=lambda self, sizes, dim, index: _place(self, sizes, at(dim, index)),
+    rules=(Rule("self", "g at index", lambda g, dim, index: select(g, dim=dim, index=index)),),
+    public=False,
+    examples=lambda: [Example((normal(2),), {"sizes": (2, 3), "dim": 1, "index": 2})],
+)
+narrow: Op = Op(
+    "slice(self, *, dim, start, end, step)",
+    grad_fn="SliceBackward0",
+    formula="self[start:end:step] of dim",
+    forward=lambda self, dim, start, end, step: self[at(dim, slice(start, end, step))],
+    rules=(
+        Rule(
+            "self",
+            "g in start:end:step, 0 elsewhere",
+            lambda g, self_sym_sizes, dim, start, end, step: narrow_place(
+                g, sizes=self_sym_sizes, dim=dim, start=start, end=end, step=step
+            ),
+        ),
+    ),
+    memory="view",
+    public=False,
+    examples=lambda: [Example((normal(5, 2),), {"dim": 0, "start": 1, "end": 4, "step": 2})],
+)
+narrow_place: Op = Op(
+    "slice_backward(self, *, sizes, dim, start, end, step)",
+    grad_fn="SliceBackwardBackward0",
+    forward=lambda self, sizes, dim, start, end, step: _place(self, sizes, at(dim, slice(start, end, step))),
+    rules=(
+        Rule(
+            "self",
+            "g in start:end:step",
+            lambda g, dim, start, end, step: narrow(g, dim=dim, start=start, end=end, step=step),
+        ),
+    ),
+    public=False,
+    examples=lambda: [Example((normal(2, 2),), {"sizes": (5, 2), "dim": 0, "start": 1, "end": 4, "step": 2})],
+)
+index_select_op: Op = Op(
+    "index_select(self, index, *, dim)",
+    grad_fn="IndexSelectBackward0",
+    formula="the entries index of dim of self",
+    forward=lambda self, index, dim: self.take(index.reshape(-1), dim) if self.ndim else self.copy(),
+    rules=(
+        Rule(
+            "self",
+            "g added at the entries index",
+            lambda g, index, self_sym_sizes, dim: entries_placed(g, index, sizes=self_sym_sizes, dim=dim),
+        ),
+    ),
+    public=False,
+    torch="index_select",
+    examples=lambda: [
+        Example((normal(3, 2), np.array([2, 0, 2])), {"dim": 0}),
+        Example((normal(2, 3, 20), np.array([1, 1])), {"dim": 1}),
+        Example((normal(), np.array([0])), {"dim": 0}),
+        Example((normal(3, 2), np.zeros(0, np.int64)), {"dim": 0}),
+    ],
+)
+entries_placed: Op = Op(
+    "index_select_backward(self, index, *, sizes, dim)",
+    grad_fn="IndexAddBackward0",
+    formula="0 with self added at the entries index of dim",
+    forward=lambda self, index, sizes, dim: _entries_placed(self, index, sizes, dim),
+    rules=(Rule("self", "the entries index of g", lambda g, index, dim: index_select_op(g, index, dim=dim)),),
+    public=False,
+    examples=lambda: [Example((normal(3, 2), np.array([2, 0, 2])), {"sizes": (3, 2), "dim": 0})],
+)
+
+
+def _entries_placed(self: Array, index: Array, sizes: Shape, dim: int) -> Array:
+    if not sizes:
+        return self.reshape(())
+    rows = added_rows(sizes[dim], np.reshape(index, -1), np.moveaxis(self, dim, 0))
+    return np.moveaxis(rows, 0, dim)
+
+
+@front("select")
+def select_front(self: Tensor, dim: int, index: int) -> Tensor:
+    """Entry `index` of a dimension, as a view."""
+    if not self.ndim:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    (axis,) = normal_dims(dim, self.ndim)
+    length = self.shape[axis]
+    if not -length <= index < length:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {axis}"
+        )
+    return run(select, self, dim=axis, index=int(index) % length)
+
+
+def sliced(self: Tensor, axis: int, start: int, end: int, step: int = 1) -> Tensor:
+    """A stretch of one dimension, as a view."""
+    return run(narrow, self, dim=axis, start=start, end=max(end, start), step=step)
+
+
+@front("narrow")
+def narrow_front(self: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
+    """The `length` elements of `dim` from `start` on, as a view."""
+    if not self.ndim:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    (axis,) = normal_dims(dim, self.ndim)
+    first, size = int(start), self.shape[axis]
+    if not -size <= first <= size:
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {first})")
+    first += size if first < 0 else 0
+    if first + length > size:
+        raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
+    return sliced(self, axis, first, first + length)
+
+
+@front("index_select")
+def index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The entries of `dim` that `index` names, as a copy."""
+    (axis,) = normal_dims(dim, self.ndim)
+    if checked(index_select_op, index, 2).ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if index.dtype.name not in ("int32", "int64"):
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    array = index._array
+    if not self.ndim and array.size != 1:
+        raise RuntimeError("index_select(): Index to scalar can have only 1 value, got " + f"{array.size} value(s)")
+    length = self.shape[axis] if self.ndim else 1
+    if array.size and not (array.min() >= 0 and array.max() < length):
+        if axis == 1:  # which PyTorch selects from in another kernel
+            outside = next(i for i in array.reshape(-1).tolist() if not 0 <= i < length)
+            raise RuntimeError(f"INDICES element is out of DATA bounds, id={outside} axis_dim={length}")
+        raise IndexError("index out of range in self")
+    return run(index_select_op, self, index, dim=axis)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Elements picked by tensors of positions and by masks, as numpy's advanced indexing picks them, and put back.
+#
+# Each index tensor belongs to one dimension (a mask to as many as it has); a dimension without one is taken whole.
+
+
+Indices = Sequence[Any]
+
+PLACES = 8
+"""How many dimensions of a tensor can be indexed by tensors."""
+_SLOTS = ", ".join(f"index{place}?" for place in range(PLACES))
+
+
+class IndexOp(Op):
+    """An operation with an index tensor for each dimension that has one; a node shows them as ``_saved_indices``."""
+
+    def shown(self) -> dict[str, property]:
+        return super().shown() | {"indices": property(self._indices)}
+
+    def _indices(self, node: Node) -> tuple[Any, ...]:
+        tensors = node.saved_tensors()
+        by_place = {int(slot[5:]): tensors[i] for i, slot in enumerate(self.saved_names) if slot.startswith("index")}
+        return tuple([by_place.get(place) for place in range(max(by_place) + 1)])
+
+
+def key_of(indices: Indices) -> tuple[Any, ...]:
+    """What numpy takes for index arrays by dimension, None for one taken whole."""
+    last = max(place for place, index in enumerate(indices) if index is not None)
+    return tuple([slice(None) if index is None else index for index in indices[: last + 1]])
+
+
+def _picked(self: Array, *indices: Any) -> Array:
+    key = key_of(indices)
+    if len(key) == 1 and key[0].dtype.kind != "b":
+        taken: Array = self.take(key[0], 0)  # several times as fast as self[key]
+        return taken
+    picked: Array = self[key]
+    return np.asarray(picked, order="C") if len(key) > 1 or self.flags.c_contiguous else picked
+
+
+def _put_back(self: Array, *indices: Any, sizes: Shape) -> Array:
+    key = key_of(indices)
+    if len(key) == 1 and key[0].dtype.kind != "b":
+        rows = self.reshape(key[0].size, *sizes[1:])
+        return added_rows(sizes[0], key[0].reshape(-1) % max(sizes[0], 1), rows)
+    if len(key) == 1:
+        result = np.zeros(sizes, self.dtype)
+        result[key] = self
+        return result
+    places = np.arange(int(np.prod(sizes))).reshape(sizes)[key]
+    return added(int(np.prod(sizes)), places.reshape(-1), self.reshape(-1)).reshape(sizes)
+
+
+def _put(self: Array, values: Array, *indices: Any, accumulate: bool) -> Array:
+    key = key_of(indices)
+    result = self.copy()
+    if not accumulate:
+        result[key] = values
+        return result
+    places = np.arange(result.size).reshape(result.shape)[key]
+    wide = np.broadcast_to(values, places.shape)
+    return result + added(result.size, places.reshape(-1), wide.reshape(-1)).reshape(result.shape)
+
+
+def _with_indices(vjp: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule of ``g``, the indices as one tuple, and attributes, as one with a parameter for each index."""
+    first, _, *attrs = inspect.signature(vjp).parameters.values()
+    names = [Parameter(f"index{place}", Parameter.POSITIONAL_OR_KEYWORD) for place in range(PLACES)]
+
+    def spread(g: Any, *arguments: Any, **attrs: Any) -> Any:
+        return vjp(g, arguments[:PLACES], *arguments[PLACES:], **attrs)
+
+    spread.__signature__ = inspect.Signature([first, *names, *attrs])  # type: ignore[attr-defined]
+    return spread
+
+
+def _added_back(g: Any, indices: Indices, self_sym_sizes: Shape) -> Any:
+    return put_back(g, *indices, sizes=self_sym_sizes)
+
+
+def _rest(g: Any, indices: Indices, accumulate: bool) -> Any:
+    return g if accumulate else index_put_op(g, zeros(g, ()), *indices, accumulate=False)
+
+
+def _at(*indices: Any) -> tuple[Any, ...]:
+    """Index arrays of an example, with None for the dimensions that have none."""
+    return (*indices, *(None,) * (PLACES - len(indices)))
+
+
+_ROWS = np.array([[0, 1], [1, 1]])
+_MASK = np.array([[True, False, True], [False, False, True]])
+
+index_op = IndexOp(
+    f"index(self, {_SLOTS})",
+    grad_fn="IndexBackward0",
+    formula="self at the indices",
+    forward=_picked,
+    rules=(Rule("self", "g added at the indices, 0 elsewhere", _with_indices(_added_back)),),
+    public=False,
+    examples=lambda: [
+        Example((normal(2, 3), *_at(_ROWS)), {}),
+        Example((normal(2, 3), *_at(_MASK)), {}),
+        Example((normal(2, 3), *_at(None, np.array([2, -1, 2]))), {}),
+        Example((normal(2, 2, 3), *_at(np.array([1, 0, 1]), None, np.array([2, 0, 2]))), {}),
+    ],
+)
+put_back = IndexOp(
+    f"index_backward(self, {_SLOTS}, *, sizes)",
+    grad_fn="IndexBackwardBackward0",
+    formula="0 with self added at the indices",
+    forward=_put_back,
+    rules=(Rule("self", "g at the indices", _with_indices(lambda g, indices: index_op(g, *indices))),),
+    public=False,
+    examples=lambda: [
+        Example((normal(2, 2, 3), *_at(_ROWS)), {"sizes": (2, 3)}),
+        Example((normal(3, 2), *_at(np.array([1, 0, 1]), None, np.array([2, 0, 2]))), {"sizes": (2, 2, 3)}),
+    ],
+)
+index_put_op = IndexOp(
+    f"index_put(self, values, {_SLOTS}, *, accumulate=False)",
+    grad_fn="IndexPutBackward0",
+    formula="self with values at the indices",
+    forward=_put,
+    rules=(
+        Rule("self", "g, 0 at the indices unless accumulated", _with_indices(_rest)),
+        Rule("values", "g at the indices", _with_indices(lambda g, indices: index_op(g, *indices))),
+    ),
+    public=False,
+    overlap="indexed",
+    examples=lambda: [
+        Example((normal(2, 3), normal(2), *_at(np.array([0, 1]), np.array([1, 1]))), {"accumulate": False}),
+        Example((normal(2, 3), normal(3), *_at(np.array([1, 1]))), {"accumulate": True}),
+        Example((normal(2, 3), normal(), *_at(_MASK)), {"accumulate": False}),
+    ],
+)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# ``x[...]`` and ``x[...] = value``: views where numbers and slices select, copies where tensors do.
+
+
+TensorIndices = Sequence[Tensor | None]
 _DTYPES = ("int64", "bool", "int32", "uint8")
 
 
@@ -31,7 +352,7 @@ class ByteMask(Tensor):
     __slots__ = ()
 
 
-def _warn_of_bytes(indices: Indices) -> None:
+def _warn_of_bytes(indices: TensorIndices) -> None:
     if any(isinstance(index, ByteMask) for index in indices):
         warn(messages.BYTE_INDEX)
 
@@ -89,21 +410,23 @@ def _without_leading_ones(value: Tensor) -> Tensor:
     return short
 
 
-def picked(self: Tensor, indices: Indices) -> Tensor:
+def picked(self: Tensor, indices: TensorIndices) -> Tensor:
     """The elements at index tensors, one (or None) for each dimension."""
     _warn_of_bytes(indices)
     result: Tensor = _diagnosed(self, indices, lambda: apply(*index_op.present((self, *_slots(indices)))))
     return result
 
 
-def put_in_place(self: Tensor, indices: Indices, values: Tensor, *, accumulate: bool) -> Tensor:
+def put_in_place(self: Tensor, indices: TensorIndices, values: Tensor, *, accumulate: bool) -> Tensor:
     """Write `values` at index tensors, or add them."""
     check_writable(self, values)
     run = partial(apply_in_place, rule="masked") if _is_fill(indices, values, accumulate) else apply_in_place
-    return _put(self, indices, values, run, accumulate)
+    return _assign(self, indices, values, run, accumulate)
 
 
-def _put(self: Tensor, indices: Indices, values: Tensor, run: Callable[..., Tensor], accumulate: bool) -> Tensor:
+def _assign(
+    self: Tensor, indices: TensorIndices, values: Tensor, run: Callable[..., Tensor], accumulate: bool
+) -> Tensor:
     if _is_fill(indices, values, accumulate):
         place, mask = next((place, index) for place, index in enumerate(indices) if index is not None)
         _check_mask(self, mask, place)
@@ -122,19 +445,19 @@ def _put(self: Tensor, indices: Indices, values: Tensor, run: Callable[..., Tens
     return result
 
 
-def _is_fill(indices: Indices, values: Tensor, accumulate: bool) -> bool:
+def _is_fill(indices: TensorIndices, values: Tensor, accumulate: bool) -> bool:
     """Whether a write is a ``masked_fill_`` in PyTorch: one element, written where a single mask says."""
     given = [index for index in indices if index is not None]
     return values._array.size == 1 and not accumulate and len(given) == 1 and given[0].dtype.name == "bool"
 
 
-def _slots(indices: Indices) -> list[Tensor | None]:
+def _slots(indices: TensorIndices) -> list[Tensor | None]:
     if len(indices) > PLACES:
         raise RuntimeError(f"the built-in engine indexes at most the first {PLACES} dimensions by tensors")
     return [*indices, *[None] * (PLACES - len(indices))]
 
 
-def _diagnosed(self: Tensor, indices: Indices, call: Callable[[], Any], values: Tensor | None = None) -> Any:
+def _diagnosed(self: Tensor, indices: TensorIndices, call: Callable[[], Any], values: Tensor | None = None) -> Any:
     """What `call` gives; numpy's complaint about indices in PyTorch's words, which costs nothing where all is well."""
     try:
         return call()
@@ -156,7 +479,7 @@ _OF_SHAPES = ("shape mismatch", "operands could not", "could not broadcast", "Nu
 """How numpy's complaints begin that values have another shape than the places they go to."""
 
 
-def _complain(self: Tensor, indices: Indices, error: IndexError) -> NoReturn:
+def _complain(self: Tensor, indices: TensorIndices, error: IndexError) -> NoReturn:
     """IndexError, in PyTorch's words, for indices that do not fit `self`."""
     dim, shapes, places = 0, list[list[int]](), list[tuple[Tensor, int]]()
     for index in indices:
@@ -251,7 +574,7 @@ def _width(key: Any) -> int:
     return key.ndim if _is_index(key) and key.dtype.name == "bool" else 1
 
 
-def _viewed(self: Tensor, keys: tuple[Any, ...]) -> tuple[Tensor, Indices]:
+def _viewed(self: Tensor, keys: tuple[Any, ...]) -> tuple[Tensor, TensorIndices]:
     """Select and slice dimension by dimension, as PyTorch records it; lists, tensors and masks are left to do after.
 
     They come back with None between them, so that each stands at its dimension of the view; empty if there are none.
@@ -331,10 +654,203 @@ def _index_list(name: str, indices: Any) -> tuple[Tensor, ...]:
 @front("index_put")
 def index_put(self: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
     """A copy with `values` written at index tensors, or added there."""
-    return _put(self, _index_list("index_put", indices), values, apply, accumulate)
+    return _assign(self, _index_list("index_put", indices), values, apply, accumulate)
 
 
 @front("index_put_", function=False)
 def index_put_(self: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
     """Write `values` at index tensors, or add them there."""
     return put_in_place(self, _index_list("index_put_", indices), values, accumulate=accumulate)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Elements chosen by a mask: filled, selected, written; and where a tensor is not zero.
+
+
+def _filled(self: Array, mask: Array, value: Any) -> Array:
+    return np.where(mask, np.asarray(value).astype(self.dtype), self)
+
+
+fill_where: Op = Op(
+    "masked_fill(self, mask, *, value)",
+    grad_fn="MaskedFillBackward0",
+    formula="self, value where mask",
+    forward=in_rows(_filled),
+    rules=(Rule("self", "g, 0 where mask", lambda g, mask: fill_where(g, mask, value=0)),),
+    public=False,
+    torch="masked_fill",
+    overlap="masked",
+    examples=lambda: [Example((normal(2, 3), _MASK), {"value": 1.5}), Example((normal(3), _MASK), {"value": 0})],
+)
+fill_where_with: Op = Op(
+    "masked_fill(self, mask, value)",
+    grad_fn="MaskedFillBackward1",
+    formula="self, value where mask",
+    forward=in_rows(_filled),
+    rules=(
+        Rule("self", "g, 0 where mask", lambda g, mask: fill_where(g, mask, value=0)),
+        Rule("value", "g where mask, summed", lambda g, mask: where_op(mask, g, g * 0)),  # the engine sums
+    ),
+    public=False,
+    torch="masked_fill",
+    overlap="masked",
+    examples=lambda: [Example((normal(2, 3), _MASK, normal()), {})],
+)
+select_where: Op = Op(
+    "masked_select(self, mask)",
+    grad_fn="MaskedSelectBackward0",
+    formula="the elements of self where mask",
+    forward=lambda self, mask: _masked_elements(self, mask),
+    rules=(
+        Rule(
+            "self",
+            "g where mask, 0 elsewhere",
+            lambda g, self, mask: unselected(g, mask, size=np.broadcast_shapes(self.shape, mask.shape)),
+        ),
+    ),
+    public=False,
+    torch="masked_select",
+    examples=lambda: [Example((normal(2, 3), _MASK), {}), Example((normal(3), _MASK), {})],
+)
+unselected: Op = Op(
+    "masked_select_backward(self, mask, *, size)",
+    grad_fn="MaskedScatterBackward0",
+    formula="0 with self where mask",
+    forward=lambda self, mask, size: _unselected(self, mask, size),
+    rules=(Rule("self", "g where mask", lambda g, mask: select_where(g, mask)),),
+    public=False,
+    examples=lambda: [Example((normal(3), _MASK), {"size": (2, 3)})],
+)
+scatter_where: Op = Op(
+    "masked_scatter(self, mask, source)",
+    grad_fn="MaskedScatterBackward0",
+    formula="self, the elements of source in their order where mask",
+    forward=lambda self, mask, source: _scattered(self, mask, source),
+    rules=(
+        Rule("self", "g, 0 where mask", lambda g, mask: fill_where(g, mask, value=0)),
+        Rule(
+            "source",
+            "g where mask, in its order, then 0",
+            lambda g, mask, source_sym_sizes: scattered_back(g, mask, sizes=source_sym_sizes),
+        ),
+    ),
+    public=False,
+    torch="masked_scatter",
+    overlap="once",
+    examples=lambda: [Example((normal(2, 3), _MASK, normal(2, 2)), {})],
+)
+scattered_back: Op = Op(
+    "masked_scatter_backward(self, mask, *, sizes)",
+    grad_fn="MaskedScatterBackwardBackward0",
+    formula="the elements of self where mask, then 0",
+    forward=lambda self, mask, sizes: _in_order(_masked_elements(self, mask), sizes),
+    rules=(
+        Rule(
+            "self",
+            "g, in its order, where mask",
+            lambda g, self, mask: scatter_where(self * 0, mask, g),
+        ),
+    ),
+    public=False,
+    examples=lambda: [Example((normal(2, 3), _MASK), {"sizes": (2, 2)})],
+)
+nonzero_op: Op = Op(
+    "nonzero(self)",
+    grad_fn="",
+    formula="the positions where self is not 0",
+    forward=lambda self: np.argwhere(self) if self.ndim else np.zeros((int(bool(self)), 0), np.int64),
+    public=False,
+    torch="nonzero",
+)
+
+
+def _masked_elements(self: Array, mask: Array) -> Array:
+    wide, chosen = np.broadcast_arrays(self, mask)
+    selected: Array = wide[chosen]
+    return selected
+
+
+def _unselected(self: Array, mask: Array, size: Shape) -> Array:
+    result = np.zeros(size, self.dtype)
+    result[np.broadcast_to(mask, size)] = self
+    return result
+
+
+def _scattered(self: Array, mask: Array, source: Array) -> Array:
+    wide, chosen = np.broadcast_arrays(self, mask)
+    result = wide.copy()
+    count = int(np.count_nonzero(chosen))
+    if count > source.size:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    result[chosen] = source.reshape(-1)[:count]
+    return result
+
+
+def _in_order(elements: Array, sizes: Shape) -> Array:
+    result = np.zeros(sizes, elements.dtype)
+    result.reshape(-1)[: elements.size] = elements
+    return result
+
+
+def _check_fit(self: Tensor, mask: Tensor) -> None:
+    try:
+        np.broadcast_shapes(self._array.shape, mask._array.shape)
+    except ValueError:
+        raise RuntimeError(broadcast_error(self._array.shape, mask._array.shape)) from None
+
+
+@in_both_ways("masked_fill")
+def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Number) -> Prepared:
+    """`value` where `mask` holds."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise RuntimeError(
+            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    _check_fit_of_mask("masked_fill_", self, mask)
+    if isinstance(value, Tensor):
+        return fill_where_with, (self, mask, value), {}
+    return fill_where, (self, mask), {"value": fitting(value, self.dtype)}
+
+
+def _check_fit_of_mask(name: str, self: Tensor, mask: Tensor) -> None:
+    _check_fit(mask, self)
+    if mask.dtype.name != "bool":
+        raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {mask.dtype.cpp_name}")
+
+
+@front("masked_select")
+def masked_select(self: Tensor, mask: Tensor) -> Tensor:
+    """The elements where `mask` holds, as a vector."""
+    if mask.dtype.name != "bool":
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    _check_fit(mask, self)
+    return run(select_where, self, mask)
+
+
+@in_both_ways("masked_scatter")
+def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Prepared:
+    """The elements of `source`, in their order, where `mask` holds."""
+    if source.dtype is not self.dtype:
+        raise RuntimeError(
+            "masked_scatter: expected self and source to have same dtypes but got"
+            f"{self.dtype.tensor_type} and {source.dtype.tensor_type}"
+        )
+    _check_fit(mask, self)
+    if mask.dtype.name != "bool":
+        kind = mask.dtype.tensor_type
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {kind}")
+    return scatter_where, (self, mask, source), {}
+
+
+@front("nonzero")
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """The positions of what is not 0: one row each, or one vector for each dimension."""
+    if not as_tuple:
+        return apply(nonzero_op, (input,))
+    return run(nonzero_op, input if input.ndim else unsqueeze(input, 0)).unbind(1)
+
+
+@front("argwhere")
+def argwhere(input: Tensor) -> Tensor:
+    """The positions of what is not 0, one row each."""
+    return run(nonzero_op, input)

@@ -1,24 +1,45 @@
-"""Tensors joined into one."""
+"""Tensors joined, split and repeated: ``cat``, ``stack``, ``split``, ``expand``, ``repeat``, ``meshgrid``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations as index_combinations
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 
-from gviz.engine import dtypes
-from gviz.engine.apply import apply
+from gviz.engine import dtypes, messages
+from gviz.engine.apply import apply, broadcast_error
+from gviz.engine.arguments import combination, integer, whole_numbers
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.examples import normal
-from gviz.engine.ops.flattening import at_least_1d, at_least_2d, at_least_3d
-from gviz.engine.ops.kernels import in_rows
-from gviz.engine.ops.selecting import at, narrow
-from gviz.engine.ops.shape import in_shape, normal_dims, reshape
+from gviz.engine.ops._examples import normal
+from gviz.engine.ops._kernels import in_rows
+from gviz.engine.ops.copying import clone_in_order
+from gviz.engine.ops.indexing import at, index_select, narrow, select_where, sliced
+from gviz.engine.ops.shape import (
+    at_least_1d,
+    at_least_2d,
+    at_least_3d,
+    expand,
+    flatten,
+    in_shape,
+    normal_dims,
+    reshape,
+    run,
+    sizes_of,
+    unsqueeze,
+    view,
+)
+from gviz.engine.size import Size
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.engine.wanting import all_tensors
+from gviz.engine.wanting import all_tensors, several
 from gviz.values import Array
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Tensors joined into one.
+
 
 Shape = tuple[int, ...]
 _LEGACY: Shape = (0,)
@@ -202,3 +223,462 @@ def block_diag(*tensors: Tensor) -> Tensor:
             )
     result: Tensor = apply(block_diag_op, tuple(tensors))
     return result
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Tensors cut into parts, which are views.
+
+
+unbind_op: Op = Op(
+    "unbind(self, *, dim=0)",
+    grad_fn="UnbindBackward0",
+    formula="the slices of self along dim",
+    forward=lambda self, dim: [self[at(dim, i)] for i in range(self.shape[dim])],
+    rules=(Rule("self", "gradients stacked along dim", lambda grads, dim: stack_op(*grads, dim=dim)),),
+    outputs=("results...",),
+    memory="view",
+    public=False,
+    torch="unbind",
+    examples=lambda: [Example((normal(2, 3),), {"dim": 0})],
+)
+split_op: Op = Op(
+    "split_with_sizes(self, *, split_sizes, dim=0)",
+    grad_fn="SplitWithSizesBackward0",
+    formula="self cut along dim",
+    forward=lambda self, split_sizes, dim: _cut(self, np.cumsum(split_sizes).tolist(), dim),
+    rules=(Rule("self", "gradients joined along dim", lambda grads, dim: cat_op(*grads, dim=dim)),),
+    outputs=("results...",),
+    memory="view",
+    public=False,
+    torch="split_with_sizes",
+    examples=lambda: [Example((normal(5, 2),), {"split_sizes": (2, 3), "dim": 0})],
+)
+split_even: Op = Op(
+    "split(self, *, split_size, dim=0)",
+    grad_fn="SplitBackward0",
+    formula="self cut along dim",
+    forward=lambda self, split_size, dim: _cut(self, _ends(self.shape[dim], split_size), dim),
+    rules=(Rule("self", "gradients joined along dim", lambda grads, dim: cat_op(*grads, dim=dim)),),
+    outputs=("results...",),
+    memory="view",
+    public=False,
+    torch="Tensor.split",
+    examples=lambda: [Example((normal(5, 2),), {"split_size": 2, "dim": 0})],
+)
+
+
+def _ends(length: int, size: int) -> list[int]:
+    """Where parts of `size` end; an empty dimension is one part."""
+    return [*range(size, length, size), length] if size else [length]
+
+
+def _cut(self: Array, ends: list[int], dim: int) -> list[Array]:
+    return [self[at(dim, slice(start, end))] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+@front("unbind")
+def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """The slices along `dim`, as views."""
+    (axis,) = normal_dims(dim, self.ndim)
+    if not self.ndim:
+        raise IndexError(f"Dimension specified as {axis} but tensor has no dimensions")
+    result: tuple[Tensor, ...] = apply(unbind_op, (self,), {"dim": axis})
+    return result
+
+
+@front("split")
+def split(
+    self: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: int | None = None
+) -> tuple[Tensor, ...]:
+    """Parts of the given size or sizes along `dim`, as views."""
+    sizes = split_size_or_sections if split_size is None else split_size
+    if isinstance(sizes, Tensor) and sizes.numel() == 1:
+        sizes = int(sizes)
+    if not isinstance(sizes, int):
+        return split_with_sizes(self, sizes, dim)
+    if not self.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if sizes < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={sizes}")
+    (axis,) = normal_dims(dim, self.ndim)
+    if not sizes and self.shape[axis]:
+        raise RuntimeError(
+            "split_size can only be 0 if dimension size is 0, but got dimension size of " + str(self.shape[axis])
+        )
+    result: tuple[Tensor, ...] = apply(split_even, (self,), {"split_size": sizes, "dim": axis})
+    return result
+
+
+@front("split_with_sizes")
+def split_with_sizes(self: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of the given sizes along `dim`, as views."""
+    split_sizes = whole_numbers("split_with_sizes", "split_sizes", _one(split_sizes), 2)
+    if not self.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    (axis,) = normal_dims(dim, self.ndim)
+    if any(size < 0 for size in split_sizes):
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes="
+            f"{list(split_sizes)}"
+        )
+    if sum(split_sizes) != self.shape[axis]:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {self.shape[axis]} (input tensor's size at "
+            f"dimension {dim}), but got split_sizes={list(split_sizes)}"
+        )
+    result: tuple[Tensor, ...] = apply(split_op, (self,), {"split_sizes": tuple(split_sizes), "dim": axis})
+    return result
+
+
+def _one(sizes: Any) -> Any:
+    return list(sizes) if isinstance(sizes, (tuple, list)) else sizes
+
+
+@front("chunk")
+def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` parts of equal size along `dim`, as views; the last may be smaller."""
+    if not self.ndim:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    chunks = integer("chunk", chunks, "chunks", 2)
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    (axis,) = normal_dims(dim, self.ndim)
+    size = -(-self.shape[axis] // chunks)
+    return split(self, size, axis) if size else split_with_sizes(self, [0] * chunks, axis)
+
+
+@front("tensor_split")
+def tensor_split(
+    self: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
+) -> tuple[Tensor, ...]:
+    """As many parts as said, their sizes at most one apart, or cut before the given indices; views."""
+    wanted: Any = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
+    _check_cuts("tensor_split", self, wanted)
+    if not self.ndim:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    (axis,) = normal_dims(dim, self.ndim)
+    length = self.shape[axis]
+    if isinstance(wanted, Tensor):
+        wanted = wanted.tolist()
+    if isinstance(wanted, int):
+        if wanted <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {wanted}")
+        small, larger = divmod(length, wanted)
+        ends = np.cumsum([small + 1] * larger + [small] * (wanted - larger)).tolist()
+        return tuple([sliced(self, axis, start, end) for start, end in zip([0, *ends], ends, strict=False)])
+    bounds = [slice(start, end).indices(length) for start, end in zip([0, *wanted], [*wanted, length], strict=True)]
+    return tuple([sliced(self, axis, start, end) for start, end, _ in bounds])
+
+
+def _check_cuts(name: str, self: Tensor, wanted: Any) -> None:
+    """Refuse what is neither a number of parts nor the places between them."""
+    if isinstance(wanted, Tensor):
+        what = f"{name} expected tensor_indices_or_sections to"
+        if wanted.dtype.name != "int64":
+            raise RuntimeError(f"{what} have dtype of long, but got {wanted.dtype.tensor_type}")
+        if wanted.ndim > 1:
+            raise RuntimeError(
+                f"{what} be a zero-dimensional or one-dimensional tensor, but got a tensor with {wanted.ndim} dims"
+            )
+        return
+    places = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
+    if not all(hasattr(place, "__index__") for place in places):
+        raise combination(name, (self, wanted) if wanted is not None else (self,), {}, *_CUTS)
+
+
+_CUTS = (
+    "Tensor input, tuple of ints indices, int dim = 0",
+    "Tensor input, Tensor tensor_indices_or_sections, int dim = 0",
+    "Tensor input, int sections, int dim = 0",
+)
+
+
+def _split_along(self: Tensor, wanted: int | Sequence[int], axis: int, name: str) -> tuple[Tensor, ...]:
+    _check_cuts(name, self, wanted)
+    if isinstance(wanted, int) and (not wanted or self.shape[axis] % wanted):
+        raise RuntimeError(
+            f"torch.{name} attempted to split along dimension {axis}, but the size of the dimension "
+            f"{self.shape[axis]} is not divisible by the split_size {wanted}!"
+        )
+    return tensor_split(self, wanted, axis)
+
+
+def _along(name: str, needed: int, axis: int) -> None:
+    """Offer ``torch.<name>``, which splits along `axis` tensors of at least `needed` dimensions."""
+
+    def split_along(self: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+        if self.ndim < needed:
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {needed} dimension, but got a tensor with {self.ndim} "
+                "dimensions!"
+            )
+        return _split_along(self, indices_or_sections, min(axis, self.ndim - 1), name)
+
+    split_along.__name__ = name
+    split_along.__doc__ = f"`tensor_split` along dimension {axis}, whose size the number of parts must divide."
+    front(name)(split_along)
+
+
+_along("hsplit", 1, 1)
+_along("vsplit", 2, 0)
+_along("dsplit", 3, 2)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What recurrent layers are made of besides ordinary operations.
+
+
+def _split(self: Array, split_size: int, dim: int) -> list[Array]:
+    places = range(split_size, self.shape[dim], split_size)
+    return [part.copy() for part in np.split(self, list(places), dim)]
+
+
+unsafe_split: Op = Op(
+    "unsafe_split(self, *, split_size, dim=0)",
+    grad_fn="UnsafeSplitBackward0",
+    formula="self cut along dim, each part in memory of its own",
+    forward=_split,
+    rules=(Rule("self", "the parts of g joined", lambda grads, dim: cat_op(*grads, dim=dim)),),
+    outputs=("results...",),
+    public=False,
+    examples=lambda: [Example((normal(2, 6),), {"split_size": 2, "dim": 1})],
+)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The same elements several times: expanded views, and copies.
+
+
+def _unrepeated(g: Any, sizes: Shape, repeats: Shape) -> Any:
+    """A gradient summed over the repetitions: they become dimensions of their own, each before its own elements."""
+    own = (1,) * (len(repeats) - len(sizes)) + sizes
+    parts = in_shape(g, tuple(n for pair in zip(repeats, own, strict=True) for n in pair))
+    return in_shape(sum_repeats(parts), sizes)
+
+
+sum_repeats: Op = Op(
+    "sum_repeats(self)",
+    grad_fn="SumBackward1",
+    formula="self summed over every other dimension",
+    forward=lambda self: self.sum(axis=tuple(range(0, self.ndim, 2))),
+    rules=(
+        Rule(
+            "self",
+            "g for every repetition",
+            lambda g, self_sym_sizes: expand(
+                in_shape(g, tuple(n if d % 2 else 1 for d, n in enumerate(self_sym_sizes))), size=self_sym_sizes
+            ),
+        ),
+    ),
+    public=False,
+    examples=lambda: [Example((normal(2, 3, 2, 1),), {})],
+)
+repeat_op: Op = Op(
+    "repeat(self, *, repeats)",
+    grad_fn="RepeatBackward0",
+    formula="self repeats times along each dimension",
+    forward=lambda self, repeats: np.tile(self, repeats),
+    rules=(
+        Rule(
+            "self",
+            "g summed over the repetitions",
+            lambda g, self_sym_sizes, repeats: _unrepeated(g, self_sym_sizes, repeats),
+        ),
+    ),
+    public=False,
+    torch="Tensor.repeat",
+    examples=lambda: [
+        Example((normal(2, 3),), {"repeats": (2, 1, 2)}),
+        Example((normal(),), {"repeats": (3,)}),
+        Example((normal(2),), {"repeats": (0,)}),
+    ],
+)
+
+
+@front("expand", function=False)
+def expand_front(self: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) -> Tensor:
+    """A view with dimensions of size 1 repeated to `size`; -1 keeps a dimension."""
+    return run(expand, self, size=sizes_of(sizes if size is None else (size,)))
+
+
+@front("expand_as", function=False)
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """A view repeated to the shape of `other`."""
+    return run(expand, self, size=tuple(other.shape))
+
+
+@front("broadcast_to")
+def broadcast_to(self: Tensor, *size: Any) -> Tensor:
+    """A view repeated to `size`."""
+    return run(expand, self, size=sizes_of(size))
+
+
+@front("broadcast_tensors", method=False)
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """Each tensor expanded to the shape that all broadcast to."""
+    listed = several(tensors)
+    shape = common_shape(*[tensor.shape for tensor in listed])
+    return tuple([t if t.shape == shape else run(expand, t, size=shape) for t in listed])
+
+
+def common_shape(*shapes: Shape) -> Shape:
+    """The shape that tensors broadcast to. RuntimeError, in PyTorch's words for two of them, if there is none."""
+    common: Shape = ()
+    for shape in shapes:
+        try:
+            common = np.broadcast_shapes(common, tuple(shape))
+        except ValueError:
+            raise RuntimeError(broadcast_error(common, tuple(shape))) from None
+    return common
+
+
+@front("broadcast_shapes", method=False)
+def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
+    """The shape that all broadcast to. RuntimeError, in PyTorch's words, if there is none."""
+    common: list[int] = []
+    for i, given in enumerate(shapes):
+        shape = (given,) if isinstance(given, int) else tuple(given)
+        common = [1] * (len(shape) - len(common)) + common
+        for dim in range(-1, -1 - len(shape), -1):
+            if shape[dim] not in (1, common[dim]) and common[dim] != 1:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {shape[dim]} at {dim}! Mismatching argument at "
+                    f"index {i} had {shape}; but expected shape should be broadcastable to {common}"
+                )
+            common[dim] = shape[dim] if common[dim] == 1 else common[dim]
+    return Size(common)
+
+
+@front("repeat", function=False)
+def repeat(self: Tensor, *sizes: Any, repeats: Any = None) -> Tensor:
+    """A copy with this tensor `repeats` times along each dimension."""
+    times = sizes_of(sizes if repeats is None else (repeats,))
+    if len(times) < self.ndim:
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    result = [n * r for n, r in zip((1,) * (len(times) - self.ndim) + tuple(self.shape), times, strict=True)]
+    for n in result:
+        if n < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {result}")
+    return run(repeat_op, self, repeats=times)
+
+
+@front("tile")
+def tile(self: Tensor, *sizes: Any, dims: Any = None) -> Tensor:
+    """`repeat`, with leading dimensions repeated once where `dims` has too few."""
+    times = sizes_of(sizes if dims is None else (dims,))
+    return repeat(self, *(1,) * (self.ndim - len(times)), *times)
+
+
+@front("repeat_interleave")
+def repeat_interleave(
+    self: Tensor, repeats: int | Tensor | None = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Each element of `dim` (of all, without it) `repeats` times, one after the other; a number or one per element."""
+    if repeats is None:
+        return new_tensor(np.repeat(np.arange(len(self._array)), _counts(self)))
+    if dim is None:
+        self, dim = view(self, -1) if self._array.flags.c_contiguous else self.flatten(), 0
+    (axis,) = normal_dims(dim, self.ndim)
+    if isinstance(repeats, Tensor):
+        return _repeated_by(self, repeats, axis)
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    lead, length, rest = self.shape[:axis], self.shape[axis], self.shape[axis + 1 :]
+    wide = run(expand, unsqueeze(self, axis + 1), size=(*lead, length, repeats, *rest))
+    return view(run(clone_in_order, wide), *lead, length * repeats, *rest)
+
+
+def _repeated_by(self: Tensor, repeats: Tensor, axis: int) -> Tensor:
+    counts, length = _counts(repeats), self.shape[axis]
+    if repeats.ndim > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if counts.size not in (1, length):
+        raise RuntimeError(
+            "repeats must have the same size as input along dim, but got repeats.size(0) = "
+            f"{counts.size} and input.size({axis}) = {length}"
+        )
+    places = np.repeat(np.arange(length), counts if repeats.ndim else int(counts))
+    return index_select(self, axis, new_tensor(places))
+
+
+def _counts(repeats: Tensor) -> Array:
+    repeats._read("array")
+    if repeats.dtype.name not in ("int32", "int64"):
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{repeats.dtype.tensor_type}'")
+    if (repeats._array < 0).any():
+        raise RuntimeError("repeats can not be negative")
+    return repeats._array
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# All pairings of the elements of several vectors.
+
+
+@front("meshgrid", method=False)
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """The coordinates of a grid: each vector along a dimension of its own, repeated along the others.
+
+    With `indexing` "xy" the first two vectors belong to columns and rows, not to rows and columns.
+    """
+    vectors = several(tensors)
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    for vector in vectors:
+        if vector.ndim > 1:
+            raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: " + _shown(vector))
+    if indexing is None:
+        messages.warn_once(messages.MESHGRID)
+    if not vectors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    swapped = indexing == "xy" and len(vectors) > 1
+    ordered = [vectors[1], vectors[0], *vectors[2:]] if swapped else vectors
+    grids = _grids(ordered)
+    return (grids[1], grids[0], *grids[2:]) if swapped else tuple(grids)
+
+
+def _shown(tensor: Tensor) -> str:
+    rows = "\n".join("".join(f"{value:8.4f}" for value in row)[1:] for row in np.atleast_2d(tensor._array))
+    sizes = ",".join(map(str, tensor.shape))
+    return f"{rows}\n[ torch.{tensor.dtype.tensor_type}Tensor{{{sizes}}} ]"
+
+
+def _grids(vectors: Sequence[Tensor]) -> list[Tensor]:
+    if any(vector.dtype is not vectors[0].dtype for vector in vectors):
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    size = tuple([vector.numel() for vector in vectors])
+    lines = [
+        view(vector, *[n if d == place else 1 for d, n in enumerate(size)]) for place, vector in enumerate(vectors)
+    ]
+    return [run(expand, line, size=size) for line in lines]
+
+
+def _check_vector(tensor: Tensor) -> None:
+    if tensor.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(tensor.shape)}")
+
+
+@front("cartesian_prod", method=False)
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All tuples of one element from each vector, one a row."""
+    all_tensors(tensors)
+    for tensor in tensors:
+        _check_vector(tensor)
+    if len(tensors) == 1:
+        return tensors[0]
+    return stack([flatten(grid) for grid in _grids(tensors)], 1)
+
+
+@front("combinations")
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All ways to take `r` elements of a vector in their order, one a row."""
+    _check_vector(input)
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return new_tensor(np.zeros(0, input._array.dtype))
+    taken = combinations_with_replacement if with_replacement else index_combinations
+    chosen = np.zeros((input.numel(),) * r, bool)
+    places = list(taken(range(input.numel()), r))
+    chosen[tuple(np.array(places, int).reshape(-1, r).T)] = True
+    mask = new_tensor(chosen)
+    return stack([run(select_where, grid, mask) for grid in _grids([input] * r)], 1)

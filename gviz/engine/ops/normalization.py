@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.examples import normal, positive
-from gviz.engine.ops.kernels import all_in_rows, only
-from gviz.engine.ops.powers import rsqrt
-from gviz.engine.ops.reduction import sum_dim
+from gviz.engine.ops._examples import normal, positive
+from gviz.engine.ops._kernels import all_in_rows, only
+from gviz.engine.ops.elementary_functions import rsqrt
+from gviz.engine.ops.reductions import sum_dim
 from gviz.engine.ops.shape import in_shape
 from gviz.values import Array
 

@@ -1,23 +1,39 @@
-"""Other shapes of the same elements in the same order: views, which share memory, or copies."""
+"""Other shapes of the same elements: views, orders of dimensions, flips, windows, changes of shape in place."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
+from numpy.lib.stride_tricks import as_strided as strided_view
 
-from gviz.engine import dtypes
+from gviz import emit
+from gviz.engine import announce, announce_memory, dtypes, messages, watching
 from gviz.engine.apply import apply
+from gviz.engine.arguments import sizes, whole_numbers
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.layout import checked_format, contiguous_format, is_in, preserve_format, strides_in, suggested
+from gviz.engine.layout import memory_format as MemoryFormat
+from gviz.engine.memory import address_of, owner_of
+from gviz.engine.modes import thread
+from gviz.engine.node import Edge
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.examples import normal
-from gviz.engine.ops.memory import contiguous
-from gviz.engine.surface import front
+from gviz.engine.ops._examples import normal
+from gviz.engine.ops._kernels import laid_out_as
+from gviz.engine.ops.copying import contiguous, strides_of
+from gviz.engine.ops.strided import Geometry, place_part
+from gviz.engine.surface import attribute, front
 from gviz.engine.tensor import Tensor
+from gviz.engine.views import set_in_place, view_in_place
+from gviz.engine.wanting import several
 from gviz.values import Array
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Other shapes of the same elements in the same order: views, which share memory, or copies.
+
 
 Shape = tuple[int, ...]
 
@@ -88,7 +104,7 @@ def expanded(self: Array, size: Shape) -> Array:
             )
     self = np.asarray(self)  # a gradient that is one number may be a numpy scalar, which nobody could write to
     if self.ndim and 1 in target:
-        strided = as_strided(self, target, _expanded_strides(self, target))
+        strided = strided_view(self, target, _expanded_strides(self, target))
         if strided.flags.writeable is self.flags.writeable:  # numpy may take what was expanded before as read-only
             return strided
     view = np.broadcast_to(self, target)
@@ -307,3 +323,659 @@ def squeeze(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 def unsqueeze(self: Tensor, dim: int) -> Tensor:
     """A view with a new dimension of size 1 at `dim`."""
     return run(unsqueeze_op, self, dim=normal_dims(dim, self.ndim + 1)[0])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The same elements with dimensions in another order, as views.
+
+
+transpose: Op = Op(
+    "transpose(self, *, dim0, dim1)",
+    grad_fn="TransposeBackward0",
+    formula="self with dim0 and dim1 exchanged",
+    forward=lambda self, dim0, dim1: self.swapaxes(dim0, dim1) if self.ndim else self.view(),
+    rules=(Rule("self", "g exchanged back", lambda g, dim0, dim1: transpose(g, dim0=dim0, dim1=dim1)),),
+    memory="view",
+    public=False,
+    torch="transpose",
+    examples=lambda: [Example((normal(2, 3),), {"dim0": 0, "dim1": 1})],
+)
+t: Op = Op(
+    "t(self)",
+    grad_fn="TBackward0",
+    formula="self transposed",
+    forward=np.transpose,
+    rules=(Rule("self", "g transposed", lambda g: t(g)),),
+    memory="view",
+    public=False,
+    torch="t",
+    examples=lambda: [Example((normal(2, 3),), {})],
+)
+permute: Op = Op(
+    "permute(self, *, dims)",
+    grad_fn="PermuteBackward0",
+    formula="self with its dimensions in the order dims",
+    forward=lambda self, dims: np.transpose(self, dims),
+    rules=(Rule("self", "g in the old order", lambda g, dims: permute(g, dims=tuple(np.argsort(dims).tolist()))),),
+    memory="view",
+    public=False,
+    torch="permute",
+    examples=lambda: [Example((normal(2, 3, 4),), {"dims": (2, 0, 1)}), Example((normal(),), {"dims": ()})],
+)
+
+
+@front("transpose", "swapaxes", "swapdims")
+def transpose_front(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """A view with two dimensions exchanged."""
+    first, second = normal_dims((dim0, dim1), self.ndim)
+    return run(transpose, self, dim0=first, dim1=second)
+
+
+@front("t")
+def t_front(self: Tensor) -> Tensor:
+    """A matrix transposed, as a view."""
+    if self.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
+    return run(t, self)
+
+
+@front("permute")
+def permute_front(self: Tensor, *order: Any, dims: Any = None) -> Tensor:
+    """A view with the dimensions in another order."""
+    wanted = sizes_of(order if dims is None else (dims,))
+    if len(wanted) != self.ndim:
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to len(dims) = {len(wanted)}"
+        )
+    normal_order = normal_dims(wanted, self.ndim)
+    if len(set(normal_order)) < len(normal_order):
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return run(permute, self, dims=normal_order)
+
+
+@front("movedim", "moveaxis")
+def movedim(self: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """A view with the dimensions `source` at the places `destination`, the others in their order."""
+    sources, places = normal_dims(source, self.ndim), normal_dims(destination, self.ndim)
+    if len(sources) != len(places):
+        raise RuntimeError(
+            "movedim: Invalid source or destination dims: source "
+            f"({list(_listed(source))} dims) should contain the same number of dims as destination "
+            f"({list(_listed(destination))} dims)"
+        )
+    for dims, name, given in ((sources, "source", source), (places, "destination", destination)):
+        if len(set(dims)) < len(dims):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(_listed(given))})")
+    if not self.ndim:
+        return run(alias, self)
+    order = [d for d in range(self.ndim) if d not in sources]
+    for place, dim in sorted(zip(places, sources, strict=True)):
+        order.insert(place, dim)
+    return run(permute, self, dims=tuple(order))
+
+
+def _listed(dim: int | Sequence[int]) -> Sequence[int]:
+    return (dim,) if isinstance(dim, int) else dim
+
+
+@front("adjoint")
+def adjoint(self: Tensor) -> Tensor:
+    """Matrices transposed (real numbers are their own conjugates), as a view."""
+    if self.ndim == 1:
+        raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    if not self.ndim:
+        messages.warn_once("adjoint() is deprecated on 0-D tensors. Consider using x.conj().")
+        return self
+    return transpose_front(self, -2, -1)
+
+
+def _reversed(self: Tensor) -> Tensor:
+    """A view with all dimensions in reverse order."""
+    if self.ndim != 2:
+        messages.warn_once(_OF_NUMBER["T"] if not self.ndim else messages.REVERSED_DIMS)
+    return run(permute, self, dims=tuple(range(self.ndim))[::-1])
+
+
+def _matrices_transposed(name: str) -> Any:
+    def read(self: Tensor) -> Tensor:
+        if self.ndim == 1:
+            raise RuntimeError(
+                f"tensor.{name} is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
+            )
+        if self.ndim:
+            return transpose_front(self, -2, -1)
+        messages.warn_once(_OF_NUMBER[name])
+        return self
+
+    return read
+
+
+def _matrix_adjoint(self: Tensor) -> Tensor:
+    if self.ndim not in (0, 2):
+        batches = " For batches of matrices, consider using tensor.mH" if self.ndim > 2 else ""
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.{batches}")
+    if self.ndim:
+        return transpose_front(self, 0, 1)
+    messages.warn_once(_OF_NUMBER["H"])
+    return self
+
+
+_IDENTITY = "Tensor.{name} is deprecated on 0-D tensors. This function is the identity in these cases."
+_CONJUGATE = "Tensor.{name} is deprecated on 0-D tensors. Consider using x.conj()."
+_OF_NUMBER = {name: _IDENTITY.format(name=name) for name in ("T", "mT")}
+_OF_NUMBER |= {name: _CONJUGATE.format(name=name) for name in ("H", "mH")}
+
+attribute("T", _reversed)
+attribute("H", _matrix_adjoint)
+attribute("mT", _matrices_transposed("mT"))
+attribute("mH", _matrices_transposed("mH"))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Neighbouring dimensions made one, one made several, and missing ones added.
+
+
+@front("flatten")
+def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Dimensions `start_dim` to `end_dim` as one."""
+    start, end = normal_dims((start_dim, end_dim), self.ndim)
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not self.ndim:
+        return reshape(self, 1)
+    if start == end:
+        return self
+    return reshape(self, *self.shape[:start], prod(self.shape[start : end + 1]), *self.shape[end + 1 :])
+
+
+@front("ravel")
+def ravel(self: Tensor) -> Tensor:
+    """All dimensions as one."""
+    return view(contiguous(self), -1)
+
+
+@front("unflatten")
+def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    """A view with `dim` as several dimensions, of which one size may be -1."""
+    if not isinstance(dim, int):
+        raise TypeError(f"unflatten(): argument 'dim' (position 1) must be int, not {type(dim).__name__}")
+    if not self.ndim:
+        raise RuntimeError(
+            f"unflatten got an unexpected error:\nDimension specified as {dim} but tensor has no dimensions"
+        )
+    (axis,) = normal_dims(dim, self.ndim)
+    wanted = list(sizes_of((tuple(sizes),)))
+    if not wanted:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    length, known = self.shape[axis], prod(n for n in wanted if n != -1)
+    fits = length % known == 0 if -1 in wanted and known else known == length
+    if not fits:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {wanted} don't multiply up to the size of dim {axis} ({length}) in the input "
+            "tensor"
+        )
+    parts = [length // known if n == -1 and known else max(n, 0) for n in wanted]
+    return view(self, *self.shape[:axis], *parts, *self.shape[axis + 1 :])
+
+
+def _each(make: Any, tensors: tuple[Any, ...]) -> Any:
+    """`make` of the one tensor given, or of each of several or of a list."""
+    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+        return make(tensors[0])
+    return tuple([make(tensor) for tensor in several(tensors)])
+
+
+def at_least_1d(self: Tensor) -> Tensor:
+    """A number as a vector of one."""
+    return self if self.ndim else reshape(self, 1)
+
+
+def at_least_2d(self: Tensor) -> Tensor:
+    """A vector as a matrix of one row."""
+    return self if self.ndim > 1 else unsqueeze(self, 0) if self.ndim else reshape(self, 1, 1)
+
+
+def at_least_3d(self: Tensor) -> Tensor:
+    """A matrix as one of single entries, a vector as the one row of such a matrix."""
+    if self.ndim > 2:
+        return self
+    if self.ndim == 2:
+        return unsqueeze(self, -1)
+    return unsqueeze(unsqueeze(self, 0), -1) if self.ndim else reshape(self, 1, 1, 1)
+
+
+@front("atleast_1d", method=False)
+def atleast_1d(*tensors: Any) -> Any:
+    """Each tensor with at least one dimension."""
+    return _each(at_least_1d, tensors)
+
+
+@front("atleast_2d", method=False)
+def atleast_2d(*tensors: Any) -> Any:
+    """Each tensor with at least two dimensions."""
+    return _each(at_least_2d, tensors)
+
+
+@front("atleast_3d", method=False)
+def atleast_3d(*tensors: Any) -> Any:
+    """Each tensor with at least three dimensions."""
+    return _each(at_least_3d, tensors)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Elements in reverse order, shifted around, and planes turned: copies.
+
+
+Dims = tuple[int, ...]
+
+flip_op: Op = Op(
+    "flip(self, *, dims)",
+    grad_fn="FlipBackward0",
+    formula="self in reverse order along dims",
+    forward=lambda self, dims: laid_out_as(self, np.flip(self, dims)),
+    rules=(Rule("self", "g reversed", lambda g, dims: flip_op(g, dims=dims)),),
+    public=False,
+    torch="flip",
+    examples=lambda: [Example((normal(2, 3),), {"dims": (0, 1)}), Example((normal(0, 3),), {"dims": (1,)})],
+)
+roll_op: Op = Op(
+    "roll(self, *, shifts, dims)",
+    grad_fn="RollBackward0",
+    formula="self shifted around along dims",
+    forward=lambda self, shifts, dims: _rolled(self, shifts, dims),
+    rules=(
+        Rule(
+            "self",
+            "g shifted back",
+            lambda g, shifts, dims: roll_op(g, shifts=tuple([-n for n in shifts]), dims=dims),
+        ),
+    ),
+    public=False,
+    torch="roll",
+    examples=lambda: [
+        Example((normal(2, 3),), {"shifts": (1, 2), "dims": (0, 1)}),
+        Example((normal(2, 3),), {"shifts": (2,), "dims": ()}),
+    ],
+)
+rot90_op: Op = Op(
+    "rot90(self, *, k, dims)",
+    grad_fn="Rot90Backward0",
+    formula="self turned k times from the first of dims to the second",
+    forward=lambda self, k, dims: _turned(self, k, dims),
+    rules=(Rule("self", "g turned back", lambda g, k, dims: rot90_op(g, k=-k, dims=dims)),),
+    public=False,
+    torch="rot90",
+    examples=lambda: [Example((normal(2, 3),), {"k": 1, "dims": (0, 1)})],
+)
+
+
+def _turned(self: Array, k: int, dims: Dims) -> Array:
+    """A flipped copy whose dimensions are then exchanged, if it is turned by 90 or 270 degrees."""
+    one, other = dims
+    if k % 2 == 0:
+        return laid_out_as(self, np.rot90(self, k, (one, other)))
+    flipped = laid_out_as(self, np.flip(self, other if k % 4 == 1 else one))
+    return np.swapaxes(flipped, one, other)
+
+
+def _rolled(self: Array, shifts: Dims, dims: Dims) -> Array:
+    rolled: Array = np.roll(self, shifts, dims) if dims else np.roll(self, shifts[0])
+    return np.asarray(rolled, order="C")
+
+
+@front("flip")
+def flip(self: Tensor, *order: Any, dims: Any = None) -> Tensor:
+    """A copy in reverse order along `dims`."""
+    if order and dims is not None:
+        raise TypeError("flip() got multiple values for argument 'dims'")
+    if not order and dims is None:
+        raise TypeError('flip() missing 1 required positional arguments: "dims"')
+    given = whole_numbers("flip", "dims", order if dims is None else dims, 1)
+    wanted = normal_dims(given, self.ndim)
+    for d in wanted:
+        if wanted.count(d) > 1:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    return run(flip_op, self, dims=wanted if self.ndim else ())
+
+
+@front("fliplr")
+def fliplr(self: Tensor) -> Tensor:
+    """A copy with the columns in reverse order."""
+    if self.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return flip(self, 1)
+
+
+@front("flipud")
+def flipud(self: Tensor) -> Tensor:
+    """A copy with the rows in reverse order."""
+    if not self.ndim:
+        raise RuntimeError("Input must be >= 1-d.")
+    return flip(self, 0)
+
+
+@front("roll")
+def roll(self: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
+    """A copy shifted along `dims`, what leaves at one end entering at the other; without `dims`, as if it were flat."""
+    steps = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    along = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
+    if not steps:
+        raise RuntimeError("`shifts` required")
+    if len(steps) != len(along) and (along or len(steps) > 1):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(along)}")
+    if along and not self.ndim:
+        raise IndexError(f"Dimension specified as {along[0]} but tensor has no dimensions")
+    return run(roll_op, self, shifts=steps, dims=normal_dims(along, self.ndim))
+
+
+@front("rot90")
+def rot90(self: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+    """A copy turned by 90 degrees, `k` times, in the plane of two `dims`."""
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if self.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
+    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == self.ndim:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    return run(rot90_op, self, k=k, dims=normal_dims(dims, self.ndim))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Views through memory: windows that slide along a dimension, and any strides.
+
+
+def _windows(self: Array, dimension: int, size: int, step: int) -> Array:
+    if not self.ndim:
+        return strided_view(self, (size,), (self.itemsize,))
+    count = (self.shape[dimension] - size) // step + 1
+    shape = (*self.shape[:dimension], count, *self.shape[dimension + 1 :], size)
+    strides = list(self.strides)
+    strides[dimension] *= step
+    return strided_view(self, shape, (*strides, self.strides[dimension]), writeable=self.flags.writeable)
+
+
+def _windows_added(self: Array, sizes: Shape, dimension: int, size: int, step: int) -> Array:
+    if not sizes:
+        return np.asarray(self.sum(), self.dtype)
+    result = np.zeros(sizes, self.dtype)
+    moved = np.moveaxis(result, dimension, 0)
+    windows = np.moveaxis(self, (dimension, -1), (0, 1))
+    for place in range(size):
+        moved[place : place + step * (len(windows) - 1) + 1 : step] += windows[:, place]
+    return result
+
+
+unfold_op: Op = Op(
+    "unfold(self, *, dimension, size, step)",
+    grad_fn="UnfoldBackward0",
+    formula="windows of size along dimension of self, step apart",
+    forward=_windows,
+    rules=(
+        Rule(
+            "self",
+            "g added where the windows look",
+            lambda g, self_sym_sizes, dimension, size, step: unfold_back(
+                g, sizes=self_sym_sizes, dimension=dimension, size=size, step=step
+            ),
+        ),
+    ),
+    memory="view",
+    public=False,
+    torch="Tensor.unfold",
+    examples=lambda: [
+        Example((normal(5, 2),), {"dimension": 0, "size": 3, "step": 1}),
+        Example((normal(2, 5),), {"dimension": 1, "size": 2, "step": 2}),
+    ],
+)
+unfold_back: Op = Op(
+    "unfold_backward(self, *, sizes, dimension, size, step)",
+    grad_fn="UnfoldBackwardBackward0",
+    formula="0 with self added where the windows look",
+    forward=_windows_added,
+    rules=(
+        Rule(
+            "self",
+            "the windows of g",
+            lambda g, dimension, size, step: unfold_op(g, dimension=dimension, size=size, step=step),
+        ),
+    ),
+    public=False,
+    examples=lambda: [Example((normal(3, 2, 3),), {"sizes": (5, 2), "dimension": 0, "size": 3, "step": 1})],
+)
+
+
+def _memory(self: Array) -> Array:
+    """All of the memory that an array looks into, flat."""
+    return owner_of(self).ravel(order="K")
+
+
+def _through(self: Array, size: Shape, stride: Shape, storage_offset: int, geometry: Geometry) -> Array:
+    memory = _memory(self)
+    strides = tuple([n * memory.itemsize for n in stride])
+    return strided_view(memory[storage_offset:], size, strides, writeable=self.flags.writeable)
+
+
+as_strided_op: Op = Op(
+    "as_strided(self, *, size, stride, storage_offset, geometry)",
+    grad_fn="AsStridedBackward0",
+    formula="the memory of self with size and stride",
+    forward=_through,
+    rules=(Rule("self", "g where the view looks, 0 elsewhere", lambda g, geometry: place_part(g, geometry=geometry)),),
+    memory="view",
+    public=False,
+    examples=lambda: [
+        Example(
+            (normal(2, 3),),
+            {
+                "size": (2, 2),
+                "stride": (1, 2),
+                "storage_offset": 1,
+                "geometry": Geometry((2, 3), (3, 1), (2, 2), (1, 2), 1),
+            },
+        )
+    ],
+)
+
+
+@front("unfold", function=False)
+def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """All windows of `size` along a dimension, `step` apart, as a view; the window becomes the last dimension."""
+    (axis,) = normal_dims(dimension, self.ndim)
+    length = self.shape[axis] if self.ndim else 1
+    if size > length:
+        raise RuntimeError(f"maximum size for tensor at dimension {axis} is {length} but size is {size}")
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    return run(unfold_op, self, dimension=axis, size=size, step=step)
+
+
+@front("as_strided")
+def as_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+    """The memory of this tensor seen with other sizes and strides, counted in elements."""
+    sizes, strides = tuple(size), tuple(stride)
+    if len(sizes) != len(strides):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(n < 0 for n in strides):
+        raise RuntimeError(
+            f"as_strided: Negative strides are not supported at the moment, got strides: {list(strides)}"
+        )
+    own = offset_of(self._array)
+    offset = own if storage_offset is None else storage_offset
+    last = 0 if 0 in sizes else sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) + 1
+    item, memory = self._array.itemsize, owner_of(self._array).nbytes
+    if (last + offset) * item > memory:
+        raise RuntimeError(
+            f"setStorage: sizes {list(sizes)}, strides {list(strides)}, storage offset {offset}, and itemsize {item} "
+            f"requiring a storage size of {(last + offset) * item} are out of bounds for storage of size {memory}"
+        )
+    geometry = Geometry(tuple(self.shape), strides_of(self._array), sizes, strides, offset - own)
+    attrs: dict[str, Any] = {"size": sizes, "stride": strides, "storage_offset": offset, "geometry": geometry}
+    return run(as_strided_op, self, **attrs)
+
+
+def offset_of(array: Array) -> int:
+    """How many elements of its memory lie before the first element of an array."""
+    return (address_of(array) - address_of(owner_of(array))) // array.itemsize
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Tensors that become another view of their own memory: ``t_``, ``unsqueeze_``, ``resize_`` and the like.
+
+
+def _variant(op: Op, grad_fn: str) -> Op:
+    """The op under the name that its node has after the tensor itself has become the view."""
+    variant = copy(op)
+    variant.grad_fn = grad_fn
+    variant._compile()
+    return variant
+
+
+_T = _variant(t, "TBackward1")
+_TRANSPOSE = _variant(transpose, "TransposeBackward1")
+_UNSQUEEZE = _variant(unsqueeze_op, "UnsqueezeBackward1")
+_SQUEEZE_ALL = _variant(squeeze_all, "SqueezeBackward3")
+_SQUEEZE_DIM = _variant(squeeze_dim, "SqueezeBackward4")
+_SQUEEZE_DIMS = _variant(squeeze_dims, "SqueezeBackward5")
+
+VARIANTS = (_T, _TRANSPOSE, _UNSQUEEZE, _SQUEEZE_ALL, _SQUEEZE_DIM, _SQUEEZE_DIMS)
+"""Operations that are not in the registry, because they are others under another name."""
+
+
+@front("t_", function=False)
+def t_(self: Tensor) -> Tensor:
+    """Become transposed."""
+    if self.ndim > 2:
+        raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
+    return view_in_place(_T, self, {})
+
+
+@front("transpose_", "swapaxes_", "swapdims_", function=False)
+def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Become the view with two dimensions exchanged."""
+    first, second = normal_dims((dim0, dim1), self.ndim)
+    return view_in_place(_TRANSPOSE, self, {"dim0": first, "dim1": second})
+
+
+@front("unsqueeze_", function=False)
+def unsqueeze_(self: Tensor, dim: int) -> Tensor:
+    """Become the view with a new dimension of size 1 at `dim`."""
+    return view_in_place(_UNSQUEEZE, self, {"dim": normal_dims(dim, self.ndim + 1)[0]})
+
+
+@front("squeeze_", function=False)
+def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """Become the view without dimensions of size 1, or without those of `dim` whose size is 1."""
+    if dim is None:
+        return view_in_place(_SQUEEZE_ALL, self, {})
+    dims = normal_dims(dim, self.ndim)
+    if isinstance(dim, int):
+        return view_in_place(_SQUEEZE_DIM, self, {"dim": dims[0]})
+    return view_in_place(_SQUEEZE_DIMS, self, {"dim": dims})
+
+
+class _Set(Op):
+    """Its node keeps a place for what requires no gradient, unlike others without a derivative."""
+
+    def places(self, edges: Sequence[Edge | None]) -> Sequence[Edge | None]:
+        return edges
+
+
+def _no_derivative(g: Any) -> Any:
+    raise RuntimeError("derivative for set_ is not implemented")
+
+
+set_source: Op = _Set(
+    "set(self, source)",
+    grad_fn="NotImplemented",
+    formula="source, in its memory",
+    forward=lambda self, source: source,
+    rules=(Rule("self", "none", _no_derivative), Rule("source", "none", _no_derivative)),
+    public=False,
+)
+set_nothing: Op = _Set(
+    "set(self)",
+    grad_fn="NotImplemented",
+    formula="no elements",
+    forward=lambda self: np.zeros(0, self.dtype),
+    rules=(Rule("self", "none", _no_derivative),),
+    public=False,
+)
+
+
+@front("set_", function=False)
+def set_(
+    self: Tensor,
+    source: Tensor | None = None,
+    storage_offset: int = 0,
+    size: Sequence[int] | None = None,
+    stride: Sequence[int] | None = None,
+) -> Tensor:
+    """Lie in the memory of `source`: as it does, or at an offset, of a size, with strides, all counted in elements.
+
+    Without `source`, have no elements. RuntimeError for another dtype, and for places that its memory has not.
+    """
+    if source is None:
+        return set_in_place(set_nothing, (self,), np.zeros(0, self._array.dtype))
+    if source._array.dtype != self._array.dtype:
+        raise RuntimeError(
+            f"Could not set tensor of type {source.dtype.cpp_name} to a tensor of type {self.dtype.cpp_name}"
+        )
+    array = source._array
+    if size is not None:
+        steps = strides_in(size, contiguous_format) if stride is None else stride
+        array = as_strided(source.detach(), size, steps, storage_offset)._array
+    return set_in_place(set_source, (self, source), array.view())
+
+
+@front("resize_", function=False)
+def resize_(self: Tensor, *size: Any, memory_format: MemoryFormat | None = None) -> Tensor:
+    """Become another shape of the same memory, or of more: new elements are zero. RuntimeError for one with history."""
+    if self.requires_grad and not thread.inference:
+        raise RuntimeError(messages.RESIZE)
+    shape = sizes("resize_", size)
+    order = contiguous_format if memory_format is None else checked_format("resize_", memory_format)
+    if order is preserve_format:
+        raise RuntimeError("Unsupported memory formatPreserve")
+    strides = strides_in(shape, order)
+    if shape != self._array.shape or not (memory_format is None or is_in(self._array, order)):
+        _replace(self, _resized(self._array, shape, strides))
+    return self
+
+
+@front("resize_as_", function=False)
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
+    """`resize_` to the shape of another tensor."""
+    order = suggested(the_template._array) if memory_format is preserve_format else memory_format
+    return resize_(self, the_template.shape, memory_format=order)
+
+
+def _resized(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    memory, size = owner_of(array).ravel("K"), prod(shape)
+    start = (address_of(array) - address_of(memory)) // array.itemsize
+    if start + size <= memory.size:
+        return _laid_out(memory[start : start + size], shape, strides)
+    larger = np.zeros(size, array.dtype)
+    larger[: memory.size - start] = memory[start:]
+    return _laid_out(larger, shape, strides)
+
+
+def _laid_out(memory: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    if not memory.size:
+        return memory.reshape(shape)
+    return strided_view(memory, shape, [step * memory.itemsize for step in strides])
+
+
+def _replace(tensor: Tensor, array: Array) -> None:
+    channel, is_in_its_own = emit.channel, np.may_share_memory(tensor._array, array)
+    if channel is not None:
+        announce.seen(channel, tensor)
+    if watching.watchers and (recorder := watching.recorder()) is not None:
+        recorder.switched(tensor, "resize_()")
+    tensor._array = array
+    if not tensor.is_inference():
+        tensor._counter[0] += 1
+    if channel is not None:
+        announce_memory.moved(channel, tensor, tensor if is_in_its_own else None)

@@ -16,8 +16,8 @@ from numpy.lib.stride_tricks import as_strided
 from gviz.engine.apply import zeros
 from gviz.engine.memory import address_of, owner_of
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.adding import added
-from gviz.engine.ops.examples import normal
+from gviz.engine.ops._examples import normal
+from gviz.engine.ops._kernels import added
 from gviz.values import Array
 
 

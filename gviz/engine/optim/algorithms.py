@@ -17,13 +17,9 @@ from typing import Any
 
 from gviz.engine import dtypes
 from gviz.engine.creation import full, zeros_like
-from gviz.engine.ops.arithmetic import add, neg
-from gviz.engine.ops.division import div
-from gviz.engine.ops.fused import addcmul
-from gviz.engine.ops.limits import maximum
-from gviz.engine.ops.powers import sqrt
-from gviz.engine.ops.scaled_sums import add_scaled
-from gviz.engine.ops.signs import absolute
+from gviz.engine.ops.arithmetic import absolute, add, add_scaled, addcmul, div, neg
+from gviz.engine.ops.comparison import maximum
+from gviz.engine.ops.elementary_functions import sqrt
 from gviz.engine.optim.optimizer import Group, Memory, Optimizer, Parameters
 from gviz.engine.tensor import Tensor
 

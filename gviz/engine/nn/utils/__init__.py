@@ -15,8 +15,8 @@ from gviz.engine.missing import lookup_in
 from gviz.engine.modes import no_grad
 from gviz.engine.nn.module import typename
 from gviz.engine.nn.utils import rnn as rnn
+from gviz.engine.ops.comparison import clamp_front
 from gviz.engine.ops.joining import cat
-from gviz.engine.ops.limits import clamp_front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.site import warn
 

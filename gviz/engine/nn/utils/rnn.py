@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gviz.engine.missing import lookup_in
-from gviz.engine.ops.splitting import unbind
+from gviz.engine.ops.joining import unbind
 from gviz.engine.tensor import Tensor
 
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from gviz.engine import dtypes
 from gviz.engine.from_data import as_tensor
-from gviz.engine.ops.random import multinomial
+from gviz.engine.ops.sampling import multinomial
 from gviz.engine.random import Generator, stream_of
 from gviz.engine.sampling import randint, randperm
 

@@ -1,7 +1,7 @@
-"""Random numbers written into tensors, or drawn by the numbers that a tensor holds.
+"""Random numbers written into tensors, or drawn by the numbers that a tensor holds; dropout.
 
 An op of this file gets its numbers as a second tensor, `drawn`: a recorded program can be run again with the same ones.
-No gradient passes: the result does not depend on what was there.
+No gradient passes to what a drawn number replaces: the result does not depend on what was there.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from gviz.engine import dtypes, messages
 from gviz.engine.apply import apply, broadcast_error
 from gviz.engine.op import Example, Op, Rule
-from gviz.engine.ops.examples import normal as some_normal
-from gviz.engine.ops.examples import within
+from gviz.engine.ops._examples import normal as some_normal
+from gviz.engine.ops._examples import within
 from gviz.engine.ops.shape import expanded
 from gviz.engine.random import Generator, stream_of, uniform
 from gviz.engine.random import normal as normal_array
@@ -22,6 +22,12 @@ from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
 from gviz.values import Array
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Random numbers written into tensors, or drawn by the numbers that a tensor holds.
+#
+# An op of this file gets its numbers as a second tensor, `drawn`: a recorded program can be run again with the same
+# ones. No gradient passes: the result does not depend on what was there.
 
 
 def _op(name: str, grad_fn: str) -> Op:
@@ -297,3 +303,43 @@ def broadcast(tensors: list[Tensor]) -> tuple[int, ...]:
         return np.broadcast_shapes(*shapes)
     except ValueError:
         raise RuntimeError(broadcast_error(shapes[0], shapes[1])) from None
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Dropout as a product with a mask that was drawn before: PyTorch's node of it is that of a product, too.
+
+
+class Mask(Tensor):
+    """What was drawn for one dropout: 0 for what is dropped, ``1 / (1 - p)`` for what is kept."""
+
+    __slots__ = ()
+    _is_mask = True
+
+
+class Dropout(Op):
+    """A product whose node shows its operands, as PyTorch's does, and not its `p`."""
+
+    def shown(self) -> dict[str, property]:
+        return {name: read for name, read in super().shown().items() if name != "p"}
+
+
+def _declared(name: str) -> Op:
+    return Dropout(
+        f"{name}(self, other, *, p)",
+        grad_fn="MulBackward0",
+        formula="self * other",
+        forward=lambda self, other, p: np.multiply(self, other),
+        rules=(
+            Rule("self", "g * other", lambda g, other: g * other),
+            Rule("other", "g * self", lambda g, self: g * self),
+        ),
+        promotes=True,
+        public=False,
+        in_place=True,
+        drawn="other",
+        examples=lambda: [Example((some_normal(2, 3), 2.0 * (some_normal(2, 3) > 0)), {"p": 0.5})],
+    )
+
+
+DROPOUTS = {name: _declared(name) for name in ("dropout", "dropout1d", "dropout2d", "dropout3d")}
+"""Dropout of single elements and of whole channels, by the name of its function."""
