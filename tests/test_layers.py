@@ -109,7 +109,7 @@ INSIDE = {
         change branch branch_log inputs named_calls function_body forward iteration
         finite_differences surrogates second_order pytorch_text checked_script script""",
     "explain": """
-        finding question operations formula program_text grad_history optimizer_steps backward_passes names survey
+        finding question operations formula program_text grad_history optimizer_steps backward_passes names hooks survey
         failures tracking computation outgoing contributions
         findings._nan_operation findings.nan findings.optimizer findings.gradient findings.zero findings.value
         findings.no_gradient findings.in_place findings.second_backward findings.error findings.loss findings.loop

@@ -13,7 +13,7 @@ from gviz.errors import GvizError
 from gviz.events import BackwardFinished, GradCaptured
 from gviz.explain.failures import all_failures
 from gviz.explain.finding import Finding, whole
-from gviz.explain.findings.zero import is_zero
+from gviz.explain.grad_history import is_zero
 from gviz.explain.kinds import BY_NAME, KINDS, Kind
 from gviz.explain.names import label
 from gviz.explain.optimizer_steps import never_found

@@ -57,6 +57,12 @@ def passes_added(timeline: Timeline, node: int, seq: int) -> list[tuple[int, Gra
     return []
 
 
+def is_zero(value: Value | None) -> bool:
+    """Whether every element is zero."""
+    stats = value.statistics() if value is not None and value.size else None
+    return value is not None and stats is not None and stats.zero == value.size
+
+
 # Writes of the program: who wrote, at which line, and what that did to the numbers
 
 _PRECISION = {name: float(np.finfo(name).eps) for name in ("float16", "float32", "float64")} | {"bfloat16": 2.0**-7}
@@ -128,10 +134,9 @@ def write_effect(timeline: Timeline, write: GradWrite, *, brief: bool = False) -
         return "cleared"
     if not write.after.is_known:
         return "written to"
-    stats = write.after.statistics()
-    if stats is not None and 0 < stats.zero == write.after.size:
+    if is_zero(write.after):
         return "set to zero"
-    return _in_one_way(timeline, write.before, write.after) or _from_to(write.before, write.after, brief=brief)
+    return uniform_effect(timeline, write.before, write.after) or _from_to(write.before, write.after, brief=brief)
 
 
 def _from_to(before: Value | None, after: Value, *, brief: bool) -> str:
@@ -140,10 +145,10 @@ def _from_to(before: Value | None, after: Value, *, brief: bool) -> str:
     return "changed" if brief else f"changed from {grad(before)} to {grad(after)}"
 
 
-def _in_one_way(timeline: Timeline, was: Value | None, became: Value) -> str:
+def uniform_effect(timeline: Timeline, was: Value | None, became: Value | None) -> str:
     """What was done to all elements alike; empty if that is not known."""
     before, after = _elements(timeline, was), _elements(timeline, became)
-    if before is None or after is None or before.shape != after.shape:
+    if became is None or before is None or after is None or before.shape != after.shape:
         return ""
     scale = common_factor(before, after, _PRECISION[became.dtype])
     if scale is not None:
@@ -152,6 +157,14 @@ def _in_one_way(timeline: Timeline, was: Value | None, became: Value) -> str:
     if 0 < cut_off.sum() < cut_off.size and np.array_equal(after, before.clip(-border, border)):
         return f"cut off at {number(border)} in {cut_off.sum()} of {cut_off.size} elements"
     return ""
+
+
+def uniform_factor(timeline: Timeline, was: Value | None, became: Value | None) -> float | None:
+    """The one number that all elements were multiplied by, None if there is none or it is not known."""
+    before, after = _elements(timeline, was), _elements(timeline, became)
+    if became is None or before is None or after is None or before.shape != after.shape:
+        return None
+    return common_factor(before, after, _PRECISION[became.dtype])
 
 
 def common_factor(before: Array, after: Array, precision: float) -> float | None:

@@ -149,6 +149,12 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "dead-units", "warning", "an activation none of whose units lets a gradient through", ("gradient",), zero.zero
     ),
+    Kind(
+        "changed-by-hook",
+        "suspicion",
+        "a hook that makes zero of a gradient, or turns it round",
+        find=gradient.turning_hooks,
+    ),
     Kind("saturated", "warning", "a function so far out that its derivative is zero"),
     Kind("clamped", "warning", "every element at the border of a clamp"),
     Kind("cancelled", "suspicion", "contributions that cancel: of several uses, or of all elements, as for a softmax"),

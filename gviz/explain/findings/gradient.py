@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from gviz.events import BackwardFinished, GradAccumulated, GradFlowed, GradSet
+from gviz.events import BackwardFinished, GradAccumulated, GradFlowed, GradSet, HookRan
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.contributions import by_loss, contribution, contributions, silent_uses, with_agreement
 from gviz.explain.finding import Finding, Number
@@ -15,14 +15,17 @@ from gviz.explain.grad_history import (
     Accumulation,
     GradWrite,
     accumulation,
+    is_zero,
     passes_added,
     write_effect,
     writes_since_pass,
 )
+from gviz.explain.hooks import HOOK_FIX, hook_findings, hooks_of
 from gviz.explain.names import innermost, label, label_at, made_at
 from gviz.explain.optimizer_steps import has_stepped
 from gviz.explain.program_text import line_text
 from gviz.explain.question import Question
+from gviz.explain.survey import Survey
 from gviz.plain_text import clipped
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
@@ -59,7 +62,7 @@ def incoming_sum(asked: Question) -> Finding | None:
     still = f", {missing} of {output.expected} contributions have not arrived yet" if missing > 0 else ""
     kept = "" if asked.info.created.kind != "op" else "; .grad keeps it only after retain_grad()"
     text = f"{label(timeline, asked.node)}: the gradient is {grad(output.incoming)}{still}{kept}"
-    parts = contributions(timeline, output.parts)
+    parts = (*contributions(timeline, output.parts), *_hooks(asked))
     return Finding("incoming", text, output.parts[-1].seq, asked.node, parts, at=innermost(asked.info))
 
 
@@ -70,7 +73,7 @@ def grad_sum(asked: Question) -> Finding | None:
         return None
     silent = silent_uses(timeline, node, output.parts) if asked.info.created.kind != "op" else ()
     of_losses = by_loss(timeline, node, output.parts, output.incoming)
-    parts = (*silent, *of_losses, *contributions(timeline, output.parts, output.incoming))
+    parts = (*silent, *of_losses, *contributions(timeline, output.parts, output.incoming), *_hooks(asked))
     text, at = f"{label(timeline, node)}: .grad is {grad(output.grad)}", innermost(asked.info)
     before = accumulation(timeline, node, output)
     unused = unused_gradient(timeline, node, asked.moment.n) if asked.info.created.kind != "op" else None
@@ -85,6 +88,40 @@ def grad_sum(asked: Question) -> Finding | None:
     reached = before is not None and not has_stepped(timeline, asked.moment.n)
     fix = _CLEAR if before is not None and (unused is None or reached) else unused.fix if unused is not None else ""
     return Finding("gradient", text, output.grad_seq, node, parts, fix, at)
+
+
+def _hooks(asked: Question) -> Iterator[Finding]:
+    """The hooks that saw the sum of the contributions, in the pass that brought them."""
+    parts = asked.output.parts
+    if parts:
+        pass_nr = asked.timeline.at(parts[-1].seq).pass_nr
+        yield from hook_findings(asked.timeline, asked.node, asked.output_nr, pass_nr, asked.moment.n)
+
+
+def turning_hooks(survey: Survey) -> Iterator[Finding | None]:
+    """Hooks that make zero of a gradient that had arrived, or turn it round: each once, at the first such gradient.
+
+    Either may be meant: to freeze a part of a tensor, or as the gradient reversal of domain adaptation.
+    """
+    timeline, seen = survey.timeline, set[tuple[str, int]]()
+    for seq, ran in timeline.select((HookRan,)):
+        if ran.value is None or ran.when not in ("tensor", "pre") or ran.node not in timeline.nodes:
+            continue
+        info = timeline.info(ran.node)
+        key = ran.name, info.created.stack
+        if key in seen or len(seen) >= _MOST_JUDGED:
+            continue
+        yield None
+        seen.add(key)
+        effect = next(one for one in hooks_of(timeline, ran.node, ran.output_nr, ran.pass_nr, seq) if one.seq == seq)
+        factor = effect.factor(timeline)
+        if (is_zero(effect.after) and not is_zero(effect.before)) or (factor is not None and factor < 0):
+            text = f"{effect.words(timeline)} at {label(timeline, ran.node)}"
+            at = innermost(info)
+            yield Finding("changed-by-hook", text, seq, ran.node, fix=HOOK_FIX, at=at, suspected=True)
+
+
+_MOST_JUDGED = 100
 
 
 def _earlier_passes(
@@ -136,7 +173,7 @@ def not_added(asked: Question) -> Finding | None:
         return None
     then = asked.at(output.grad_seq)
     made = changed_by_program(then) or grad_sum(then)
-    parts = contributions(asked.timeline, output.parts)
+    parts = (*contributions(asked.timeline, output.parts), *_hooks(asked))
     last = output.parts[-1].seq if parts else start_of_pass(asked.timeline, pass_nr)
     missing = Finding("incoming", _not_yet(asked, pass_nr), last, asked.node, parts)
     return replace(made, parts=(missing, *made.parts)) if made is not None else None

@@ -11,13 +11,14 @@ import numpy as np
 from gviz.explain.computation import computation
 from gviz.explain.contributions import arriving_gradient, contributions
 from gviz.explain.finding import Finding, Number
+from gviz.explain.grad_history import is_zero
+from gviz.explain.hooks import HOOK_FIX, HookEffect, zeroing_hook, zeroing_hook_after_rule
 from gviz.explain.names import innermost, label, label_at
 from gviz.explain.operations import CHOOSING, FLAT, HOLDING, PRODUCTS, SHUTTING, SOFTMAXES, STEPPING
 from gviz.explain.question import Question
 from gviz.numbers import number
 from gviz.trace.state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
-from gviz.values import Value
 
 _TINY = 1e-6
 _CLAMPED_FIX = "widen the border, or clamp later"
@@ -45,20 +46,20 @@ def zero(asked: Question) -> Finding | None:
     return _origin_of_zeros(asked.timeline, asked, output)
 
 
-def is_zero(value: Value | None) -> bool:
-    """Whether every element is zero."""
-    stats = value.statistics() if value is not None and value.size else None
-    return value is not None and stats is not None and stats.zero == value.size
-
-
 def _origin_of_zeros(timeline: Timeline, asked: Question, output: OutputState) -> Finding | None:
     part: Contribution = output.parts[0]
+    last = output.parts[-1].seq
+    hook = zeroing_hook(timeline, asked.node, timeline.at(last).pass_nr, asked.moment.n)
+    if hook is not None:
+        return _zeroed_by_hook(timeline, asked, hook)
     if not all(is_zero(one.value) for one in output.parts):
         return _cancelled(timeline, asked.node, output.parts)
     end = _end_of(timeline, part)
     if not end.part.source:
         text = f"the gradient of {label(timeline, asked.node)} is zero because backward was started with zero"
         return Finding("masked", text, end.part.seq, asked.node, at=innermost(asked.info))
+    if end.hook is not None:
+        return _zeroed_by_hook(timeline, asked, end.hook)
     if end.size:
         return _made_zero(timeline, asked, end.part, end.size)
     return _cancelled(timeline, end.part.source, end.cancel) if end.cancel else None
@@ -66,11 +67,12 @@ def _origin_of_zeros(timeline: Timeline, asked: Question, output: OutputState) -
 
 class _End(NamedTuple):
     """The first contribution of a way back that is zero: of the `size` of what its rule ran with, if that was not, or
-    with those that `cancel` each other where it comes from."""
+    with those that `cancel` each other where it comes from, or of the one that a `hook` was given."""
 
     part: Contribution
     size: int = 0
     cancel: Sequence[Contribution] = ()
+    hook: HookEffect | None = None
 
 
 def _end_of(timeline: Timeline, part: Contribution) -> _End:
@@ -96,12 +98,23 @@ def _step_back(timeline: Timeline, part: Contribution) -> tuple[_End | None, Con
         return _End(part), part
     got = arriving_gradient(timeline, part)
     if got is not None and not is_zero(got):
-        return _End(part, got.size), part
+        return _End(part, got.size, hook=zeroing_hook_after_rule(timeline, part)), part
+    hook = zeroing_hook(timeline, part.source, timeline.at(part.seq).pass_nr, part.seq)
+    if hook is not None:
+        return _End(part, hook=hook), part
     state = timeline.at(part.seq).state(part.source)
     above = next((out.parts for out in state.outputs if out.parts), ()) if state is not None else ()
     if not above:
         return _End(part), part
     return (None, above[0]) if all(is_zero(one.value) for one in above) else (_End(part, cancel=above), part)
+
+
+def _zeroed_by_hook(timeline: Timeline, asked: Question, hook: HookEffect) -> Finding:
+    """A hook replaced a gradient by zero: at the node itself, or at one that it gets its gradient from."""
+    where = "" if hook.ran.node == asked.node else f" at {label(timeline, hook.ran.node)}"
+    text = f"the gradient of {label(timeline, asked.node)} is zero: {hook.words(timeline)}{where}"
+    at = innermost(timeline.info(hook.ran.node))
+    return Finding("changed-by-hook", text, hook.seq, hook.ran.node, fix=HOOK_FIX, at=at, suspected=True)
 
 
 def _cancelled(timeline: Timeline, node: int, parts: Sequence[Contribution]) -> Finding:

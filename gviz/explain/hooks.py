@@ -1,0 +1,134 @@
+"""What hooks made of the gradients of a backward pass: which ran, in what order, and what each one changed.
+
+A hook of a tensor, or of a node before its rule, sees what has arrived and may replace it. A hook of a node after its
+rule may replace what the rule sends to an input. So a gradient is the sum of its contributions only until the first
+hook: ``[2 2 2]`` arrives, the hook ``mask`` makes ``[2 0 0]`` of it, and that is what goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gviz.events import HookRan
+from gviz.explain.finding import Finding
+from gviz.explain.grad_history import is_zero, uniform_effect, uniform_factor
+from gviz.explain.names import label
+from gviz.plain_text import shown
+from gviz.trace.state import Contribution
+from gviz.trace.timeline import Timeline
+from gviz.value_text import grad
+from gviz.values import Value
+
+HOOK_FIX = "return the gradient from the hook as it should go on, or remove the hook with its handle"
+
+MOST_HOOKS = 20
+"""The most hooks of one gradient that are listed; of more, their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookEffect:
+    """A hook that ran, by event `seq`: the gradient `before` it and `after` it (None: not known).
+
+    `changed` says whether it replaced the gradient or wrote to it.
+    """
+
+    seq: int
+    ran: HookRan
+    before: Value | None
+    after: Value | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether it gave another gradient."""
+        return self.ran.value is not None
+
+    def factor(self, timeline: Timeline) -> float | None:
+        """The one number that the hook multiplied every element by; None if there is none."""
+        return uniform_factor(timeline, self.before, self.after) if self.changed else None
+
+    def words(self, timeline: Timeline) -> str:
+        """``the hook mask changed [2 2 2] to [2 0 0]``, with what was done to all elements alike."""
+        name = f"the hook {shown(self.ran.name)}"
+        if self.ran.when == "post accumulate":
+            return f"{name} ran after that was added"
+        if not self.changed:
+            return f"{name} ran and changed nothing"
+        if self.before is None:
+            return f"{name} put {grad(self.after)} in its place"
+        effect = uniform_effect(timeline, self.before, self.after)
+        return f"{name} changed {grad(self.before)} to {grad(self.after)}" + (f" ({effect})" if effect else "")
+
+
+def hooks_of(timeline: Timeline, node: int, output_nr: int, pass_nr: int, upto: int) -> list[HookEffect]:
+    """The hooks that saw the gradient of an output in a pass, up to event `upto`, in the order in which they ran."""
+    effects = []
+    for seq in timeline.events_of(node):
+        ran = timeline.event(seq) if seq <= upto else None
+        if not isinstance(ran, HookRan) or ran.pass_nr != pass_nr or ran.when == "post":
+            continue
+        if ran.output_nr != output_nr and ran.value is not None:
+            continue
+        state = timeline.at(seq - 1).state(node)
+        outputs = state.outputs if state is not None and state.pass_nr == pass_nr else ()
+        before = outputs[output_nr].incoming if output_nr < len(outputs) else None
+        after = ran.value if ran.value is not None and ran.when != "post accumulate" else before
+        effects.append(HookEffect(seq, ran, before, after))
+    return effects
+
+
+def hook_findings(timeline: Timeline, node: int, output_nr: int, pass_nr: int, upto: int) -> Iterator[Finding]:
+    """A row for each hook that saw what arrived at an output in a pass; none where there was no hook."""
+    effects = hooks_of(timeline, node, output_nr, pass_nr, upto)
+    for effect in effects[:MOST_HOOKS]:
+        yield Finding("hook", effect.words(timeline), effect.seq, node)
+    if len(effects) > MOST_HOOKS:
+        yield Finding("more", f"and {len(effects) - MOST_HOOKS} more hooks")
+
+
+def hooks_behind(timeline: Timeline, part: Contribution) -> Iterator[Finding]:
+    """The hooks that changed a contribution on its way: those of the node it came from, before and after its rule."""
+    if not part.source or part.source not in timeline.nodes:
+        return
+    pass_nr = timeline.at(part.seq).pass_nr
+    before = [
+        effect
+        for nr in range(len(timeline.info(part.source).created.outputs))
+        for effect in hooks_of(timeline, part.source, nr, pass_nr, part.seq)
+        if effect.changed
+    ]
+    for effect in before[:MOST_HOOKS]:
+        text = f"before that rule, {effect.words(timeline)} at {label(timeline, part.source)}"
+        yield Finding("hook", text, effect.seq, part.source)
+    for effect in _after_rule(timeline, part, pass_nr):
+        yield Finding("hook", f"after that rule, {effect.words(timeline)}", effect.seq, part.source)
+
+
+def _after_rule(timeline: Timeline, part: Contribution, pass_nr: int) -> Iterator[HookEffect]:
+    """The hooks of a node that replaced what its rule gave for the input of this contribution.
+
+    The events number what a rule gives, and a number in the program (the 3 of ``x * 3``) is counted or not as PyTorch
+    does it for that operation. So the input is known by what was sent: it is what the last of its hooks gave.
+    """
+    by_number: dict[int, list[HookEffect]] = {}
+    for seq in timeline.events_of(part.source):
+        ran = timeline.event(seq) if seq <= part.seq else None
+        if isinstance(ran, HookRan) and (ran.pass_nr, ran.when) == (pass_nr, "post") and ran.value is not None:
+            by_number.setdefault(ran.output_nr, []).append(HookEffect(seq, ran, None, ran.value))
+    for effects in by_number.values():
+        last = effects[-1].after
+        if last == part.value and part.value.is_known:
+            yield from effects
+
+
+def zeroing_hook(timeline: Timeline, node: int, pass_nr: int, upto: int) -> HookEffect | None:
+    """The hook that made zero of a gradient of a node that was not zero before, or None."""
+    outputs = range(len(timeline.info(node).created.outputs))
+    effects = (effect for nr in outputs for effect in hooks_of(timeline, node, nr, pass_nr, upto))
+    return next((one for one in effects if one.changed and is_zero(one.after) and not is_zero(one.before)), None)
+
+
+def zeroing_hook_after_rule(timeline: Timeline, part: Contribution) -> HookEffect | None:
+    """The hook that put zero in the place of what a rule gave, which is not known then; or None."""
+    effects = _after_rule(timeline, part, timeline.at(part.seq).pass_nr)
+    return next((one for one in effects if is_zero(one.after)), None)
