@@ -19,7 +19,7 @@ from gviz import notice
 from gviz.adapters.wanted import Compiled, Phase, Wanted
 from gviz.errors import GvizError
 from gviz.on_import import when_imported
-from gviz.trace.file.ending import Until
+from gviz.trace.file.bounds import Until
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.record import ALL, OWN, Kept, Recording, Window, Within
 from gviz.values import Keep

@@ -69,13 +69,13 @@ SHOWING = {"query", "render", "tui", "explain", "compare"}
 INSIDE = {
     "trace": """
         state weak_cache codec storage optimizer_steps stacks index.tables repetition file.lock
-        file.shortening file.wal file.batch naming.bindings file.bounds file.request recording.exceptions
-        recording.capture index.changes backward_pass file.alive iterations file.format file.failing_node
-        naming.calls log phases file.chunks file.places file.about naming.assignments nonfinite name_overlay
-        file.longest file.ring index.threads file.connection naming.names file.event_table index.columns
-        file.batches file.ending spans contexts index.reachability index.references index.kept file.reader
-        nodes failures index.node_state file.finishing moment file.writer timeline recording.source_text
-        backward_order navigation places gradients condition recording.record stops""",
+        file.bulk_statistics file.bounds naming.bindings recording.exceptions recording.capture
+        index.changes backward_pass file.snapshot iterations file.format naming.calls log phases
+        file.paths naming.assignments nonfinite name_overlay index.threads file.connection
+        naming.names index.columns file.batch spans contexts index.reachability index.references
+        index.kept file.reader file.ring nodes failures index.node_state file.event_table moment
+        file.writer timeline recording.source_text backward_order navigation places gradients
+        condition recording.record stops""",
     "live": """
         terminal protocol waiting facts chances gate debuggee controlled""",
     "render": """

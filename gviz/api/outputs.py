@@ -55,7 +55,7 @@ def refuse_trace(path: Path, program: Path, *, force: bool) -> None:
     Nor may one over a trace that somebody is writing.
     """
     from gviz.trace.file.lock import refuse_locked
-    from gviz.trace.file.places import refuse_other_file
+    from gviz.trace.file.paths import refuse_other_file
 
     _refuse_place(path, program)
     refuse_other_file(path)

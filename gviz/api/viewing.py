@@ -71,7 +71,7 @@ def _timeline(path: Path) -> Iterator[Timeline]:
 
 
 def _line_by_line(path: Path, at: int | None, *, waited_for: bool, stack: tuple[Frame, ...]) -> Leaving:
-    from gviz.trace.file.places import title_of
+    from gviz.trace.file.paths import title_of
     from gviz.tui.beginning import Beginning
     from gviz.tui.opening import open_debugger
     from gviz.tui.title import Title

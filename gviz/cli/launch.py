@@ -14,7 +14,7 @@ from gviz.cli import streams
 from gviz.cli.program import Program, order
 from gviz.own_process import Start
 from gviz.program.order import start
-from gviz.trace.file import places
+from gviz.trace.file import paths
 
 if TYPE_CHECKING:
     from gviz.live.controlled import ControlledProgram, Report
@@ -42,7 +42,7 @@ class Launcher:
 
         if self._runs:
             streams.say(f"starting {self._program.argv[0]} again")
-        self.trace = self._program.output or places.new_trace(self._program.argv[0])
+        self.trace = self._program.output or paths.new_trace(self._program.argv[0])
         first: queue.SimpleQueue[Report] = queue.SimpleQueue()
         told: list[Callable[[Report], None]] = [first.put]
         session = ControlledProgram(self._start, lambda report: told[0](report), size=size)
@@ -67,11 +67,9 @@ class Launcher:
 
         What it `printed` goes to the terminal, unless that has seen it.
         """
-        from gviz.trace.file.wal import fold_file
-
         for _, log in self._runs:
             log.close()
-            fold_file(log.path)
+            paths.fold_file(log.path)
         session = self._runs[-1][0]
         if printed:
             _print(session)

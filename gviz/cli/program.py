@@ -19,7 +19,7 @@ from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.program import pytorch_only, rank_names
 from gviz.program.order import WHOLE, Engine, Keeping, Order
-from gviz.trace.file import lock, places
+from gviz.trace.file import lock, paths
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -102,11 +102,10 @@ def takes_program(command: _Command) -> Callable[..., Any]:
 def record_program(program: Program) -> Recorded:
     """Run a program to its end and record it, into its `output` or a new trace in the cache."""
     from gviz.cli.recording import run_recorded
-    from gviz.trace.file.wal import fold_file  # brings SQLite
 
     if program.output is not None:
         outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
-    trace = program.output or places.new_trace(program.argv[0])
+    trace = program.output or paths.new_trace(program.argv[0])
     ran = run_recorded(order(program, trace), program.argv)
     code = ran.code
     if code and lock.writer_of(trace) != ran.process:
@@ -114,7 +113,7 @@ def record_program(program: Program) -> Recorded:
             raise GvizError("nothing was recorded", exit_code=code)
         raise click.exceptions.Exit(code)  # the recording process has said why
     for one in (trace, *rank_names.beside(trace)):
-        fold_file(one)
+        paths.fold_file(one)
     return Recorded(trace, code, code if ran.ended_by_received else 0)
 
 

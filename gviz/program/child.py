@@ -29,7 +29,7 @@ from gviz.program import (
     target,
     torch_name,
 )
-from gviz.trace.file.places import make_way, refuse_other_file
+from gviz.trace.file.paths import make_way, refuse_other_file
 from gviz.trace.recording.record import (  # now, while the program's own folder is not on the path yet
     recording_to,
 )

@@ -16,7 +16,7 @@ from gviz.program import flags
 from gviz.program.rank_names import MAIN
 
 if TYPE_CHECKING:
-    from gviz.trace.file.ending import Until
+    from gviz.trace.file.bounds import Until
     from gviz.trace.recording.record import Kept
     from gviz.values import Keep
 

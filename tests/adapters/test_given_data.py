@@ -10,7 +10,7 @@ from replay import replay
 from gviz import emit
 from gviz.events import DEFINITIONS, NOT_SEEN, DataSet, GradAccumulated, Warned
 from gviz.explain.event_description import description
-from gviz.trace.file.alive import MATTERING, Alive
+from gviz.trace.file.snapshot import MATTERING, Snapshot
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
@@ -52,7 +52,7 @@ class Followed:
         return log.array(found.value), found
 
     def check(self):
-        alive = Alive()
+        alive = Snapshot()
         for event in self.events:
             if type(event) in MATTERING:
                 alive.happen(event)

@@ -75,39 +75,39 @@ def test_without_output_the_trace_goes_to_the_cache_and_open_finds_it(folder, tm
 
 
 def test_the_cache_keeps_the_newest(folder, tmp_path, monkeypatch):
-    from gviz.trace.file import places
+    from gviz.trace.file import paths
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for n in range(places.KEPT + 5):
-        path = places.new_trace("a/b c\x1b.py")
+    for n in range(paths.KEPT + 5):
+        path = paths.new_trace("a/b c\x1b.py")
         path.touch()
         os.utime(path, (n, n))
-    assert len(places.cached_traces()) == places.KEPT
-    assert re.fullmatch(r"b_c_-\d{8}-\d{6}(-\d+){1,2}\.gviz", places.cached_traces()[0].name)
+    assert len(paths.cached_traces()) == paths.KEPT
+    assert re.fullmatch(r"b_c_-\d{8}-\d{6}(-\d+){1,2}\.gviz", paths.cached_traces()[0].name)
 
 
 def test_what_cannot_be_removed_from_the_cache_keeps_nobody_from_recording(tmp_path, monkeypatch):
-    from gviz.trace.file import places
+    from gviz.trace.file import paths
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    (places.traces() / "folder.gviz" / "in use").mkdir(parents=True)
-    for n in range(places.KEPT + 5):
-        path = places.new_trace("program.py")
+    (paths.traces() / "folder.gviz" / "in use").mkdir(parents=True)
+    for n in range(paths.KEPT + 5):
+        path = paths.new_trace("program.py")
         path.touch()
         os.utime(path, (n, n))
-        os.utime(places.traces() / "folder.gviz", (0, 0))
-    assert (places.traces() / "folder.gviz").is_dir()
-    assert len(places.cached_traces()) == places.KEPT + 1
+        os.utime(paths.traces() / "folder.gviz", (0, 0))
+    assert (paths.traces() / "folder.gviz").is_dir()
+    assert len(paths.cached_traces()) == paths.KEPT + 1
 
 
 def test_the_cache_keeps_what_may_be_about_to_be_opened(tmp_path, monkeypatch):
-    from gviz.trace.file import places
+    from gviz.trace.file import paths
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    closed = places.new_trace("mine.py")
+    closed = paths.new_trace("mine.py")
     closed.touch()
-    for _ in range(places.KEPT + 5):
-        places.new_trace("other.py").touch()
+    for _ in range(paths.KEPT + 5):
+        paths.new_trace("other.py").touch()
     assert closed.exists()
 
 
@@ -122,21 +122,21 @@ with gviz.record() as recording:
 
 
 def test_the_cache_keeps_what_is_being_written_until_its_process_is_gone(tmp_path, monkeypatch):
-    from gviz.trace.file import places
+    from gviz.trace.file import paths
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     command = [sys.executable, "-c", _RECORDING]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         trace = Path(process.stdout.readline().strip())
         os.utime(trace, (0, 0))
-        for n in range(1, places.KEPT + 6):
-            path = places.new_trace("other.py")
+        for n in range(1, paths.KEPT + 6):
+            path = paths.new_trace("other.py")
             path.touch()
             os.utime(path, (n, n))
         kept = trace.exists()
         process.kill()
     assert kept
-    places.new_trace("other.py")
+    paths.new_trace("other.py")
     assert [path for path in trace.parent.iterdir() if path.name.startswith(trace.name)] == []
 
 

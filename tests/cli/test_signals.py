@@ -199,13 +199,13 @@ def test_commands_that_run_a_program_answer_and_end_by_the_signal(tmp_path, comm
 
 def test_a_signal_while_the_trace_is_closed_leaves_it_closed(tmp_path):
     text = """
-from gviz.trace.file import finishing
-finish = finishing.finish
+from gviz.trace.file import writer
+finalize = writer.finalize
 def slow(*given):
     os.write(1, b"ready %d\\n" % os.getpid())
     sys.stdin.read()
-    finish(*given)
-finishing.finish = slow
+    finalize(*given)
+writer.finalize = slow
 """
     (tmp_path / "program.py").write_text(BEGIN + text)
     process, program = started(tmp_path, "-m", "gviz", "record", "-o", "t.gviz", "program.py")

@@ -14,8 +14,7 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.trace import load
 from gviz.trace.file.reader import open_trace
-from gviz.trace.file.request import Request
-from gviz.trace.file.writer import TraceWriter
+from gviz.trace.file.writer import Request, TraceWriter
 
 LONG = 60  # seconds; only a thread that hangs takes them
 

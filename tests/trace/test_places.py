@@ -4,7 +4,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 
-from gviz.trace.file.wal import fold_file
+from gviz.trace.file.paths import fold_file
 
 
 def test_what_a_killed_program_left_is_brought_into_one_file(tmp_path):

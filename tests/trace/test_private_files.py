@@ -9,7 +9,7 @@ from cli.programs import gviz
 from gviz import crash
 from gviz.errors import GvizError
 from gviz.private_folder import make_private
-from gviz.trace.file import places
+from gviz.trace.file import paths
 from gviz.trace.recording.record import Kept, mark, record
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
@@ -71,7 +71,7 @@ def test_a_trace_that_takes_the_place_of_a_wider_one(tmp_path, umask):
 
 
 def test_the_cache_folder_and_those_above_it(cache, umask):
-    path = places.new_trace("program.py")
+    path = paths.new_trace("program.py")
     assert path.parent == cache / "traces"
     assert {mode(folder) for folder in (cache, cache / "traces", cache.parent, cache.parent.parent)} == {0o700}
 
@@ -80,7 +80,7 @@ def test_a_cache_folder_of_before_is_closed(cache, umask):
     (cache / "traces").mkdir(parents=True)
     for folder in (cache, cache / "traces"):
         folder.chmod(0o755)
-    places.new_trace("program.py")
+    paths.new_trace("program.py")
     assert mode(cache / "traces") == 0o700
 
 

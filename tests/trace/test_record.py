@@ -19,7 +19,7 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.trace import load
 from gviz.trace.file import format as file_format
-from gviz.trace.file import places
+from gviz.trace.file import paths
 from gviz.trace.naming import bindings
 from gviz.trace.recording.record import Kept, Window, mark, record
 from gviz.trace.recording.source_text import read_source
@@ -439,7 +439,7 @@ def test_mark_without_a_recording_does_nothing():
 def test_without_a_path_a_trace_goes_to_the_cache_folder(tmp_path):
     cache = tmp_path / "gviz" / "traces"
     cache.mkdir(parents=True)
-    for n in range(places.KEPT):
+    for n in range(paths.KEPT):
         (cache / f"old-{n}.gviz").touch()
         os.utime(cache / f"old-{n}.gviz", (n, n))
     (cache / "old-0.gviz-journal").touch()
@@ -450,7 +450,7 @@ def test_without_a_path_a_trace_goes_to_the_cache_folder(tmp_path):
     )
     path = Path(done.stdout.strip())
     assert path.parent == cache
-    assert {old.name for old in cache.iterdir()} == {path.name, *(f"old-{n}.gviz" for n in range(1, places.KEPT))}
+    assert {old.name for old in cache.iterdir()} == {path.name, *(f"old-{n}.gviz" for n in range(1, paths.KEPT))}
     assert len(load(path)) == 0
 
 

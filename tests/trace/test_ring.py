@@ -17,9 +17,9 @@ import gviz.engine as torch
 from gviz import events as e
 from gviz.engine import nn
 from gviz.errors import GvizError
-from gviz.trace.file.alive import MATTERING, Alive
 from gviz.trace.file.bounds import Bounds, bounds
-from gviz.trace.file.places import trace_size
+from gviz.trace.file.paths import trace_size
+from gviz.trace.file.snapshot import MATTERING, Snapshot
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
@@ -87,7 +87,7 @@ def cuts(events):
 
 def kept_from(events, n):
     """The log that begins with what is alive after `n` events, and how many of its events say so."""
-    alive = Alive()
+    alive = Snapshot()
     for event in events[:n]:
         if type(event) in MATTERING:
             alive.happen(event)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gviz.events import GradAccumulated, StepStarted
 from gviz.trace.codec import values_of
-from gviz.trace.file.shortening import shorten
+from gviz.trace.file.bulk_statistics import shorten
 from gviz.values import Value, decode, statistics
 
 NUMBERS = st.one_of(

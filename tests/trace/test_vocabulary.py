@@ -7,7 +7,7 @@ import pytest
 
 from gviz import events as e
 from gviz.trace.codec import KIND_NUMBERS
-from gviz.trace.file.alive import MATTERING
+from gviz.trace.file.snapshot import MATTERING
 from gviz.trace.index import columns as index
 
 PACKAGE = Path(e.__file__).parents[1]
@@ -47,7 +47,7 @@ def test_a_timeline_can_search_for_every_change(kind):
 @pytest.mark.parametrize("kind", LASTING, ids=named)
 def test_what_outlasts_a_pass_is_said_again_where_a_shortened_recording_begins(kind):
     assert kind in MATTERING
-    assert kind.__name__ in matched("trace/file/alive.py")
+    assert kind.__name__ in matched("trace/file/snapshot.py")
 
 
 @pytest.mark.parametrize("kind", e.KINDS, ids=named)

@@ -13,7 +13,7 @@ from gviz.cli.settings import GlobalOptions
 from gviz.cli.versions import versions
 from gviz.errors import GvizError
 from gviz.plain_text import shown
-from gviz.trace.file import places
+from gviz.trace.file import paths
 from gviz.tui import terminal
 
 
@@ -49,7 +49,7 @@ def _paths() -> dict[str, str]:
         "gviz": os.path.dirname(package),
         "python": sys.executable,
         "lessons": str(lessons.folder()),
-        "traces": str(places.traces()),
+        "traces": str(paths.traces()),
         "reports": str(reports()),
     }
 

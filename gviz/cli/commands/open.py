@@ -16,7 +16,7 @@ from gviz.cli.stops import Opening, takes_opening
 from gviz.cli.trace_name import GivenTrace
 from gviz.errors import GvizError
 from gviz.site import Frame
-from gviz.trace.file import places
+from gviz.trace.file import paths
 from gviz.tui import terminal
 from gviz.tui.beginning import Beginning
 from gviz.tui.title import Title
@@ -61,7 +61,7 @@ def command(
 
         with open_trace(other):  # what is no trace is told before anything opens
             lines = (*lines, f"compare {other}")
-    title = Title(places.title_of(path), of)
+    title = Title(paths.title_of(path), of)
     beginning = Beginning(title, opening=lines, waited_for=waited_for, stack=_frames(stack))
     return debug(path, settings, beginning, at=at)
 
@@ -102,7 +102,7 @@ def _frames(text: str) -> tuple[Frame, ...]:
 
 
 def _newest() -> Path:
-    traces = places.cached_traces()
+    traces = paths.cached_traces()
     if not traces:
         raise GvizError("there is no trace yet", hint="gviz demo, or gviz run SCRIPT", exit_code=3)
     return traces[0]

@@ -15,7 +15,7 @@ from gviz.cli.program import SCRIPT_CONTEXT, Program, is_left, record_program, t
 from gviz.cli.recordings import few
 from gviz.errors import GvizError
 from gviz.program import rank_names
-from gviz.trace.file import places
+from gviz.trace.file import paths
 
 
 @click.command("record", context_settings=SCRIPT_CONTEXT)
@@ -51,13 +51,13 @@ def _report(trace: Path, first: str) -> None:
         count = f"{len(log):,} event{'s' * (len(log) != 1)}"
         dropped, until, cost = log.dropped.words, log.meta.get("until"), _cost(log.meta)
         finished, never_began = log.finished, first and not len(log)
-    streams.say(f"wrote {trace} ({count}, {bytes_text(places.trace_size(trace))}{cost})")
+    streams.say(f"wrote {trace} ({count}, {bytes_text(paths.trace_size(trace))}{cost})")
     if not finished:
         streams.say("warning: the recording broke off; what the program did afterwards is not in it")
     if never_began:
         streams.say(f"warning: nothing was recorded: the program did not come to gviz.mark({first!r})")
-    if places.log_of(trace).exists():
-        streams.say(f"warning: a part of it is in {places.log_of(trace).name}: keep the two together")
+    if paths.log_of(trace).exists():
+        streams.say(f"warning: a part of it is in {paths.log_of(trace).name}: keep the two together")
     if until:
         streams.say(f"the first {until} ended the recording: its last event holds it")
     if dropped:

@@ -1,21 +1,30 @@
-"""The events of one row of a trace file: what each concerns as JSON, for whoever asks in SQL, and their bodies."""
+"""The rows of the table `batch`: up to a thousand events each, which reached the file together.
+
+A row keeps what each of its events concerns as JSON, for whoever asks in SQL, and their bodies one behind the other.
+The writer makes the text with `encode_rows`; `Batches` finds the batch of an event, and `Batch` the event in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Annotated
 
 import msgspec
 import numpy as np
 
-from gviz.events import Count
+from gviz.errors import GvizError
+from gviz.events import COUNTS, Count
+from gviz.plain_text import shown
+from gviz.trace.file.connection import Connection, damaged
 
 MOST_EVENTS = 1000
 LARGEST_BODIES = 1 << 18
 """A batch is ended by the event that makes its bodies longer than this: one event should not cost a look at many."""
 
 _LONGEST_TEXT = 1 << 20
+_KEPT_BATCHES = 80
 
 RowFields = tuple[int, int, int, int, int, int, int, int]
 """The fields of a `Row`, as they are written."""
@@ -78,3 +87,86 @@ def encode_rows(rows: Iterable[RowFields]) -> str:
 _encode = msgspec.json.Encoder().encode
 _decode_row = msgspec.json.Decoder(Row).decode
 _decode_rows = msgspec.json.Decoder(list[Row]).decode
+
+
+class Batches:
+    """The first `count` events of a file, batch by batch; remembers the last ones it read.
+
+    A file that keeps only its last part begins with an event of a higher number than 1, which is number 1 here; `base`
+    is what the others have more in the file.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._firsts: list[int] = []
+        self._kept: dict[int, Batch] = {}
+        self.count = 0
+        self.base = 0
+
+    def refresh(self) -> int:
+        """Notice what was written meanwhile, and give the new number of events."""
+        seen = self.base + self.count
+        sql = "SELECT first, last FROM batch WHERE first > ? OR ? = 0 ORDER BY first"  # Python 3.12 warns of ?1
+        for first, last in self._connection.rows(sql, (seen, seen)):
+            if not self._firsts and isinstance(first, int) and first > 0:
+                self.base = first - 1
+            expected = self.base + self.count + 1
+            if first != expected or not isinstance(last, int) or not first <= last < first + MOST_EVENTS:
+                raise self._missing(self.count + 1)
+            if last >= COUNTS:
+                raise damaged(self._connection.path, f"it cannot hold {last} events")
+            self._firsts.append(first - self.base)
+            self.count = last - self.base
+        return self.count
+
+    @property
+    def were_cut(self) -> bool:
+        """Whether the beginning has been dropped from the file since this looked at it first."""
+        return bool(self._firsts) and self._connection.rows("SELECT min(first) FROM batch") != [(self.base + 1,)]
+
+    def _missing(self, seq: int) -> GvizError:
+        path = self._connection.path
+        if self.were_cut:
+            what = f"event {seq} of {shown(str(path))} has been dropped: only the last part of the recording is kept"
+            return GvizError(what, hint="open the trace again to see what it holds now", exit_code=3)
+        return damaged(path, f"event {seq} is missing")
+
+    def of(self, seq: int) -> tuple[Batch, Row]:
+        """The batch that holds event `seq`, and the event's row."""
+        batch = self._batch(bisect_right(self._firsts, seq) - 1)
+        try:
+            return batch, batch.row(seq)
+        except ValueError as trouble:
+            raise self._unreadable(f"event {seq}", trouble) from trouble
+
+    def between(self, start: int, stop: int) -> Iterator[tuple[Batch, list[Row]]]:
+        """The batches that hold the events ``start <= seq < stop``, each with all its rows."""
+        for place in range(max(bisect_right(self._firsts, start) - 1, 0), bisect_right(self._firsts, stop - 1)):
+            batch = self._batch(place)
+            try:
+                rows = batch.rows
+            except (ValueError, RecursionError) as trouble:
+                raise self._unreadable(f"the events from {batch.first} on", trouble) from trouble
+            yield batch, rows
+
+    def _batch(self, place: int) -> Batch:
+        batch = self._kept.get(place)
+        if batch is None:
+            if len(self._kept) >= _KEPT_BATCHES:
+                self._kept.clear()
+            batch = self._kept[place] = self._read(place)
+        return batch
+
+    def _read(self, place: int) -> Batch:
+        first = self._firsts[place]
+        last = self._firsts[place + 1] - 1 if place + 1 < len(self._firsts) else self.count
+        rows = self._connection.rows("SELECT events, bodies FROM batch WHERE first = ?", (self.base + first,))
+        if not rows:
+            raise self._missing(first)
+        try:
+            return Batch(first, last, *rows[0])
+        except ValueError as trouble:
+            raise self._unreadable(f"the events from {first} on", trouble) from trouble
+
+    def _unreadable(self, what: str, trouble: Exception) -> GvizError:
+        return damaged(self._connection.path, f"{what} cannot be read: {trouble}")

@@ -1,4 +1,4 @@
-"""How much of a long run a trace keeps: the last parts of it, or so many bytes."""
+"""How much of a run a trace keeps: its last parts, a number of bytes, or what comes before the first nan."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Literal
 from gviz.errors import GvizError
 
 Unit = Literal["iterations", "marks"]
+
+Until = Literal["", "nan", "inf"]
+"""What ends a recording, if anything."""
 
 SMALLEST_SIZE = 1 << 20
 _LAST = re.compile(r"([0-9]{1,9})(?: ?(iteration|mark)s?)?")

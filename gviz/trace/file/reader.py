@@ -14,18 +14,25 @@ import msgspec
 import numpy as np
 
 from gviz import arguments
-from gviz.events import KINDS, Event, OpSeen, SourceSeen, StackSeen
+from gviz.events import KINDS, Event, OpSeen, Reading, SourceSeen, StackSeen
+from gviz.site import DEEPEST, Frame
 from gviz.trace.codec import DEFINITION_KINDS, decode, subject
 from gviz.trace.file import format as file_format
-from gviz.trace.file.batch import Batch, Row
-from gviz.trace.file.batches import Batches
+from gviz.trace.file.batch import Batch, Batches, Row
 from gviz.trace.file.connection import Connection, damaged
-from gviz.trace.file.longest import within_bounds
 from gviz.trace.iterations import Turn
-from gviz.trace.log import NOTHING_DROPPED, Columns, Dropped
+from gviz.trace.log import NOTHING_DROPPED, Columns, Dropped, E
+from gviz.trace.naming.bindings import LARGEST_SOURCE
 from gviz.trace.stacks import Stacks
 from gviz.values import ITEM_SIZES, Array, Value
 from gviz.values import decode as decode_array
+
+LONGEST_NAME = 1000
+"""How long texts may be that many events share: a stranger's may be of any length, and every event shows them."""
+LONGEST_RULE = 10_000
+LONGEST_WORD = 100
+"""Characters of what a name in a rule stands for, which may be there many times."""
+LONGEST_PATH = 4096
 
 _TURNS = tuple[Annotated[Turn, msgspec.Meta(min_length=1)], ...]
 _KEPT_EVENTS = 1 << 15
@@ -235,3 +242,44 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
     Raises GvizError with exit code 3 if it is missing, unreadable, not a trace, damaged, or of a newer format.
     """
     return Trace(path)
+
+
+def within_bounds(event: E) -> E:
+    """The same definition with longer names cut, and without longer texts: nobody has recorded such a one."""
+    match event:
+        case OpSeen():
+            return msgspec.structs.replace(
+                event, name=_cut(event.name), grad_fn=_cut(event.grad_fn), slots=_all_cut(event.slots),
+                rules=tuple(map(_rule, event.rules)), saved=_all_cut(event.saved), formula=_rule(event.formula),
+                readings=tuple(filter(_is_readable, event.readings)),
+            )  # fmt: skip
+        case StackSeen():
+            whole = event.frames if event.shared else event.frames[:DEEPEST]  # as older recordings have them
+            return msgspec.structs.replace(event, frames=tuple(map(_frame, whole)))
+        case SourceSeen(text=str(text)) if len(text) > LARGEST_SOURCE:
+            return msgspec.structs.replace(event, text=None)
+    return event
+
+
+def _is_readable(reading: Reading) -> bool:
+    words = [part for pair in (*reading.given, *reading.words) for part in pair]
+    within = all(len(word) <= LONGEST_WORD for word in (*words, *reading.beside))
+    return within and len(reading.formula) <= LONGEST_RULE
+
+
+def _frame(frame: Frame) -> Frame:
+    if len(frame.path) <= LONGEST_PATH and len(frame.function) <= LONGEST_NAME:
+        return frame
+    return msgspec.structs.replace(frame, path=_cut(frame.path, LONGEST_PATH), function=_cut(frame.function))
+
+
+def _cut(text: str, longest: int = LONGEST_NAME) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _all_cut(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(_cut, texts))
+
+
+def _rule(text: str) -> str:
+    return text if len(text) <= LONGEST_RULE else ""

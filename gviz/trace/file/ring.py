@@ -16,9 +16,9 @@ from gviz.errors import GvizError
 from gviz.numbers import bytes_text
 from gviz.trace.codec import KIND_NUMBERS, decode, values
 from gviz.trace.file import format as file_format
-from gviz.trace.file.alive import MATTERING, Alive
 from gviz.trace.file.batch import Batch
 from gviz.trace.file.bounds import Bounds
+from gviz.trace.file.snapshot import MATTERING, Snapshot
 from gviz.trace.iterations import Iterations
 from gviz.trace.phases import DECIDING
 
@@ -55,7 +55,7 @@ class Ring:
         self._connection = connection
         self._bounds = bounds
         self._put = put
-        self._alive = Alive()
+        self._snapshot = Snapshot()
         self._again = 0
         self._again_chunks: frozenset[bytes] = frozenset()
         self._iterations = Iterations()
@@ -164,9 +164,9 @@ class Ring:
             for row in batch.rows:
                 entered = entered + 1 if row.kind == _ENTERING else 0
                 if row.kind in _MATTERING:
-                    self._alive.happen(decode(row.kind, batch.body(row)))
+                    self._snapshot.happen(decode(row.kind, batch.body(row)))
         self._connection.execute("DELETE FROM batch WHERE first < ?", (first,))
-        again = self._alive.said_again()
+        again = self._snapshot.said_again()
         self._put(again, first - 1 - len(again), time)
         self.cut, self._again = first - 1, len(again)
         said = len(again) - entered  # the calls in which the first kept event is made are of its forward, not of before

@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
+import platform
 import signal
 import sqlite3
+import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import islice, starmap
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import get_ident
 
 from gviz.errors import GvizError, SystemRefusal
-from gviz.events import Event
-from gviz.trace.codec import values_of
+from gviz.events import BackwardFinished, Event, StepFinished, StepStarted
+from gviz.trace.codec import KIND_NUMBERS, decode, values_of
 from gviz.trace.file import format as file_format
-from gviz.trace.file.batch import MOST_EVENTS
-from gviz.trace.file.bounds import UNBOUNDED, Bounds
-from gviz.trace.file.chunks import Chunks
-from gviz.trace.file.ending import Ending
-from gviz.trace.file.event_table import EventTable, Said
-from gviz.trace.file.failing_node import failing_node
-from gviz.trace.file.places import remove_trace
-from gviz.trace.file.request import Request
+from gviz.trace.file.batch import MOST_EVENTS, Batch
+from gviz.trace.file.bounds import UNBOUNDED, Bounds, Until
+from gviz.trace.file.bulk_statistics import shorten
+from gviz.trace.file.event_table import Chunks, EventTable, Said
+from gviz.trace.file.format import utc_now
+from gviz.trace.file.paths import fold, remove_trace
 from gviz.trace.file.ring import Ring
-from gviz.trace.file.shortening import shorten
-from gviz.trace.file.wal import fold
-from gviz.trace.nonfinite import FirstBad, any_nonfinite, first_bad_place
+from gviz.trace.nonfinite import FirstBad, any_nonfinite, first_bad, first_bad_place
 from gviz.values import Value
+from gviz.version import __version__
 
 FLUSH_SECONDS = 0.05
 CHECKPOINT_SECONDS = 2.0
+LONGEST_WAIT = 0.2
+"""Seconds after which a thread that waits for the writer looks whether there still is one."""
 
 _clock = time.perf_counter_ns
 _open_writers: weakref.WeakSet[TraceWriter] = weakref.WeakSet()
@@ -280,7 +283,6 @@ class TraceWriter:
             self._first_bad = self._count - len(events) + place
 
     def _finish(self) -> None:
-        from gviz.trace.file.finishing import finish  # it reads the file, which a program that runs does not
 
         if not self._lock.is_at(self.path):
             fold(self._connection)  # what is open still gets everything, whatever it is called now
@@ -290,7 +292,7 @@ class TraceWriter:
             self._write_told()
             self._trim(self._count, exactly=True)
         cut = self._ring is not None and self._ring.cut > 0
-        finish(self._connection, self.path, None if cut else self._first_bad)
+        finalize(self._connection, self.path, None if cut else self._first_bad)
 
     def _give_up(self, trouble: Exception) -> None:
         if not self.dead:
@@ -330,6 +332,106 @@ def _signals_blocked(numbers: set[signal.Signals]) -> Iterator[None]:
         if numbers == _FILE_SIZE and not numbers & before and numbers & signal.sigpending():
             signal.sigwait(numbers)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Request:
+    """Something a thread asks of the writer: to write what is there, or to end after the `last_words` of `thread`.
+
+    Made of atoms: an exception from a signal handler leaves nothing locked that the writer or others need.
+    """
+
+    __slots__ = ("_lock", "done", "last_words", "thread")
+
+    def __init__(self, last_words: Callable[[], None] | None = None, thread: int = 0) -> None:
+        self.last_words = last_words
+        self.thread = thread
+        self.done = False
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def wait(self) -> None:
+        """Wait for the writer, not for ever: a destructor that it happens to run may wait for this thread."""
+        self._lock.acquire(timeout=LONGEST_WAIT)
+
+    def finish(self) -> None:
+        """Let the thread that waits go on."""
+        self.done = True
+        self._lock.release()
+
+
+def about(framework: str) -> dict[str, str]:
+    """What is known of this process when a recording of it begins."""
+    return {
+        "gviz": __version__,
+        "framework": framework,
+        "python": platform.python_version(),
+        "argv": json.dumps(sys.argv),
+        "process": str(os.getpid()),
+        "started": utc_now(),
+    }
+
+
+class Ending:
+    """Looks for the last event: the first with a ``nan`` or an ``inf``. `on_end` is called once, when it has come."""
+
+    def __init__(self, word: Until, on_end: Callable[[], None]) -> None:
+        self._word = word
+        self._looking = FirstBad(word)
+        self._on_end = on_end
+        self._has_come = False
+
+    def up_to_last(self, taken: Sequence[Said], told: dict[str, str]) -> Sequence[Said]:
+        """What of this still belongs to the recording, of which is `told` then what has ended it."""
+        if self._has_come:
+            return ()
+        place = first_bad_place([event for event, _, _ in taken], self._looking)
+        if not place:
+            return taken
+        self._has_come = True
+        self._on_end()
+        told["until"] = self._word
+        return taken[:place]
+
+
+_PASS_KINDS = {KIND_NUMBERS[kind] for kind in (BackwardFinished, StepStarted, StepFinished)}
+
+
+def failing_node(connection: sqlite3.Connection, error: str) -> int:
+    """The node whose backward rule ended a pass with this error, as the last thing that happened; else 0."""
+    match list(islice(_backwards(connection), 2)):
+        case [BackwardFinished(error=said), StepStarted(node=node)] if said == error:
+            return node
+    return 0
+
+
+def _backwards(connection: sqlite3.Connection) -> Iterator[Event]:
+    """The events of `_PASS_KINDS` in the file, the last first."""
+    sql = "SELECT first, last, events, bodies FROM batch ORDER BY first DESC"
+    for batch in starmap(Batch, connection.execute(sql)):
+        for row in reversed(batch.rows):
+            if row.kind in _PASS_KINDS:
+                yield decode(row.kind, batch.body(row))
+
+
+def finalize(connection: sqlite3.Connection, path: Path, first_nonfinite: int | None) -> None:
+    """Keep the index of a whole trace in it, mark it as finished, and leave one file.
+
+    `first_nonfinite` is the first event with a nan or infinity, 0 if there is none, None if it is not known.
+    """
+    from gviz.trace.file.reader import open_trace  # a program that runs does not read its trace: these cost its start
+    from gviz.trace.index.columns import Index
+
+    with open_trace(path) as log:
+        index = Index(log.dropped.turns)
+        index.extend(log)
+        known = first_nonfinite is not None
+        index.first_bad = first_nonfinite if known else first_bad(log, 1, len(log) + 1, FirstBad())
+    columns = [(name, array.dtype.str, array.tobytes()) for name, array in index.arrays()]
+    with connection:
+        connection.execute("BEGIN")
+        connection.executemany("INSERT INTO index_column VALUES (?, ?, ?)", columns)
+        connection.execute("INSERT INTO meta VALUES ('finished', ?)", (utc_now(),))
+    fold(connection)
 
 
 def _abandon_all() -> None:

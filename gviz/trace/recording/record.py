@@ -22,13 +22,11 @@ from gviz.emit import Channel, Listener
 from gviz.errors import GvizError, SystemRefusal, refuse_unknown
 from gviz.events import Failed, Marked
 from gviz.representation import Displayed
+from gviz.trace.file import bulk_statistics
 from gviz.trace.file import format as file_format
-from gviz.trace.file import shortening
-from gviz.trace.file.about import about
-from gviz.trace.file.bounds import Bounds, bounds
-from gviz.trace.file.ending import Ending, Until
-from gviz.trace.file.places import make_way, new_trace, refuse_other_file, traces
-from gviz.trace.file.writer import TraceWriter
+from gviz.trace.file.bounds import Bounds, Until, bounds
+from gviz.trace.file.paths import make_way, new_trace, refuse_other_file, traces
+from gviz.trace.file.writer import Ending, TraceWriter, about
 from gviz.trace.recording.capture import overhearing, overhearing_warnings
 from gviz.trace.recording.exceptions import attributes, message, printed, raised_at, traceback_of
 from gviz.trace.recording.source_text import read_source
@@ -179,7 +177,7 @@ class Recording(Displayed):
             ending=Ending(kept.until, self._ended) if kept.until else None, share=kept.share,
         )  # fmt: skip
         self.channel = Channel(
-            self._through(writer), limit=kept.limit, keep=kept.keep, handed_over=shortening.LARGEST,
+            self._through(writer), limit=kept.limit, keep=kept.keep, handed_over=bulk_statistics.LARGEST,
             read_source=read_source if kept.source else None,
         )  # fmt: skip
         atexit.register(self._close)  # should an exception from a signal handler come before the end of `__exit__`

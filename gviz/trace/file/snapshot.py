@@ -22,7 +22,7 @@ Ordered = tuple[int, Event]
 T = TypeVar("T")
 
 
-class Alive:
+class Snapshot:
     """Goes through the events of a log and keeps those that still matter: what was freed and what was replaced do not.
 
     `said_again` is never longer than what has happened, and its size depends on what is alive, not on how long it ran.

@@ -1,4 +1,8 @@
-"""Where traces are kept that nobody gave a name, and what belongs to the file of a trace."""
+"""The files of a trace on disk: the cache of traces without a name, replacing and removing them, leaving one file.
+
+While it is written, a trace is up to three files: SQLite keeps a write-ahead log and its shared memory next to it. The
+log of a program that was killed stays. `fold` brings it into the file, so that this can be copied and sent alone.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,14 @@ import time
 from contextlib import closing, suppress
 from itertools import chain, count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError, SystemRefusal
 from gviz.private_folder import make_private
 from gviz.trace.file.lock import Lock, is_locked
+
+if TYPE_CHECKING:
+    import sqlite3  # imported where it is used: the folder of traces does not need it
 
 _ID_AT = 68
 """Where the header of an SQLite file says whose it is."""
@@ -106,9 +114,42 @@ def traces() -> Path:
     return platformdirs.user_cache_path("gviz") / "traces"
 
 
+def fold(connection: sqlite3.Connection) -> None:
+    """Bring the log into the file, and leave that alone; raises `sqlite3.Error` if there is no room for it."""
+    import sqlite3
+
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    # A reader that follows the file keeps it in this mode, complete but with an empty log beside it.
+    with suppress(sqlite3.OperationalError):
+        _leave_alone(connection)
+
+
+def fold_file(path: Path) -> None:
+    """Leave one file of a trace that nobody writes any more, or whose program was killed.
+
+    Nothing happens where there is none, somebody has it open, or the disk is full: it can be read as it is. Nor where
+    the program has removed the folder that it was started in.
+    """
+    import sqlite3
+
+    with suppress(sqlite3.Error, FileNotFoundError), closing(_opened(path)) as connection:
+        fold(connection)
+
+
+def is_open(path: Path) -> bool:
+    """Whether somebody reads or writes an unfinished trace: by SQLite's locks, which no process outlives."""
+    import sqlite3
+
+    try:
+        with closing(_opened(path)) as connection:
+            _leave_alone(connection)
+    except sqlite3.Error as trouble:
+        return getattr(trouble, "sqlite_errorcode", 0) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return False
+
+
 def _is_being_written(path: Path) -> bool:
     """Whether somebody writes a trace, or has an unfinished one open."""
-    from gviz.trace.file.wal import is_open  # brings SQLite
 
     return is_locked(path) or is_open(path)
 
@@ -137,3 +178,13 @@ def _made(folder: Path) -> Path:
             f"cannot make the folder {folder}", why=trouble.strerror or "", hint="name a file"
         ) from trouble
     return folder
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    import sqlite3
+
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0)
+
+
+def _leave_alone(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = DELETE").fetchall()
