@@ -11,7 +11,7 @@ from types import ModuleType
 import gviz.engine as torch
 from gviz.engine.lacking import offers
 from gviz.engine.op import REGISTRY, Op
-from gviz.program.torch_name import exists
+from gviz.program.torch_alias import exists
 
 PATH = Path(__file__).with_name("operations.md")
 _HEAD = """\

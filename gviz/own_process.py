@@ -5,13 +5,15 @@ So that one is found wherever another stands on the path.
 
 from __future__ import annotations
 
-import os.path
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NamedTuple
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PR_SET_PDEATHSIG = 1
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 class Start(NamedTuple):
@@ -32,6 +34,34 @@ def keep_to_this() -> None:
     del sys.path[0]
     if _ROOT not in sys.path:
         sys.path.append(_ROOT)
+
+
+def end_with(parent: int) -> None:
+    """Let this process get SIGTERM when the process `parent`, which started it, ends; its own children do not.
+
+    A recorded program must not live on where the gviz that started it was killed.
+    """
+    import signal  # in here: a worker of the program, which needs only `keep_to_this`, should start as fast as ever
+
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+        if os.getppid() != parent:  # it ended before it could be watched
+            os.kill(os.getpid(), signal.SIGTERM)
+    elif os.name == "posix":
+        import threading
+
+        threading.Thread(target=_watch, args=(parent,), name="gviz parent", daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    import signal
+    import time
+
+    while os.getppid() == parent:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _main() -> None:

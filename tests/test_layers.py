@@ -69,7 +69,7 @@ SHOWING = {"query", "render", "tui", "explain", "compare"}
 INSIDE = {
     "trace": """
         state weak_cache codec storage optimizer_steps stacks index.tables repetition file.lock
-        file.bulk_statistics file.bounds naming.bindings recording.exceptions recording.capture
+        file.bulk_statistics file.bounds naming.bindings recording.capture recording.exceptions
         index.changes backward_pass file.snapshot iterations file.format naming.calls log phases
         file.paths naming.assignments nonfinite name_overlay index.threads file.connection
         naming.names index.columns file.batch spans contexts index.reachability index.references
@@ -92,8 +92,8 @@ INSIDE = {
         returned created inputs arguments graph behind attributes writes replays steps modules calls regions
         passes overridden parts attach""",
     "program": """
-        sudden_end flags own_frames joining rank_names target torch_name parent start.sitecustomize
-        last_error order rank pytorch_only child""",
+        rank_names target hidden_frames start.sitecustomize order program_end torch_alias ranks
+        child""",
     "cli": """
         lessons settings moment signals versions streams json_form shell slide what_to_keep sarif stops
         trace_name commands.keys debugger progress pages recordings commands.info script_arguments picture

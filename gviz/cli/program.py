@@ -17,7 +17,7 @@ from gviz.cli.recordings import holds_traces
 from gviz.cli.trace_name import TraceName
 from gviz.errors import GvizError
 from gviz.plain_text import shown
-from gviz.program import pytorch_only, rank_names
+from gviz.program import rank_names, torch_alias
 from gviz.program.order import WHOLE, Engine, Keeping, Order
 from gviz.trace.file import lock, paths
 
@@ -150,7 +150,7 @@ def order(program: Program, trace: Path, *, live: str = "", again: bool = False)
         live=live,
         graph_breaks=program.graph_breaks,
     )
-    pytorch_only.refuse(what)
+    torch_alias.refuse_pytorch_options(what)
     return what
 
 

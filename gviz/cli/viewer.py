@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
+from gviz import own_process
 from gviz.cli import main as command_line
-from gviz.program import parent
 
 
 def main() -> None:
     """Run the command line for the process that is named before its arguments."""
-    parent.end_with(int(sys.argv.pop(1)))
+    own_process.end_with(int(sys.argv.pop(1)))
     command_line.main()

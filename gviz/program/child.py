@@ -15,20 +15,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gviz import frameworks, notice
+from gviz import frameworks, notice, own_process
 from gviz.errors import GvizError
-from gviz.program import (
-    joining,
-    last_error,
-    order,
-    own_frames,
-    parent,
-    pytorch_only,
-    rank_names,
-    sudden_end,
-    target,
-    torch_name,
-)
+from gviz.program import hidden_frames, order, program_end, rank_names, ranks, target, torch_alias
 from gviz.trace.file.paths import make_way, refuse_other_file
 from gviz.trace.recording.record import (  # now, while the program's own folder is not on the path yet
     recording_to,
@@ -52,14 +41,14 @@ def _begin(told: dict[str, Any], program: str) -> None:
     what = order.read(told)
     debuggee = _under_control(what.live) if what.live else None
     if debuggee is None:
-        parent.end_with(what.parent)
+        own_process.end_with(what.parent)
     if debuggee is not None and not what.as_module and program == target.STANDARD_INPUT:
         why = "what is typed there is for the debugger"
         raise GvizError("no program can be read from standard input", why=why, hint="gviz record -", exit_code=2)
     found = target.find(program, as_module=what.as_module)
     means_engine = _means_engine(what, found)
     if means_engine:
-        torch_name.install()
+        torch_alias.install()
     if what.records_ranks:
         _make_way_for_ranks(Path(what.trace), force=what.replace)
     by_hand = "another gviz has just begun to write it: choose another name, or --force writes over it"
@@ -67,17 +56,17 @@ def _begin(told: dict[str, Any], program: str) -> None:
     recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
     ending = ExitStack()  # registered first, and so left after everything that the program leaves for the end
     atexit.register(ending.close)
-    ending.push(last_error.told_to(recording))
-    ending.callback(_say_what_had_no_effect, pytorch_only.limits(what))
-    sudden_end.keep_the_last(recording)
+    ending.push(program_end.told_to(recording))
+    ending.callback(_say_what_had_no_effect, torch_alias.pytorch_options(what))
+    program_end.keep_the_last(recording)
     if not means_engine:
         kept = what.keeping
         frameworks.follow(recording, phase=kept.phase, module=kept.module, compiled=kept.compiled)
         if what.records_ranks:
-            joining.expect_ranks(told)
+            ranks.expect_ranks(told)
     if what.graph_breaks:
         _note_graph_breaks(ending)
-    own_frames.show_stacks()
+    hidden_frames.show_stacks()
 
 
 def _make_way_for_ranks(trace: Path, *, force: bool) -> None:
@@ -94,7 +83,7 @@ def _means_engine(what: order.Order, found: target.Target | None) -> bool:
     """Whether ``import torch`` is to mean gviz's own engine; GvizError where it is to be PyTorch, and there is none."""
     if what.engine == "builtin":
         return True
-    if found is None or torch_name.is_installed(found.folder) or not _imports_torch(found):
+    if found is None or torch_alias.is_installed(found.folder) or not _imports_torch(found):
         return False
     if what.engine == "torch":
         raise frameworks.TORCH.missing()
@@ -105,7 +94,7 @@ def _means_engine(what: order.Order, found: target.Target | None) -> bool:
 def _imports_torch(found: target.Target) -> bool:
     with warnings.catch_warnings(), suppress(SyntaxError, ValueError, OSError, GvizError):
         warnings.simplefilter("ignore")  # its own run says what there is to say
-        return torch_name.is_imported_by(target.compiled(found))
+        return torch_alias.is_imported_by(target.compiled(found))
     return False
 
 

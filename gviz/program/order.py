@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gviz.errors import GvizError
 from gviz.own_process import Start
 from gviz.plain_text import shown
-from gviz.program import flags
 from gviz.program.rank_names import MAIN
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def start(order: Order, argv: Sequence[str]) -> Start:
         why, hint = f"Python cannot be told of a folder with {os.pathsep} in its name", "install gviz in another folder"
         raise GvizError(f"gviz cannot record programs from {shown(_START)}", why=why, hint=hint)
     module = ["-m"] if order.as_module else []
-    return Start([sys.executable, *flags.of_this_interpreter(), *module, *argv], _environment(order, argv))
+    return Start([sys.executable, *interpreter_options(), *module, *argv], _environment(order, argv))
 
 
 def _environment(order: Order, argv: Sequence[str]) -> dict[str, str]:
@@ -120,3 +119,31 @@ def _is_pythons(name: str) -> bool:
 def read(told: dict[str, Any]) -> Order:
     """An order from what went over."""
     return Order(**(told | {"keeping": Keeping(**told["keeping"])}))
+
+
+_NAMES_THE_PROGRAM, _TAKES_A_VALUE = "cm", "WX"
+_OTHERWISE = {"-I": ["-s", "-P"], "-E": [], "-S": [], "-i": []}
+"""Without its environment and its site a process could not be told to record; the first is taken from it by hand."""
+
+
+def interpreter_options() -> list[str]:
+    """The options that this interpreter was called with, for one that runs a program in the same way."""
+    return [word for flag in _given(sys.orig_argv[1:]) for word in _OTHERWISE.get(flag, [flag])]
+
+
+def _given(words: Sequence[str]) -> Iterator[str]:
+    """One option at a time: several may share a word, and a value may have one of its own."""
+    left = iter(words)
+    for word in left:
+        if word.startswith("--") and word != "--":
+            yield from (word, next(left, ""))  # the only one that runs a program has a value
+            continue
+        if not word.startswith("-") or word in ("-", "--"):
+            return
+        for place, letter in enumerate(word[1:], 2):
+            if letter in _NAMES_THE_PROGRAM:
+                return
+            if letter in _TAKES_A_VALUE:
+                yield f"-{letter}{word[place:] or next(left, '')}"
+                break
+            yield f"-{letter}"

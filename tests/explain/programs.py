@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gviz.program.torch_name import BuiltinTorch
+from gviz.program.torch_alias import BuiltinTorch
 from gviz.trace import load
 from gviz.trace.recording.record import Kept, record
 

@@ -10,8 +10,7 @@ import pytest
 from cli.programs import ROOT, gviz, python, recorded
 
 from gviz.cli import recording
-from gviz.program import flags
-from gviz.program.order import Order, start
+from gviz.program.order import Order, interpreter_options, start
 
 PROBE = """\
 '''A docstring.'''
@@ -219,7 +218,7 @@ def test_no_debugger_takes_its_program_from_standard_input(tmp_path):
 )
 def test_a_program_gets_the_options_that_gviz_was_called_with(typed, options, monkeypatch):
     monkeypatch.setattr(sys, "orig_argv", ["python", *typed])
-    assert flags.of_this_interpreter() == options
+    assert interpreter_options() == options
 
 
 def test_a_program_beside_files_named_like_modules(tmp_path):

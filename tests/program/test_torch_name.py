@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 from cli.programs import python, recorded
 
-from gviz.program.torch_name import SHAPED, exists, is_imported_by
+from gviz.program.torch_alias import SHAPED, exists, is_imported_by
 
 WITHOUT_TORCH = """\
 import sys

@@ -1,17 +1,25 @@
-"""The error that ends a program is told to its recording before Python shows it to anybody.
+"""The end of a recorded program: its recording is complete before anybody could notice, however the program ends.
 
-The interpreter puts that error into ``sys.last_value`` and ``sys.last_traceback``, and then calls ``sys.excepthook``,
-which belongs to the program. So something of ours stands in ``sys.last_traceback``, and goes when the error comes.
+An error that nobody catches: the recording gets it before Python shows it. The interpreter puts that error into
+``sys.last_value`` and ``sys.last_traceback``, and then calls ``sys.excepthook``, which belongs to the program. So
+something of ours stands in ``sys.last_traceback``, and goes when the error comes.
+
+An end that is not Python's own, ``os._exit`` and its like: what would be lost is brought into the file first. Signals
+are left as they are: a handler in Python acts only between two of its instructions, so that a program that is stuck in
+C would not end, and Python forgets the signal that a child gets while it is being forked.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from types import TracebackType
+from typing import Any
 
-from gviz.program.own_frames import leave_out_listening
+from gviz.program.hidden_frames import leave_out_listening
 from gviz.trace.recording.record import Recording
 
 _Exit = Callable[[type[BaseException] | None, BaseException | None, TracebackType | None], None]
@@ -72,3 +80,27 @@ def _tell(recording: Recording) -> None:
 def _left_the_program(entry: object) -> bool:
     """Whether a traceback begins where nothing called: code of the program, a debugger, may have put another there."""
     return entry is None or (isinstance(entry, TracebackType) and entry.tb_frame.f_back is None)
+
+
+def keep_the_last(recording: Recording) -> None:
+    """Before ``os._exit``, ``os.abort`` and ``os.exec…``, which run nothing that was registered for the end.
+
+    Only the first closes the recording: ``exec`` may fail, and the program goes on; after one that does not, and after
+    ``abort``, the recording has broken off.
+    """
+    _let("_exit", recording.close)
+    for name in ("abort", "execv", "execve"):  # every other ``exec`` calls one of these two
+        _let(name, recording.flush)
+
+
+def _let(name: str, come_first: Callable[[], None]) -> None:
+    """Do this before the function of ``os`` with this name, in this process and in no child of it."""
+    leave, process = getattr(os, name), os.getpid()
+
+    @wraps(leave)
+    def keep_and_leave(*given: Any, **named: Any) -> Any:
+        if os.getpid() == process:
+            come_first()
+        return leave(*given, **named)
+
+    setattr(os, name, keep_and_leave)

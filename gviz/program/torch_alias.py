@@ -12,6 +12,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import CodeType, ModuleType
 
 from gviz.errors import GvizError
+from gviz.program.order import Order
 
 ENGINE = "gviz.engine"
 _NAMES = """
@@ -93,3 +94,17 @@ def is_installed(folder: str = "") -> bool:
     """Whether a ``torch`` can be imported that is not gviz's, also from the folder a script lies in."""
     beside = PathFinder.find_spec("torch", [folder]) if folder else None
     return (beside or importlib.util.find_spec("torch")) is not None
+
+
+def pytorch_options(what: Order) -> str:
+    """Which options are given that leave out parts of a PyTorch program: they do nothing where the engine runs it."""
+    given = ("--phase", what.keeping.phase != "all"), ("--module", bool(what.keeping.module))
+    return " and ".join(option for option, is_given in given if is_given)
+
+
+def refuse_pytorch_options(what: Order) -> None:
+    """Raise GvizError where such options are given, and it is known already that PyTorch will not run the program."""
+    if not pytorch_options(what) or what.engine == "torch" or (what.engine == "auto" and is_installed()):
+        return
+    why = "gviz's own engine is recorded whole"
+    raise GvizError(f"{pytorch_options(what)} can be used with PyTorch alone", why=why, exit_code=2)

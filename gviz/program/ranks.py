@@ -1,0 +1,139 @@
+"""Ranks: processes that a program starts, and that are recorded as soon as they join a process group.
+
+Until then there is nothing but an entry in ``sys.meta_path``: a worker that only loads data, or computes alone, never
+joins one. What joins a group is a rank of a training run, recorded from there to its end. So what records is imported
+in functions, when a process has joined.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import ExitStack
+from functools import partial, wraps
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from gviz.on_import import when_imported
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gviz.trace.recording.record import Recording
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_GROUPS = "torch.distributed.distributed_c10d"
+_JOINED = "_update_default_pg"
+"""What PyTorch calls with the group that this process has joined, or None when it has left it."""
+
+_STARTED = "from multiprocessing.spawn ", "from multiprocessing.forkserver "
+"""How the line begins that a Python runs which was started to be a process, or to fork processes."""
+
+_RUNS_A_PROCESS = ("multiprocessing/process.py", "torch/multiprocessing/spawn.py")
+"""What calls the function of a process, and shows the error that ends it."""
+
+_waiting = ExitStack()
+"""Left by nobody: a process waits as long as it runs."""
+
+
+def expect_ranks(told: dict[str, Any]) -> None:
+    """From now on processes that `multiprocessing` starts, by forking or anew, are recorded when they join a group.
+
+    `told` is an `Order`, as it goes over to another process; this process has a recording already.
+    """
+    _waiting.enter_context(when_imported(_GROUPS, partial(_listen, told, os.getpid())))
+    _waiting.enter_context(when_imported("multiprocessing.util", partial(_tell_new_ones, told)))
+
+
+def expect_group(told: str) -> None:
+    """In a process that was started anew: wait for it to join a group."""
+    _waiting.enter_context(when_imported(_GROUPS, partial(_listen, json.loads(told), 0)))
+
+
+def _listen(told: dict[str, Any], recorded: int) -> None:
+    """Hear of the group that is joined, in every process but the one that is `recorded` already."""
+    groups = sys.modules[_GROUPS]
+    join = getattr(groups, _JOINED, None)
+    if join is None:
+        return
+
+    @wraps(join)
+    def joined(group: Any) -> None:
+        join(group)
+        if os.getpid() != recorded and hasattr(group, "rank"):
+            _record(told, group.rank())
+
+    setattr(groups, _JOINED, joined)
+
+
+def _tell_new_ones(told: dict[str, Any]) -> None:
+    """Let Python, started anew for processes, wait for their group before it does what it was started for."""
+    util = sys.modules["multiprocessing.util"]
+    start = util.spawnv_passfds
+    begin = f"import sys; sys.path.insert(0, {_ROOT!r})\n" \
+            "from gviz.own_process import keep_to_this; keep_to_this()\n" \
+            f"from gviz.program.ranks import expect_group; expect_group({json.dumps(told)!r})"  # fmt: skip
+
+    @wraps(start)
+    def started(path: Any, words: list[Any], files: Any) -> int:
+        words = [f"exec({begin!r}, {{}}); {word}" if str(word).startswith(_STARTED) else word for word in words]
+        process: int = start(path, words, files)
+        return process
+
+    util.spawnv_passfds = started  # type: ignore[attr-defined]
+
+
+def _record(told: dict[str, Any], rank: int) -> None:
+    """Record this process, as an order says; where it cannot be, it goes on without."""
+    from pathlib import Path
+
+    from gviz import frameworks, notice
+    from gviz.errors import GvizError
+    from gviz.program import hidden_frames, order, program_end
+    from gviz.trace.recording import record
+
+    if record.latest is not None and record.latest.active:
+        return  # it records itself
+    what = order.read(told)
+    try:
+        recording = record.recording_to(_new_trace(Path(what.trace).parent, rank), what.kept, force=False)
+        recording.begin_program()
+    except GvizError as trouble:
+        notice.say(f"gviz: warning: rank {rank} is not recorded: {trouble}")
+        return
+    program_end.keep_the_last(recording)
+    kept = what.keeping
+    frameworks.follow(recording, phase=kept.phase, module=kept.module, compiled=kept.compiled)
+    hidden_frames.show_stacks()
+    _hear_of_errors(recording)
+
+
+def _new_trace(folder: Path, rank: int) -> Path:
+    """What its trace is called: a program may start the ranks again."""
+    from gviz.program.rank_names import trace_of
+
+    paths = (folder / trace_of(rank, again) for again in count())
+    return next(path for path in paths if not path.exists())
+
+
+def _hear_of_errors(recording: Recording) -> None:
+    """Tell the recording of an error that ends this process, where it is caught and shown: it never leaves Python."""
+    import traceback
+
+    for name in ("print_exc", "format_exc"):
+        setattr(traceback, name, _telling(getattr(traceback, name), recording))
+
+
+def _telling(show: Any, recording: Recording) -> Any:
+    from gviz.program.hidden_frames import leave_out_listening
+
+    @wraps(show)
+    def shown(*arguments: Any, **options: Any) -> Any:
+        error = sys.exc_info()[1]
+        if error is not None and sys._getframe(1).f_code.co_filename.replace("\\", "/").endswith(_RUNS_A_PROCESS):
+            leave_out_listening(error.__traceback__)
+            recording.fail(error)
+        return show(*arguments, **options)
+
+    return shown
