@@ -77,7 +77,7 @@ INSIDE = {
         file.writer timeline recording.source_text backward_order navigation places gradients
         condition recording.record stops""",
     "live": """
-        terminal protocol waiting facts chances gate debuggee controlled""",
+        terminal protocol node_cache breakpoint_prefilter gate debuggee controlled""",
     "render": """
         theme comparison_text boxes.tensors boxes.links boxes.fold graphviz.process curve page.panel
         page.sources page.extent layout.model layout.layers layout.channels cells.strokes cells.look

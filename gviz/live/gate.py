@@ -16,8 +16,8 @@ from threading import get_ident
 
 from gviz import events as e
 from gviz.emit import Listener
-from gviz.live.chances import Chance, Test, concerns
-from gviz.live.facts import LEARNED_FROM, Facts
+from gviz.live.breakpoint_prefilter import Prefilter, Test, concerns
+from gviz.live.node_cache import LEARNED_FROM, NodeCache
 from gviz.live.protocol import Why, Wish
 from gviz.trace.codec import HELD_VALUES, KIND_NUMBERS, subject
 from gviz.trace.contexts import WHOLE_NODE
@@ -49,11 +49,11 @@ class Gate:
         """Threads that are never held, because letting the program go on may take them."""
         self.count = 0
         self._pausing = False
-        self._facts = Facts()
+        self._cache = NodeCache()
         self._context = Context()
         self._chapters = Chapters()
         self._scope = self._depth = self._ran = 0
-        self._chances: dict[str, Chance] = {}
+        self._prefilters: dict[str, Prefilter] = {}
         self._bad, self._is_first_bad = FirstBad(), False
         self._inside = 0
         """The closed module call whose nodes are going through, while `next` takes them for one."""
@@ -110,7 +110,7 @@ class Gate:
     def _say(self, event: e.Event) -> None:
         kind = event.__class__
         if kind in _DEFINITIONS:
-            self._facts.learn(event)
+            self._cache.learn(event)
             self._hand_on(event)
             return
         if self._inside and self._leaves(event):
@@ -149,7 +149,7 @@ class Gate:
 
     def _may_be_named(self, node: int) -> bool:
         """Whether what the node is called decides if the program is to be held there."""
-        return any(self._chances[text].goes_by_name(node) for text in self._wish.stops if text in self._chances)
+        return any(self._prefilters[text].goes_by_name(node) for text in self._wish.stops if text in self._prefilters)
 
     def _ends_statement(self, event: e.Event) -> bool:
         if isinstance(event, e.NodeCreated):
@@ -168,18 +168,18 @@ class Gate:
     def _call_of(self, event: e.Event) -> int:
         """The closed call of the node that is through, 0 if there is none; of a parameter that of the rule before."""
         node = subject(event)[0]
-        of_parameter = isinstance(event, e.GradAccumulated) and node in self._facts.parameters
-        return self._facts.outermost(self._ran if of_parameter else node, self._closed)
+        of_parameter = isinstance(event, e.GradAccumulated) and node in self._cache.parameters
+        return self._cache.outermost(self._ran if of_parameter else node, self._closed)
 
     def _leaves(self, event: e.Event) -> bool:
         """Whether this event comes after all that the closed call in progress does, forward or in a pass."""
         match event:
             case e.ScopeLeft(scope=scope):
                 return scope == self._inside
-            case e.GradAccumulated(node=node) if node in self._facts.parameters:
+            case e.GradAccumulated(node=node) if node in self._cache.parameters:
                 return False
             case e.StepStarted(node=node) | e.GradAccumulated(node=node) | e.GradCaptured(node=node):
-                return not self._depth and self._facts.outermost(node, self._closed) != self._inside
+                return not self._depth and self._cache.outermost(node, self._closed) != self._inside
             case e.BackwardFinished(pass_nr=pass_nr):  # one that its forward runs, or a rule, is a part of it
                 return self._inside not in self._context.scopes and self._context.passes[:1] == [pass_nr]
         return isinstance(event, e.Failed)
@@ -197,7 +197,7 @@ class Gate:
             if self._until_phase_ends and len(self._chapters.rows) > phases > 0 and self._phase_is_over():
                 self._hold("wish")
         if kind in LEARNED_FROM:
-            self._facts.learn(event)
+            self._cache.learn(event)
         if kind in _CONTEXT:
             if isinstance(event, _STEP_KINDS):
                 self._ran = event.node
@@ -272,11 +272,11 @@ class Gate:
         if not self._bad.found:
             tests += [(kind, lambda event: self._is_first_bad) for kind in HELD_VALUES]
         for text in texts:
-            chance = self._chances.get(text)
-            if chance is None:
-                chance = self._chances[text] = Chance(text, self._facts, self._chapters)
-                self._facts.keep_values |= chance.asks_for_values
-            tests += [(kind, chance.may_stop) for kind in chance.stop.at.kinds]
+            prefilter = self._prefilters.get(text)
+            if prefilter is None:
+                prefilter = self._prefilters[text] = Prefilter(text, self._cache, self._chapters)
+                self._cache.keep_values |= prefilter.asks_for_values
+            tests += [(kind, prefilter.may_stop) for kind in prefilter.stop.at.kinds]
         return tests
 
 

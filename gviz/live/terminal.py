@@ -1,20 +1,28 @@
-"""The terminal of a program under control: a pty whose other end is the debugger's."""
+"""The terminal of a program under control: a pty. Whether the program waits for its input."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import platform
 import pty
 import struct
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 _PIECE = 65536
 _MARK = b"\xfe"
 """What stands for a second end of a line: it is in no text, so nobody types it, and tells whose terminal this is."""
 _CHARACTERS = 6
 """Where `termios` has the list of special characters."""
+
+_READS: dict[str, frozenset[tuple[int, int]]] = {
+    "x86_64": frozenset({(0, 0), (23, 1), (270, 1)}),
+    "aarch64": frozenset({(63, 0), (72, 1)}),
+}
+"""Numbers of system calls with their first argument: to read from 0, and to select from 0 alone, as readline does."""
 
 
 class Terminal:
@@ -73,3 +81,21 @@ def _mark(number: int) -> None:
     modes = termios.tcgetattr(number)
     modes[_CHARACTERS][termios.VEOL2] = _MARK
     termios.tcsetattr(number, termios.TCSANOW, modes)
+
+
+def reads_input(process: int) -> bool:
+    """Whether one of its threads waits in a system call for its standard input; False also where nobody can tell.
+
+    Linux tells it, of one's own children.
+    """
+    calls = _READS.get(platform.machine(), frozenset())
+    return any(_call(thread) in calls for thread in Path(f"/proc/{process}/task").glob("*/syscall"))
+
+
+def _call(thread: Path) -> tuple[int, int] | None:
+    """The system call that a thread is in, and its first argument; None if it runs."""
+    try:
+        number, first, *_ = thread.read_text().split()
+        return int(number), int(first, 16)
+    except (OSError, ValueError):  # it has ended, runs, or is nobody's to look at
+        return None

@@ -12,8 +12,8 @@ from stories import Story
 import gviz.engine as torch
 from gviz import events as e
 from gviz.engine import nn
-from gviz.live.facts import LEARNED_FROM, Facts
 from gviz.live.gate import Gate
+from gviz.live.node_cache import LEARNED_FROM, NodeCache
 from gviz.live.protocol import Wish
 from gviz.trace import navigation
 from gviz.trace.log import MemoryLog
@@ -670,13 +670,13 @@ def overwrites_and_forgets():
 
 
 def test_of_what_is_gone_no_numbers_are_kept():
-    facts = Facts()
-    facts.keep_values = True
+    cache = NodeCache()
+    cache.keep_values = True
     kept = []
     for event in events_of(overwrites_and_forgets):
         if type(event) in LEARNED_FROM:
-            facts.learn(event)
-            kept.append(len(facts.written))
+            cache.learn(event)
+            kept.append(len(cache.written))
     assert max(kept) > 0
     assert max(kept) == max(kept[: len(kept) // 10])
-    assert len(facts.written) == len({remembered.storage for remembered in facts.values.values()} & {*facts.written})
+    assert len(cache.written) == len({remembered.storage for remembered in cache.values.values()} & {*cache.written})

@@ -12,8 +12,8 @@ from gviz import emit, engine
 from gviz import events as e
 from gviz.errors import GvizError
 from gviz.explain.why import answer
-from gviz.live.chances import Chance
-from gviz.live.facts import LEARNED_FROM, Facts
+from gviz.live.breakpoint_prefilter import Prefilter
+from gviz.live.node_cache import LEARNED_FROM, NodeCache
 from gviz.query.expressions import value_of
 from gviz.query.names import NamedNodes
 from gviz.trace.file.reader import open_trace
@@ -233,13 +233,13 @@ def test_a_condition_on_one_result_is_about_its_numbers(recorded, condition, is_
 
 def test_while_it_runs_a_condition_on_one_of_several_results_is_left_to_the_debugger(recorded):
     told = recorded("gviz.engine", "a, b, c = x.split(1)")
-    facts = Facts()
-    chance = Chance("b if value.max() > 8", facts, Chapters())
+    cache = NodeCache()
+    prefilter = Prefilter("b if value.max() > 8", cache, Chapters())
     answers = []
     for event in told.events:
         if type(event) in LEARNED_FROM:
-            facts.learn(event)
-        answers += [chance.may_stop(event)] if isinstance(event, e.NodeCreated) else []
+            cache.learn(event)
+        answers += [prefilter.may_stop(event)] if isinstance(event, e.NodeCreated) else []
     assert answers[-1]
 
 

@@ -207,7 +207,7 @@ def test_a_long_run_takes_no_more_room_than_a_short_one(tmp_path):
             program = training(steps)
         ring = recording._writer._ring
         sizes.append((tmp_path / f"{steps}.gviz").stat().st_size)
-        assert max(len(ring._batches), len(ring._parts), len(ring._alive._nodes)) < 100
+        assert max(len(ring._batches), len(ring._parts), len(ring._snapshot._nodes)) < 100
         del program
     assert sizes[1] < 1.2 * sizes[0]
 

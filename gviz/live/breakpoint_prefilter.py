@@ -1,7 +1,7 @@
 """Breakpoints as tests of single events in the program's process: cheap, and never wrong when they say no.
 
 Where a test says yes the program stands still and the debugger looks at the timeline, in which the same breakpoint is
-exact. What a condition asks for is told from the event and from `Facts`; where those do not know, the test says yes.
+exact. What a condition asks for is answered from the event and the `NodeCache`; where these do not know, it says yes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from gviz import events as e
-from gviz.live.facts import Facts, Kind
+from gviz.live.node_cache import Kind, NodeCache
 from gviz.trace.codec import subject
 from gviz.trace.condition import Absent, word_of
 from gviz.trace.nonfinite import may_be_nonfinite
@@ -35,17 +35,17 @@ class Unknown(Exception):
     """What a condition asks for is not known on this side."""
 
 
-class Chance:
+class Prefilter:
     """One breakpoint."""
 
-    def __init__(self, text: str, facts: Facts, chapters: Chapters) -> None:
+    def __init__(self, text: str, cache: NodeCache, chapters: Chapters) -> None:
         self.stop: Stop = stop(text)
         asked = self.stop.condition.asks if self.stop.condition is not None else frozenset()
         self.asks_for_values, self._asks_for_names = "value" in asked, "name" in asked
         self._may_last = asked <= _LASTING and {*self.stop.at.kinds} <= {*AT_A_NODE}
         self._word, self._place = self.stop.event, self.stop.at.place
         self._denied = bytearray()  # by node: 1 where the condition does not hold, until its memory is written to
-        self._facts = facts
+        self._cache = cache
         self._chapters = chapters
         self._fits: dict[int, bool] = {}
         self._calls: dict[int, int] = {}
@@ -69,16 +69,16 @@ class Chance:
             return not self.stop.once_a_call or self._may_begin(event, node)
         if self._may_last:
             return self._may_hold_of(node, event, condition)
-        names = self._facts.possible_names(node) if self._asks_for_names else ("",)
-        situations = (KnownSoFar(event, node, self._facts, self._chapters, name) for name in names)
+        names = self._cache.possible_names(node) if self._asks_for_names else ("",)
+        situations = (KnownSoFar(event, node, self._cache, self._chapters, name) for name in names)
         return not names or any(_may_hold(condition, known) for known in situations)
 
     def _may_hold_of(self, node: int, event: e.Event, condition: Condition) -> bool:
         """The same for what is asked of a node alone, and told once for all of its events."""
         denied = self._denied
-        if node < len(denied) and denied[node] and not self._facts.is_rewritten(node):
+        if node < len(denied) and denied[node] and not self._cache.is_rewritten(node):
             return False
-        holds = _may_hold(condition, KnownSoFar(event, node, self._facts, self._chapters))
+        holds = _may_hold(condition, KnownSoFar(event, node, self._cache, self._chapters))
         if not holds:
             denied.extend(bytes(max(node + 1 - len(denied), 0)))
             denied[node] = 1
@@ -86,11 +86,11 @@ class Chance:
 
     def _may_begin(self, event: e.Event, node: int) -> bool:
         """Whether a module call may begin with an event, or the node may be meant by its own name."""
-        number = self._facts.number_of(node)
-        if self._place is None or self._may_be_named(self._place, node, self._facts.kinds[number]):
+        number = self._cache.number_of(node)
+        if self._place is None or self._may_be_named(self._place, node, self._cache.kinds[number]):
             return True
         if number not in self._calls:
-            self._calls[number] = self._facts.call(self._facts.kinds[number], self._place)
+            self._calls[number] = self._cache.call(self._cache.kinds[number], self._place)
         match event:
             case e.NodeCreated(kind="op"):
                 begun = 0, self._calls[number]
@@ -104,28 +104,28 @@ class Chance:
 
     def _may_be_named(self, place: Place, node: int, kind: Kind) -> bool:
         """Whether the place may mean a node by its own name, or its operation."""
-        facts = self._facts
-        if node in facts.gradients or node in facts.parts:
+        cache = self._cache
+        if node in cache.gradients or node in cache.parts:
             return True
-        given = facts.given.get(node, ())
-        return place.names(facts.possible(kind, node)) or any(path in given for _, path in place.parameters)
+        given = cache.given.get(node, ())
+        return place.names(cache.possible(kind, node)) or any(path in given for _, path in place.parameters)
 
     def _is_open(self, node: int) -> bool:
         """Whether more than its kind decides what a node is called."""
-        return node in self._facts.given or node in self._facts.gradients or node in self._facts.parts
+        return node in self._cache.given or node in self._cache.gradients or node in self._cache.parts
 
     def goes_by_name(self, node: int) -> bool:
         """Whether the stop's place means the node only by the name that it may get."""
-        place, kind = self._place, self._facts.kinds[self._facts.number_of(node)]
+        place, kind = self._place, self._cache.kinds[self._cache.number_of(node)]
         if place is None:
             return False
-        possible = self._facts.possible(kind, node)
+        possible = self._cache.possible(kind, node)
         return place.names(possible) and not place.names(replace(possible, names=()))
 
     def _concerns(self, event: e.Event, node: int) -> bool:
         place = self._place
         if isinstance(event, CALLED) and place is not None:
-            return place.calls(self._facts.stacks.get(event.stack, ()))
+            return place.calls(self._cache.stacks.get(event.stack, ()))
         if place is None or self._means(place, node):
             return True
         return isinstance(event, e.StorageWritten) and event.storage in self._memory(place)
@@ -133,38 +133,38 @@ class Chance:
     def _means(self, place: Place, node: int) -> bool:
         if place.kind == "node":
             return node == place.number
-        facts = self._facts
+        cache = self._cache
         if self._is_open(node):
             return True
-        number = facts.number_of(node)
+        number = cache.number_of(node)
         fits = self._fits.get(number)
         if fits is None:
-            fits = self._fits[number] = bool(number) and self._fits_kind(place, facts.kinds[number])
+            fits = self._fits[number] = bool(number) and self._fits_kind(place, cache.kinds[number])
         return fits
 
     def _fits_kind(self, place: Place, kind: Kind) -> bool:
-        return place.names(self._facts.possible(kind)) or self._facts.is_of_module(kind, place)
+        return place.names(self._cache.possible(kind)) or self._cache.is_of_module(kind, place)
 
     def _memory(self, place: Place) -> set[int]:
         """The storages of all nodes that the place may mean."""
-        facts = self._facts
-        for node in (*facts.late[self._late :], *range(self._searched, len(facts.kind_of))):
+        cache = self._cache
+        for node in (*cache.late[self._late :], *range(self._searched, len(cache.kind_of))):
             if self._means(place, node):
-                self._storages.update(facts.storages(node))
-        self._searched, self._late = len(facts.kind_of), len(facts.late)
+                self._storages.update(cache.storages(node))
+        self._searched, self._late = len(cache.kind_of), len(cache.late)
         return self._storages
 
 
 class KnownSoFar(dict[str, Any]):
     """What a condition may ask about an event, as far as it is known at once, of a node that is called `name`."""
 
-    __slots__ = ("_chapters", "_event", "_facts", "_name", "_node")
+    __slots__ = ("_cache", "_chapters", "_event", "_name", "_node")
 
-    def __init__(self, event: e.Event, node: int, facts: Facts, chapters: Chapters, name: str = "") -> None:
+    def __init__(self, event: e.Event, node: int, cache: NodeCache, chapters: Chapters, name: str = "") -> None:
         self._name = name
         self._event = event
         self._node = node
-        self._facts = facts
+        self._cache = cache
         self._chapters = chapters
 
     def __missing__(self, name: str) -> Any:
@@ -182,10 +182,10 @@ class KnownSoFar(dict[str, Any]):
                 return _numbers(outputs[0].value if outputs else None)
             case e.StorageWritten() | e.DataSet() | e.GradFlowed() | e.GradSet() | e.GradRetained():
                 raise Unknown
-        if self._node in self._facts.more_storages:
+        if self._node in self._cache.more_storages:
             raise Unknown
         try:
-            return _numbers(self._facts.value(self._node))
+            return _numbers(self._cache.value(self._node))
         except KeyError:
             raise Unknown from None
 
@@ -200,14 +200,14 @@ class KnownSoFar(dict[str, Any]):
         raise Unknown
 
     def _module(self) -> str:
-        number = self._facts.number_of(self._node)
-        return self._facts.possible(self._facts.kinds[number]).scope
+        number = self._cache.number_of(self._node)
+        return self._cache.possible(self._cache.kinds[number]).scope
 
     def _op(self) -> str:
-        number = self._facts.number_of(self._node)
+        number = self._cache.number_of(self._node)
         if not number:
             raise Unknown
-        return OpWord.of(self._facts.possible(self._facts.kinds[number]).op)
+        return OpWord.of(self._cache.possible(self._cache.kinds[number]).op)
 
 
 _READERS: dict[str, Callable[[KnownSoFar], Any]] = {

@@ -33,7 +33,7 @@ class Remembered(NamedTuple):
     plain: bool
 
 
-class Facts:
+class NodeCache:
     """Grows with the program: definitions, and a few bytes for every node. `keep_values` also keeps their values."""
 
     def __init__(self) -> None:
@@ -198,16 +198,16 @@ class Facts:
         self._sources[event.path] = event.text
 
 
-_LEARN: dict[type[e.Event], Callable[[Facts, Any], None]] = {
-    e.NodeCreated: Facts._made,
-    e.StorageWritten: Facts._wrote,
-    e.DataSet: Facts._gave,
-    e.NodeFreed: Facts._freed,
-    e.Named: Facts._named,
-    e.Returned: Facts._returned,
-    e.ScopeEntered: Facts._entered,
-    e.OpSeen: Facts._op,
-    e.StackSeen: Facts._stack,
-    e.SourceSeen: Facts._source,
+_LEARN: dict[type[e.Event], Callable[[NodeCache, Any], None]] = {
+    e.NodeCreated: NodeCache._made,
+    e.StorageWritten: NodeCache._wrote,
+    e.DataSet: NodeCache._gave,
+    e.NodeFreed: NodeCache._freed,
+    e.Named: NodeCache._named,
+    e.Returned: NodeCache._returned,
+    e.ScopeEntered: NodeCache._entered,
+    e.OpSeen: NodeCache._op,
+    e.StackSeen: NodeCache._stack,
+    e.SourceSeen: NodeCache._source,
 }
 LEARNED_FROM = frozenset(_LEARN)
