@@ -23,8 +23,7 @@ from gviz.tui import lines
 from gviz.tui.arrival import ENDS, Arrival
 from gviz.tui.beginning import USUAL, Beginning
 from gviz.tui.cursor import Cursor
-from gviz.tui.drawing.beside import differences, title
-from gviz.tui.drawing.failure import failure_lines
+from gviz.tui.drawing.node import differences, failure_lines, what_if_title
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.language.command import Command, Confirm, FrontEnd, Look, Outside, Reply, Said, Work, work
 from gviz.tui.language.command_lines import echoed, typed
@@ -224,7 +223,7 @@ def _here(session: Session, told: int = 0) -> Iterator[str]:
         if row:
             yield session.glyphs.text("  " + lines.plain(row))
     for text in differences(session.timeline, session.beside, moment.actor, moment.n):
-        yield session.glyphs.text(f"  {title(session.beside, moment.n)}: {text}")
+        yield session.glyphs.text(f"  {what_if_title(session.beside, moment.n)}: {text}")
     for expression, value in session.cursor.asker.watching(session.cursor.position):
         yield session.glyphs.text(f"  watch: {shown(expression)} = {value}")
 

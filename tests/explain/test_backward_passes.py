@@ -5,7 +5,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.backward_passes import loss_values, loss_values_by_name
-from gviz.tui.printed import passes
+from gviz.tui.drawing.pass_list import plain_passes
 
 
 def scaled(loss):
@@ -43,5 +43,5 @@ def test_the_loss_is_what_has_a_name_below_a_factor(backward, told):
     timeline = timeline_of(program)
     assert [*loss_values(timeline)] == told
     named = backward in (scaled, divided)
-    assert any("loss 9" in line for line in passes(timeline)) == named
+    assert any("loss 9" in line for line in plain_passes(timeline)) == named
     assert [*loss_values_by_name(timeline)] == [""]

@@ -5,7 +5,8 @@ from explain.programs import recorded
 
 from gviz.explain.check import answers
 from gviz.explain.event_description import sentence
-from gviz.tui.printed import node_panel, tape_rows
+from gviz.tui.drawing.node import plain_panel
+from gviz.tui.drawing.tape import plain_tape
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
 
@@ -37,7 +38,7 @@ def test_an_output_without_a_name_is_told_by_its_number(engine):
 def test_the_node_panel_names_each_output_and_each_gradient(engine):
     timeline = taken_apart(engine)
     user = next(node for node in timeline.nodes if [2, 1] in map(list, timeline.info(node).created.inputs))
-    rows, of_user = (list(node_panel(timeline, len(timeline), node, 100)) for node in (2, user))
+    rows, of_user = (list(plain_panel(timeline, len(timeline), node, 100)) for node in (2, user))
     assert [row for row in rows if row.startswith(("value", "grad in"))] == [
         "value 0 p  [0 1 2 3]  float32 (4,)",
         "value 1 q  [4 5]  float32 (2,)",
@@ -51,7 +52,7 @@ def test_the_node_panel_names_each_output_and_each_gradient(engine):
 @on_both_engines
 def test_the_tape_has_a_row_for_each_output(engine):
     timeline = taken_apart(engine)
-    rows = [" ".join(row.split()) for row in tape_rows(timeline, len(timeline), 100)]
+    rows = [" ".join(row.split()) for row in plain_tape(timeline, len(timeline), 100)]
     at = next(at for at, row in enumerate(rows) if "p, q = Split" in row)
     assert rows[at].startswith("2 p, q = Split 1 [0 1 2 3] [2 2 2 2]")
     assert rows[at + 1] == "q [4 5] [3 3]"
@@ -63,7 +64,7 @@ def test_the_tape_has_a_row_for_each_output(engine):
 def test_what_arrives_at_an_output_is_said_in_its_row(engine):
     timeline = taken_apart(engine)
     n = next(n for n in range(len(timeline)) if "to q of" in sentence(timeline, n, told=n - 1))
-    rows = list(tape_rows(timeline, n, 100))
+    rows = list(plain_tape(timeline, n, 100))
     (arriving,) = [row for row in rows if "in [3 3]" in row]
     assert arriving.split()[0] == "q"
 

@@ -8,7 +8,7 @@ import gviz.engine as torch
 from gviz.explain.names import iteration_called
 from gviz.query.moments import event_at
 from gviz.trace.iterations import Loop
-from gviz.tui.drawing.passes import pass_rows
+from gviz.tui.drawing.pass_list import pass_rows
 
 
 def put_together(places):

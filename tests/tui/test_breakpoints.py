@@ -20,7 +20,7 @@ from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import stopping
 from gviz.tui.commands.asking import Asker
 from gviz.tui.cursor import Cursor
-from gviz.tui.drawing.stops import break_rows
+from gviz.tui.drawing.lists import break_rows
 from gviz.tui.glyphs import glyphs
 from gviz.tui.language.parsing import parse
 from gviz.tui.plain import debug

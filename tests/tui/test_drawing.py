@@ -13,15 +13,27 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import Wishes, arranged, label_density, opening_view, size_class
 from gviz.tui.arrival import Arrival, by_command, saying
 from gviz.tui.commands.exporting import usual_name
+from gviz.tui.commands.looking import explanation_lines
 from gviz.tui.drawing import tape
-from gviz.tui.drawing.bar import CROWDED, bar, bar_width, column, landmarks, position_at
-from gviz.tui.drawing.explanation import explanation_lines
-from gviz.tui.drawing.keys import KEYS, fitting_keys, help_page, key_at, keys_row
+from gviz.tui.drawing.help import help_page
+from gviz.tui.drawing.lists import output_lines
 from gviz.tui.drawing.node import Subject, node_lines
-from gviz.tui.drawing.output import output_lines
-from gviz.tui.drawing.passes import pass_rows
+from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.drawing.source import SourceMark, code_lines, first_column, first_row, source_line, windowed
-from gviz.tui.drawing.status import Standing, status
+from gviz.tui.drawing.status import (
+    CROWDED,
+    KEYS,
+    Standing,
+    bar,
+    bar_width,
+    column,
+    fitting_keys,
+    key_at,
+    keys_row,
+    landmarks,
+    position_at,
+    status,
+)
 from gviz.tui.glyphs import ASCII, UNICODE, wants_ascii
 from gviz.tui.keymaps import KEYMAPS, first, keys_of
 from gviz.tui.lines import STYLES, TIED, cells, cut, line, paragraphs, plain, style_and_event, wrapped
@@ -229,7 +241,7 @@ def test_the_bar_shows_no_phases_where_they_are_crowded():
 def test_phases_that_no_bar_has_room_for_are_not_kept(monkeypatch):
     timeline = failed()
     phases, iterations = landmarks(timeline).boundaries
-    monkeypatch.setattr("gviz.tui.drawing.bar.WIDEST", len(phases) * CROWDED - 1)
+    monkeypatch.setattr("gviz.tui.drawing.status.WIDEST", len(phases) * CROWDED - 1)
     assert landmarks(timeline).boundaries == (iterations,)
 
 

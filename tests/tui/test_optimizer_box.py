@@ -12,7 +12,7 @@ from gviz.render.boxes.selection import shown_ends
 from gviz.render.boxes.structure import structure
 from gviz.render.page.moves import moves
 from gviz.trace.state import OPTIMIZER
-from gviz.tui.drawing.passes import pass_rows
+from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import glyphs
 from gviz.tui.widgets.drawings import Drawings

@@ -12,7 +12,7 @@ from gviz.live.protocol import CallSite
 from gviz.trace.state import OPTIMIZER
 from gviz.tui.arrangement import PANELS, STANDS_IN, TABS
 from gviz.tui.cursor import Cursor
-from gviz.tui.drawing.stops import break_rows
+from gviz.tui.drawing.lists import break_rows
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.lines import cells, plain
 from gviz.tui.screens.sheet import Sheet

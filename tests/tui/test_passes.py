@@ -5,8 +5,8 @@ from recording import timeline_of
 from stories import iterations
 
 import gviz.engine as torch
-from gviz.tui.drawing import passes
-from gviz.tui.drawing.passes import pass_rows
+from gviz.tui.drawing import pass_list as passes
+from gviz.tui.drawing.pass_list import pass_rows
 
 
 def twice():

@@ -4,7 +4,7 @@ from driving import app_of
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.tui.tape_rows import TapeRows
+from gviz.tui.drawing.tape import TapeRows
 from gviz.tui.widgets.tape import Tape
 
 

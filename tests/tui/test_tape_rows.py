@@ -6,10 +6,9 @@ import pytest
 from driving import app_of
 from render.logs import LOGS
 
-from gviz.tui.drawing.tape import Entry, columns_for, row
+from gviz.tui.drawing.tape import Entry, columns_for, row, rows_of
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.lines import plain
-from gviz.tui.tape_rows import rows_of
 from gviz.tui.widgets.tape import Tape
 
 

@@ -14,9 +14,8 @@ from gviz.render.boxes.options import Options
 from gviz.render.boxes.states import MEANINGS, SHOWN
 from gviz.render.request import moment_scene
 from gviz.trace.timeline import Timeline
-from gviz.tui.drawing.keys import help_page
+from gviz.tui.drawing.help import SECTIONS, help_page, words_page
 from gviz.tui.drawing.tape import note
-from gviz.tui.drawing.words import SECTIONS, words_page
 from gviz.tui.keymaps import keys_of
 from gviz.tui.lines import plain
 

@@ -7,7 +7,7 @@ from functools import partial
 from gviz.errors import GvizError
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped, shown
-from gviz.tui.drawing.modules import module_lines
+from gviz.tui.drawing.lists import module_lines
 from gviz.tui.language.command import Look, Said
 from gviz.tui.session import Session
 

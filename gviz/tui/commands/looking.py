@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from gviz.driven import Driven
@@ -18,15 +18,14 @@ from gviz.trace.gradients import in_its_iteration
 from gviz.tui import lines
 from gviz.tui.commands import asking, listing
 from gviz.tui.drawing import tape as drawing
-from gviz.tui.drawing.explanation import explanation_lines
+from gviz.tui.drawing.elements import tensor_lines
+from gviz.tui.drawing.lists import output_lines
 from gviz.tui.drawing.node import Subject, node_lines
-from gviz.tui.drawing.output import output_lines
-from gviz.tui.drawing.passes import pass_rows
+from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.drawing.saved import saved_lines
-from gviz.tui.drawing.tensor import tensor_lines
 from gviz.tui.keymaps import key_lines
 from gviz.tui.language.command import Command, Look, Said
-from gviz.tui.lines import Line, line, wrapped
+from gviz.tui.lines import TIED, Line, line, link, wrapped
 from gviz.tui.session import Session
 from gviz.where.place import split_aspect
 
@@ -42,6 +41,13 @@ def explain(session: Session, text: str) -> Look:
     found = answer(cursor.asker.names, place, cursor.position, cursor.selected)
     rest = f'("explain {shown(f"{place} all".lstrip())}" has them)'
     return Look("Why", partial(explanation_lines, list(finding.lines(found)) if whole else finding.brief(found, rest)))
+
+
+def explanation_lines(rows: Sequence[tuple[int, str, int]], width: int) -> Iterator[Line]:
+    """The rows of `gviz.explain.finding.lines`, broken to a width; events lead to their moment."""
+    for depth, said, event in rows:
+        where = [(f"  event{TIED}{event}", link("key", event))] if event else []
+        yield from wrapped(line("  " * depth, (said, "" if depth else "title"), *where), width, 2 * depth + 2)
 
 
 def _in_full(text: str) -> tuple[str, bool]:

@@ -1,13 +1,19 @@
-"""The node panel: what `gviz.explain.panel` says about one node at one moment, always in the same order."""
+"""The node panel: what `gviz.explain.panel` says about one node at one moment, always in the same order.
+
+Where the program failed, cause and remedy come first. Where a number was changed (``whatif``), the numbers of the
+branch stand next to the recorded ones: ``value 9 → 25``.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gviz.explain.names import called
+from gviz.explain.failures import failure_at
+from gviz.explain.names import called, label
+from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
 from gviz.explain.panel import SECTIONS, Fact, NodeView, Part
 from gviz.explain.tracking import as_at
 from gviz.plain_text import clipped_name, shown
@@ -15,11 +21,9 @@ from gviz.trace.gradients import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
-from gviz.tui.drawing.beside import differences, shares_beside
-from gviz.tui.drawing.failure import failure_lines
-from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import TIED, Line, Span, cells, columns, cut, labelled, line, link, wrapped
-from gviz.value_text import SOME
+from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
+from gviz.tui.lines import TIED, Line, Span, cells, columns, cut, labelled, line, link, plain, wrapped
+from gviz.value_text import SOME, or_unknown, short
 from gviz.values import Value
 
 if TYPE_CHECKING:
@@ -72,7 +76,7 @@ def node_lines(subject: Subject) -> Iterator[Line]:
 
 def _view(subject: Subject) -> NodeView:
     timeline, moment, node = subject.timeline, subject.moment, subject.node
-    branch = shares_beside(subject.beside, node, moment.n)
+    branch = branch_gradients(subject.beside, node, moment.n)
     return NodeView(timeline, moment, node, subject.state, subject.full, subject.width - 3, branch)
 
 
@@ -157,3 +161,91 @@ def _written_out(timeline: Timeline, value: Value) -> Iterator[Span]:
 def _what_if(subject: Subject) -> Iterator[Line]:
     for at, text in enumerate(differences(subject.timeline, subject.beside, subject.node, subject.moment.n)):
         yield from labelled("" if at else "what if", [(text, "sum")], subject.width, 8)
+
+
+MESSAGE = 1200
+"""An error message longer than this is cut: the whole is in the program's output."""
+
+
+def failure_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[Line]:
+    """Error, cause, remedy, what led to it, and the message last because it is long; nothing where nothing failed."""
+    if failure_at(timeline, moment.n) is None:
+        return
+    from gviz.explain.why import (
+        diagnosis,  # with every kind of finding: imported where something failed, for a fast start
+    )
+
+    found = diagnosis(timeline, moment)
+    if found is None:
+        return
+    at = f" at {label(timeline, found.node)}" if found.node else ""
+    yield from wrapped(line((f"{found.error}{at}", "error")), width)
+    if found.cause:
+        yield from labelled("cause", [(found.cause, "")], width)
+    for what, seq in found.related:
+        yield from labelled("", [(f"{what}, ", "muted"), (f"event{TIED}{seq}", link("key", seq))], width)
+    if found.remedy:
+        yield from labelled("fix", [(found.remedy, "title")], width)
+    for text in found.message[:MESSAGE].splitlines():
+        yield from wrapped(line(text), width)
+    yield ()
+
+
+_NUMBER = 24
+
+
+def what_if_title(beside: BranchView | None, n: int) -> str:
+    """``WHAT IF x = 5``, at the moments that were run again."""
+    return f"WHAT IF {', '.join(map(shown, beside.changes))}" if beside is not None and beside.covers(n) else ""
+
+
+def differences(timeline: Timeline, beside: BranchView | None, node: int, n: int) -> list[str]:
+    """What is another number in the branch: ``value 9 → 25``; nothing where there is no branch."""
+    if beside is None or not node or not beside.covers(n):
+        return []
+    (here,), (there,) = timeline.at(n).states([node]), beside.states([node], n)
+    here = in_its_iteration(timeline, n, here)
+    if here is None or there is None:
+        return []
+    if any(output.value is not None and not output.value.is_known for output in there.outputs):
+        return ["not known: the branch stopped before it"]
+    return list(_differences(here, there))
+
+
+def branch_gradients(beside: BranchView | None, node: int, n: int) -> dict[int, OutgoingGradient] | None:
+    """What the node sends to each input (by slot) in the branch, as far as it has there; None without a branch.
+
+    Nothing is said of gradients that the branch does not know.
+    """
+    if beside is None or not beside.covers(n):
+        return None
+    there = beside.branch.numbers.get(node)
+    if there is None or node in beside.branch.unknown:
+        return {}
+    moment = beside.timeline.at(beside.moment(n))
+    if moment.state(there) is None:
+        return {}
+    found = outgoing_gradients(beside.timeline, moment, there)
+    return {share.operand.slot: replace(share, numbers=beside.text(share.numbers)) for share in found}
+
+
+def _differences(here: NodeState, there: NodeState) -> Iterator[str]:
+    for nr, (old, new) in enumerate(zip(here.outputs, there.outputs, strict=False)):
+        which = f" {nr}" if len(here.outputs) > 1 else ""
+        pairs = {
+            "value": (old.value, new.value),
+            "grad in": (old.incoming, new.incoming),
+            ".grad": (old.grad, new.grad),
+        }
+        texts = {name: (_text(before), _text(after)) for name, (before, after) in pairs.items()}
+        yield from (f"{name}{which} {before} → {after}" for name, (before, after) in texts.items() if before != after)
+
+
+def _text(value: Value | None) -> str:
+    return "none" if value is None else or_unknown(short(value, _NUMBER), short(value))
+
+
+def plain_panel(timeline: Timeline, n: int, node: int, width: int) -> Iterator[str]:
+    """The panel of a node in full, as plain text."""
+    subject = Subject(timeline, timeline.at(n), node, width, glyphs(ascii=wants_ascii()), full=True)
+    return (plain(line).rstrip() for line in node_lines(subject))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -19,8 +19,8 @@ from gviz.trace.gradients import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
-from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import Line, fitted, line
+from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
+from gviz.tui.lines import Line, fitted, line, plain
 from gviz.value_text import added, bad_text, fitting, grad, or_unknown, share, short
 from gviz.values import Value
 
@@ -243,3 +243,48 @@ def _standing(info: NodeInfo, state: NodeState, width: int) -> str:
     if info.created.during[0] and state.step == "none":
         return f"made in pass {info.created.during[0]}" if width > 12 else f"pass {info.created.during[0]}"
     return "done" if state.step == "done" else ""
+
+
+class TapeRows:
+    """The rows of a recording as it is now, from 0. A row costs no memory, but for nodes with several outputs."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.nodes = timeline.nodes
+        self._places, outputs = self.nodes.with_several_outputs
+        self._more = outputs - 1
+        self._before = self._more.cumsum() - self._more
+        self._firsts = self._places + self._before
+
+    def __len__(self) -> int:
+        return len(self.nodes) + int(self._more.sum())
+
+    def at(self, row: int) -> tuple[int, int]:
+        """The place of the node among all, and the number of its output, of a row."""
+        last = int(self._firsts.searchsorted(row, "right")) - 1
+        if last < 0:
+            return row, 0
+        further, more = row - self._firsts.item(last), self._more.item(last)
+        place: int = self._places.item(last)
+        return (place, further) if further <= more else (place + further - more, 0)
+
+    def first_of(self, place: int) -> int:
+        """The first row of the node at a place."""
+        earlier = int(self._places.searchsorted(place))
+        return place + int(self._more[:earlier].sum())
+
+
+def rows_of(timeline: Timeline) -> Iterator[tuple[int, int]]:
+    """Every row: the node, and the number of its output."""
+    rows = TapeRows(timeline)
+    for row in range(len(rows)):
+        place, output_nr = rows.at(row)
+        yield rows.nodes[place], output_nr
+
+
+def plain_tape(timeline: Timeline, n: int, width: int) -> Iterator[str]:
+    """Every node as it is at one moment, as plain text."""
+    moment, marks = timeline.at(n), glyphs(ascii=wants_ascii())
+    columns = columns_for(width, max(timeline.nodes, default=0), title_width(timeline, timeline.nodes))
+    yield plain(heading(columns)).rstrip()
+    for node, nr in rows_of(timeline):
+        yield plain(row(timeline, moment, Entry(node, moment.state(node), nr), columns, marks)).rstrip()

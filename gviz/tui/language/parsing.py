@@ -10,7 +10,7 @@ from gviz.plain_text import clipped, shown
 from gviz.query.moments import is_stretch
 from gviz.query.vocabulary import MOMENT_WORDS
 from gviz.tui.commands.table import BY_NAME, GROUPS, SPECS
-from gviz.tui.drawing.words import about, words_like, words_page
+from gviz.tui.drawing.help import about, words_like, words_page
 from gviz.tui.language.command import Command, Look, Said, Spec
 from gviz.tui.language.habits import INSTEAD
 from gviz.tui.lines import Line, line, wrapped

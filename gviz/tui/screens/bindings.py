@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from gviz.tui.drawing.keys import offered
+from gviz.tui.drawing.status import offered
 from gviz.tui.keymaps import ACTS, Act, Keys, first, keys_of
 from gviz.tui.widgets.rows import HappeningRow, KeysRow
 

@@ -13,8 +13,8 @@ from gviz.trace.moment import Moment
 from gviz.tui.arrival import Arrival
 from gviz.tui.commands.comparing import Compared
 from gviz.tui.commands.looking import wrapped_lines
-from gviz.tui.drawing.keys import help_page
-from gviz.tui.drawing.passes import pass_rows
+from gviz.tui.drawing.help import help_page
+from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.lines import Line, line
 from gviz.tui.screens.chooser import ChooserScreen
 from gviz.tui.screens.inspector import InspectorScreen

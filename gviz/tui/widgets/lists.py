@@ -11,10 +11,7 @@ from textual.reactive import reactive
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
 from gviz.tui.breakpoint import Listed
-from gviz.tui.drawing.modules import module_rows
-from gviz.tui.drawing.stack import frame_rows
-from gviz.tui.drawing.stops import break_rows
-from gviz.tui.drawing.watched import watch_rows
+from gviz.tui.drawing.lists import break_rows, frame_rows, module_rows, watch_rows
 from gviz.tui.lines import Line, cut, line
 from gviz.tui.messages import RowActed
 from gviz.tui.places import Stood, stack_of

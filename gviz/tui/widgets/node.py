@@ -11,9 +11,9 @@ from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
 from gviz.tui.commands.asking import Asker
+from gviz.tui.drawing.elements import node_tensors
+from gviz.tui.drawing.lists import watch_lines
 from gviz.tui.drawing.node import Subject, node_lines
-from gviz.tui.drawing.tensor import node_tensors
-from gviz.tui.drawing.watched import watch_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
 from gviz.tui.widgets.linked import LinkedPage

@@ -7,7 +7,7 @@ from textual.reactive import reactive
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
-from gviz.tui.drawing.output import output_lines
+from gviz.tui.drawing.lists import output_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.widgets.styled import Page
 

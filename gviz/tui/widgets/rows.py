@@ -13,10 +13,20 @@ from gviz.explain.names import label
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import Arrival, saying
-from gviz.tui.drawing.bar import Landmarks, bar, bar_width, landmarks, position_at
-from gviz.tui.drawing.beside import title
-from gviz.tui.drawing.keys import KEYS, fitting_keys, key_at, keys_row
-from gviz.tui.drawing.status import Standing, status
+from gviz.tui.drawing.node import what_if_title
+from gviz.tui.drawing.status import (
+    KEYS,
+    Landmarks,
+    Standing,
+    bar,
+    bar_width,
+    fitting_keys,
+    key_at,
+    keys_row,
+    landmarks,
+    position_at,
+    status,
+)
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, cut, line
 from gviz.tui.messages import Seek
@@ -45,7 +55,7 @@ class StatusRow(StyledRow):
         """The status of the moment."""
         if self.moment is None:
             return ()
-        standing = Standing(self._title, self.stop, self.time, title(self.beside, self.moment.n))
+        standing = Standing(self._title, self.stop, self.time, what_if_title(self.beside, self.moment.n))
         return status(self._timeline, self.moment, standing, width, self.glyphs)
 
 

@@ -15,11 +15,10 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
 from gviz.tui.breakpoint import Listed
 from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.drawing.tape import Columns, Entry, columns_for, heading, row, title_width
+from gviz.tui.drawing.tape import Columns, Entry, TapeRows, columns_for, heading, row, title_width
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
 from gviz.tui.messages import NodePointed, Pressed
-from gviz.tui.tape_rows import TapeRows
 from gviz.tui.widgets.painted_rows import View
 from gviz.tui.widgets.styled import Lines
 from gviz.tui.widgets.tips import node_tip

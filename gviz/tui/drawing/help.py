@@ -1,75 +1,19 @@
-"""The row of keys at the bottom, and the help that says all of them."""
+"""The help: every key on one screen, then what every word, mark and number on the screen means.
+
+``?`` shows all of it, ``help words`` the second half, ``help waiting`` the words that begin so.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import partial
 
-from gviz.tui.drawing.words import words_page
-from gviz.tui.keymaps import Keys, first, keys_of
-from gviz.tui.lines import Line, Span, cells, line, wrapped
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """Keys that belong together, their word in the bottom row, and the action a click on it runs."""
-
-    keys: str
-    word: str
-    action: str
-
-
-_OFFERED = (
-    (("time.step", "time.reverse-step"), "Step", "travel('step')"),
-    (("time.next", "time.reverse-next"), "Node", "travel('next')"),
-    (("time.continue", "time.reverse-continue"), "Run", "travel('continue')"),
-    (("time.finish", "time.reverse-finish"), "Call", "travel('finish')"),
-    (("time.to", "time.reverse-to"), "Here", "travel('to')"),
-    (("view.next",), "View", "view"),
-    (("find.ask",), "Find", "ask('find')"),
-    (("act.command",), "Cmd", "ask('command')"),
-    (("act.help",), "Help", "open('help')"),
-    (("act.quit",), "Quit", "quit"),
-)
-_GIVE_WAY = ("Here", "View", "Find", "Call", "Run", "Cmd", "Node", "Step", "Quit")
-
-
-def offered(keys: Keys) -> tuple[Key, ...]:
-    """What the bottom row offers, with the keys of a keymap."""
-    return tuple(Key(first(keys, *ids), word, action) for ids, word, action in _OFFERED)
-
-
-KEYS = offered(keys_of("default"))
-
-
-def fitting_keys(width: int, kept: tuple[Key, ...] = KEYS) -> tuple[Key, ...]:
-    """The keys that fit into a row; the least needed ones give way first, help never."""
-    for word in _GIVE_WAY:
-        if cells(keys_row(kept)) <= width:
-            break
-        kept = tuple(key for key in kept if key.word != word)
-    return kept
-
-
-def keys_row(keys: tuple[Key, ...]) -> Line:
-    """The row itself: `` sS Step  nN Node``."""
-    spans: list[Span] = []
-    for key in keys:
-        spans += [(" ", ""), (key.keys, "key"), (f" {key.word} ", "")]
-    return tuple(spans)
-
-
-def key_at(keys: tuple[Key, ...], x: int) -> Key | None:
-    """The key whose words stand in cell `x` of the row."""
-    start = 0
-    for key in keys:
-        end = start + len(key.keys) + len(key.word) + 3
-        if start <= x < end:
-            return key
-        start = end
-    return None
-
+from gviz.query.vocabulary import MOMENTS
+from gviz.render.boxes.states import MEANINGS
+from gviz.render.legend import NUMBERS, RULES, Rows
+from gviz.tui.keymaps import Keys, first
+from gviz.tui.lines import Line, Span, line, wrapped
 
 _LEFT = (
     ("time.step  time.reverse-step", "one event forward, back"),
@@ -138,3 +82,61 @@ def _named(ids: str, keys: Keys) -> str:
 
 def _with_keys(text: str, keys: Keys) -> str:
     return re.sub(r"<([a-z.-]+)>", lambda found: first(keys, found.group(1)), text)
+
+
+_WORDS = re.compile(r", |  ")
+"""What stands between words that are explained in one row."""
+
+COLUMN = 25
+"""Cells of the column of words, at most."""
+
+_MARKS: Rows = (
+    ("►", "the node that this event is about"),
+    ("!", "an error, nan or inf; on the bar where it happened"),
+    ("█ ┃ ◉", "on the bar: this moment, the start of a phase or iteration, a mark"),
+    ("●", "a breakpoint"),
+    ("^", "what is watched has changed since the stop before"),
+    ("dashed box", "not made yet, or gone, or what it saved is freed: the word in its corner says which"),
+    ("(4) under grad", "on the tape: has arrived for a leaf in this pass, and is not yet added to its .grad"),
+    ("param, const", "on the tape instead of inputs: a parameter, a constant; leaf: it gets a .grad"),
+)
+
+SECTIONS: tuple[tuple[str, Rows], ...] = (
+    ("The state of a node, in the corner of its box and in the notes of the tape", MEANINGS),
+    ("Numbers", NUMBERS),
+    ("Rules", RULES),
+    ("Marks", _MARKS),
+    ("Moments, for goto, --at and all that takes a place in time", MOMENTS),
+)
+
+
+def words_page(width: int) -> Iterator[Line]:
+    """Every section, each word with what it means beside it."""
+    for at, (title, rows) in enumerate(SECTIONS):
+        if at:
+            yield ()
+        yield from wrapped(line((title, "title")), width)
+        yield from _rows(rows, width)
+
+
+def words_like(text: str) -> Rows:
+    """What begins as a text does, as it is seen: any number is as good as another, ``2 of 3`` as ``1 of 2``."""
+    wanted = _numberless(text)
+    every = [row for _, rows in SECTIONS for row in rows]
+    return tuple(row for row in every if any(_numberless(word).startswith(wanted) for word in _WORDS.split(row[0])))
+
+
+def about(rows: Rows) -> Callable[[int], Iterator[Line]]:
+    """A page of some words alone."""
+    return partial(_rows, rows)
+
+
+def _numberless(text: str) -> str:
+    return re.sub(r"\d+", "0", text.casefold())
+
+
+def _rows(rows: Rows, width: int) -> Iterator[Line]:
+    column = min(COLUMN, width // 3)
+    for word, means in rows:
+        head = f"{word:<{column}}" if len(word) < column else f"{word} "
+        yield from wrapped(line((head, "key"), " ", means), width, column + 1)

@@ -13,6 +13,7 @@ from gviz.numbers import number
 from gviz.plain_text import shown
 from gviz.trace.state import Iteration, Phase
 from gviz.trace.timeline import Timeline
+from gviz.tui.glyphs import glyphs, wants_ascii
 
 MOST_LOSSES = 3
 """So many passes of an iteration are told by what they began at."""
@@ -94,3 +95,9 @@ def _told(timeline: Timeline, phase: Phase) -> str:
     if phase.kind == "optimizer":
         words += dict.fromkeys(shown(step_kind(timeline, said)) for said in timeline.contexts.steps_in(phase))
     return ", ".join(words)
+
+
+def plain_passes(timeline: Timeline) -> Iterator[str]:
+    """Every iteration and what it consists of, a line each, as plain text."""
+    marks = glyphs(ascii=wants_ascii())
+    return (marks.text(text) for one in timeline.iterations for text, _ in iteration_rows(timeline, one))

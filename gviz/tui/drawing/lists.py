@@ -1,0 +1,178 @@
+"""The panels that are lists: watched expressions, breakpoints, the call stack, the modules, the program's output.
+
+Each row comes with what it stands for: a number, a depth, a path; `gviz.tui.widgets.lists` lets it be chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+
+from gviz.explain.names import frame_text
+from gviz.numbers import count_text, number
+from gviz.plain_text import clipped, shown
+from gviz.render.boxes.modules import Module, gradient_of, module_tree
+from gviz.site import Frame
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+from gviz.tui.breakpoint import Listed
+from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.commands.stopping import described
+from gviz.tui.folds import Folds
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.lines import Line, cells, columns, fitted, line, link, wrapped
+
+EMPTY = "nothing is watched: w asks for an expression"
+COLUMN = 20
+"""Cells of the column of expressions, at most."""
+
+
+def watch_lines(watching: Sequence[tuple[str, str]], width: int) -> Iterator[Line]:
+    """One line for each expression and its value, and a rule below; nothing if nothing is watched."""
+    for expression, value in watching:
+        yield from wrapped(line((expression, "key"), " = ", (value, "value")), width, 2)
+    if watching:
+        yield line(("─" * width, "muted"))
+
+
+def watch_rows(watching: Sequence[tuple[str, str]], before: Mapping[str, str], width: int) -> list[tuple[Line, int]]:
+    """A row for each expression, and its number (0: none); ``^`` marks what is not as it was at the stop before."""
+    if not watching:
+        return [(row, 0) for row in wrapped(line((EMPTY, "muted")), width)]
+    room = min(max(len(shown(expression)) for expression, _ in watching) + 1, COLUMN, max(width // 2, 4))
+    return [
+        (_watch_row(expression, value, room, changed=before.get(expression, value) != value), number)
+        for number, (expression, value) in enumerate(watching, 1)
+    ]
+
+
+def _watch_row(expression: str, value: str, room: int, *, changed: bool) -> Line:
+    return line((fitted(shown(expression), room), "key"), ("^ " if changed else "  ", "sum"), (shown(value), "value"))
+
+
+COUNTED = 100_000
+"""Hits are counted as they go by up to this event; beyond it that takes longer than a key may."""
+SO_FAR = " so far"
+
+
+def break_rows(breakpoints: Breakpoints, n: int, glyphs: Glyphs, width: int) -> list[tuple[Line, int]]:
+    """A row for each breakpoint, and its number (0: none)."""
+    if not breakpoints.listed:
+        said = "no breakpoints: b sets one, :break on nan too"
+        return [(row, 0) for row in wrapped(line((said, "muted")), width)]
+    return [(_break_row(one, n, glyphs, width), one.number) for one in breakpoints.listed]
+
+
+def _break_row(one: Listed, n: int, glyphs: Glyphs, width: int) -> Line:
+    """What it stops at and how often it has; of a place that is too long the end is missing, never of the number."""
+    mark = glyphs.stop if one.enabled else glyphs.nothing
+    what = line((f"{mark} ", "error" if one.enabled else "muted"), described(one))
+    if n > COUNTED:
+        return what
+    hits = sum(1 for _ in takewhile(lambda hit: hit.n <= n, one.after(0)))
+    untold = one.untold(n)
+    times = f"  {hits} hit{'' if hits == 1 else 's'}" + (f", {untold} not known" if untold else "")
+    if cells(what) + len(times) + len(SO_FAR) <= width:
+        return (*what, (times + SO_FAR, "muted"))
+    return columns(what, line((times.strip(), "muted")), width, glyphs.cut)
+
+
+def frame_rows(frames: tuple[Frame, ...], node: int, depth: int, glyphs: Glyphs, width: int) -> list[tuple[Line, int]]:
+    """A row for each frame, innermost first, and its depth (-1: no frame); the one that is looked at is marked."""
+    if not frames:
+        said = "where it was made is not known" if node else "no node is selected"
+        return [(line((said, "muted")), -1)]
+    here = min(depth, len(frames) - 1)
+    return [
+        (line((glyphs.now if at == here else " ", "now"), (f" {at}  ", "muted"), frame_text(frame, width - 6)), at)
+        for at, frame in enumerate(frames)
+    ]
+
+
+BAR = 8
+"""Cells of the bar that compares the gradients of modules, as powers of ten."""
+
+
+def module_lines(folds: Folds, moment: Moment, glyphs: Glyphs, width: int) -> Iterator[Line]:
+    """The tree of the iteration at a moment."""
+    for row, _ in module_rows(folds, moment, glyphs, width):
+        yield row
+
+
+def module_rows(folds: Folds, moment: Moment, glyphs: Glyphs, width: int) -> list[tuple[Line, str]]:
+    """A row for each module, and its path; one that says so where there is none."""
+    timeline = folds.timeline
+    iteration = timeline.iteration_at(moment.n)
+    found = module_tree(folds.graph(iteration))
+    if not found:
+        text = "no module was called in this iteration: nn.Module makes them"
+        return [(row, "") for row in wrapped(line((text, "muted")), width)]
+    closed = folds.wanted(iteration).closed
+    lengths = {module.path: gradient_of(module, moment) for module in found}
+    most = max((length for length in lengths.values() if length), default=0.0)
+    rows = []
+    for module in found:
+        left = _named(timeline, moment, module, glyphs, closed=module.path in closed)
+        right = _gradient(module, lengths[module.path], most, glyphs, has_bar=width >= 60)
+        rows.append((columns(left, right, width, glyphs.cut), module.path))
+    return rows
+
+
+def _named(timeline: Timeline, moment: Moment, module: Module, glyphs: Glyphs, *, closed: bool) -> Line:
+    inside = moment.scope == module.path or moment.actor in module.nodes or moment.actor in module.parameters
+    name = module.path.rpartition(".")[2] if module.depth else module.path
+    sign = "+" if closed else "-" if len(module.nodes) > 1 else " "
+    return line(
+        (glyphs.now if inside else " ", "now"),
+        ("  " * module.depth, ""),
+        (f"{sign} ", "key"),
+        (clipped(name, 30), "title"),
+        (f" {clipped(module.kind, 24)}" if module.kind and module.kind != name else "", "muted"),
+        (f"  {_size(timeline, module)}", "muted"),
+    )
+
+
+def _gradient(module: Module, length: float | None, most: float, glyphs: Glyphs, *, has_bar: bool) -> Line:
+    """How long the gradient of a module is, beside the longest."""
+    text = f"|g| {number(length, 3)}" if length is not None else "|g| " + glyphs.nothing if module.parameters else ""
+    bar = fitted(glyphs.past * _cells(length, most), BAR) if has_bar else ""
+    return line((text, "grad"), (f" {bar}" if bar else "", "grad"))
+
+
+def _cells(length: float | None, most: float) -> int:
+    """How much of the bar a length fills: all for the largest, nothing for none."""
+    return max(1, round(BAR * length / most)) if length and most else 0
+
+
+def _size(timeline: Timeline, module: Module) -> str:
+    values = (timeline.info(node).created.first_value for node in module.parameters)
+    count = sum(value.size for value in values if value is not None)
+    calls = f"{len(module.calls)} calls, " if len(module.calls) > 1 else ""
+    return f"{calls}{len(module.nodes)} node{'' if len(module.nodes) == 1 else 's'}" + (
+        f", {count_text(count)} params" if count else ""
+    )
+
+
+LAST = 500
+"""So many printed pieces are shown at most; the earlier ones are counted."""
+
+
+def output_lines(timeline: Timeline, n: int, width: int) -> Iterator[Line]:
+    """stdout as it is, stderr in the style of errors; each piece leads to the event that printed it."""
+    printed = timeline.printed(n)
+    if not printed:
+        yield line(("nothing printed yet", "muted"))
+    if len(printed) > LAST:
+        yield line((f"({len(printed) - LAST} earlier pieces are left out)", "muted"))
+    spans: list[tuple[str, str]] = []
+    for seq, event in printed[-LAST:]:
+        style = link("error" if event.stream == "stderr" else "", seq)
+        rows = event.text.replace("\r\n", "\n").split("\n")
+        for at, text in enumerate(rows):
+            if at:
+                yield from wrapped(tuple(spans), width)
+                spans = []
+            if text:
+                spans.append((shown(text), style))
+    if spans:
+        yield from wrapped(tuple(spans), width)
