@@ -1,25 +1,132 @@
-"""The breakpoints of a session: numbered, switched, counted; and which of them time meets next."""
+"""The breakpoints of a session: numbered, switched, counted; which of them time meets next; which lines they mark.
+
+Two things have a number in the list: a `Breakpoint` that was set here, whose moments the recording tells (`Hits`), and
+a `Call` in the program, as of ``gviz.breakpoint()``, whose moments only who held the program knows. Both answer
+`after`, `before` and `stops_at`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from itertools import count
-from typing import TYPE_CHECKING
+from itertools import count, islice
+from math import inf
+from pathlib import PurePath
+from typing import TYPE_CHECKING, TypeAlias
 
 from gviz.errors import GvizError
 from gviz.numbers import typed_count
-from gviz.plain_text import clipped
+from gviz.plain_text import clipped, shown
+from gviz.query import expressions
 from gviz.trace.stops import Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import Reason
-from gviz.tui.breakpoint import Breakpoint, Call, Listed, hits_of
 from gviz.where.condition import condition
-from gviz.where.stop import Stop
+from gviz.where.stop import AtFinding, Stop
 
 if TYPE_CHECKING:
     from gviz.live.protocol import CallSite
+
+
+def hits_of(timeline: Timeline, stop: Stop) -> Hits:
+    """The moments at which a stop fits; GvizError for what is no expression, and for a kind of finding there is not."""
+    if not isinstance(stop.at, AtFinding):
+        return expressions.hits_of(timeline, stop)
+    from gviz.tui._finding_hits import FindingHits  # with every kind of finding: imported where one is asked for
+
+    return FindingHits(timeline, stop, stop.at.kind)
+
+
+@dataclass(slots=True)
+class Breakpoint:
+    """One that was set here. It stops after the first `ignored` of the moments it fits.
+
+    With a `message` it only says that. Where it stops, `commands` are carried out.
+    """
+
+    number: int
+    stop: Stop
+    hits: Hits
+    once: bool = False
+    message: str = ""
+    enabled: bool = True
+    ignored: int = 0
+    commands: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """The command that sets it."""
+        return "log" if self.message else "tbreak" if self.once else "break"
+
+    @property
+    def words(self) -> str:
+        """What it is, as it is listed."""
+        message = f' "{self.message}"' if self.message else ""
+        return f"{self.command} {self.stop.text}{message}" + f" (not the first {self.ignored})" * bool(self.ignored)
+
+    def after(self, n: int) -> Iterator[Hit]:
+        """The moments after `n` that count, in order."""
+        if not self.ignored:
+            return self.hits.after(n)
+        return (hit for hit in islice(self.hits.after(0), self.ignored, None) if hit.n > n)
+
+    def before(self, n: int) -> Iterator[Hit]:
+        """The moments before `n` that count, the latest first."""
+        first = next(islice(self.hits.after(0), self.ignored, None), None) if self.ignored else Hit(0)
+        return iter(()) if first is None else (hit for hit in self.hits.before(n) if hit.n >= first.n)
+
+    def stops_at(self, n: int) -> bool:
+        """Whether moment `n` counts."""
+        return next(self.after(n - 1), Hit(0)).n == n
+
+    def untold(self, n: float = inf) -> int:
+        """At how many of the moments by `n` that were looked at nobody can tell whether it stops."""
+        return self.hits.untold(n)
+
+
+@dataclass(slots=True)
+class Call:
+    """A call in the program that holds it, known from the first time it did: it can be switched off, and stays.
+
+    The recording does not tell at which `moments` it held the program; who held it does.
+    """
+
+    number: int
+    site: CallSite
+    enabled: bool = True
+    commands: tuple[str, ...] = ()
+    moments: list[int] = field(default_factory=list)
+
+    @property
+    def words(self) -> str:
+        """What it is, as it is listed: ``breakpoint() at train.py:12``."""
+        return f"{self.site.call} at {PurePath(self.site.path).name}:{self.site.line}"
+
+    def held(self, n: int) -> None:
+        """It has held the program at moment `n`, the latest."""
+        if n not in self.moments[-1:]:
+            self.moments.append(n)
+
+    def after(self, n: int) -> Iterator[Hit]:
+        """The moments after `n` at which it held the program, in order."""
+        return (Hit(moment) for moment in self.moments if moment > n)
+
+    def before(self, n: int) -> Iterator[Hit]:
+        """The moments before `n` at which it did, the latest first."""
+        return (Hit(moment) for moment in reversed(self.moments) if moment < n)
+
+    def stops_at(self, n: int) -> bool:
+        """Whether it held the program at moment `n`."""
+        return n in self.moments
+
+    def untold(self, n: float = inf) -> int:
+        """At how many moments nobody can tell whether it did: at none."""
+        return 0
+
+
+Listed: TypeAlias = Breakpoint | Call
+"""What a number of the list may stand for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,3 +300,42 @@ def _until(hits: Iterator[Hit], end: int) -> Iterator[Hit]:
         if hit.n > end:
             return
         yield hit
+
+
+SEARCHED = 20_000
+"""So many nodes are looked through for the lines of a breakpoint that is no line itself."""
+
+
+def marked_lines(breakpoints: Breakpoints, path: str) -> dict[int, list[Listed]]:
+    """The lines of a file that breakpoints mean: the line itself, or the lines that made their nodes."""
+    found: dict[int, list[Listed]] = {}
+    for one in breakpoints.own:
+        for line in _lines(breakpoints.timeline, one, path) if one.enabled else ():
+            found.setdefault(line, []).append(one)
+    for call in breakpoints.calls:
+        if call.enabled and call.site.path == path:
+            found.setdefault(call.site.line, []).append(call)
+    return found
+
+
+def _lines(timeline: Timeline, one: Breakpoint, path: str) -> set[int]:
+    place = one.stop.at.place
+    if place is None:
+        return set()
+    if place.kind == "line":
+        return {place.number} if place.word in ("", path, PurePath(path).name) else set()
+    nodes = [place.number] if place.kind == "node" else timeline.nodes
+    meant = (timeline.info(node) for node in islice(nodes, SEARCHED) if one.hits.means(node))
+    return {info.frames[0].line for info in meant if info.frames and info.frames[0].path == path}
+
+
+def nodes_of_line(timeline: Timeline, n: int, path: str, line: int) -> Iterator[int]:
+    """The nodes that a line made in the iteration of moment `n`, in order of creation."""
+    for node in timeline.nodes.of(timeline.iteration_at(n)):
+        if any(frame.path == path and frame.line <= line <= frame.end_line for frame in timeline.info(node).frames):
+            yield node
+
+
+def described(one: Listed) -> str:
+    """A breakpoint as ``info break`` shows it."""
+    return f"{one.number}  {shown(one.words)}" + " (off)" * (not one.enabled)

@@ -15,9 +15,9 @@ from gviz.query.moments import event_at, remark
 from gviz.trace import navigation
 from gviz.trace.state import BAD
 from gviz.trace.timeline import Timeline
+from gviz.tui import stop_search
 from gviz.tui.arrival import CONTINUE, END, ERROR, FIRST_BAD, LIVE_END, START, Arrival, Reason, by_command, saying
 from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.commands import stopping
 from gviz.tui.commands.asking import Asker
 from gviz.tui.places import Stood
 from gviz.where.place import split_aspect
@@ -68,7 +68,7 @@ class Cursor:
         """To the next stop, or the one before, `count` times."""
         start, position, reason = self.position, self.position, CONTINUE
         for _ in range(count):
-            moved, reason = stopping.next_stop(self.timeline, self.breakpoints, position, backward=backward)
+            moved, reason = stop_search.next_stop(self.timeline, self.breakpoints, position, backward=backward)
             if moved == position:
                 break
             position = moved
@@ -83,7 +83,7 @@ class Cursor:
         self, start: int, position: int, reason: Reason, *, ran_backward: bool = False, by_program: bool = False
     ) -> Arrival:
         """Arrive, with what log points said on the way and what the breakpoint that stopped it carries out."""
-        said = stopping.log_lines(self.timeline, self.breakpoints, start, position)
+        said = stop_search.log_lines(self.timeline, self.breakpoints, start, position)
         then = self.breakpoints.commands_of(reason.breakpoint) if position != start or by_program else ()
         self.breakpoints.arrived(position)
         arrival = self._arrive(position, reason, ran_backward=ran_backward, by_program=by_program)
@@ -211,7 +211,7 @@ class Cursor:
         """
         if not text:
             return self.travel(navigation.finish, "until")
-        met = yield from stopping.until(self.timeline, self.breakpoints, self.position, text)
+        met = yield from stop_search.until(self.timeline, self.breakpoints, self.position, text)
         return self._ran(self.position, *met)
 
     def last_change(self, text: str) -> Driven[Arrival]:

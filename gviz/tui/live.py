@@ -20,10 +20,9 @@ from gviz.plain_text import clipped
 from gviz.site import Frame
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
+from gviz.tui import stop_search
 from gviz.tui.arrival import END, ERROR, Arrival, Reason
-from gviz.tui.breakpoint import hits_of
-from gviz.tui.commands import stopping
-from gviz.tui.commands.unreached import never, no_code, nothing_later, unmet
+from gviz.tui.breakpoints import hits_of
 from gviz.tui.language.command import Command
 from gviz.tui.pace import Pace
 from gviz.tui.places import Stood
@@ -100,7 +99,7 @@ class Live:
         here = self.cursor.position
         if here != self._purpose.start or self._purpose.name != "stopped":
             return False
-        return stopping.met(self.timeline, self.cursor.breakpoints, here, self._hits(until)) is None
+        return stop_search.met(self.timeline, self.cursor.breakpoints, here, self._hits(until)) is None
 
     def begin(self, mode: Mode) -> None:
         """Let the program begin; with breakpoints it runs to the first of them."""
@@ -116,8 +115,8 @@ class Live:
             return
         mode, until = mode_of(command), until_of(command)
         assert mode is not None, command.name  # else it does not take the command
-        if until is not None and (why := no_code(self.timeline, until)):
-            raise nothing_later(self.timeline, until, command.argument, why)
+        if until is not None and (why := stop_search.no_code(self.timeline, until)):
+            raise stop_search.nothing_later(self.timeline, until, command.argument, why)
         times = 1 if mode in ("step", "next") else max(command.count, 1)  # these two are counted by the gate
         self._send(Purpose(command.name, self.cursor.position, self._wish(command, mode, until), times, until))
 
@@ -251,9 +250,9 @@ class Live:
         until, met = self._purpose.until, self._met() if self._purpose.wish.mode == "continue" else None
         failed = [n for n in self.timeline.failures if n > self._purpose.after]
         arrival = self._stop(failed[0], ERROR) if failed else self._stop(*(met or (len(self.timeline), END)))
-        said = [*arrival.said, *(unmet(self.timeline, self.cursor.breakpoints) if met is None else ())]
+        said = [*arrival.said, *(stop_search.unmet(self.timeline, self.cursor.breakpoints) if met is None else ())]
         if until is not None and met is None:
-            why = never(self.timeline, until, hits_of(self.timeline, until), growing=False)
+            why = stop_search.never(self.timeline, until, hits_of(self.timeline, until), growing=False)
             said.append(f"nothing came at {until.text}" + f": {why}" * bool(why))
         return replace(arrival, said=tuple(said))
 
@@ -268,7 +267,7 @@ class Live:
 
     def _met(self) -> tuple[int, Reason] | None:
         """The first moment at which running on stops, as far as it has come, and why."""
-        return stopping.met(self.timeline, self.cursor.breakpoints, self._purpose.after, self._awaited)
+        return stop_search.met(self.timeline, self.cursor.breakpoints, self._purpose.after, self._awaited)
 
     def _stops(self) -> tuple[str, ...]:
         own = self.cursor.breakpoints.own

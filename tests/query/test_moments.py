@@ -17,7 +17,7 @@ from gviz.errors import GvizError
 from gviz.events import GradAccumulated, GradFlowed
 from gviz.query.moments import event_at
 from gviz.query.vocabulary import A_MOMENT, MOMENT_WORDS, MOMENTS, SUCH_MOMENTS
-from gviz.tui.breakpoint import hits_of
+from gviz.tui.breakpoints import hits_of
 from gviz.tui.cursor import Cursor
 from gviz.where.stop import stop
 

@@ -17,7 +17,7 @@ from gviz.query.expressions import value_of
 from gviz.query.names import NamedNodes
 from gviz.trace import navigation
 from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.commands import stopping
+from gviz.tui.commands import breaks
 from gviz.tui.commands.asking import Asker
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.lists import break_rows
@@ -302,7 +302,7 @@ def test_log_points_say_nothing_on_the_way_back():
 def positions(timeline, text, *, backward=False):
     """Where continue stops from one end of the recording to the other."""
     cursor = Cursor(timeline, len(timeline) if backward else 0)
-    list(stopping.add(cursor.breakpoints, text, 0))
+    list(breaks.add(cursor.breakpoints, text, 0))
     found = []
     while (arrival := cursor.run_on(backward=backward)).position != arrival.start:
         if arrival.reason.kind == "breakpoint":
@@ -370,7 +370,7 @@ def test_an_expression_may_have_a_condition_and_last_and_first_find_its_changes(
 def test_what_is_no_expression_over_tensors_is_refused_and_takes_no_number(text, why):
     breakpoints = Breakpoints(demo())
     with pytest.raises(GvizError, match=why):
-        list(stopping.add(breakpoints, f"change {text}", 0))
+        list(breaks.add(breakpoints, f"change {text}", 0))
     assert breakpoints.add(stop("x")).number == 1
 
 

@@ -4,8 +4,7 @@ import pytest
 from driving import app_of
 from stories import PATH, demo, iterations
 
-from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.marks import marked_lines, nodes_of_line
+from gviz.tui.breakpoints import Breakpoints, marked_lines, nodes_of_line
 from gviz.tui.widgets.graph import GraphCanvas
 from gviz.tui.widgets.source import SourcePane
 from gviz.tui.widgets.tape import Tape

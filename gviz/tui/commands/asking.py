@@ -18,7 +18,7 @@ from gviz.query.expressions import Evaluator, as_value, parse_expression, value_
 from gviz.trace.state import NodeState
 from gviz.trace.stops import stretches
 from gviz.trace.timeline import Timeline
-from gviz.tui.breakpoint import hits_of
+from gviz.tui.breakpoints import hits_of
 from gviz.value_text import kind_text, short
 from gviz.values import Value
 from gviz.where.stop import changes

@@ -13,7 +13,7 @@ from gviz.explain.names import label
 from gviz.plain_text import clipped, shown
 from gviz.trace.backward_order import planned
 from gviz.trace.state import BAD, NodeState
-from gviz.tui.commands import asking, stopping
+from gviz.tui.commands import asking, breaks
 from gviz.tui.language.habits import INFO_INSTEAD
 from gviz.tui.session import Session
 from gviz.value_text import kind_text, short
@@ -42,7 +42,7 @@ def _page(word: str) -> str:
 
 def _breaks(session: Session, text: str) -> Iterator[str]:
     cursor = session.cursor
-    return stopping.listed(cursor.breakpoints, text, cursor.selected, cursor.position)
+    return breaks.listed(cursor.breakpoints, text, cursor.selected, cursor.position)
 
 
 def _watched(session: Session, _: str) -> Iterator[str]:

@@ -7,9 +7,9 @@ from functools import partial
 
 from gviz.driven import Driven, Far, collected
 from gviz.trace.timeline import Timeline
+from gviz.tui import stop_search
 from gviz.tui.arrival import Arrival
 from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.commands import stopping
 from gviz.tui.commands.asking import Asker
 from gviz.tui.cursor import Cursor, Move
 from gviz.tui.folds import Folds
@@ -59,7 +59,7 @@ def runs_on(*, backward: bool = False) -> Run:
 
     def run_on(session: Session, command: Command) -> Work:
         cursor = session.cursor
-        yield from stopping.searched(cursor.timeline, cursor.breakpoints, cursor.position, backward=backward)
+        yield from stop_search.searched(cursor.timeline, cursor.breakpoints, cursor.position, backward=backward)
         return cursor.run_on(command.count, backward=backward)
 
     return run_on

@@ -9,8 +9,7 @@ from pathlib import Path
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.trace.timeline import Timeline
-from gviz.tui.breakpoint import Breakpoint, Call, Listed
-from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.breakpoints import Breakpoint, Breakpoints, Call, Listed
 from gviz.tui.commands.files import path_of
 from gviz.tui.language.command import Confirm, Said, Script
 from gviz.tui.session import Session

@@ -16,6 +16,7 @@ from gviz.tui.arrival import Arrival
 from gviz.tui.commands import (
     asking,
     branching,
+    breaks,
     comparing,
     copying,
     exporting,
@@ -27,7 +28,6 @@ from gviz.tui.commands import (
     outside,
     reporting,
     saving,
-    stopping,
 )
 from gviz.tui.commands.kinds import (
     moves,
@@ -179,16 +179,16 @@ _STOPS = (
          "stop at a place (x, #4, 12 or demo.py:12, Mul, net.fc1 where a call begins and a pass comes to it), on EVENT "
          "[PLACE], at change EXPR, where a comparison holds (zeros(h) > 0.9), or at finding [KIND [PLACE]]; each: "
          "if COND",
-         with_breakpoints(stopping.add)),
-    Spec("tbreak", ("tb",), "[PLACE]", "break that stops once", with_breakpoints(stopping.add_once)),
+         with_breakpoints(breaks.add)),
+    Spec("tbreak", ("tb",), "[PLACE]", "break that stops once", with_breakpoints(breaks.add_once)),
     Spec("log", (), 'PLACE "TEXT"', "say TEXT with {value}, {grad}, {name} … filled in, and do not stop",
-         with_breakpoints(stopping.log)),
+         with_breakpoints(breaks.log)),
     Spec("condition", (), "N [COND]", "let breakpoint N stop only if COND holds: value > 3 and name == 'x'",
-         with_breakpoints(stopping.condition)),
-    Spec("ignore", (), "N COUNT", "pass by the first COUNT stops of breakpoint N", with_breakpoints(stopping.ignore)),
-    Spec("enable", (), "[N ...]", "switch breakpoints on", with_breakpoints(stopping.enable)),
-    Spec("disable", (), "[N ...]", "switch breakpoints off", with_breakpoints(stopping.disable)),
-    Spec("delete", ("clear", "cl"), "[N ...]", "take breakpoints away", with_breakpoints(stopping.delete)),
+         with_breakpoints(breaks.condition)),
+    Spec("ignore", (), "N COUNT", "pass by the first COUNT stops of breakpoint N", with_breakpoints(breaks.ignore)),
+    Spec("enable", (), "[N ...]", "switch breakpoints on", with_breakpoints(breaks.enable)),
+    Spec("disable", (), "[N ...]", "switch breakpoints off", with_breakpoints(breaks.disable)),
+    Spec("delete", ("clear", "cl"), "[N ...]", "take breakpoints away", with_breakpoints(breaks.delete)),
     Spec("commands", (), "[NUMBER]",
          "what a breakpoint (the newest) carries out where it stops, line by line up to end", _commands),
 )  # fmt: skip

@@ -15,9 +15,7 @@ from gviz.render.boxes.modules import Module, gradient_of, module_tree
 from gviz.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.breakpoint import Listed
-from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.commands.stopping import described
+from gviz.tui.breakpoints import Breakpoints, Listed, described
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, columns, fitted, line, link, wrapped

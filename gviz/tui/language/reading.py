@@ -9,8 +9,7 @@ from typing import NamedTuple
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.tui.arrival import Arrival
-from gviz.tui.breakpoint import Listed
-from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.breakpoints import Breakpoints, Listed
 from gviz.tui.commands.table import REPEATED
 from gviz.tui.language.command import Command, Confirm, Reply, Said, Script
 from gviz.tui.language.parsing import parse, spec_of

@@ -11,7 +11,7 @@ from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import Arrival, saying
-from gviz.tui.breakpoint import Listed
+from gviz.tui.breakpoints import Listed
 from gviz.tui.cursor import Cursor
 from gviz.tui.places import Stood
 from gviz.tui.screens.first_layout import FirstLaidOut

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from gviz.tui.breakpoint import Listed
+from gviz.tui.breakpoints import Listed
 from gviz.tui.language.command import Command
 from gviz.tui.messages import RowActed
 from gviz.tui.screens.prompting import Prompting, condition_of

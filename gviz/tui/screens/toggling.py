@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Protocol
 
-from gviz.tui.marks import marked_lines
+from gviz.tui.breakpoints import marked_lines
 from gviz.tui.messages import LinePointed
 from gviz.tui.session import Session
 from gviz.where.stop import stop

@@ -18,8 +18,7 @@ from gviz.render.layout import PlacedBox
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import label_density, numbered
-from gviz.tui.breakpoint import Listed
-from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.breakpoints import Breakpoints, Listed
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.messages import NodePointed, Pressed

@@ -10,7 +10,7 @@ from textual.reactive import reactive
 
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
-from gviz.tui.breakpoint import Listed
+from gviz.tui.breakpoints import Listed
 from gviz.tui.drawing.lists import break_rows, frame_rows, module_rows, watch_rows
 from gviz.tui.lines import Line, cut, line
 from gviz.tui.messages import RowActed

@@ -13,8 +13,7 @@ from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
-from gviz.tui.breakpoint import Listed
-from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.breakpoints import Breakpoints, Listed, marked_lines, nodes_of_line
 from gviz.tui.drawing.source import (
     SourceMark,
     code_lines,
@@ -27,7 +26,6 @@ from gviz.tui.drawing.source import (
 )
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, wrapped
-from gviz.tui.marks import marked_lines, nodes_of_line
 from gviz.tui.messages import LinePointed, NodePointed
 from gviz.tui.places import Stood, source_place
 from gviz.tui.widgets.painted_rows import View

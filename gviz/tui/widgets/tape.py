@@ -13,8 +13,7 @@ from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
-from gviz.tui.breakpoint import Listed
-from gviz.tui.breakpoints import Breakpoints
+from gviz.tui.breakpoints import Breakpoints, Listed
 from gviz.tui.drawing.tape import Columns, Entry, TapeRows, columns_for, heading, row, title_width
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line

@@ -15,7 +15,7 @@ from gviz.trace.timeline import Timeline
 from gviz.where.stop import Stop
 
 
-class Found(Hits):
+class FindingHits(Hits):
     """The moments of the findings of one kind (empty: of any), looked for once; again where the recording has grown.
 
     GvizError for a kind there is not.
@@ -23,7 +23,7 @@ class Found(Hits):
 
     def __init__(self, timeline: Timeline, stop: Stop, kind: str) -> None:
         super().__init__(timeline, stop)
-        self._wanted = _meant(kind)
+        self._wanted = _kinds_named(kind)
         self._seen = -1
         self._hits: list[Hit] = []
 
@@ -63,7 +63,7 @@ class Found(Hits):
         return Hit(hit.n, hit.note or f"{found.kind}: {clipped(found.text, 200)}") if hit is not None else None
 
 
-def _meant(kind: str) -> frozenset[str]:
+def _kinds_named(kind: str) -> frozenset[str]:
     """The kinds that a stop names: one, or all; GvizError for one there is not."""
     known = [one.name for one in findable()]
     if kind and kind not in known:

@@ -5,93 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
-from operator import itemgetter
 from string import Formatter
 
-from gviz.driven import Driven, Far
+from gviz.driven import Far
 from gviz.errors import KEEP_ALL, GvizError
 from gviz.plain_text import clipped, shown
-from gviz.trace import navigation
-from gviz.trace.condition import Situation
-from gviz.trace.stops import Hits, stretches
-from gviz.trace.timeline import Timeline
-from gviz.tui.arrival import CONTINUE, Reason, by_command
-from gviz.tui.breakpoint import Breakpoint, Listed, hits_of
-from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.commands.unreached import never, nothing_later, of_every_node
-from gviz.value_text import short
+from gviz.tui.breakpoints import Breakpoint, Breakpoints, Listed, described, hits_of
+from gviz.tui.stop_search import never, of_every_node
 from gviz.where.condition import NAMES
 from gviz.where.stop import EVENTS, AtFinding, stop
 
 MOST_COUNTED = 1000
-MOST_SAID = 1000
-"""Messages of log points said on one way through time."""
 
 _LOG = re.compile(r"""(.*?)\s*(["'])(.*)\2\s*(if\s.*)?$""", re.DOTALL)
-
-
-def next_stop(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> tuple[int, Reason]:
-    """Where running on from moment `n` stops, and why; the end if it stops nowhere."""
-    if not backward:
-        return met(timeline, breakpoints, n) or (len(timeline), CONTINUE)
-    anyway, before = navigation.reverse_continue(timeline, n), breakpoints.previous(n)
-    return (before.n, before.reason) if before is not None and before.n >= anyway else (anyway, CONTINUE)
-
-
-def met(timeline: Timeline, breakpoints: Breakpoints, n: int, place: Hits | None = None) -> tuple[int, Reason] | None:
-    """The first stop after moment `n` and why: a breakpoint, the `place` that one runs to, or what always stops."""
-    one, hit = breakpoints.next(n), next(place.after(n), None) if place is not None else None
-    always = next((moment for moment in navigation.stops(timeline) if moment > n), None)
-    found = [(one.n, one.reason)] if one is not None else []
-    found += [(hit.n, by_command("until"))] if hit is not None else []
-    found += [(always, CONTINUE)] if always is not None else []
-    return min(found, key=itemgetter(0), default=None)
-
-
-def until(timeline: Timeline, breakpoints: Breakpoints, n: int, text: str) -> Driven[tuple[int, Reason]]:
-    """Where ``until PLACE`` stops from moment `n` on, and why; the end of a recording that goes on.
-
-    GvizError where that is nowhere, and where the place is never come to.
-    """
-    asked = stop(text)
-    hits, growing = hits_of(timeline, asked), breakpoints.growing
-    yield from hits.looking()
-    for stretch in stretches(timeline, n):
-        yield Far("looking for it: event", stretch.start, len(timeline))
-        if any(hit.n > n for hit in hits.within(stretch)):
-            break
-    else:
-        if why := of_every_node(asked, hits, "until") or never(timeline, asked, hits, growing=growing):
-            raise nothing_later(timeline, asked, text, why)
-    yield from timeline.troubles.looking_for_bad()
-    found = met(timeline, breakpoints, n, hits)
-    if found is None and not growing:
-        raise nothing_later(timeline, asked, text)
-    return found or (len(timeline), by_command("until"))
-
-
-def searched(timeline: Timeline, breakpoints: Breakpoints, n: int, *, backward: bool) -> Iterator[Far]:
-    """Look for the next stop a stretch at a time and give how far that has come; `next_stop` then knows at once."""
-    yield from timeline.troubles.looking_for_bad()
-    anyway = (navigation.reverse_continue if backward else navigation.continue_)(timeline, n)
-    for one in breakpoints.own:
-        yield from one.hits.looking()  # again, where the recording has grown
-    for event in breakpoints.searched(n, backward=backward):
-        yield Far("looking for a stop: event", event, len(timeline))
-        if event < anyway if backward else event > anyway:
-            return
-
-
-def log_lines(timeline: Timeline, breakpoints: Breakpoints, n: int, end: int) -> tuple[str, ...]:
-    """What log points say after moment `n` and up to `end`."""
-    said = breakpoints.said(n, end)
-    lines = [f"event {at}: {_filled(timeline, at, one)}" for at, one in said[:MOST_SAID]]
-    return (*lines, *([f"and {len(said) - MOST_SAID} more messages"] if len(said) > MOST_SAID else []))
-
-
-def described(one: Listed) -> str:
-    """A breakpoint as ``info break`` shows it."""
-    return f"{one.number}  {shown(one.words)}" + " (off)" * (not one.enabled)
 
 
 def add(breakpoints: Breakpoints, text: str, selected: int, *, once: bool = False) -> Iterator[str | Far]:
@@ -210,15 +136,3 @@ def _check_message(message: str) -> None:
     if unknown:
         hint = "it knows " + ", ".join(NAMES)
         raise GvizError(f"a log point knows no {clipped(unknown[0], 30) or 'empty name'}", hint=hint, exit_code=2)
-
-
-def _filled(timeline: Timeline, n: int, one: Breakpoint) -> str:
-    moment = Situation(timeline, n, timeline.at(n).node)
-    parts = [
-        text + ("" if name is None else _shown(moment, name)) for text, name, _, _ in Formatter().parse(one.message)
-    ]
-    return shown("".join(parts))
-
-
-def _shown(moment: Situation, name: str) -> str:
-    return short(moment.stored(name)) if name in ("value", "grad") else str(moment[name])
