@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gviz.tui import keymaps
-from gviz.tui.commands.table import GROUPS
+from gviz.tui.commands.table import GROUPS, written
 from gviz.tui.language.command import Spec
-from gviz.tui.language.parsing import written
 
 PATH = Path(__file__).with_name("commands.md")
 _HEAD = """\

@@ -1,26 +1,37 @@
-"""Where a viewer stands in a timeline, and every way to move: the core that the terminal and line mode share."""
+"""Where a viewer stands in a timeline, and every way to move: the core that the terminal and line mode share.
+
+The position is one integer, the number of the last event that has happened. Moving never runs the program: it looks up
+another position (`gviz.trace.navigation`, `gviz.tui.stop_search`) and arrives there, which selects the node that the
+event is about. `Asker` evaluates expressions at a position.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gviz.driven import Driven, Far, finished
 from gviz.errors import GvizError
 from gviz.events import Marked, NodeFreed
+from gviz.explain.whatif import value_in_branch
 from gviz.plain_text import clipped, shown
 from gviz.query import nodes
+from gviz.query.expressions import Evaluator
 from gviz.query.moments import event_at, remark
 from gviz.trace import navigation
 from gviz.trace.state import BAD
+from gviz.trace.stops import stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
 from gviz.tui.arrival import CONTINUE, END, ERROR, FIRST_BAD, LIVE_END, START, Arrival, Reason, by_command, saying
-from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.commands.asking import Asker
+from gviz.tui.breakpoints import Breakpoints, hits_of
 from gviz.tui.places import Stood
 from gviz.where.place import split_aspect
+from gviz.where.stop import changes
+
+if TYPE_CHECKING:
+    from gviz.rerun.branch import BranchView
 
 Move = Callable[[Timeline, int], int]
 
@@ -30,6 +41,48 @@ SEARCHED = 100
 _GOTO = by_command("goto")
 _FAR = ("continue", "finish", "phase", "until")
 """Commands that the end of what is recorded cuts short, while the program has not come further."""
+
+
+class Asker(Evaluator):
+    """Answers a session about its timeline; keeps what is watched, and the branch that is told of besides, if any."""
+
+    beside: BranchView | None = None
+
+    def __init__(self, timeline: Timeline) -> None:
+        super().__init__(timeline)
+        self.watched: list[str] = []
+
+    def told(self, text: str, n: int) -> str:
+        """What an expression is, and what it would be in the branch: ``9 → 25``."""
+        here, branch = self.evaluated(text, n), self.beside
+        if branch is None or not branch.covers(n):
+            return here
+        try:
+            there = value_in_branch(self, branch, text, n)
+        except GvizError:
+            there = "?"
+        return here if here == there else f"{here} → {there}"
+
+    def watching(self, n: int) -> Iterator[tuple[str, str]]:
+        """Each watched expression and what it is at moment `n`, or why it cannot be told."""
+        for text in self.watched:
+            try:
+                yield text, self.told(text, n)
+            except GvizError as error:
+                yield text, error.what.removeprefix(f"{clipped(text, 40)}: ")  # which stands beside it
+
+    def change(self, text: str, n: int, *, first: bool = False) -> Driven[int]:
+        """The last moment before `n` (the first of all) at which a value or gradient changed; GvizError if none."""
+        hits = hits_of(self.timeline, changes(text))
+        if missing := hits.nowhere():
+            self.last(missing, n)  # it says why there is none
+        for stretch in stretches(self.timeline, 0 if first else n, backward=not first):
+            yield Far("looking for a change: event", stretch.start, len(self.timeline))
+            found = [hit.n for hit in hits.within(stretch) if first or hit.n < n]
+            if found:
+                return min(found) if first else max(found)
+        when = "anywhere" if first else f"before event {n}"
+        raise GvizError(f"{clipped(text, 40)} did not change {when}", exit_code=2)
 
 
 class Cursor:

@@ -15,13 +15,13 @@ from gviz.tui import plain
 from gviz.tui.arrival import Arrival
 from gviz.tui.beginning import LiveBeginning
 from gviz.tui.commands.live_acts import ACTS, carried_out
-from gviz.tui.commands.saving import set_again
+from gviz.tui.commands.session_file import set_again
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.language.command import Command
 from gviz.tui.language.command_lines import echoed, typed
-from gviz.tui.language.completing import completions
-from gviz.tui.language.reading import Reader
+from gviz.tui.language.completion import completions
+from gviz.tui.language.parser import Reader
 from gviz.tui.live import Live, code_of
 from gviz.tui.pace import QUIET_SECONDS
 from gviz.tui.session import Session

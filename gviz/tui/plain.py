@@ -27,9 +27,8 @@ from gviz.tui.drawing.node import differences, failure_lines, what_if_title
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.language.command import Command, Confirm, FrontEnd, Look, Outside, Reply, Said, Work, work
 from gviz.tui.language.command_lines import echoed, typed
-from gviz.tui.language.completing import completions
-from gviz.tui.language.parsing import spec_of
-from gviz.tui.language.reading import Reader
+from gviz.tui.language.completion import completions
+from gviz.tui.language.parser import Reader, spec_of
 from gviz.tui.leaving import ACTS, ANSWERS, Leaving
 from gviz.tui.session import Session
 from gviz.tui.terminal import is_terminal

@@ -26,7 +26,7 @@ from gviz.render.request import ExportOptions, last_moment, moment_scene
 from gviz.render.scene import Options
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui.language.parsing import help_for
+from gviz.tui.commands.table import help_for
 from gviz.tui.lines import plain
 
 BY_NAME = {exporter.name: exporter for exporter in EXPORTERS}

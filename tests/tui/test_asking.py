@@ -10,7 +10,7 @@ import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.query.expressions import value_of
 from gviz.query.names import NamedNodes
-from gviz.tui.commands.asking import Asker
+from gviz.tui.cursor import Asker
 from gviz.tui.screens.sheet import Sheet, SheetScreen
 from gviz.tui.widgets.node import NodePanel
 

@@ -8,7 +8,7 @@ import gviz.engine as torch
 from gviz.trace import load
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui.commands import branching, sweeping
+from gviz.tui.commands import what_if
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.screens.sheet import Sheet
@@ -142,7 +142,7 @@ def test_a_range_that_cannot_be_drawn(timeline, change, refusal):
 
 
 def test_a_range_over_a_long_recording_is_for_the_command_line(timeline, monkeypatch):
-    monkeypatch.setattr(sweeping, "MOST_RUNS", 8)
+    monkeypatch.setattr(what_if, "MOST_RUNS", 8)
     assert said(timeline, "whatif x = 0..1")[0].endswith('gviz whatif TRACE "x = 0..1" --show z,x.grad.')
 
 
@@ -219,7 +219,7 @@ def test_a_way_not_taken_is_told_whole_however_narrow_the_screen():
         return x * 2 if x > 1 else x
 
     timeline = timeline_of(deciding)
-    look = branching.what_if(Session(Cursor(timeline, len(timeline)), UNICODE), "x = 0")
+    look = what_if.what_if(Session(Cursor(timeline, len(timeline)), UNICODE), "x = 0")
     rows = ["".join(text for text, _ in line) for line in look.lines(40)]
     assert max(map(len, rows)) <= 40
     told = " ".join(rows)

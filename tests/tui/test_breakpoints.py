@@ -18,11 +18,10 @@ from gviz.query.names import NamedNodes
 from gviz.trace import navigation
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import breaks
-from gviz.tui.commands.asking import Asker
-from gviz.tui.cursor import Cursor
+from gviz.tui.cursor import Asker, Cursor
 from gviz.tui.drawing.lists import break_rows
 from gviz.tui.glyphs import glyphs
-from gviz.tui.language.parsing import parse
+from gviz.tui.language.parser import parse
 from gviz.tui.plain import debug
 from gviz.tui.screens.sheet import SheetScreen
 from gviz.tui.widgets.rows import KeysRow

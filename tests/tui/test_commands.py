@@ -3,9 +3,9 @@ from driving import transcript
 from stories import demo
 
 from gviz.errors import GvizError
-from gviz.tui.commands.table import SPECS
+from gviz.tui.commands.table import SPECS, help_for
 from gviz.tui.language.command import Command
-from gviz.tui.language.parsing import help_for, parse
+from gviz.tui.language.parser import parse
 from gviz.tui.lines import plain
 
 

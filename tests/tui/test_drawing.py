@@ -12,8 +12,8 @@ from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import Wishes, arranged, label_density, opening_view, size_class
 from gviz.tui.arrival import Arrival, by_command, saying
-from gviz.tui.commands.exporting import usual_name
-from gviz.tui.commands.looking import explanation_lines
+from gviz.tui.commands.export_copy import usual_name
+from gviz.tui.commands.inspection import explanation_lines
 from gviz.tui.drawing import tape
 from gviz.tui.drawing.help import help_page
 from gviz.tui.drawing.lists import output_lines

@@ -15,7 +15,7 @@ from gviz.trace import stops
 from gviz.tui import plain
 from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Command, Look, work
-from gviz.tui.language.parsing import parse, spec_of
+from gviz.tui.language.parser import parse, spec_of
 from gviz.tui.screens import errand, orders
 from gviz.tui.screens.sheet import Sheet
 

@@ -7,10 +7,10 @@ from driving import after, app_of, transcript
 from stories import Story, demo
 
 from gviz.errors import GvizError
-from gviz.tui.commands.informing import PAGES
+from gviz.tui.commands.info_pages import PAGES
 from gviz.tui.commands.table import BY_NAME, SPECS
-from gviz.tui.language.habits import INFO_INSTEAD, INSTEAD
-from gviz.tui.language.parsing import parse
+from gviz.tui.language.other_debuggers import INFO_INSTEAD, INSTEAD
+from gviz.tui.language.parser import parse
 from gviz.tui.widgets.prompt import Prompt
 
 KNOWN = """bt; bt 2; info b; info display; info locals; p x; p x.item(); l; l 3; l 2,4; l .; ll; longlist; finish
@@ -72,7 +72,7 @@ def test_list_shows_the_lines_it_is_asked_for():
 
 
 def test_longlist_is_the_function_around_the_line():
-    from gviz.tui.commands.listing import _around_line
+    from gviz.tui.commands.source_listing import _around_line
 
     text = "x = 1\ndef f():\n    def g():\n        return 2\n    return g\ny = 3\n"
     assert [_around_line(text, line) for line in (1, 2, 4, 5)] == [(1, 6), (2, 5), (3, 4), (2, 5)]

@@ -13,11 +13,11 @@ import gviz.engine as torch
 from gviz.driven import finished
 from gviz.errors import GvizError
 from gviz.tui import keymaps
-from gviz.tui.commands.saving import session_lines
+from gviz.tui.commands.session_file import session_lines
 from gviz.tui.commands.table import SPECS
 from gviz.tui.config import Config, read
 from gviz.tui.language.command import Look, Said, work
-from gviz.tui.language.parsing import parse, spec_of
+from gviz.tui.language.parser import parse, spec_of
 from gviz.tui.plain import debug
 from gviz.tui.screens import pages
 from gviz.tui.screens.menu import MenuScreen

@@ -11,8 +11,8 @@ from textual.widgets import Input
 from gviz.tui.commands.table import SPECS
 from gviz.tui.config import Config
 from gviz.tui.keymaps import ACTS, keys_of
-from gviz.tui.language.completing import completions
-from gviz.tui.language.parsing import parse
+from gviz.tui.language.completion import completions
+from gviz.tui.language.parser import parse
 from gviz.tui.screens.palette import entries, key_acts
 from gviz.tui.widgets.prompt import Prompt
 

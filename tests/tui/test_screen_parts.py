@@ -7,7 +7,7 @@ from gviz.live.protocol import CallSite
 from gviz.tui.cursor import SELECTIONS, Cursor
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.language.command import work
-from gviz.tui.language.parsing import spec_of
+from gviz.tui.language.parser import spec_of
 from gviz.tui.messages import LinePointed
 from gviz.tui.screens.carry_out import set_to
 from gviz.tui.screens.playing import PLAY_SECONDS, Player

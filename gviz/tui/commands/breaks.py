@@ -1,4 +1,4 @@
-"""The commands about breakpoints, and where running on stops: the same on the screen and line by line."""
+"""The commands about breakpoints: set, log, condition, switch, delete, list."""
 
 from __future__ import annotations
 

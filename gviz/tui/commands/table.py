@@ -1,47 +1,47 @@
 """The command language of both front ends: every command, declared once, with who carries it out.
 
-The parser, the help, completion, the palette, line mode and the screen all read this table.
+The parser, the help, completion, the palette, line mode and the screen all read this table. To add a command, write a
+function in the file of its group and one `Spec` here. What the function is given is said by its kind: a move through
+time (`moves`), the cursor (`with_cursor`), the expressions (`with_asker`), the breakpoints, or the whole session.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn
 
-from gviz.errors import GvizError
-from gviz.query.vocabulary import A_MOMENT
+from gviz.driven import Driven, Far, collected
+from gviz.errors import GvizError, did_you_mean
+from gviz.plain_text import clipped, shown
+from gviz.query.moments import is_stretch
+from gviz.query.vocabulary import A_MOMENT, MOMENT_WORDS
 from gviz.trace import navigation
+from gviz.trace.timeline import Timeline
+from gviz.tui import stop_search
 from gviz.tui.arrival import Arrival
+from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import (
-    asking,
-    branching,
     breaks,
-    comparing,
-    copying,
-    exporting,
-    folding,
-    gradchecking,
-    informing,
-    listing,
-    looking,
-    outside,
-    reporting,
-    saving,
+    compare,
+    evaluation,
+    export_copy,
+    external_programs,
+    graph_view,
+    info_pages,
+    inspection,
+    session_file,
+    source_listing,
+    what_if,
 )
-from gviz.tui.commands.kinds import (
-    moves,
-    moves_by_nodes,
-    runs_on,
-    said,
-    with_asker,
-    with_breakpoints,
-    with_cursor,
-    with_session,
-)
-from gviz.tui.cursor import Cursor
+from gviz.tui.cursor import Asker, Cursor, Move
+from gviz.tui.drawing.help import about, words_like, words_page
 from gviz.tui.folds import Folds
-from gviz.tui.language.command import Command, FrontEnd, Look, Said, Spec
+from gviz.tui.language.command import Command, FrontEnd, Look, Reply, Run, Said, Spec, Work
+from gviz.tui.language.other_debuggers import INSTEAD
+from gviz.tui.lines import Line, line, wrapped
 from gviz.tui.session import Session
 
 
@@ -59,14 +59,60 @@ def _commands(session: Session, command: Command) -> Said:
 
 
 def _help(session: Session, command: Command) -> Look | Said:
-    from gviz.tui.language import parsing  # it reads this table
-
-    return parsing.help_for(command.argument)
+    return help_for(command.argument)
 
 
 def _of_a_program(session: Session, command: Command) -> NoReturn:
     hint = "gviz run SCRIPT holds one; goto start is the beginning of this recording"
     raise GvizError(f"{command.name} is for a program that gviz run holds", hint=hint, exit_code=2)
+
+
+def moves(move: Move, reason: str, *, backward: bool = False) -> Run:
+    """Through time, as often as a count says."""
+    return lambda session, command: session.cursor.travelling(move, reason, command.count, backward=backward)
+
+
+def moves_by_nodes(move: Callable[[Folds, Timeline, int], int], *, backward: bool = False) -> Run:
+    """By whole nodes, of which a closed module is one."""
+    return lambda session, command: session.cursor.travelling(
+        partial(move, session.folds), "next", command.count, backward=backward
+    )
+
+
+def with_cursor(act: Callable[[Cursor, str], Arrival | Driven[Arrival]]) -> Run:
+    """What leads somewhere."""
+    return lambda session, command: act(session.cursor, command.argument)
+
+
+def said(found: Iterator[str | Far]) -> Work:
+    """The lines of an answer, once all are there."""
+    return Said((*(yield from collected(found)),))
+
+
+def with_asker(answer: Callable[[Asker, str, int], Iterator[str | Far]]) -> Run:
+    """What is evaluated at the moment that is looked at."""
+    return lambda session, command: said(answer(session.cursor.asker, command.argument, session.cursor.position))
+
+
+def with_breakpoints(change: Callable[[Breakpoints, str, int], Iterator[str | Far]]) -> Run:
+    """What concerns breakpoints; one that is set without a place is set at the selected node."""
+    return lambda session, command: said(change(session.cursor.breakpoints, command.argument, session.cursor.selected))
+
+
+def with_session(act: Callable[[Session, str], Reply | Work]) -> Run:
+    """What needs more than one part of the session."""
+    return lambda session, command: act(session, command.argument)
+
+
+def runs_on(*, backward: bool = False) -> Run:
+    """To the next stop, or the one before, which is looked for a little at a time."""
+
+    def run_on(session: Session, command: Command) -> Work:
+        cursor = session.cursor
+        yield from stop_search.searched(cursor.timeline, cursor.breakpoints, cursor.position, backward=backward)
+        return cursor.run_on(command.count, backward=backward)
+
+    return run_on
 
 
 _TIME = (
@@ -117,61 +163,62 @@ _TIME = (
 
 _LOOK = (
     Spec("print", ("p",), "[EXPR]", "an expression at this moment: x.grad * 2, norm(#4); without one the selected node",
-         looking.print_expression),
-    Spec("pp", (), "EXPR", "the same, with all elements", with_asker(asking.evaluate_all)),
-    Spec("eval", ("=",), "EXPR", "the same as print EXPR", with_asker(asking.evaluate)),
-    Spec("node", (), "[PLACE]", "a node in full: value, gradient, where it was made", with_session(looking.node)),
+         inspection.print_expression),
+    Spec("pp", (), "EXPR", "the same, with all elements", with_asker(evaluation.evaluate_all)),
+    Spec("eval", ("=",), "EXPR", "the same as print EXPR", with_asker(evaluation.evaluate)),
+    Spec("node", (), "[PLACE]", "a node in full: value, gradient, where it was made", with_session(inspection.node)),
     Spec("explain", ("why", "e"), "[PLACE[.grad]] [all]", "why it has this value or gradient, or none; all: every line",
-         with_session(looking.explain)),
-    Spec("event", (), "", "what happened here, in full", with_session(looking.event)),
+         with_session(inspection.explain)),
+    Spec("event", (), "", "what happened here, in full", with_session(inspection.event)),
     Spec("check", (), "[all]", "what is wrong in this recording, or may be; why PLACE asks about a node",
-         with_session(looking.check)),
-    Spec("whatis", ("ptype",), "EXPR", "its shape and dtype", with_asker(asking.whatis)),
-    Spec("diff", (), "@A [@B]", "which values and gradients differ between two events", with_asker(asking.diff)),
+         with_session(inspection.check)),
+    Spec("whatis", ("ptype",), "EXPR", "its shape and dtype", with_asker(evaluation.whatis)),
+    Spec("diff", (), "@A [@B]", "which values and gradients differ between two events", with_asker(evaluation.diff)),
     Spec("compare", (), "[FILE] [[A,]B]",
          "two iterations of this recording (A: this one), or it and another recording, beside each other",
-         with_session(comparing.compare)),
+         with_session(compare.compare)),
     Spec("ranks", (), "FILE [N]", "this rank of a training run and another one in iteration N: what they should share",
-         with_session(comparing.ranks)),
-    Spec("tape", (), "", "all nodes of this iteration, one row each", with_session(looking.tape)),
-    Spec("graph", (), "[PLACE]", "the graph, and a node in it", with_session(looking.graph)),
+         with_session(compare.ranks)),
+    Spec("tape", (), "", "all nodes of this iteration, one row each", with_session(inspection.tape)),
+    Spec("graph", (), "[PLACE]", "the graph, and a node in it", with_session(inspection.graph)),
     Spec("list", ("l",), "[PLACE]",
          "the source around the current line, where a node was made, or of lines (12, 12,20, model.py:12); again: the "
-         "lines behind those, list - the ones before", with_session(listing.source), goes_on=True),
-    Spec("longlist", ("ll",), "", "the whole function that the current line is in", with_session(listing.function)),
+         "lines behind those, list - the ones before", with_session(source_listing.source), goes_on=True),
+    Spec("longlist", ("ll",), "", "the whole function that the current line is in",
+         with_session(source_listing.function)),
     Spec("where", ("w", "bt", "backtrace"), "[FRAMES]",
          "the call stack of the selected node, or of where the program stands; 2: two innermost frames, -2: outermost",
-         with_session(looking.where)),
-    Spec("up", ("u",), "[N]", "to the caller of the line that made the selected node", looking.up),
-    Spec("down", ("d",), "[N]", "back towards the line that made it", looking.down),
+         with_session(inspection.where)),
+    Spec("up", ("u",), "[N]", "to the caller of the line that made the selected node", inspection.up),
+    Spec("down", ("d",), "[N]", "back towards the line that made it", inspection.down),
     Spec("info", ("i",), "[WORD]",
          "what there is: breaks, watch, locals, marks, graph, saved, params, next, stats, leaks",
-         lambda session, command: said(informing.info(session, command.argument))),
-    Spec("passes", (), "", "the iterations and passes, with their events", with_session(looking.passes)),
+         lambda session, command: said(info_pages.info(session, command.argument))),
+    Spec("passes", (), "", "the iterations and passes, with their events", with_session(inspection.passes)),
     Spec("tensor", (), "[PLACE[.grad]]", "all elements as a matrix, how they are spread, and where the large ones lie",
-         with_session(looking.tensor)),
+         with_session(inspection.tensor)),
     Spec("saved", ("versions",), "[PLACE]", "what a node keeps for backward, and the versions of its memory",
-         with_session(looking.saved)),
-    Spec("output", (), "", "what the program has printed up to now", with_session(looking.output)),
-    Spec("lesson", (), "", "what the program says about itself at its top", with_session(looking.lesson)),
+         with_session(inspection.saved)),
+    Spec("output", (), "", "what the program has printed up to now", with_session(inspection.output)),
+    Spec("lesson", (), "", "what the program says about itself at its top", with_session(inspection.lesson)),
 )  # fmt: skip
 
 _SHOWN = (
     Spec("watch", ("display",), "[EXPR]", "show an expression at every stop; without EXPR list what is watched",
-         with_asker(asking.watch)),
-    Spec("rewatch", (), "NUMBER EXPR", "show another expression in its place", with_asker(asking.rewatch)),
-    Spec("unwatch", ("undisplay",), "[NUMBER]", "no longer show it", with_asker(asking.unwatch)),
+         with_asker(evaluation.watch)),
+    Spec("rewatch", (), "NUMBER EXPR", "show another expression in its place", with_asker(evaluation.rewatch)),
+    Spec("unwatch", ("undisplay",), "[NUMBER]", "no longer show it", with_asker(evaluation.unwatch)),
 )  # fmt: skip
 
 _GRAPH = (
     Spec("modules", (), "", "the modules of this iteration, with the length of their gradients",
-         with_session(folding.modules)),
-    Spec("close", (), "[MODULE|all]", "one box for a module, and one step of next", with_session(folding.close)),
-    Spec("open", (), "[MODULE|all]", "the nodes of a module again", with_session(folding.open_)),
+         with_session(graph_view.modules)),
+    Spec("close", (), "[MODULE|all]", "one box for a module, and one step of next", with_session(graph_view.close)),
+    Spec("open", (), "[MODULE|all]", "the nodes of a module again", with_session(graph_view.open_)),
     Spec("ancestors", (), "[PLACE]", "only what a node was made from in the graph; all again if it was so",
-         with_session(folding.ancestors)),
+         with_session(graph_view.ancestors)),
     Spec("near", (), "[LINES]", "only the nodes within so many lines of the selected one; near 0 shows all",
-         with_session(folding.near)),
+         with_session(graph_view.near)),
 )  # fmt: skip
 
 _STOPS = (
@@ -208,38 +255,38 @@ _WHAT_IF = (
     Spec("whatif", (), "[CHANGE]",
          "what would follow from another number: x = 5, w[0, 1] = 0, grad z = 2; curves for a range, "
          "x = -3..3 --show z,x.grad",
-         with_session(branching.what_if)),
-    Spec("undo", (), "", "take the last change of whatif back", with_session(branching.undo)),
+         with_session(what_if.what_if)),
+    Spec("undo", (), "", "take the last change of whatif back", with_session(what_if.undo)),
     Spec("gradcheck", (), "[PLACE]", "whether the gradients a node sent on are what small changes of its inputs say",
-         with_session(gradchecking.gradcheck)),
+         with_session(what_if.gradcheck)),
 )  # fmt: skip
 
 _OTHER = (
     Spec("copy", ("y",), "[EXPR]",
          "copy a number as Python writes it: value, grad (of the selected node), x.grad * 2; or node, its line; or "
          "script, PyTorch that makes it again, also into a file: copy script FILE",
-         with_session(copying.copy)),
+         with_session(export_copy.copy)),
     Spec("python", ("!", "interact"), "[EXPR]",
          "a Python shell with the numbers of this moment, which it cannot change; ! EXPR is print EXPR",
-         with_session(outside.python)),
+         with_session(external_programs.python)),
     Spec("edit", (), "[PLACE]", "the line that made the selected node, or runs, in $EDITOR",
-         with_session(outside.edit)),
-    Spec("browse", (), "", "this recording as a page, in the browser", with_session(outside.browse)),
+         with_session(external_programs.edit)),
+    Spec("browse", (), "", "this recording as a page, in the browser", with_session(external_programs.browse)),
     Spec("report", (), "", "write a report about gviz itself, without values, and say where it is",
-         with_session(reporting.report)),
+         with_session(export_copy.report)),
     Spec("export", (), "FILE", "write this moment as a picture: {suffixes}; the branch of whatif: .gviz",
-         with_session(exporting.export)),
-    Spec("save", (), "[FILE]", "write breakpoints, watches and marks to a file", with_session(saving.save)),
+         with_session(export_copy.export)),
+    Spec("save", (), "[FILE]", "write breakpoints, watches and marks to a file", with_session(session_file.save)),
     Spec("load", (), "FILE", "read them again; what it evaluates or carries out is shown first",
-         with_session(saving.load)),
-    Spec("source", (), "FILE", "carry out the commands of a file", with_session(saving.source)),
+         with_session(session_file.load)),
+    Spec("source", (), "FILE", "carry out the commands of a file", with_session(session_file.source)),
     Spec("set", (), "KEY VALUE", "change a setting; show lists them; set x = 5 and set x = -3..3 are whatif",
-         with_session(branching.set_)),
+         with_session(what_if.set_)),
     Spec("show", (), "[KEY]", "the settings, or one of them",
          lambda session, command: Said(tuple(session.settings.told(command.argument)))),
     Spec("theme", (), "NAME", "the same as set theme NAME",
-         lambda session, command: branching.set_(session, f"theme {command.argument}")),
-    Spec("keys", (), "", "which keys do what", with_session(looking.keys)),
+         lambda session, command: what_if.set_(session, f"theme {command.argument}")),
+    Spec("keys", (), "", "which keys do what", with_session(inspection.keys)),
     Spec("help", ("h", "?"), "[WORD]", "this list, one command, a word of the screen, or all of them: words", _help),
     Spec("quit", ("q", "exit"), "[!]", "leave; q! stops the program and does not ask",
          lambda _, command: FrontEnd("quit", command.argument)),
@@ -262,3 +309,74 @@ REPEATED = frozenset(spec.name for spec in (*_TIME, *_LOOK))
 """What an empty line does again, as in gdb and pdb; what sets something is not done twice."""
 
 BY_NAME = {name: spec for spec in SPECS for name in (spec.name, *spec.aliases)}
+
+_VALUE = re.compile(r"#?\w[\w.\[\], :]*")
+"""What looks like a value that somebody wants to see, as pdb would show it."""
+_ALIKE = 0.7
+"""From how much likeness on a word is taken for a slip of the fingers: ``loss`` is not for close."""
+
+
+def help_for(word: str) -> Look | Said:
+    """All commands, the one asked for, or a word of the screen as it stands there; ``words``: all of them."""
+    if word == "words":
+        return Look("Words", words_page)
+    if word not in BY_NAME and (seen := words_like(word) if word else ()):
+        return Look(f"Words: {shown(word)}", about(seen))
+    if word:
+        spec = find(word)
+        return Said((f"{written(spec)}: {spec.told()}",))
+    return Look("Commands", _page)
+
+
+def _page(width: int) -> Iterator[Line]:
+    for title, specs in GROUPS.items():
+        yield line((title, "title"))
+        for spec in specs:
+            yield from wrapped(line((f"  {written(spec)}".ljust(30) + "  ", "key"), spec.told()), width, 6)
+
+
+def written(spec: Spec) -> str:
+    """Its name, its short forms, and what follows."""
+    return f"{', '.join((spec.name, *spec.aliases))} {spec.takes}".rstrip()
+
+
+def find(word: str, rest: str = "") -> Spec:
+    """The command of a name, a short form or the beginning of one; GvizError where that is none, or several.
+
+    What stands behind it, as the number of `iteration 3`, may tell what was meant.
+    """
+    if word in BY_NAME:
+        return BY_NAME[word]
+    if word.endswith("-") and len(word) > 1:
+        return reversed_spec(find(word[:-1]))
+    found = [spec for spec in SPECS if spec.name.startswith(word)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(spec.name for spec in found)
+        raise GvizError(f"{word!r} is ambiguous", hint=f"it may mean {names}", exit_code=2)
+    raise unknown_command(word, rest)
+
+
+def unknown_command(word: str, rest: str = "") -> GvizError:
+    value = f"print {clipped(word, 30)} shows a value, " if _VALUE.fullmatch(word) else ""
+    hint = INSTEAD.get(word.lower()) or _going(f"{word} {rest}".strip())
+    hint = hint or did_you_mean(word, BY_NAME, f"{value}help lists the commands", _ALIKE)
+    return GvizError(f"there is no command {clipped(repr(word), 40)}", hint=hint, exit_code=2)
+
+
+def _going(moment: str) -> str:
+    """How to go to a moment that stands alone, if it is one."""
+    return f"goto {clipped(moment, 40)} goes there" if moment in MOMENT_WORDS or is_stretch(moment) else ""
+
+
+_OPPOSITES = {"up": "down", "down": "up"}
+
+
+def reversed_spec(spec: Spec) -> Spec:
+    """The command that goes the other way; GvizError for one that has none."""
+    other = _OPPOSITES.get(spec.name) or spec.name.removeprefix("reverse-")
+    backward = BY_NAME.get(other if other != spec.name else f"reverse-{other}")
+    if backward is None:
+        raise GvizError(f"{spec.name} cannot run backwards", exit_code=2)
+    return backward

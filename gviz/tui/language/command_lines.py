@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from gviz.plain_text import shown
-from gviz.tui.language.reading import Reader
+from gviz.tui.language.parser import Reader
 from gviz.tui.terminal import is_terminal
 
 PROMPT = "(gviz) "

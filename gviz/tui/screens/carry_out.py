@@ -14,8 +14,8 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.tui.arrangement import PANELS
 from gviz.tui.arrival import Arrival
-from gviz.tui.commands.comparing import Compared
-from gviz.tui.commands.looking import wrapped_lines
+from gviz.tui.commands.compare import Compared
+from gviz.tui.commands.inspection import wrapped_lines
 from gviz.tui.language.command import Confirm, FrontEnd, Look, Outside, Reply, Said
 from gviz.tui.screens import pages
 from gviz.tui.themes import colours_fall_together, named

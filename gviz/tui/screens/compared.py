@@ -12,7 +12,7 @@ from textual.content import Content
 from gviz.render import comparison_text as text_of
 from gviz.trace.moment import Moment
 from gviz.tui import lines
-from gviz.tui.commands.comparing import Compared
+from gviz.tui.commands.compare import Compared
 from gviz.tui.drawing.pairs import pair_lines
 from gviz.tui.lines import Line
 from gviz.tui.messages import RowActed

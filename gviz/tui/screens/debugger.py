@@ -20,7 +20,7 @@ from gviz.tui.cursor import SELECTIONS
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
-from gviz.tui.language.reading import Reader
+from gviz.tui.language.parser import Reader
 from gviz.tui.leaving import Leaving
 from gviz.tui.messages import LinePointed, NodePointed, Pressed, RowActed, Seek, Typed
 from gviz.tui.screens import row_acts

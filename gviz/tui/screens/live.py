@@ -17,12 +17,12 @@ from gviz.live.controlled import Ended, Report
 from gviz.tui.arrival import Arrival, saying
 from gviz.tui.beginning import Beginning, LiveBeginning
 from gviz.tui.commands.live_acts import ACTS, carried_out
-from gviz.tui.commands.saving import set_again
+from gviz.tui.commands.session_file import set_again
 from gviz.tui.config import Config
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, first
 from gviz.tui.language.command import Command
-from gviz.tui.language.parsing import parse
+from gviz.tui.language.parser import parse
 from gviz.tui.live import Live
 from gviz.tui.screens.debugger import DebuggerScreen
 from gviz.tui.widgets.output import OutputPanel

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.tui.language.command import Command, Reply, Said, Work
-from gviz.tui.language.parsing import spec_of
+from gviz.tui.language.parser import spec_of
 from gviz.tui.screens.carry_out import carry_out, say
 from gviz.tui.screens.errand import Errand
 

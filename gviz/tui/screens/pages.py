@@ -11,8 +11,8 @@ from textual.app import App
 from gviz.explain.names import label
 from gviz.trace.moment import Moment
 from gviz.tui.arrival import Arrival
-from gviz.tui.commands.comparing import Compared
-from gviz.tui.commands.looking import wrapped_lines
+from gviz.tui.commands.compare import Compared
+from gviz.tui.commands.inspection import wrapped_lines
 from gviz.tui.drawing.help import help_page
 from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.lines import Line, line

@@ -9,10 +9,10 @@ from typing import Protocol, TypeVar
 from textual import events
 from textual.widget import Widget
 
-from gviz.tui.commands.exporting import usual_name
+from gviz.tui.commands.export_copy import usual_name
 from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
-from gviz.tui.language.completing import completions
+from gviz.tui.language.completion import completions
 from gviz.tui.messages import Typed
 from gviz.tui.screens.ahead import KeysAhead
 from gviz.tui.screens.panels import Panels

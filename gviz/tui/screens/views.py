@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from textual.scroll_view import ScrollView
 
-from gviz.tui.commands import folding
+from gviz.tui.commands import graph_view
 from gviz.tui.language.command import Command
-from gviz.tui.language.parsing import spec_of
+from gviz.tui.language.parser import spec_of
 from gviz.tui.screens.toggling import toggle_node
 from gviz.tui.widgets.tape import Tape
 
@@ -38,7 +38,7 @@ def _part(screen: DebuggerScreen) -> None:
 
 
 def _next_part(screen: DebuggerScreen) -> None:
-    said = folding.next_focus(screen.session)
+    said = graph_view.next_focus(screen.session)
     screen.follow_settings()
     screen.say(said.lines[0])
 

@@ -10,7 +10,7 @@ from textual.reactive import reactive
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
-from gviz.tui.commands.asking import Asker
+from gviz.tui.cursor import Asker
 from gviz.tui.drawing.elements import node_tensors
 from gviz.tui.drawing.lists import watch_lines
 from gviz.tui.drawing.node import Subject, node_lines

@@ -17,7 +17,7 @@ from gviz.plain_text import clipped, shown
 from gviz.query.expressions import value_of
 from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline
-from gviz.tui.commands import asking
+from gviz.tui.commands import evaluation
 from gviz.tui.language.command import Outside, Said
 from gviz.tui.session import Session
 from gviz.values import Array, Value
@@ -34,7 +34,7 @@ _GOES_BY_COLON = {"code", "codium", "cursor", "windsurf", "zed", "subl", "hx"}
 def python(session: Session, text: str) -> Outside | Said:
     """``python``: numbers are copies, so that nothing typed there changes the recording; ``!x`` is ``print x``."""
     if text:
-        return Said((*asking.evaluate(session.cursor.asker, text, session.cursor.position),))
+        return Said((*evaluation.evaluate(session.cursor.asker, text, session.cursor.position),))
     n, timeline, names = session.cursor.position, session.timeline, session.cursor.asker.names
     known = numbers(session)
     banner = (

@@ -1,23 +1,67 @@
-"""The command that copies a number, as Python writes it, the line that tells of a node, or the script that makes it."""
+"""The commands that hand something out: a picture of the moment, a number or script for the clipboard, a report on gviz."""
 
 from __future__ import annotations
 
+import shutil
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
+from gviz.crash import write_asked_for
 from gviz.errors import GvizError, NotStored
 from gviz.explain.names import label, label_at
 from gviz.plain_text import clipped, shown, told
 from gviz.query.expressions import value_of
 from gviz.trace.gradients import in_its_iteration
 from gviz.trace.state import OutputState
-from gviz.tui.commands.asking import MOST_ELEMENTS
-from gviz.tui.commands.exporting import write_new
+from gviz.trace.timeline import Timeline
+from gviz.tui.commands import what_if
+from gviz.tui.commands._paths import new_file
+from gviz.tui.commands.evaluation import MOST_ELEMENTS
 from gviz.tui.language.command import FrontEnd, Said
 from gviz.tui.session import Session
+from gviz.tui.title import Title
 from gviz.value_text import grad, short
 from gviz.values import Value
+from gviz.whole_files import write_whole
+
+TIMEOUT = 10.0
+"""Seconds that Graphviz has while somebody waits at the screen; past them a simpler layout is drawn."""
+
+
+def export(session: Session, path: str) -> Said:
+    """``export FILE``: the moment that is looked at, or the branch of a what-if as a recording."""
+    if path.endswith(what_if.SUFFIX):
+        return what_if.export_branch(session, path)
+    written, *notes = _write(session.timeline, session.cursor.position, path)
+    of = "; of the recording, without the what if" if session.beside is not None else ""
+    return Said((f"{written}{of}.", *(f"{note}." for note in notes)))
+
+
+def _write(timeline: Timeline, n: int, path: str) -> tuple[str, ...]:
+    """Write moment `n` to a file that does not exist yet, in the format of its suffix; what was done, and what is to be
+    said of the file, without their full stops."""
+    from gviz.render.exporters import exporter_for  # Graphviz is only needed here
+    from gviz.render.request import ExportOptions
+
+    notes: list[str] = []
+    exporter = exporter_for(path)
+    picture = exporter.render(timeline, n, ExportOptions(timeout=TIMEOUT, note=notes.append))
+    data = picture if isinstance(picture, bytes) else picture.encode("utf-8", "backslashreplace")
+    write_new(path, data)
+    return (f"wrote {shown(path)} (event {n})", *(note.rstrip(".") for note in notes))
+
+
+def write_new(path: str, data: bytes) -> None:
+    """Write a file that does not exist yet, whole; GvizError if it does, or cannot be written."""
+    write_whole([(new_file(path), data)])
+
+
+def usual_name(title: Title, n: int) -> str:
+    """A name for the picture of moment `n` of a program or trace: ``train-12.svg``."""
+    return f"{PurePath(title.file).stem or 'gviz'}-{n}.svg"
+
 
 OF_NODE = ("value", "grad", "node", "script")
 """What can be copied of the selected node by a word."""
@@ -89,3 +133,27 @@ def _line_of(session: Session, node: int) -> str:
     first = state.outputs[0] if state is not None and state.outputs else None
     looks = f"value {short(first.value)}, grad {grad(_held(first, 'grad'))}" if first is not None else "not made yet"
     return f"{label_at(session.timeline, node)}, event {session.cursor.position}: {looks}"
+
+
+def report(session: Session, _: str) -> Said:
+    """``report``."""
+    try:
+        path = write_asked_for(_facts(session))
+    except OSError as trouble:
+        raise GvizError("no report could be written", why=clipped(str(trouble), 80)) from None
+    return Said((f"report written to {shown(str(path))}; it has no values, names or source of the program",))
+
+
+def _facts(session: Session) -> tuple[str, ...]:
+    """What the recording is like, told by counts alone."""
+    timeline, (columns, rows) = session.timeline, shutil.get_terminal_size()
+    settings = " ".join(f"{name}={value}" for name, value in session.settings.values.items())
+    return (
+        f"size {columns}x{rows}",
+        f"settings {settings}",
+        f"framework {timeline.framework}",
+        f"recording of {len(timeline)} events, {len(timeline.nodes)} nodes, {len(timeline.iterations)} iterations, "
+        f"{len(timeline.phases)} phases, {len(timeline.failures)} failures",
+        f"position {session.cursor.position}, selected #{session.cursor.selected}",
+        f"growing {session.cursor.growing}",
+    )

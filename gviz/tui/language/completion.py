@@ -8,10 +8,9 @@ from typing import TypeVar
 
 from gviz.errors import GvizError
 from gviz.query.vocabulary import MOMENT_WORDS
-from gviz.tui.commands.copying import OF_NODE
-from gviz.tui.commands.informing import PAGES
-from gviz.tui.commands.table import SPECS
-from gviz.tui.language import parsing
+from gviz.tui.commands.export_copy import OF_NODE
+from gviz.tui.commands.info_pages import PAGES
+from gviz.tui.commands.table import SPECS, find
 from gviz.tui.language.command_lines import WORD_ENDS
 from gviz.tui.session import Session
 from gviz.tui.settings import SETTINGS
@@ -30,7 +29,7 @@ def completions(session: Session, text: str) -> list[str]:
         return [spec.name for spec in SPECS if spec.name.startswith(text) and spec.name != text]
     word, _, rest = text.partition(" ")
     try:
-        spec = parsing.find(word)
+        spec = find(word)
     except GvizError:
         return []
     head, last = _split(rest)

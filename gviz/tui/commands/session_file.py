@@ -10,7 +10,7 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, Breakpoints, Call, Listed
-from gviz.tui.commands.files import path_of
+from gviz.tui.commands._paths import path_of
 from gviz.tui.language.command import Confirm, Said, Script
 from gviz.tui.session import Session
 from gviz.where.stop import Computed, Stop, stop

@@ -1,7 +1,12 @@
-"""Reads lines one after the other: what is typed, what scripts hold, what breakpoints carry out where they stop."""
+"""Reads the command language: `parse` makes one line a `Command`; a `Reader` reads line after line.
+
+The lines of a `Reader` are typed, come from scripts, or are carried out by a breakpoint where it stops. It also takes
+what a question or ``commands`` of a breakpoint asks for.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,9 +15,66 @@ from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.tui.arrival import Arrival
 from gviz.tui.breakpoints import Breakpoints, Listed
-from gviz.tui.commands.table import REPEATED
-from gviz.tui.language.command import Command, Confirm, Reply, Said, Script
-from gviz.tui.language.parsing import parse, spec_of
+from gviz.tui.commands.table import BY_NAME, REPEATED, SPECS, find, reversed_spec, unknown_command
+from gviz.tui.language.command import Command, Confirm, Reply, Said, Script, Spec
+
+_CAPITALS = {
+    alias.upper(): f"reverse-{spec.name}"
+    for spec in SPECS
+    for alias in spec.aliases
+    if len(alias) == 1 and f"reverse-{spec.name}" in BY_NAME
+}
+"""The keys of the screen work as commands too: a capital runs backwards."""
+
+_LINE = re.compile(r"([A-Za-z]++(?:-[A-Za-z]++)*+-?+(?![._\[])|[/@?=!])\s*(.*)", re.DOTALL)
+"""A command and the rest; ``x.grad``, ``zero_grad`` and ``w[0]`` are no commands, whatever they begin with."""
+_NUMBER = re.compile(r"[-+]?\d{1,12}$")
+LARGEST_COUNT = 10**9
+
+
+def parse(text: str) -> Command:
+    """Read one line, or raise GvizError that says what was expected.
+
+    ``12`` and ``@12`` mean ``goto 12``; a trailing minus (``n- 3``) or a capital (``N 3``) runs a time command
+    backwards.
+    """
+    text = text.strip().removeprefix(":").strip()
+    if re.fullmatch(r"\d+", text):
+        return Command("goto", argument=text)
+    match = _LINE.match(text)
+    if match is None:
+        raise unknown_command(text)
+    word, rest = match.group(1), match.group(2).strip()
+    spec = find(_CAPITALS.get(word) or ("goto" if word == "@" else word.lower()), rest)
+    return _counted(spec, rest) if spec.counted else _checked(spec, rest)
+
+
+def spec_of(command: Command) -> Spec:
+    """The declaration of a command that was read."""
+    return BY_NAME[command.name]
+
+
+def _counted(spec: Spec, rest: str) -> Command:
+    if not rest:
+        return Command(spec.name)
+    if not _NUMBER.match(rest):
+        hint = f"until {clipped(rest, 40)} goes on to a node" if spec.name == "continue" else ""
+        raise GvizError(f"{spec.name} takes a count, not {clipped(repr(rest), 40)}", hint=hint, exit_code=2)
+    count = max(-LARGEST_COUNT, min(int(rest), LARGEST_COUNT))
+    return Command(reversed_spec(spec).name if count < 0 else spec.name, abs(count))
+
+
+def _checked(spec: Spec, rest: str) -> Command:
+    if spec.takes and not spec.takes.startswith("[") and not rest:
+        raise GvizError(f"{spec.name} needs {spec.takes}", hint=spec.told(), exit_code=2)
+    if not spec.takes and rest:
+        raise GvizError(f"{spec.name} takes nothing behind it", exit_code=2)
+    word = spec.takes.strip("[]")
+    if rest and word == word.lower() != rest:
+        what = f"{spec.name} takes {word}, or nothing, not {clipped(rest, 30)}"
+        raise GvizError(what, hint=spec.told(), exit_code=2)
+    return Command(spec.name, argument=rest)
+
 
 MOST = 10_000
 """Lines that one typed line may lead to, through scripts and the commands of breakpoints."""

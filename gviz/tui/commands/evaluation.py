@@ -8,68 +8,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gviz.driven import Driven, Far, parts
+from gviz.driven import Far, parts
 from gviz.errors import GvizError
 from gviz.explain.names import label
-from gviz.explain.whatif import value_in_branch
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped, shown, told
-from gviz.query.expressions import Evaluator, as_value, parse_expression, value_of
+from gviz.query.expressions import as_value, parse_expression, value_of
 from gviz.trace.state import NodeState
-from gviz.trace.stops import stretches
 from gviz.trace.timeline import Timeline
-from gviz.tui.breakpoints import hits_of
+from gviz.tui.cursor import Asker
 from gviz.value_text import kind_text, short
 from gviz.values import Value
-from gviz.where.stop import changes
 
 if TYPE_CHECKING:
-    from gviz.rerun.branch import BranchView
+    pass
 
 MOST_ROWS = 200
 MOST_ELEMENTS = 10_000
-
-
-class Asker(Evaluator):
-    """Answers a session about its timeline; keeps what is watched, and the branch that is told of besides, if any."""
-
-    beside: BranchView | None = None
-
-    def __init__(self, timeline: Timeline) -> None:
-        super().__init__(timeline)
-        self.watched: list[str] = []
-
-    def told(self, text: str, n: int) -> str:
-        """What an expression is, and what it would be in the branch: ``9 → 25``."""
-        here, branch = self.evaluated(text, n), self.beside
-        if branch is None or not branch.covers(n):
-            return here
-        try:
-            there = value_in_branch(self, branch, text, n)
-        except GvizError:
-            there = "?"
-        return here if here == there else f"{here} → {there}"
-
-    def watching(self, n: int) -> Iterator[tuple[str, str]]:
-        """Each watched expression and what it is at moment `n`, or why it cannot be told."""
-        for text in self.watched:
-            try:
-                yield text, self.told(text, n)
-            except GvizError as error:
-                yield text, error.what.removeprefix(f"{clipped(text, 40)}: ")  # which stands beside it
-
-    def change(self, text: str, n: int, *, first: bool = False) -> Driven[int]:
-        """The last moment before `n` (the first of all) at which a value or gradient changed; GvizError if none."""
-        hits = hits_of(self.timeline, changes(text))
-        if missing := hits.nowhere():
-            self.last(missing, n)  # it says why there is none
-        for stretch in stretches(self.timeline, 0 if first else n, backward=not first):
-            yield Far("looking for a change: event", stretch.start, len(self.timeline))
-            found = [hit.n for hit in hits.within(stretch) if first or hit.n < n]
-            if found:
-                return min(found) if first else max(found)
-        when = "anywhere" if first else f"before event {n}"
-        raise GvizError(f"{clipped(text, 40)} did not change {when}", exit_code=2)
 
 
 def watch(asker: Asker, text: str, n: int) -> Iterator[str]:

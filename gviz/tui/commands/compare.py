@@ -12,7 +12,7 @@ from gviz.errors import GvizError
 from gviz.numbers import typed_count
 from gviz.trace import load
 from gviz.tui import lines
-from gviz.tui.commands.files import path_of
+from gviz.tui.commands._paths import path_of
 from gviz.tui.language.command import Look
 from gviz.tui.lines import Line
 from gviz.tui.session import Session

@@ -13,8 +13,8 @@ from gviz.explain.names import label
 from gviz.plain_text import clipped, shown
 from gviz.trace.backward_order import planned
 from gviz.trace.state import BAD, NodeState
-from gviz.tui.commands import asking, breaks
-from gviz.tui.language.habits import INFO_INSTEAD
+from gviz.tui.commands import breaks, evaluation
+from gviz.tui.language.other_debuggers import INFO_INSTEAD
 from gviz.tui.session import Session
 from gviz.value_text import kind_text, short
 
@@ -46,7 +46,7 @@ def _breaks(session: Session, text: str) -> Iterator[str]:
 
 
 def _watched(session: Session, _: str) -> Iterator[str]:
-    return asking.watch(session.cursor.asker, "", session.cursor.position)
+    return evaluation.watch(session.cursor.asker, "", session.cursor.position)
 
 
 def _locals(session: Session, _: str) -> Iterator[str | Far]:

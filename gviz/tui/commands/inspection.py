@@ -16,7 +16,7 @@ from gviz.plain_text import clipped, shown
 from gviz.site import Frame
 from gviz.trace.gradients import in_its_iteration
 from gviz.tui import lines
-from gviz.tui.commands import asking, listing
+from gviz.tui.commands import evaluation, source_listing
 from gviz.tui.drawing import tape as drawing
 from gviz.tui.drawing.elements import tensor_lines
 from gviz.tui.drawing.lists import output_lines
@@ -92,7 +92,11 @@ def node(session: Session, place: str) -> Look:
 def print_expression(session: Session, command: Command) -> Look | Said:
     """``print [EXPR]``."""
     text = command.argument
-    return Said((*asking.evaluate(session.cursor.asker, text, session.cursor.position),)) if text else node(session, "")
+    return (
+        Said((*evaluation.evaluate(session.cursor.asker, text, session.cursor.position),))
+        if text
+        else node(session, "")
+    )
 
 
 def graph(session: Session, place: str) -> Look:
@@ -117,7 +121,7 @@ def _frame(session: Session, steps: int) -> Look:
     if not 0 <= wanted < max(len(session.stack), 1):
         raise GvizError(f"this is the {'outermost' if steps > 0 else 'innermost'} line of the call", exit_code=2)
     session.look_from(wanted)
-    return listing.here(session)
+    return source_listing.here(session)
 
 
 def keys(session: Session, _: str) -> Look:

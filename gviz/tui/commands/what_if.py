@@ -1,0 +1,178 @@
+"""The commands that run recorded operations again with other numbers: ``whatif x = 5``, a range as curves, ``gradcheck``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from gviz.driven import Driven, Far
+from gviz.errors import GvizError
+from gviz.explain.whatif import (
+    SHOW,
+    Curve,
+    ambiguous_names,
+    branch_of,
+    curves,
+    default_expressions,
+    difference_rows,
+    expressions_in,
+    require_engine,
+    rerun_sentences,
+    stop_sentences,
+)
+from gviz.plain_text import clipped, shown
+from gviz.render.curve import text_curve
+from gviz.trace.state import Iteration
+from gviz.trace.timeline import Timeline
+from gviz.tui import lines
+from gviz.tui.commands._paths import new_file
+from gviz.tui.language.command import FrontEnd, Look, Said
+from gviz.tui.lines import Line, line, wrapped
+from gviz.tui.session import Session
+
+SUFFIX = ".gviz"
+"""Of a file that holds a branch."""
+
+
+def what_if(session: Session, text: str) -> Look | Said | Driven[Look]:
+    """``whatif [CHANGE]``: one change more, and everything that is another number now; without one what was changed.
+
+    From then on every moment of the iteration shows both numbers, until all is taken back. A range draws curves.
+    """
+    if ".." in text.partition("=")[2]:
+        return sweep(session, text, _changes(session))
+    changes = (*_changes(session), text) if text else _changes(session)
+    return (
+        _changed(session, changes) if changes else Said(("nothing is changed; whatif x = 5 shows what would follow",))
+    )
+
+
+def undo(session: Session, _: str) -> Look | Said:
+    """``undo``: take the last change back."""
+    changes = _changes(session)
+    if not changes:
+        return Said(("nothing is changed",))
+    if len(changes) > 1:
+        return _changed(session, changes[:-1])
+    session.cursor.asker.beside = None
+    return Said((f"took back {shown(changes[-1])}; nothing is changed",))
+
+
+def _changes(session: Session) -> tuple[str, ...]:
+    return () if session.beside is None else session.beside.changes
+
+
+def _changed(session: Session, changes: tuple[str, ...]) -> Look:
+    from gviz.rerun.branch import BranchView
+
+    timeline, iteration = session.timeline, session.timeline.iteration_at(session.cursor.position)
+    branch = branch_of(timeline, iteration, changes)
+    said = [
+        *rerun_sentences(timeline, iteration),
+        *ambiguous_names(timeline, iteration, changes),
+        *stop_sentences(timeline, branch),
+    ]
+    rows = list(difference_rows(timeline, iteration, branch))
+    session.cursor.asker.beside = BranchView(timeline, iteration, branch, changes)
+    return Look(f"What if {', '.join(map(shown, changes))}", partial(_lines, said, rows))
+
+
+def export_branch(session: Session, path: str) -> Said:
+    """``export FILE.gviz``: the branch as a trace. GvizError if nothing is changed or the file exists."""
+    if session.beside is None:
+        raise GvizError("nothing is changed", hint="whatif x = 5, then export branch.gviz", exit_code=2)
+    target = new_file(path)
+    session.beside.branch.write(target)
+    return Said((f"wrote {shown(str(target))}; gviz open {shown(str(target))} steps through it.",))
+
+
+def _lines(said: Sequence[str], rows: Sequence[str], width: int) -> Iterator[Line]:
+    for sentence in said:
+        yield from lines.wrapped(lines.line(sentence), width)
+    yield from (lines.cut(lines.line(row), width) for row in rows)
+
+
+def set_(session: Session, text: str) -> FrontEnd | Look | Said | Driven[Look]:
+    """``set KEY VALUE``; ``set x = 5``, in gdb ``set var x = 5``, is ``whatif x = 5``."""
+    if "=" in text:
+        return what_if(session, text.removeprefix("var ").removeprefix("variable "))
+    name, value = session.settings.asked(text)
+    return FrontEnd("set", f"{name} {value}")
+
+
+POINTS = 25
+FEWEST_POINTS = 5
+MOST_RUNS = 12_000
+"""Nodes that are run again while a debugger waits, those of all points together: two or three seconds."""
+
+
+def sweep(session: Session, text: str, kept: Sequence[str]) -> Driven[Look]:
+    """``set x = -3..3 [--show EXPR,...]``: curves of a value and of a gradient, with the changes that are `kept`.
+
+    Nothing is changed by it. GvizError for what is no range, and where too much would have to be run again.
+    """
+    from gviz.rerun.change import sweep
+
+    timeline, iteration = session.timeline, session.timeline.iteration_at(session.cursor.position)
+    require_engine(timeline)
+    change, _, asked = (part.strip() for part in text.partition(SHOW))
+    points = list(sweep(change, _points(timeline, iteration, change)))
+    if not points:
+        branch_of(timeline, iteration, [change])  # says what is wrong with it
+    what = change.partition("=")[0].strip()
+    shows = expressions_in(asked) or default_expressions(timeline, iteration, what)
+    drawn, stopped = yield from curves(timeline, iteration, points, shows, kept)
+    before = (*rerun_sentences(timeline, iteration), *ambiguous_names(timeline, iteration, (change,)))
+    said = [*before, *stopped, _as_svg((*kept, change), [text for text, _ in drawn])]
+    title = f"What if {', '.join([clipped(each, 40) for each in (*kept, change)])}"
+    return Look(title, partial(_curve_lines, what, drawn, said, ascii=session.glyphs.ascii))
+
+
+def _points(timeline: Timeline, iteration: Iteration, change: str) -> int:
+    """How many points a debugger can be kept waiting for."""
+    nodes = len(timeline.nodes.of(iteration))
+    points = min(POINTS, MOST_RUNS // max(nodes, 1))
+    if points < FEWEST_POINTS:
+        why = f"the iteration has {nodes} nodes, and each is run again for every point"
+        hint = f'outside of the debugger: gviz whatif TRACE "{clipped(change, 40)}" {SHOW} z,x.grad'
+        raise GvizError("this range would take long", why=why, hint=hint, exit_code=2)
+    return points
+
+
+def _as_svg(changes: Sequence[str], shows: Sequence[str]) -> str:
+    quoted = " ".join([f'"{clipped(change, 40)}"' for change in changes])
+    return f'as a picture: gviz whatif TRACE {quoted} {SHOW} "{clipped(",".join(shows), 40)}" -o curve.svg'
+
+
+def _curve_lines(what: str, drawn: Sequence[Curve], said: Sequence[str], width: int, *, ascii: bool) -> Iterator[Line]:
+    for text, points in drawn:
+        title, *rows = text_curve(f"{text} over {what}", points, ascii=ascii)
+        yield lines.line((title, "title"))
+        yield from (lines.cut(lines.line((row, "value")), width) for row in rows)
+        yield ()
+    for sentence in said:
+        yield from lines.wrapped(lines.line((sentence, "muted")), width)
+
+
+def gradcheck(session: Session, place: str) -> Driven[Look]:
+    """``gradcheck [PLACE]``: the rule of a node; of a leaf the rules of all that use it."""
+    timeline, cursor = session.timeline, session.cursor
+    node = cursor.asker.last(place, cursor.position) if place else cursor.selected
+    if not node:
+        raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
+    from gviz.explain.gradcheck import check_node, check_rows, checkable_nodes  # they need the engine
+
+    nodes = checkable_nodes(timeline, node)
+    said: list[str] = []
+    for done, one in enumerate(nodes):
+        yield Far("running again: node", done, len(nodes))
+        found = check_node(timeline, one, cursor.position)
+        if found.refusal is not None and len(nodes) == 1:
+            raise found.refusal
+        said += check_rows(timeline, found)
+    return Look("Gradients by differences", partial(_check_lines, said))
+
+
+def _check_lines(rows: list[str], width: int) -> Iterator[Line]:
+    for row in rows:
+        yield from wrapped(line(row), width, 4)
