@@ -1,4 +1,4 @@
-"""The commands that hand something out: a picture of the moment, a number or script for the clipboard, a report on gviz."""
+"""The commands that hand something out: a picture, a number or a script for the clipboard, a report about gviz."""
 
 from __future__ import annotations
 

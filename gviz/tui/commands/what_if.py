@@ -1,4 +1,4 @@
-"""The commands that run recorded operations again with other numbers: ``whatif x = 5``, a range as curves, ``gradcheck``."""
+"""The commands that run recorded operations again with other numbers: ``whatif``, also over a range, ``gradcheck``."""
 
 from __future__ import annotations
 
