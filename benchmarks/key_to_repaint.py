@@ -48,7 +48,7 @@ def viewer(blocks: int) -> None:
     from gviz.tui.app import ScreenApp
     from gviz.tui.glyphs import glyphs
     from gviz.tui.themes import THEMES, semantic_colours
-    from gviz.tui.widgets.graph import GraphCanvas
+    from gviz.tui.widgets.graph_canvas import GraphCanvas
 
     events: list[Event] = []
     with emit.listening(emit.Channel(events.append, limit=1024, read_source=lambda path: None)):

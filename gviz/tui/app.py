@@ -35,7 +35,7 @@ from gviz.tui.terminal import is_there
 from gviz.tui.terminal_guard import guarded_terminal
 from gviz.tui.themes import THEMES, colours_fall_together, named, semantic_colours, starting_theme
 from gviz.tui.type_ahead import ORDERED, TypeAhead
-from gviz.tui.widgets import painted
+from gviz.tui.widgets import graph_canvas
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -57,7 +57,7 @@ class ScreenApp(App[None]):
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Palette}
     """Not Textual's own: its Quit would not ask about a program, its Keys and Maximize leave no way back in sight."""
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{style}" for style in STYLES} | {
-        f"graph--{style}" for style in painted.STYLES
+        f"graph--{style}" for style in graph_canvas.STYLES
     }
     """The styles of text, kept once for all panels: each would else have all of them worked out for itself."""
 

@@ -23,9 +23,9 @@ from gviz.tui.glyphs import glyphs
 from gviz.tui.live import Live
 from gviz.tui.screens.live import LiveScreen
 from gviz.tui.title import Title
-from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.node import NodePanel
-from gviz.tui.widgets.rows import StatusRow
+from gviz.tui.widgets.status import StatusRow
 from gviz.tui.widgets.tape import Tape
 
 PROGRAM = """\

@@ -13,9 +13,9 @@ from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.screens.sheet import Sheet
 from gviz.tui.session import Session
-from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.node import NodePanel
-from gviz.tui.widgets.rows import StatusRow
+from gviz.tui.widgets.status import StatusRow
 from gviz.tui.widgets.tape import Tape
 
 

@@ -11,7 +11,7 @@ import gviz.engine as torch
 from gviz.tui.app import DebuggerApp
 from gviz.tui.beginning import Beginning
 from gviz.tui.title import Title
-from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.tape import Tape
 
 STORIES = {"small": demo, "long": lambda: chain(40), "failed": failed}

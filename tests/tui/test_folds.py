@@ -10,7 +10,7 @@ import gviz.engine as torch
 from gviz.trace.state import OPTIMIZER
 from gviz.tui import folds as folds_module
 from gviz.tui.folds import Folds
-from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.graph_canvas import GraphCanvas
 
 
 def trained(layers=3, steps=2):

@@ -12,7 +12,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.app import ScreenApp
 from gviz.tui.glyphs import ASCII, UNICODE
 from gviz.tui.themes import semantic_colours
-from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.graph_canvas import GraphCanvas
 
 
 class Stage(App):

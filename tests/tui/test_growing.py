@@ -14,7 +14,7 @@ from gviz.tui.drawing.tape import title_width
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.widgets import tape as tape_module
-from gviz.tui.widgets.drawings import Drawings
+from gviz.tui.widgets.graph_drawings import Drawings
 from gviz.tui.widgets.tape import Tape
 
 EVENTS = list(TRAINED._log.everything())

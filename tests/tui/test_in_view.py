@@ -8,8 +8,7 @@ from stories import Story, demo
 from textual.geometry import Region, Size
 
 from gviz.events import GradFlowed
-from gviz.tui.widgets.graph import GraphCanvas
-from gviz.tui.widgets.in_view import scrolled_to
+from gviz.tui.widgets.graph_canvas import GraphCanvas, scrolled_to
 
 VIEW = Region(0, 0, 40, 12)
 CANVAS = Size(300, 300)

@@ -11,7 +11,7 @@ from gviz.tui.screens.bindings import BINDINGS
 from gviz.tui.screens.inspector import InspectorScreen
 from gviz.tui.screens.sheet import SheetScreen
 from gviz.tui.widgets.prompt import Prompt
-from gviz.tui.widgets.rows import KeysRow, TimelineBar
+from gviz.tui.widgets.status import KeysRow, TimelineBar
 from gviz.tui.widgets.tape import Tape
 
 MOVES = [

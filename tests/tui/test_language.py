@@ -22,7 +22,7 @@ from gviz.tui.plain import debug
 from gviz.tui.screens import pages
 from gviz.tui.screens.menu import MenuScreen
 from gviz.tui.screens.sheet import QuestionScreen, Sheet
-from gviz.tui.widgets.rows import KeysRow
+from gviz.tui.widgets.status import KeysRow
 
 
 def talk(timeline, text):

@@ -5,7 +5,7 @@ from driving import app_of
 from stories import PATH, demo, iterations
 
 from gviz.tui.breakpoints import Breakpoints, marked_lines, nodes_of_line
-from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.source import SourcePane
 from gviz.tui.widgets.tape import Tape
 from gviz.where.stop import stop

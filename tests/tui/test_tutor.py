@@ -18,7 +18,7 @@ from gviz.tui.plain import teach
 from gviz.tui.screens.tutor import TutorScreen
 from gviz.tui.title import Title
 from gviz.tui.tutor import PAGES, Tutor
-from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.prompt import Prompt
 
 SOURCE = next(page for page in PAGES if page.key == "1")

@@ -7,7 +7,7 @@ from textual.screen import Screen
 
 from gviz.tui.drawing.status import offered
 from gviz.tui.keymaps import ACTS, Act, Keys, first, keys_of
-from gviz.tui.widgets.rows import HappeningRow, KeysRow
+from gviz.tui.widgets.status import HappeningRow, KeysRow
 
 
 def _binding(act: Act, *, everywhere: bool) -> Binding:

@@ -15,11 +15,11 @@ from gviz.tui import lines
 from gviz.tui.commands.compare import Compared
 from gviz.tui.drawing.pairs import pair_lines
 from gviz.tui.lines import Line
-from gviz.tui.messages import RowActed
 from gviz.tui.screens.page import Page
 from gviz.tui.screens.sheet import Sheet
 from gviz.tui.session import Session
 from gviz.tui.widgets.lists import Key, RowList
+from gviz.tui.widgets.messages import RowActed
 
 _LEAST = 5
 """Rows for what there is to say, if it has so much."""

@@ -11,14 +11,12 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from gviz.tui.arrangement import numbered
-from gviz.tui.widgets.graph import GraphCanvas
-from gviz.tui.widgets.lists import BreakList, ModuleTree, StackList, WatchList
-from gviz.tui.widgets.node import NodePanel
-from gviz.tui.widgets.output import OutputPanel
+from gviz.tui.widgets.graph_canvas import GraphCanvas
+from gviz.tui.widgets.lists import BreakList, ModuleTree, OutputPanel, StackList, WatchList
+from gviz.tui.widgets.node import NodePanel, SavedPanel
 from gviz.tui.widgets.prompt import Prompt
-from gviz.tui.widgets.rows import HappeningRow, KeysRow, StatusRow, TimelineBar
-from gviz.tui.widgets.saved import SavedPanel
 from gviz.tui.widgets.source import SourcePane
+from gviz.tui.widgets.status import HappeningRow, KeysRow, StatusRow, TimelineBar
 from gviz.tui.widgets.tape import Tape
 
 if TYPE_CHECKING:

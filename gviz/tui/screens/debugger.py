@@ -22,7 +22,6 @@ from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
 from gviz.tui.language.parser import Reader
 from gviz.tui.leaving import Leaving
-from gviz.tui.messages import LinePointed, NodePointed, Pressed, RowActed, Seek, Typed
 from gviz.tui.screens import row_acts
 from gviz.tui.screens.bindings import BINDINGS, follow_keymap
 from gviz.tui.screens.carry_out import set_to
@@ -38,6 +37,7 @@ from gviz.tui.screens.toggling import toggle_line
 from gviz.tui.screens.views import LOOKS
 from gviz.tui.session import Session
 from gviz.tui.widgets.lists import ModuleTree
+from gviz.tui.widgets.messages import LinePointed, NodePointed, Pressed, RowActed, Seek, Typed
 
 RIGHT = 3
 """The right mouse button."""

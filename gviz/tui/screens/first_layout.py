@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.geometry import Size
 from textual.screen import Screen
 
-from gviz.tui.widgets.sized import Sized
+from gviz.tui.widgets._base import Sized
 
 
 class FirstLaidOut(Screen[None]):

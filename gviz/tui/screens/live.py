@@ -25,7 +25,7 @@ from gviz.tui.language.command import Command
 from gviz.tui.language.parser import parse
 from gviz.tui.live import Live
 from gviz.tui.screens.debugger import DebuggerScreen
-from gviz.tui.widgets.output import OutputPanel
+from gviz.tui.widgets.lists import OutputPanel
 
 TICK_SECONDS = 0.2
 WAITS = "that waits until the program stands still; ctrl+c pauses it"

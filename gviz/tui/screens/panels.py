@@ -25,12 +25,12 @@ from gviz.tui.arrangement import (
     size_class,
 )
 from gviz.tui.keymaps import first
-from gviz.tui.widgets.graph import GraphCanvas
+from gviz.tui.widgets._base import Lines
+from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.lists import WatchList
 from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.prompt import Prompt
-from gviz.tui.widgets.rows import HappeningRow, KeysRow
-from gviz.tui.widgets.styled import Lines
+from gviz.tui.widgets.status import HappeningRow, KeysRow
 from gviz.tui.widgets.tape import Tape
 
 if TYPE_CHECKING:

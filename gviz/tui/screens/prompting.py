@@ -13,10 +13,10 @@ from gviz.tui.commands.export_copy import usual_name
 from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
 from gviz.tui.language.completion import completions
-from gviz.tui.messages import Typed
 from gviz.tui.screens.ahead import KeysAhead
 from gviz.tui.screens.panels import Panels
 from gviz.tui.session import Session
+from gviz.tui.widgets.messages import Typed
 from gviz.tui.widgets.prompt import Prompt
 
 Part = TypeVar("Part", bound=Widget)

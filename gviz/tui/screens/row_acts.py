@@ -7,9 +7,9 @@ from typing import Protocol
 
 from gviz.tui.breakpoints import Listed
 from gviz.tui.language.command import Command
-from gviz.tui.messages import RowActed
 from gviz.tui.screens.prompting import Prompting, condition_of
 from gviz.tui.session import Session
+from gviz.tui.widgets.messages import RowActed
 
 
 class Listing(Protocol):

@@ -11,9 +11,9 @@ from textual.geometry import Size
 
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
-from gviz.tui.messages import Seek
 from gviz.tui.screens.page import Page
-from gviz.tui.widgets.linked import LinkedPage
+from gviz.tui.widgets._base import LinkedPage
+from gviz.tui.widgets.messages import Seek
 
 Draw = Callable[[int], Iterable[Line]]
 

@@ -6,8 +6,8 @@ from pathlib import PurePath
 from typing import Protocol
 
 from gviz.tui.breakpoints import marked_lines
-from gviz.tui.messages import LinePointed
 from gviz.tui.session import Session
+from gviz.tui.widgets.messages import LinePointed
 from gviz.where.stop import stop
 
 

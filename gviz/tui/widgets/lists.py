@@ -1,4 +1,4 @@
-"""Panels whose rows can be chosen and acted on: what is watched, breakpoints, the call stack, the modules."""
+"""The panels that are lists: watched expressions, breakpoints, call stack, modules, whose rows act; and the output."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from textual.reactive import reactive
 
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+from gviz.tui.arrangement import numbered
 from gviz.tui.breakpoints import Listed
-from gviz.tui.drawing.lists import break_rows, frame_rows, module_rows, watch_rows
+from gviz.tui.drawing.lists import break_rows, frame_rows, module_rows, output_lines, watch_rows
+from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cut, line
-from gviz.tui.messages import RowActed
 from gviz.tui.places import Stood, stack_of
 from gviz.tui.session import Session
-from gviz.tui.widgets.styled import Page
+from gviz.tui.widgets._base import Page
+from gviz.tui.widgets.messages import RowActed
 
 Key = tuple[str, int | str]
 """What a row stands for: a watched expression, a breakpoint, a frame by number, or a module by path."""
@@ -210,3 +213,33 @@ class ModuleTree(RowList):
 def _stop_rows(panel: RowList, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
     rows = break_rows(panel.session.cursor.breakpoints, moment.n, panel.glyphs, width)
     return [(text, ("break", number) if number else None) for text, number in rows]
+
+
+class OutputPanel(Page):
+    """stdout and stderr of the program up to the moment, the end in view."""
+
+    moment: reactive[Moment | None] = reactive(None, repaint=False)
+
+    def __init__(self, timeline: Timeline, glyphs: Glyphs, *, id: str = "output") -> None:
+        super().__init__(id=id)
+        self._timeline = timeline
+        self._printed = -1
+        self.glyphs = glyphs
+
+    def on_mount(self) -> None:
+        """Name the panel."""
+        self.set_title(numbered("output", "Output"))
+
+    def watch_moment(self, moment: Moment | None) -> None:
+        """More, or less, may have been printed."""
+        count = len(self._timeline.printed(moment.n)) if moment is not None else -1
+        if count != self._printed:
+            self._printed = count
+            self.draw_soon()
+
+    def draw(self) -> None:
+        """Make the text of the moment."""
+        moment = self.moment
+        if moment is not None:
+            self.show_fitted(lambda width: output_lines(self._timeline, moment.n, width))
+            self.scroll_end(animate=False, immediate=True, force=True)

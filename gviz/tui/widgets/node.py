@@ -1,12 +1,16 @@
-"""The node panel."""
+"""The panels about the selected node: all about it, what it saved for backward, and what the mouse rests on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from textual.content import Content
 from textual.reactive import reactive
 
+from gviz.explain.tracking import as_at
+from gviz.render.scene import tooltip
+from gviz.trace.gradients import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
@@ -14,10 +18,10 @@ from gviz.tui.cursor import Asker
 from gviz.tui.drawing.elements import node_tensors
 from gviz.tui.drawing.lists import watch_lines
 from gviz.tui.drawing.node import Subject, node_lines
+from gviz.tui.drawing.saved import saved_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
-from gviz.tui.widgets.linked import LinkedPage
-from gviz.tui.widgets.tips import node_tip
+from gviz.tui.widgets._base import LinkedPage
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView
@@ -85,3 +89,42 @@ class NodePanel(LinkedPage):
 
     def _subject(self, moment: Moment, width: int) -> Subject:
         return Subject(self._timeline, moment, self.selected, width, self.glyphs, self.full, self.beside)
+
+
+def node_tip(timeline: Timeline, moment: Moment | None, node: int, glyphs: Glyphs) -> Content | None:
+    """The value, incoming gradient and ``.grad`` of a node at a moment with every digit; None where there is none."""
+    if moment is None or node not in timeline.nodes:
+        return None
+    state = in_its_iteration(timeline, moment.n, moment.state(node))
+    return Content(glyphs.text(tooltip(as_at(timeline.info(node), state), state)))
+
+
+class SavedPanel(LinkedPage):
+    """Saved tensors and versions of one node."""
+
+    moment: reactive[Moment | None] = reactive(None, repaint=False)
+    selected: reactive[int] = reactive(0, repaint=False)
+
+    def __init__(self, timeline: Timeline, heading: str, glyphs: Glyphs) -> None:
+        super().__init__(id="saved")
+        self._timeline = timeline
+        self._heading = heading
+        self.glyphs = glyphs
+
+    def on_mount(self) -> None:
+        """Name the panel."""
+        self.set_title(self._heading)
+
+    def watch_moment(self) -> None:
+        """Follow the clock."""
+        self.draw_soon()
+
+    def watch_selected(self) -> None:
+        """Follow the selection."""
+        self.draw_soon()
+
+    def draw(self) -> None:
+        """Make the text of the moment."""
+        moment = self.moment
+        if moment is not None and self.display:
+            self.show_fitted(lambda width: saved_lines(self._timeline, moment, self.selected, width))

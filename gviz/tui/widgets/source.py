@@ -26,11 +26,9 @@ from gviz.tui.drawing.source import (
 )
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, wrapped
-from gviz.tui.messages import LinePointed, NodePointed
 from gviz.tui.places import Stood, source_place
-from gviz.tui.widgets.painted_rows import View
-from gviz.tui.widgets.sized import AROUND_TITLE
-from gviz.tui.widgets.styled import Lines
+from gviz.tui.widgets._base import AROUND_TITLE, Lines, View
+from gviz.tui.widgets.messages import LinePointed, NodePointed
 
 GUTTER = 2
 """Columns before the line number: the mark of the running line, and that of a breakpoint."""

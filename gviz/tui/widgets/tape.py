@@ -17,10 +17,9 @@ from gviz.tui.breakpoints import Breakpoints, Listed
 from gviz.tui.drawing.tape import Columns, Entry, TapeRows, columns_for, heading, row, title_width
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
-from gviz.tui.messages import NodePointed, Pressed
-from gviz.tui.widgets.painted_rows import View
-from gviz.tui.widgets.styled import Lines
-from gviz.tui.widgets.tips import node_tip
+from gviz.tui.widgets._base import Lines, View
+from gviz.tui.widgets.messages import NodePointed, Pressed
+from gviz.tui.widgets.node import node_tip
 
 MEASURED = 200
 """The titles of so many nodes say how wide their column is."""

@@ -29,9 +29,9 @@ from gviz.tui.drawing.status import (
 )
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, cut, line
-from gviz.tui.messages import Seek
 from gviz.tui.title import Title
-from gviz.tui.widgets.styled import StyledRow
+from gviz.tui.widgets._base import StyledRow
+from gviz.tui.widgets.messages import Seek
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView

@@ -1,15 +1,29 @@
-"""How lines of styled text become cells on the screen: the base of every panel."""
+"""How lines of styled text become cells on the screen: the base of every panel and row.
+
+From the bottom up: `TrueColours` and `Sized` (with its scroll `Bar`) keep Textual from work and from frames that nobody
+needs; `PaintedRows` remembers what was painted, so that a step paints only the rows that look different; `Styled` knows
+the cells of each style; `StyledRow` is one row, `Lines` a panel of many, `Page` one whose text is made to its width,
+`LinkedPage` one with numbers that lead to the event that made them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple, Self
 
+from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.actions import SkipAction
+from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.filter import ANSIToTruecolor, LineFilter
 from textual.geometry import Region, Size, Spacing
+from textual.messages import Update
+from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 from textual.theme import Theme
 from textual.widget import Widget
@@ -17,10 +31,169 @@ from textual.widget import Widget
 from gviz.tui.arrangement import TABS, numbered
 from gviz.tui.glyphs import UNICODE, Glyphs
 from gviz.tui.lines import Line, cut, line, style_and_event
-from gviz.tui.messages import Seek
-from gviz.tui.widgets.painted_rows import PaintedRows, View
-from gviz.tui.widgets.sized import AROUND_TITLE, Sized
-from gviz.tui.widgets.true_colours import TrueColours
+from gviz.tui.widgets.messages import Seek
+
+
+class TrueColours(Widget):
+    """Nothing in it has a colour by number, so Textual need not look for one in every row that it puts together."""
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """All but the one that looks."""
+        return [each for each in super().get_line_filters() if not isinstance(each, ANSIToTruecolor)]
+
+
+class Bar(ScrollBar):
+    """A column of cells without border and padding.
+
+    Most steps move one, some three; by way of everything that a row of any widget may have, each takes a millisecond.
+    """
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows of a part of the bar."""
+        bar = self.render()
+        if not isinstance(bar, ScrollBarRender) or not isinstance(bar.style, Style) or self.size.width != 1:
+            return super().render_lines(crop)
+        rows = _bar_rows(
+            self.size.height, bar.virtual_size, bar.window_size, bar.position, bar.style, self.visual_style.rich_style
+        )
+        _, background = self.background_colors
+        for each in self.get_line_filters():
+            rows = [row.apply_filter(each, background) for row in rows]
+        return rows[crop.y : crop.bottom]
+
+
+_DEFAULT = Color.default()
+
+
+@lru_cache(maxsize=256)
+def _bar_rows(height: int, whole: int, seen: int, position: float, style: Style, base: Style) -> list[Strip]:
+    """All rows of a bar of whole cells, as `ScrollBar.renderer` draws it."""
+    drawn = ScrollBar.renderer.render_bar(
+        height, whole, seen, position, back_color=style.bgcolor or _DEFAULT, bar_color=style.color or _DEFAULT
+    )
+    return [Strip([cell], 1) for cell in Segment.apply_style(drawn.segments, base)]
+
+
+AROUND_TITLE = 6
+"""Columns of a border that a title leaves free: corners and blanks."""
+
+
+class Sized(ScrollView):
+    """Is told of its size before it is seen in it; the event that Textual sends comes only after that frame."""
+
+    _drawn_in = Size(0, 0)
+
+    @property
+    def vertical_scrollbar(self) -> ScrollBar:
+        """The bar at the right, made when it is asked for first."""
+        if self._vertical_scrollbar is None:
+            self._vertical_scrollbar = bar = Bar(vertical=True, name="vertical", thickness=self.scrollbar_size_vertical)
+            bar.display = False
+            self.app._start_widget(self, bar)
+        return self._vertical_scrollbar
+
+    def sized(self) -> None:
+        """Draw for a new size, or after having been hidden."""
+
+    def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
+        """The screen is laid out and will be painted next."""
+        changed = super()._size_updated(size, virtual_size, container_size, layout)
+        if size != self._drawn_in:
+            self._drawn_in = size
+            self.sized()
+        return changed
+
+    def update_node_styles(self, animate: bool = True) -> None:
+        """The focus has come or gone: the panel looks otherwise, and the scroll bars have no styles of their own."""
+        self.app.stylesheet.apply(self, animate=animate)
+
+    def notify_style_update(self) -> None:
+        """Styles were applied, and with them Textual asks for new scroll bars."""
+        super().notify_style_update()
+        self._paint_bars()
+
+    def _scroll_update(self, virtual_size: Size) -> None:
+        """There is more or less to scroll through."""
+        super()._scroll_update(virtual_size)
+        self._paint_bars()
+
+    def watch_scroll_x(self, old_value: float, new_value: float) -> None:
+        """Another part is seen."""
+        super().watch_scroll_x(old_value, new_value)
+        self._paint_bars()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Another part is seen."""
+        super().watch_scroll_y(old_value, new_value)
+        self._paint_bars()
+
+    def _paint_bars(self) -> None:
+        """Let the scroll bars come in the frame of their panel; they ask by themselves, but often for the next one."""
+        if self.is_attached:
+            self.call_next(self._bars_now)
+
+    def _bars_now(self) -> None:
+        shown = self.scrollbars_enabled
+        for bar in (self.vertical_scrollbar,) * shown[0] + (self.horizontal_scrollbar,) * shown[1]:
+            self.screen.post_message(Update(bar))
+
+    def on_hide(self) -> None:
+        """Whatever happens now is missed, to be drawn when the panel comes back in whatever size."""
+        self._drawn_in = Size(0, 0)
+
+
+class View(NamedTuple):
+    """What of a panel is seen, in cells: how far it is scrolled, and how large it is, scroll bars not counted.
+
+    Textual works each of these numbers out anew whenever it is asked; drawing asks once and not once a row.
+    """
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+    @classmethod
+    def of(cls, panel: ScrollView) -> Self:
+        """What is seen of a panel now."""
+        (left, top), (width, height) = panel.scroll_offset, panel.scrollable_content_region.size
+        return cls(int(left), int(top), width, height)
+
+
+Paint = Callable[[int, View], Strip]
+"""Paints one row of a view, counted from its top."""
+
+
+class PaintedRows:
+    """The visible rows of one view, counted from its top."""
+
+    def __init__(self) -> None:
+        self._strips: dict[int, Strip] = {}
+        self._view: View | None = None
+
+    def holds(self, view: View) -> bool:
+        """Whether anything was painted of this view."""
+        return view == self._view and bool(self._strips)
+
+    def forget(self) -> None:
+        """All of it is to be painted."""
+        self._strips.clear()
+
+    def row(self, y: int, paint: Paint, view: View) -> Strip:
+        """Row `y` as it was painted last, or now."""
+        if view != self._view:
+            self._strips.clear()
+            self._view = view
+        strip = self._strips.get(y)
+        if strip is None:
+            strip = self._strips[y] = paint(y, view)
+        return strip
+
+    def changed(self, paint: Paint, view: View) -> list[int]:
+        """The rows of the same view that look different now; they are painted."""
+        before, self._strips = self._strips, {y: paint(y, view) for y in range(view.height)}
+        return [y for y, strip in self._strips.items() if before.get(y) != strip]
+
 
 KEPT_STRIPS = 500
 
@@ -266,3 +439,55 @@ class Page(Lines):
     def row(self, y: int) -> Line:
         """Row `y` of the text."""
         return self._lines[y]
+
+
+class LinkedPage(Page):
+    """Left and right choose a number that leads to an event, enter goes there."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "choose_link(-1)", show=False),
+        Binding("right", "choose_link(1)", show=False),
+        Binding("enter", "follow_link", show=False),
+    ]
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._links: list[tuple[int, int, int]] = []
+        self._linked = -1
+
+    @property
+    def link_chosen(self) -> bool:
+        """Whether enter goes to an event."""
+        return self._linked >= 0
+
+    def show(self, lines: Iterable[Line]) -> None:
+        """Replace the text; no number of the new one is chosen."""
+        super().show(lines)
+        rows = enumerate(self._lines)
+        spans = ((y, at, style_and_event(style)[1]) for y, row in rows for at, (_, style) in enumerate(row))
+        self._links, self._linked = [(y, at, event) for y, at, event in spans if event], -1
+
+    def row(self, y: int) -> Line:
+        """Row `y`, the chosen number in reverse."""
+        line = super().row(y)
+        if not self.link_chosen or self._links[self._linked][0] != y:
+            return line
+        chosen = self._links[self._linked][1]
+        return tuple((text, "selected" if at == chosen else style) for at, (text, style) in enumerate(line))
+
+    def action_choose_link(self, steps: int) -> None:
+        """Choose the next number that leads somewhere, the first or last of them from neither."""
+        if not self._links:
+            raise SkipAction
+        first = 0 if steps > 0 else len(self._links) - 1
+        self._linked = (self._linked + steps) % len(self._links) if self.link_chosen else first
+        y, _, event = self._links[self._linked]
+        self.show_row(y)
+        self.subtitle(Content(f"enter: event {event}"))
+        self.redraw()
+
+    def action_follow_link(self) -> None:
+        """Go to the event of the chosen number; without one the key means what it means elsewhere."""
+        if not self.link_chosen:
+            raise SkipAction
+        self.post_message(Seek(self._links[self._linked][2]))

@@ -1,0 +1,541 @@
+"""The graph as a canvas that scrolls: it holds state, `render.cells` draws. Boxes never move while time does.
+
+`Panned` is dragged with the mouse or moved by keys, `Painted` paints the rows in view that look different,
+`GraphCanvas` follows the moment and the selection. `scrolled_to` finds where the view goes: it tries the few offsets at
+which a box begins or ends at an edge, and takes the one that shows most of what happens; `kept_in_view` finds the box
+that stays where it is when boxes are laid out anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import compress
+from typing import TYPE_CHECKING, ClassVar, get_args
+
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.geometry import Offset, Region, Size
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+
+from gviz.events import GradFlowed
+from gviz.render.boxes.fold import ALL, Filter
+from gviz.render.boxes.room import Role
+from gviz.render.cells.moments import Moments
+from gviz.render.layout import PlacedBox
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+from gviz.tui.arrangement import label_density, numbered
+from gviz.tui.breakpoints import Breakpoints, Listed
+from gviz.tui.folds import Folds
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.widgets._base import AROUND_TITLE, Sized, Styled
+from gviz.tui.widgets.graph_drawings import Drawings
+from gviz.tui.widgets.messages import NodePointed, Pressed
+from gviz.tui.widgets.node import node_tip
+
+if TYPE_CHECKING:
+    from gviz.rerun.branch import BranchView
+
+
+_SIDES = ("left", "right", "above", "below")
+
+
+class Panned(Sized):
+    """Moves its view; `dragged` tells a click from the end of a drag."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("shift+left", "pan(-8, 0)", show=False),
+        Binding("shift+right", "pan(8, 0)", show=False),
+        Binding("shift+up", "pan(0, -4)", show=False),
+        Binding("shift+down", "pan(0, 4)", show=False),
+    ]
+    ALLOW_SELECT = False
+    dragged = False
+    _held: Offset | None = None
+    _said_beyond = Content("")
+    _hint = ""
+
+    @property
+    def view(self) -> Region:
+        """The part of the canvas that is seen."""
+        return Region(int(self.scroll_offset.x), int(self.scroll_offset.y), *self.scrollable_content_region.size)
+
+    def hint(self, text: str) -> None:
+        """What the lower border says while all is seen."""
+        self._hint = text
+        self.say_beyond()
+
+    def sized(self) -> None:
+        """More or less is seen."""
+        self.say_beyond()
+
+    def say_beyond(self) -> None:
+        """Say in the lower border on which sides there is more than is seen, and how to get there."""
+        sides = list(_sides_beyond(self.view, self.virtual_size))
+        where = "on all sides" if len(sides) == len(_SIDES) else ", ".join(sides)
+        said = Content(self._hint)
+        if sides:
+            fits = len(where) <= self.outer_size.width - len("more : shift+arrows") - AROUND_TITLE
+            said = Content(f"more {where}: shift+arrows" if fits else "more: shift+arrows")
+        if said != self._said_beyond:  # a title that is set draws the whole panel anew
+            self.border_subtitle = self._said_beyond = said
+
+    def _scroll_update(self, virtual_size: Size) -> None:
+        """View or canvas have another size; their own events may come long after they are painted."""
+        super()._scroll_update(virtual_size)
+        self.say_beyond()
+
+    def watch_scroll_x(self, old_value: float, new_value: float) -> None:
+        """Another side may have come to an end."""
+        super().watch_scroll_x(old_value, new_value)
+        self.say_beyond()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Another side may have come to an end."""
+        super().watch_scroll_y(old_value, new_value)
+        self.say_beyond()
+
+    def action_pan(self, x: int, y: int) -> None:
+        """Move the view."""
+        self.scroll_relative(x, y, animate=False, force=True)
+
+    def rested_on(self, event: events.MouseMove) -> None:
+        """The mouse has moved and no button is down."""
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """A drag pans."""
+        self._held, self.dragged = event.screen_offset, False
+        self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Pan by as much as the mouse has moved with a button down."""
+        if self._held is None:
+            self.rested_on(event)
+        elif event.screen_offset != self._held:
+            step = self._held - event.screen_offset
+            self._held, self.dragged = event.screen_offset, True
+            self.action_pan(step.x, step.y)
+
+    def on_mouse_up(self) -> None:
+        """The drag is over."""
+        self._held = None
+        self.release_mouse()
+
+
+def _sides_beyond(view: Region, whole: Size) -> Iterator[str]:
+    beyond = (view.x > 0, view.right < whole.width, view.y > 0, view.bottom < whole.height)
+    return compress(_SIDES, beyond)
+
+
+STYLES = (
+    "title", "value", "grad", "sum", "muted", "error", "current", "selected", "edge", "gradient", *get_args(Role),
+)  # fmt: skip
+AHEAD = 8
+"""So many rows around those in view are dressed with them."""
+
+KEPT_ROWS = 2000
+
+
+class Painted(Styled, Panned):
+    """Paints `drawing`, in the middle where it is narrower than the widget; without one it says `said`."""
+
+    DEFAULT_CSS = """
+    Painted {
+        width: 1fr;
+        height: 1fr;
+        overflow: auto;
+    }
+    """
+    drawing: Moments | None = None
+    said = ""
+
+    def __init__(self, *, id: str, classes: str) -> None:
+        super().__init__(id=id, classes=classes)
+        self.dressed = range(0)
+        self._rows: dict[int, Strip] = {}
+        self._rows_left = 0
+
+    def dress(self) -> None:
+        """Compute how everything in view looks now."""
+        raise NotImplementedError
+
+    def forget_rows(self) -> None:
+        """What was painted is no longer there."""
+        self._rows.clear()
+
+    def forget_colours(self) -> None:
+        """Draw everything anew."""
+        super().forget_colours()
+        self.forget_rows()
+
+    def render_line(self, y: int) -> Strip:
+        """One visible row."""
+        left, top = map(int, self.scroll_offset)
+        width, row = self.size.width, y + top
+        if left != self._rows_left or len(self._rows) > KEPT_ROWS:
+            self._rows.clear()
+            self._rows_left = left
+        strip = self._rows.get(row)
+        if strip is None or strip.cell_length != width:
+            strip = self._rows[row] = self._painted(row, left, width)
+        return strip
+
+    def redraw(self) -> None:
+        """Ask for those visible rows to be painted that look different from what was painted last, of any drawing."""
+        (left, top), (width, height) = map(int, self.scroll_offset), self.size
+        fresh = {row: self._painted(row, left, width) for row in range(top, top + height)}
+        for row, strip in fresh.items():
+            if self._rows.get(row) != strip:
+                self.refresh(Region(0, row - top, width, 1))
+        self._rows, self._rows_left = fresh, left
+
+    def pointed(self, event: events.MouseEvent) -> int:
+        """The node whose box is under the mouse, or 0."""
+        offset = event.get_content_offset(self)
+        if offset is None or self.drawing is None:
+            return 0
+        x, y = offset + self.scroll_offset
+        return self.drawing.node_at(int(x) - self.margin, int(y))
+
+    @property
+    def margin(self) -> int:
+        """The blank columns left of a graph that is narrower than the panel."""
+        return self._margin(self.size.width)
+
+    def place(self, node: int) -> PlacedBox | None:
+        """Where a node's own box stands (its first chip if the picture has only chips of it)."""
+        if self.drawing is None:
+            return None
+        keys = sorted(self.drawing.boxes(node), key=lambda key: len(str(key)))
+        return self.drawing.canvas.layout.places[keys[0]] if keys else None
+
+    def _margin(self, width: int) -> int:
+        return 0 if self.drawing is None else max((width - self.drawing.canvas.layout.width) // 2, 0)
+
+    def _painted(self, row: int, left: int, width: int) -> Strip:
+        """A row of the drawing as it looks now from a column on, blank below its last one."""
+        drawing = self.drawing
+        if drawing is None or row >= drawing.canvas.layout.height:
+            return self.cut_strip((("" if row else self.said, "muted"),), 0, width)
+        if row not in self.dressed:
+            self.dress()
+        margin = self._margin(width)
+        line = drawing.canvas.line(row, left, width - margin)
+        return self.cut_strip(((" " * margin, ""), *line) if margin else line, 0, width)
+
+    def look(self, name: str) -> Style:
+        """The colours of a drawing have names of their own."""
+        return self.app.get_component_styles(f"graph--{name}").partial_rich_style
+
+
+class GraphCanvas(Painted, can_focus=True):
+    """The graph of the iteration that the moment lies in."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "screen.select('relative', 'input')", show=False),
+        Binding("down", "screen.select('relative', 'user')", show=False),
+        Binding("left", "beside(-1)", show=False),
+        Binding("right", "beside(1)", show=False),
+    ]
+    FOCUS_ON_CLICK = False  # the screen gives the focus to a panel that is pressed
+    moment: reactive[Moment | None] = reactive(None, repaint=False)
+    selected: reactive[int] = reactive(0, repaint=False)
+    breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
+    length: reactive[int] = reactive(0, repaint=False)
+
+    beside: reactive[BranchView | None] = reactive(None, repaint=False)
+    wanted: reactive[Filter] = reactive(ALL, repaint=False)
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        glyphs: Glyphs,
+        breakpoints: Breakpoints | None = None,
+        folds: Folds | None = None,
+    ) -> None:
+        super().__init__(id="graph", classes="-panel")
+        self._timeline = timeline
+        self._glyphs = glyphs
+        self._breakpoints = breakpoints or Breakpoints(timeline)
+        self._drawings = Drawings(timeline, folds or Folds(timeline), glyphs)
+        self._heading = ""
+        self._awaited: int | None = None  # the box to bring into view when what has changed is drawn
+
+    def on_mount(self) -> None:
+        """Name the panel."""
+        self._entitle("")
+
+    def fits(self, width: int, height: int) -> bool:
+        """Whether the whole graph of the moment could be seen in an area."""
+        if self.moment is None or not self._timeline.iterations:
+            return False
+        shown = self._drawings.shown(self.moment.n, 0, label_density(width, height), width)
+        parts = self._drawings.parts(shown)
+        if len(parts) > 1 or len(parts.nodes) * 16 > width * height:
+            return False  # no need to lay out what cannot fit
+        layout = self._drawings.get(shown).canvas.layout
+        return 0 < layout.width <= width and layout.height <= height
+
+    def watch_moment(self, before: Moment | None, moment: Moment | None) -> None:
+        """Show the moment, with the box it concerns in view, or else the one that is selected."""
+        self._follow_soon((moment.actor or self.selected) if moment is not None else 0)
+
+    def watch_selected(self, selected: int) -> None:
+        """Mark the selection and bring it into view."""
+        self._follow_soon(selected)
+
+    def watch_wanted(self) -> None:
+        """Modules were opened or closed, or another part is asked for."""
+        self._follow_soon(self.selected)
+
+    def watch_beside(self) -> None:
+        """A number was changed, or is as it was."""
+        self._follow_soon(0)
+
+    def watch_breaks(self) -> None:
+        """A breakpoint came or went."""
+        self._follow_soon(0)
+
+    def watch_length(self, length: int) -> None:
+        """The recording has grown: lay out anew what has more boxes or lines now."""
+        if length:
+            self._follow_soon(0)
+
+    def _follow_soon(self, node: int) -> None:
+        """Draw with `node`, if there is one, in view. A step changes moment and selection: one drawing for both."""
+        if self._awaited is None:
+            self.call_next(self._follow)
+        self._awaited = node or self._awaited or 0
+
+    def _follow(self) -> None:
+        node, self._awaited = self._awaited, None
+        self._look_at(node or 0)
+
+    def _look_at(self, node: int, *, anew: bool = False) -> None:
+        """Draw the moment with a node in view, or in another picture (or `anew`) that has it not, the newest one.
+
+        Another picture `anew` begins at its corner: held where a box of the old one stood, it might cut boxes.
+        """
+        before = self.drawing
+        self._renew()
+        if anew and self.drawing is not before:
+            self.scroll_to(x=0, y=0, animate=False, force=True, immediate=True)
+        if node and self.place(node) is not None:
+            self.bring_into_view(node)
+        elif anew or self.drawing is not before:
+            self.bring_into_view(self._newest())
+
+    def _newest(self) -> int:
+        """The node of the picture that was made last by the moment, 0 in an empty one: where another picture opens."""
+        n = self.moment.n if self.moment is not None else 0
+        shown = self.drawing.shape.places if self.drawing is not None else ()
+        return max((place.node for place in shown if self._timeline.info(place.node).born <= n), default=0)
+
+    def sized(self) -> None:
+        """Show the moment in the new size, or what was missed while the panel was hidden."""
+        super().sized()
+        self.forget_rows()
+        if self.moment is not None:
+            self._look_at(self.selected or self.moment.actor, anew=True)
+
+    def bring_into_view(self, node: int) -> None:
+        """Scroll to the node's box unless it is wholly in view, so that much is seen with it.
+
+        While a gradient comes over a line, its other end is kept in view where there is room for both.
+        """
+        place = self.place(node)
+        if place is None or not self.size or self.drawing is None or self.moment is None:
+            return
+        event = self.moment.event
+        target = event.node if isinstance(event, GradFlowed) and event.source == node else 0
+        places = self.drawing.canvas.layout.places
+        ends = [self._region(places[key]) for key in self.drawing.boxes(target)]
+        linked = [self._region(places[key]) for key in self.drawing.canvas.layout.linked(place.key)]
+        near = range(place.y - self.view.height, place.bottom + self.view.height)
+        boxes = self.drawing.canvas.visible(near)[0]
+        around = [self._region(each) for each in boxes]
+        ahead = [self._region(each) for each in boxes if self.drawing.is_ahead(each.key, self.moment.n)]
+        to = scrolled_to(self.view, self.virtual_size, self._region(place), ends, around, linked, ahead)
+        if to is not None:
+            self.scroll_to(x=to.x, y=to.y, animate=False, force=True, immediate=True)
+
+    def _region(self, place: PlacedBox) -> Region:
+        return Region(place.x + self.margin, place.y, place.width, place.height)
+
+    def action_beside(self, steps: int) -> None:
+        """Select the next box to the left or right."""
+        here = self.place(self.selected)
+        if here is None or self.drawing is None:
+            return
+        row = range(here.y, here.bottom)
+        others, _ = self.drawing.canvas.visible(row)
+        side = [p for p in others if (p.x - here.x) * steps > 0 and p.y < here.bottom and p.bottom > here.y]
+        if side:
+            nearest = min(side, key=lambda place: abs(place.x - here.x))
+            self.post_message(NodePointed(self.drawing.node_at(nearest.x, nearest.y)))
+
+    def rested_on(self, event: events.MouseMove) -> None:
+        """Tell in full what the mouse rests on."""
+        self.tooltip = node_tip(self._timeline, self.moment, self.pointed(event), self._glyphs)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Select the node of a box, or begin a drag, or both."""
+        super().on_mouse_down(event)
+        self.post_message(Pressed(self, self.pointed(event)))
+
+    def on_click(self, event: events.Click) -> None:
+        """A double click runs to the node of a box."""
+        node = 0 if self.dragged or event.chain != 2 else self.pointed(event)
+        if node:
+            self.post_message(NodePointed(node, run=True))
+
+    def _nothing(self) -> str:
+        if self._timeline.growing:
+            return " starting: nothing yet"
+        return " nothing of this iteration is shown: a shows all" if self._timeline.nodes else " no nodes were recorded"
+
+    def _renew(self) -> None:
+        """Follow the moment and the selection, and redraw the rows that look different."""
+        if self.moment is None or not self.size or not self._timeline.iterations:
+            return
+        room = self.outer_size - (2, 2)  # without the border; scroll bars come and go with what is drawn
+        node = self.selected or self.moment.actor
+        shown = self._drawings.shown(self.moment.n, node, label_density(*room), room.width)
+        drawing = self._drawings.get(shown)
+        self.said = "" if drawing.shape.places else self._nothing()
+        if drawing is not self.drawing:
+            held = kept_in_view(self.drawing, drawing, self.view)
+            before = self.scroll_offset - Offset(self.margin, 0)
+            self.drawing = drawing
+            self._entitle(self._drawings.title(shown))
+            size = self._extent(drawing)
+            if size != self.virtual_size:
+                self.set_reactive(Widget.virtual_size, size)  # a watched one makes Textual lay out the whole screen
+                self._scroll_update(size)
+            self._hold(held, before)
+        self.dress()
+        self.redraw()
+
+    def _extent(self, drawing: Moments) -> Size:
+        """How far can be scrolled: while a graph grows beyond the view, there is room below for the next boxes."""
+        layout, view = drawing.canvas.layout, self.scrollable_content_region
+        room = view.height // 2 if self._timeline.growing and layout.height > view.height else 0
+        return Size(layout.width, layout.height + room)
+
+    def _entitle(self, said: str) -> None:
+        title = numbered("graph", f"Graph, {said}" if said else "Graph")
+        if title != self._heading:  # setting a title draws the whole panel anew
+            self.border_title = self._heading = title
+
+    def _hold(self, held: tuple[PlacedBox, PlacedBox] | None, before: Offset) -> None:
+        """Let a box stay where it was on the screen, although the boxes around it are laid out anew."""
+        if held is not None:
+            old, new = held
+            across, down = before + Offset(new.x + self.margin - old.x, new.y - old.y)
+            self.scroll_to(x=across, y=down, animate=False, force=True, immediate=True)
+
+    def dress(self) -> None:
+        """Compute how everything in view looks now, and a little around it."""
+        if self.drawing is not None and self.moment is not None:
+            top = int(self.scroll_offset.y)
+            self.dressed = range(max(top - AHEAD, 0), top + self.size.height + AHEAD)
+            stops = self._breakpoints.at_node if self._breakpoints.listed else None
+            n, beside = self.moment.n, self.beside
+            other = None if beside is None or not beside.covers(n) else partial(beside.states, n=n)
+            self.drawing.show(self.moment, self.selected, self.dressed, stops, other)
+
+
+Span = tuple[int, int]
+
+NAMED = 12
+"""So many columns of a box say which it is."""
+
+
+def scrolled_to(
+    view: Region,
+    canvas: Size,
+    box: Region,
+    others: Iterable[Region] = (),
+    around: Sequence[Region] = (),
+    linked: Collection[Region] = (),
+    ahead: Collection[Region] = (),
+) -> Offset | None:
+    """Where to scroll so that a box is wholly in view; None: it is.
+
+    The nearest of the `others` (the other end of a line) is kept in view with it where there is room for both. A view
+    that moves shows as much as it can of the boxes `around`: whole ones, above all those that are `linked` to it, least
+    those that are yet `ahead`, and of one that is cut its name, which stands at the left of its first row.
+    """
+    needed = _joined(box, others, view)
+    if view.contains_region(needed):
+        return None
+    reach = needed.grow((view.height, view.width, view.height, view.width))
+    around = [each for each in around if reach.overlaps(each)]
+    xs = _offsets((view.x, view.width), (needed.x, needed.right), [(each.x, each.right) for each in around])
+    ys = _offsets((view.y, view.height), (needed.y, needed.bottom), [(each.y, each.bottom) for each in around])
+    most = Offset(max(canvas.width - view.width, 0), max(canvas.height - view.height, 0))
+    seen = [
+        Region(x, y, view.width, view.height)
+        for x in {max(min(x, most.x), 0): None for x in xs}
+        for y in {max(min(y, most.y), 0): None for y in ys}
+    ]
+    joined = [(each, 1 if each in ahead else 3 if each in linked else 2) for each in around]
+    return max(seen, key=lambda each: (_shown(each, joined), -_jump(view, each, needed))).offset
+
+
+def _joined(box: Region, others: Iterable[Region], view: Region) -> Region:
+    """A box with the nearest of some others, in a direction in which there is room for both."""
+    both = box.union(min(others, key=lambda other: _distance(box, other), default=box))
+    x, width = (both.x, both.width) if both.width <= view.width else (box.x, box.width)
+    y, height = (both.y, both.height) if both.height <= view.height else (box.y, box.height)
+    return Region(x, y, width, height)
+
+
+def _offsets(view: Span, needed: Span, around: Iterable[Span]) -> list[int]:
+    """Where a view may begin that has what is needed: where it does now, around it, or where a box begins or ends.
+
+    What is longer than the view is seen from its beginning.
+    """
+    (now, room), (first, end) = view, needed
+    if end - room > first:
+        return [first]
+    wished = (now, (first + end - room) // 2, first, end - room, *(at for a, b in around for at in (a, b - room)))
+    return [at for at in dict.fromkeys(wished) if end - room <= at <= first]
+
+
+def _shown(view: Region, around: Iterable[tuple[Region, int]]) -> int:
+    """How much a view shows of some boxes, each with what it counts for: less than nothing for one without its name."""
+    shown = 0
+    for box, weight in around:
+        if view.contains_region(box):
+            shown += weight
+        elif box.x < view.right and box.right > view.x and box.y < view.bottom and box.bottom > view.y:
+            named = box.x >= view.x and box.y >= view.y and view.right - box.x >= NAMED
+            shown += 1 if named else -1
+    return shown
+
+
+def _jump(view: Region, other: Region, needed: Region) -> int:
+    """How far another view is from this one sideways, and its middle from that of what is needed."""
+    return abs(other.x - view.x) + abs(2 * (other.y - needed.y) + other.height - needed.height)
+
+
+def _distance(box: Region, other: Region) -> int:
+    return abs(box.y - other.y) + abs(box.x - other.x)
+
+
+def kept_in_view(now: Moments | None, other: Moments, view: Region) -> tuple[PlacedBox, PlacedBox] | None:
+    """Where the box nearest to the middle of the view stands in two drawings of an iteration, if both have one."""
+    if now is None or now.shape.iteration != other.shape.iteration:
+        return None
+    (x, y), places = view.center, other.canvas.layout.places
+    boxes = [box for box in now.canvas.visible(range(view.y, view.bottom))[0] if box.key in places]
+    if not boxes:
+        return None
+    box = min(boxes, key=lambda box: (abs(box.y + box.height / 2 - y), abs(box.x + box.width / 2 - x)))
+    return box, places[box.key]
