@@ -122,6 +122,12 @@ INSIDE = {
         _examples _kernels copying _declaration strided embedding shape sampling diagonals comparison properties
         indexing elementary_functions joining gathering arithmetic reductions losses extremes activations convolution
         attention normalization matrix_products sorting images pooling linear_algebra einsum""",
+    "tui/commands": """
+        _paths evaluation breaks graph_view live_acts source_listing external_programs info_pages compare what_if
+        session_file inspection export_copy table""",
+    "tui/drawing": "source status help node saved elements pairs pass_list lists tape",
+    "tui/language": "command other_debuggers parser command_lines completion",
+    "tui/widgets": "messages _base prompt node status lists source tape graph_drawings graph_canvas",
     "engine/optim": "optimizer algorithms lbfgs lr_scheduler",
 }
 """The files of a room from the bottom up: each may import those before it, also in functions and for type checkers."""

@@ -1,4 +1,24 @@
-"""The terminal debugger, and the same core line by line (`gviz.tui.plain`)."""
+"""The debugger: full screen in a terminal, or line by line (`gviz.tui.plain`), over the same core.
+
+It steps through a recording, forwards and backwards. Over a program that still runs (`gviz.tui.live`), the end of the
+recording is where the program is, and going on there lets it run.
+
+Read first: ``cursor.py`` (where one is in time, and every way to move), ``commands/table.py`` (every command, declared
+once), ``screens/debugger.py`` (what keys, prompt and mouse do).
+
+The walk of a key, ``s``, from the keyboard to the screen:
+
+1. ``driver.py`` reads the bytes; ``app.py`` lets keys act one after the other (``type_ahead.py``).
+2. ``keymaps.py`` says what the key does: ``travel('step')``, an action of `DebuggerScreen`, which makes a `Command`.
+   A typed line becomes one in ``language/parser.py``.
+3. ``screens/orders.py`` runs what ``commands/table.py`` declares for it. That moves the `Cursor` of the `Session`, and
+   answers with an `Arrival`. What takes long is done a little at a time (``screens/errand.py``).
+4. ``screens/carry_out.py`` shows the answer; `show_arrival` sets the ``moment`` that all panels follow.
+5. Each panel in ``widgets/`` asks its file in ``drawing/`` for lines of styled text, and paints the rows that differ.
+
+Line by line, `plain.answers` takes the place of 3 to 5, and prints the lines of ``drawing/``. So these know no widget:
+Textual takes 0.2 s to import, which ``gviz show`` and the line-by-line debugger do not pay.
+"""
 
 from __future__ import annotations
 
