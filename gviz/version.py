@@ -1,5 +1,23 @@
-"""The version of gviz; the build reads it from here."""
+"""The version of gviz, which the build reads from here, and those of what it works with."""
 
 from __future__ import annotations
 
+import sys
+
 __version__ = "0.1.0"
+
+
+PARTS = ("numpy", "textual", "rich", "click", "msgspec", "graphviz", "pygraphviz", "scipy", "torch")
+
+
+def versions() -> dict[str, str]:
+    """The versions of gviz, of Python, and of what is installed of `PARTS`."""
+    from importlib import metadata
+
+    found = {"gviz": __version__, "python": sys.version.partition(" ")[0]}
+    for part in PARTS:
+        try:
+            found[part] = metadata.version(part)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -95,11 +95,12 @@ INSIDE = {
         rank_names target hidden_frames start.sitecustomize order program_end torch_alias ranks
         child""",
     "cli": """
-        lessons settings moment signals versions streams json_form shell slide what_to_keep sarif stops
-        trace_name commands.keys debugger progress pages recordings commands.info script_arguments picture
-        recording word_order answers ranks program commands.whatif commands.diff commands.open main launch
-        findings quietly commands.tutor commands.record commands.export commands.demo commands.explain
-        viewer commands.run commands.check commands.graphify commands.why commands.gradcheck commands.show""",
+        lessons options streams signals shell slide sarif json_form recording_options trace_name
+        commands.keys debugger progress picture recordings commands.info recording_process
+        argument_order ranks program commands.whatif commands.diff commands.open main launcher
+        captured_run findings commands.tutor commands.record commands.export commands.demo viewer
+        commands.run commands.graphify commands.gradcheck commands.show commands.check commands.why
+        commands.explain""",
     "api": """
         viewing moments outputs asked drawable within questions extent targets make_dot show export""",
     "query": "vocabulary names nodes expressions moments",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gviz.cli.settings import GlobalOptions
+from gviz.cli.options import GlobalOptions
 from gviz.garbage import uncollected
 from gviz.tui import terminal
 from gviz.tui.beginning import Beginning

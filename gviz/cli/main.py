@@ -15,7 +15,7 @@ from typing import NoReturn
 import click
 
 from gviz.cli import streams
-from gviz.cli.settings import GlobalOptions, debug_option, display_options
+from gviz.cli.options import GlobalOptions, debug_option, display_options
 from gviz.cli.signals import BySignal
 from gviz.errors import GvizError, did_you_mean
 
@@ -75,7 +75,7 @@ def _no_command(name: str) -> GvizError:
 
 def _version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from gviz.cli.versions import versions
+        from gviz.version import versions
 
         click.echo("\n".join(f"{name} {version}" for name, version in versions().items()))
         context.exit()

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args
 import click
 
 from gviz.api import outputs
-from gviz.cli import script_arguments, shell, streams, what_to_keep
+from gviz.cli import argument_order, recording_options, shell, streams
 from gviz.cli.recordings import holds_traces
 from gviz.cli.trace_name import TraceName
 from gviz.errors import GvizError
@@ -73,7 +73,7 @@ _OPTIONS = (
                  help="Keep the trace in this file; or in this folder (runs/), with a file for each rank of a training "
                  "run; under torchrun also under a name with {rank} in it."),
     click.option("-f", "--force", is_flag=True, help="Write over an existing trace."),
-    *what_to_keep.OPTIONS,
+    *recording_options.OPTIONS,
     click.option("--share", is_flag=True, help="Let the umask decide who may read the trace, as for other files. "
                  "Without it only you can."),
     click.option("--no-source", is_flag=True, help="Leave the program's text out of the trace."),
@@ -89,9 +89,9 @@ def takes_program(command: _Command) -> Callable[..., Any]:
     @wraps(command)
     def with_program(*arguments: Any, no_source: bool, **options: Any) -> Any:
         recording = {name: options.pop(name) for name in _RECORDING}
-        keeping = what_to_keep.taken_from(options)
+        keeping = recording_options.taken_from(options)
         if not recording["as_module"] and not is_trace(Path(recording["argv"][0])):
-            script_arguments.say_lost(recording["argv"])
+            argument_order.say_lost(recording["argv"])
         return command(*arguments, Program(**recording, keep_source=not no_source, keeping=keeping), **options)
 
     for option in reversed(_OPTIONS):
@@ -101,7 +101,7 @@ def takes_program(command: _Command) -> Callable[..., Any]:
 
 def record_program(program: Program) -> Recorded:
     """Run a program to its end and record it, into its `output` or a new trace in the cache."""
-    from gviz.cli.recording import run_recorded
+    from gviz.cli.recording_process import run_recorded
 
     if program.output is not None:
         outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
@@ -131,7 +131,7 @@ def to_run(program: Program, command: Sequence[str] = ("run",)) -> str:
     shared = ["--share"] if program.share else []
     script, *arguments = program.argv
     named = ["-m", shell.quoted(script)] if program.as_module else [shell.word(script)]
-    options = map(shell.quoted, [*engine, *what_to_keep.as_typed(program.keeping), *shared, *source])
+    options = map(shell.quoted, [*engine, *recording_options.as_typed(program.keeping), *shared, *source])
     return " ".join(["gviz", *command, *options, *named, *map(shell.quoted, arguments)])
 
 

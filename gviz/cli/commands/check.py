@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gviz.cli import findings, streams
+from gviz.cli.captured_run import recorded
 from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
 from gviz.cli.progress import told
-from gviz.cli.quietly import recorded
 from gviz.errors import GvizError, did_you_mean
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from gviz.cli import debugger, lessons, streams
+from gviz.cli.options import GlobalOptions, display_options
 from gviz.cli.picture import write_picture
 from gviz.cli.program import Program, record_program
-from gviz.cli.settings import GlobalOptions, display_options
 from gviz.program.order import Engine
 from gviz.tui import terminal
 from gviz.tui.beginning import Beginning

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from gviz.cli import answers, recordings, shell, word_order
-from gviz.cli.moment import at_option
+from gviz.cli import argument_order, findings, recordings, shell
+from gviz.cli.options import at_option
 from gviz.cli.program import is_trace
 from gviz.errors import GvizError
 from gviz.plain_text import shown
@@ -26,9 +26,9 @@ def command(trace: Path, place: str | None, at: str | None, whole: bool, kind: s
     program failed, `nan` where the first nan (else inf) came from, `alive` which graphs are alive. Without PLACE: why
     it failed, or what else is wrong.
     """
-    word_order.expect_file(trace, place, "explain {1} {0}" if is_trace(Path(place or "")) else "why {0} {1}")
+    argument_order.expect_file(trace, place, "explain {1} {0}" if is_trace(Path(place or "")) else "why {0} {1}")
     if trace.suffix == ".py" and trace.is_file():
         hint = f"gviz why {shell.quoted(place or 'PLACE')} {shell.word(trace)} runs it, and asks about that run"
         raise GvizError(f"{shown(str(trace))} is a program, no trace", hint=hint, exit_code=3)
     with recordings.opened(trace) as given:
-        answers.say(given, place, at, kind, whole=whole)
+        findings.print_answer(given, place, at, kind, whole=whole)

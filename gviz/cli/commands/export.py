@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from gviz.cli import script_arguments, shell, slide, streams, word_order
-from gviz.cli.moment import at_option
+from gviz.cli import argument_order, shell, slide, streams
+from gviz.cli.options import at_option
 from gviz.cli.picture import draw_again, print_picture, suffix_of, write_picture
 from gviz.cli.program import Program, engine_option, is_trace, record_program
 from gviz.cli.recordings import in_folder, opened
@@ -20,7 +20,7 @@ from gviz.plain_text import shown
 from gviz.program.order import Engine
 
 
-class Export(script_arguments.OptionsBehind):
+class Export(argument_order.OptionsBehind):
     """The command, whose help ends with the formats and styles of pictures."""
 
     usual = " -o graph.svg"
@@ -40,10 +40,10 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     """The only source; `GvizError` where more were given, which may be meant for the script."""
     first, *more = values
     if more and "output" not in ctx.params:
-        word_order.refuse_unnamed(first, more[0])
+        argument_order.refuse_unnamed(first, more[0])
     if more:
         what = f"export makes one picture: of {shown(first)}, or of {shown(more[0])}?"
-        raise script_arguments.misplaced(f"export {shell.word(first)}{Export.usual}", more[0], what)
+        raise argument_order.misplaced(f"export {shell.word(first)}{Export.usual}", more[0], what)
     return first
 
 
@@ -117,7 +117,7 @@ def command(
         hint = f"gviz export {shell.word(source)} -o graph.svg; its suffix says which kind"
         raise GvizError("export needs a name for the picture", hint=hint, exit_code=2)
     if is_trace(path):
-        script_arguments.refuse_for_trace(source, arguments)
+        argument_order.refuse_for_trace(source, arguments)
     pictures = _pictures(path, output)
     for _, target in pictures:
         _refuse(target, kind, how["moments"], path, force=force)  # before a long recording, not after it

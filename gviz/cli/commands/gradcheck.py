@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gviz.cli import recordings
-from gviz.cli.moment import at_option
+from gviz.cli.captured_run import recorded
+from gviz.cli.options import at_option
 from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
 from gviz.cli.progress import told
-from gviz.cli.quietly import recorded
 from gviz.driven import Driven, Far
 from gviz.errors import GvizError
 from gviz.plain_text import shown

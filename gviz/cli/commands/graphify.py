@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gviz.cli.captured_run import recorded
 from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
-from gviz.cli.quietly import recorded
 from gviz.errors import GvizError, did_you_mean
 from gviz.plain_text import file_line, shown
 

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from gviz.cli import lessons
-from gviz.cli.settings import GlobalOptions
-from gviz.cli.versions import versions
+from gviz.cli.options import GlobalOptions
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.trace.file import paths
 from gviz.tui import terminal
+from gviz.version import versions
 
 
 @click.command("info")

@@ -10,9 +10,7 @@ import msgspec
 
 from gviz.cli import ranks, recordings
 from gviz.cli.debugger import debug
-from gviz.cli.moment import at_option
-from gviz.cli.settings import GlobalOptions, display_options
-from gviz.cli.stops import Opening, takes_opening
+from gviz.cli.options import GlobalOptions, Opening, at_option, display_options, takes_opening
 from gviz.cli.trace_name import GivenTrace
 from gviz.errors import GvizError
 from gviz.site import Frame

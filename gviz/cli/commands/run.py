@@ -10,9 +10,8 @@ import click
 
 from gviz.cli import streams
 from gviz.cli.debugger import debug
+from gviz.cli.options import GlobalOptions, Opening, display_options, takes_opening
 from gviz.cli.program import SCRIPT_CONTEXT, Program, is_left, record_program, takes_program
-from gviz.cli.settings import GlobalOptions, display_options
-from gviz.cli.stops import Opening, takes_opening
 from gviz.tui import echo, terminal
 from gviz.tui.beginning import Beginning, LiveBeginning
 from gviz.tui.title import Title
@@ -64,7 +63,7 @@ def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mo
     plain = bool(terminal.why_plain(asked=settings.plain))
     with echo.unechoed(plain=plain):
         from gviz import tui
-        from gviz.cli.launch import Launcher
+        from gviz.cli.launcher import Launcher
         from gviz.tui import live_plain
 
         launch = Launcher(program)

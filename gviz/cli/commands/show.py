@@ -1,27 +1,183 @@
-"""``gviz show``: what is in a trace, or in that of a script, as text or JSON."""
+"""``gviz show``: what is in a trace, or in that of a script: each page once as data (JSON), once as lines of text."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gviz.cli import recordings, shell, word_order
-from gviz.cli.moment import at_option
-from gviz.cli.pages import PAGES
+from gviz.cli import argument_order, recordings, shell
+from gviz.cli.argument_order import OptionsBehind
+from gviz.cli.captured_run import trace_of
+from gviz.cli.options import at_option
 from gviz.cli.program import Program, engine_option
-from gviz.cli.quietly import trace_of
-from gviz.cli.script_arguments import OptionsBehind
 from gviz.errors import GvizError
 from gviz.program.order import Engine
 
 if TYPE_CHECKING:
+    from gviz.trace.state import NodeState, Phase
     from gviz.trace.timeline import Timeline
+
+
+Data = Callable[["Timeline", int, int], Any]
+Text = Callable[["Timeline", int, int], Iterator[str]]
+"""Both take a timeline, a position and a node (0: none)."""
+
+_PIPE_WIDTH = 120
+
+
+def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
+    """How much of what there is, and what the passes began at."""
+    from gviz.explain.backward_passes import loss_values
+
+    kinds = Counter(type(timeline.event(seq)).__name__ for seq in range(1, len(timeline) + 1))
+    return {
+        "events": len(timeline),
+        "finished": timeline.finished,
+        "dropped_events": timeline.dropped.events,
+        "nodes": len(timeline.nodes),
+        "iterations": len(timeline.iterations),
+        "backward_passes": sum(phase.kind == "backward" for phase in timeline.phases),
+        "losses": [value if isfinite(value) else str(value) for value in loss_values(timeline)],
+        "failures": timeline.failures,
+        "first_nan_or_inf": timeline.troubles.first_bad() or None,
+        "kinds": dict(kinds.most_common()),
+    }
+
+
+def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
+    """How much of what there is, and what the passes began at."""
+    from gviz.explain.backward_passes import loss_values_by_name, row_text
+    from gviz.plain_text import clipped
+
+    stats = stats_data(timeline, n, node)
+    for name in ("events", "nodes", "iterations", "backward_passes"):
+        yield f"{name.replace('_', ' '):<18} {stats[name]:,}"
+    for title, row in loss_values_by_name(timeline).items():
+        if row:
+            yield f"{clipped(title, 18) or ('losses' if len(row) > 1 else 'loss'):<18} {row_text(row)}"
+    yield f"{'failure':<18} {', '.join(f'event {seq}' for seq in stats['failures']) or 'none'}"
+    if not timeline.finished:
+        yield f"{'not finished':<18} the recording broke off, or still goes on"
+    if timeline.dropped.events:
+        yield f"{'dropped before':<18} {timeline.dropped.words}"
+    bad = stats["first_nan_or_inf"]
+    yield f"{'first nan or inf':<18} {f'event {bad} ({timeline.troubles.kind_of_first_bad()})' if bad else 'none'}"
+    yield ""
+    for name, count in stats["kinds"].items():
+        yield f"{name:<18} {count:,}"
+
+
+def passes_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
+    """The iterations in order, each with its phases, and what each backward pass began at."""
+    from gviz.explain.backward_passes import root_value
+    from gviz.tui.drawing.passes import phases_of
+
+    def told(phase: Phase) -> dict[str, Any]:
+        value = root_value(timeline, phase.start)
+        loss = {} if value is None else {"loss": value if isfinite(value) else str(value)}
+        numbers = {"pass": phase.pass_nr} if phase.pass_nr else {}
+        return {"kind": phase.kind, "start": phase.start, "end": phase.end, **numbers, **loss}
+
+    return [
+        {
+            "iteration": one.index + 1,
+            "start": one.start,
+            "end": one.end,
+            "phases": [*map(told, phases_of(timeline, one))],
+        }
+        for one in timeline.iterations
+    ]
+
+
+def passes_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
+    """The iterations and what each consists of, as the debugger lists them."""
+    from gviz.tui.printed import passes
+
+    return passes(timeline)
+
+
+def tape_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
+    """Every node in order of creation, as it is at one moment."""
+    moment = timeline.at(n)
+    return [_row(timeline, each, moment.state(each)) for each in timeline.nodes]
+
+
+def tape_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
+    """Every node in order of creation, as it is at one moment."""
+    from gviz.tui.printed import tape_rows
+
+    return tape_rows(timeline, n, _width())
+
+
+def events_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
+    """Everything that happened, in order."""
+    return [{"seq": seq, **_form(timeline.event(seq))} for seq in range(1, len(timeline) + 1)]
+
+
+def events_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
+    """Everything that happened, in order, one sentence each."""
+    from gviz.explain.event_description import sentence
+
+    return (sentence(timeline, seq, told=seq - 1) for seq in range(1, len(timeline) + 1))
+
+
+def node_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
+    """How a node was made, how it is at one moment, and which events concern it."""
+    state = timeline.at(n).state(node)
+    return {"info": timeline.info(node), "state": state, "events": list(timeline.events_of(node))}
+
+
+def node_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
+    """The node panel of the debugger."""
+    from gviz.tui.printed import node_panel
+
+    return node_panel(timeline, n, node, _width())
+
+
+def _row(timeline: Timeline, node: int, state: NodeState | None) -> dict[str, Any]:
+    info = timeline.info(node)
+    return {
+        "node": node,
+        "born": info.born,
+        "name": info.name,
+        "op": info.op.name,
+        "kind": info.created.kind,
+        "inputs": info.created.inputs,
+        "outputs": [] if state is None else [{"value": out.value, "grad": out.grad} for out in state.outputs],
+    }
+
+
+def _form(event: object) -> dict[str, Any]:
+    from gviz.cli.json_form import form
+
+    plain: dict[str, Any] = form(event)
+    return plain
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
+
+
+PAGES: dict[str, tuple[Data, Text]] = {
+    "stats": (stats_data, stats_text),
+    "passes": (passes_data, passes_text),
+    "tape": (tape_data, tape_text),
+    "events": (events_data, events_text),
+    "node": (node_data, node_text),
+}
 
 
 @click.command("show", cls=OptionsBehind)
 @click.argument("source", metavar="TRACE|SCRIPT")
-@click.argument("page", type=word_order.Page(PAGES), default="stats", required=False, metavar=f"[{'|'.join(PAGES)}]")
+@click.argument(
+    "page", type=argument_order.Page(PAGES), default="stats", required=False, metavar=f"[{'|'.join(PAGES)}]"
+)
 @click.argument("place", required=False, metavar="[NODE]")
 @at_option("For tape and node, the moment")
 @click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")

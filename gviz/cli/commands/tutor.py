@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from gviz.cli import lessons
+from gviz.cli.options import GlobalOptions, display_options
 from gviz.cli.program import Program, record_program
-from gviz.cli.settings import GlobalOptions, display_options
 from gviz.tui.title import Title
 
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gviz.api import outputs
-from gviz.cli import streams, word_order
-from gviz.cli.moment import at_option
+from gviz.cli import argument_order, streams
+from gviz.cli.options import GlobalOptions, at_option
 from gviz.cli.progress import told
-from gviz.cli.settings import GlobalOptions
 from gviz.errors import GvizError
 from gviz.plain_text import shown
 from gviz.tui.glyphs import wants_ascii
@@ -58,7 +57,7 @@ def command(
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
 
-    word_order.expect_file(trace, changes[-1], "whatif {1} {0}")
+    argument_order.expect_file(trace, changes[-1], "whatif {1} {0}")
     if output is not None:
         outputs.refuse_picture(output, trace, force=force)
         _refuse_suffix(output, is_range=any(".." in change for change in changes))

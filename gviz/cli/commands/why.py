@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from gviz.cli import answers, word_order
-from gviz.cli.moment import at_option
+from gviz.cli import argument_order, findings
+from gviz.cli.captured_run import recorded
+from gviz.cli.options import at_option
 from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
-from gviz.cli.quietly import recorded
 
 
-@click.command("why", cls=word_order.OptionsBehindPlace, context_settings=SCRIPT_CONTEXT)
+@click.command("why", cls=argument_order.OptionsBehindPlace, context_settings=SCRIPT_CONTEXT)
 @click.argument("place", metavar="PLACE[.grad|.value]")
 @at_option("The moment asked about")
 @click.option("--all", "whole", is_flag=True, help="Print every line of a long answer.")
@@ -24,6 +24,6 @@ def command(program: Program, place: str, at: str | None, whole: bool, kind: str
     before SCRIPT.
     """
     if not program.as_module:
-        word_order.expect_file(program.argv[0], place, "why {0} {1}")
+        argument_order.expect_file(program.argv[0], place, "why {0} {1}")
     with recorded(program) as given:
-        answers.say(given, place, at, kind, whole=whole)
+        findings.print_answer(given, place, at, kind, whole=whole)

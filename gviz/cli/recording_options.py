@@ -1,4 +1,4 @@
-"""How much of a program is recorded, as options of commands."""
+"""Options that say how much of a program is recorded: ``--values``, ``--last``, ``--max-size``, ``--phase`` …"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trace, or a program that is run for it, with the program's output out of the way of the answer."""
+"""The trace that a command answers from: a given one, or that of a run of a program whose output goes to stderr."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gviz.cli import recordings, script_arguments
+from gviz.cli import argument_order, recordings
 from gviz.cli.program import Program, is_trace, record_program
 from gviz.errors import GvizError
 from gviz.program import rank_names
@@ -46,7 +46,7 @@ def trace_of(program: Program) -> Iterator[Path]:
     """
     name, *theirs = program.argv
     if not program.as_module and is_trace(Path(name)):
-        script_arguments.refuse_for_trace(name, theirs)
+        argument_order.refuse_for_trace(name, theirs)
         yield Path(name)
         return
     with scratch_folder() as folder:

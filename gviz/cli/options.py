@@ -1,4 +1,7 @@
-"""``--break``, ``--on``, ``-x`` and ``-c``: what the debugger is told before anybody types."""
+"""Options that commands share: the global ones, ``--at MOMENT``, and how the debugger begins (``--break``, ``-c``).
+
+Those that say how much of a program is recorded are in `recording_options.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,55 @@ from typing import Any, TypeVar
 
 import click
 
+from gviz.query.vocabulary import A_MOMENT
+from gviz.tui.terminal import asks_for_lines
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(slots=True)
+class GlobalOptions:
+    """Filled while the command line is read, before any command runs; then only read."""
+
+    plain: bool = False
+    ascii: bool = False
+    debug: bool = False
+    theme: str | None = None
+
+    @classmethod
+    def from_environment(cls) -> GlobalOptions:
+        """The settings before the first option."""
+        return cls(plain=asks_for_lines())
+
+
+def _store(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if value and parameter.name:
+        setattr(context.find_object(GlobalOptions), parameter.name, value)
+
+
+def _option(*names: str, **attrs: Any) -> Callable[[_Command], _Command]:
+    return click.option(*names, callback=_store, expose_value=False, **attrs)
+
+
+def display_options(command: _Command) -> _Command:
+    """Add ``--plain``, ``--ascii`` and ``--theme``, which end up in the `GlobalOptions`."""
+    for option in (
+        _option("--theme", metavar="NAME", help="Colours of the debugger: gviz-dark, gviz-light, gviz-contrast, …"),
+        _option("--ascii", is_flag=True, help="Draw with ASCII characters only."),
+        _option("--plain", is_flag=True, help="Line by line instead of full screen (pipes, screen readers)."),
+    ):
+        command = option(command)
+    return command
+
+
+def debug_option(command: _Command) -> _Command:
+    """Add ``--debug``, which ends up in the `GlobalOptions`."""
+    return _option("--debug", is_flag=True, help="Show the traceback of an error of gviz.")(command)
+
+
+def at_option(purpose: str, otherwise: str = "end") -> Callable[[Any], Any]:
+    """``--at MOMENT`` for a purpose; `otherwise` is the moment without it."""
+    return click.option("--at", metavar="MOMENT", help=f"{purpose} ({otherwise} if not given): {A_MOMENT}.")
 
 
 @dataclass(frozen=True, slots=True)

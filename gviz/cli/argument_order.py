@@ -1,0 +1,136 @@
+"""Splits gviz's arguments from the script's, and says what to type where words were given in another order.
+
+One rule: behind SCRIPT everything is the script's, as with python.
+
+``export`` and ``show`` read their own there, too, because what they make comes from traces as well: `--` ends them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gviz.cli import shell, streams
+from gviz.cli.recordings import holds_traces
+from gviz.errors import GvizError
+from gviz.plain_text import shown
+
+
+def say_lost(argv: Sequence[str]) -> None:
+    """Say which options of the command stand behind the script, so that gviz does not see them.
+
+    One that the text of the script knows, too, is meant for the script.
+    """
+    script, *theirs = argv
+    own = {name for option in click.get_current_context().command.params for name in option.opts if name[:2] == "--"}
+    lost = [name for name in dict.fromkeys(one.partition("=")[0] for one in theirs) if name in own]
+    lost += ["-o"] * any(one == "-o" and name.endswith(".gviz") for one, name in pairwise(theirs))
+    text = _text(script) if lost else ""
+    for name in lost:
+        if name not in text:
+            streams.say(f"gviz: note: {name} stands behind {shown(script)}, so the script gets it; gviz's own options "
+                        f"stand before it")  # fmt: skip
+
+
+def refuse_for_trace(trace: str, theirs: Sequence[str]) -> None:
+    """Raise `GvizError` for arguments behind a trace, which runs nothing that could get them."""
+    if theirs:
+        what = f"a trace takes no arguments: {' '.join(map(shown, theirs))}"
+        raise GvizError(what, hint=f"options stand before {shown(trace)}", exit_code=2)
+
+
+class OptionsBehind(click.Command):
+    """A command whose options may stand behind the script, up to `--`; what follows are the script's `arguments`.
+
+    `usual` is what stands behind the script in an example.
+    """
+
+    usual = ""
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """The usage, which ends with the arguments of the script."""
+        return [*super().collect_usage_pieces(ctx), "[-- ARGS]..."]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Set aside what stands behind `--`, and say of what does not that it has to."""
+        end = args.index("--") if "--" in args else len(args)
+        theirs = tuple(args[end + 1 :])
+        try:
+            rest = super().parse_args(ctx, args[:end])
+        except click.NoSuchOption as error:
+            script = next((one for one in args if Path(one).is_file()), "SCRIPT")
+            command = f"{self.name} {shell.word(script)}{self.usual}"
+            raise misplaced(command, error.option_name, error.format_message()) from error
+        ctx.params["arguments"] = theirs
+        return rest
+
+
+def misplaced(command: str, given: str, what: str) -> GvizError:
+    """What to raise for an argument of the script that a command of gviz was given."""
+    hint = f"what the script is to get stands behind --: gviz {command} -- {shown(given)}"
+    return GvizError(what, hint=hint, exit_code=2)
+
+
+def _text(script: str) -> str:
+    try:
+        return Path(script).read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def expect_file(given: object, other: object, right: str) -> None:
+    """Raise `GvizError` where the `other` word is the file that `given` is meant to be; `right` is the command with
+    both in their order, without its ``gviz``."""
+    if other and not os.path.exists(str(given)) and (os.path.isfile(str(other)) or holds_traces(Path(str(other)))):
+        is_what = "one" if os.path.isfile(str(other)) else "a folder with traces"
+        what = f"there is no file {shown(str(given))}, but {shown(str(other))} is {is_what}"
+        command = right.format(shell.quoted(str(given)), shell.word(str(other)))
+        raise GvizError(what, hint=f"gviz {command}", exit_code=2)
+
+
+def refuse_unnamed(*words: str) -> None:
+    """Raise `GvizError` where one of two words is a file, and the other the picture to be, without its ``-o``."""
+    source = next(filter(os.path.isfile, words), "")
+    picture = next((one for one in words if one != source), "")
+    from gviz.render.exporters import EXPORTERS  # Graphviz is only needed here
+
+    suffixes = tuple(suffix for exporter in EXPORTERS for suffix in exporter.suffixes)
+    if source and picture.endswith(suffixes):
+        hint = f"gviz export {shell.word(source)} -o {shell.quoted(picture)}"
+        raise GvizError("the name of the picture stands behind -o", hint=hint, exit_code=2)
+
+
+class OptionsBehindPlace(click.Command):
+    """A command whose options may stand between its first word, which is no file, and SCRIPT."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the first word behind the options that follow it."""
+        options = click.Command(None, params=[one for one in self.params if isinstance(one, click.Option)])
+        options.allow_interspersed_args = False
+
+        def behind(words: list[str]) -> list[str]:
+            return options.make_parser(ctx).parse_args(list(words))[1]
+
+        words = behind(args)
+        further = behind(words[1:])
+        before, between = args[: len(args) - len(words)], words[1 : len(words) - len(further)]
+        return super().parse_args(ctx, [*before, *between, *words[:1], *further])
+
+
+class Page(click.Choice[str]):
+    """The name of a page; what is none may be a node, or a file in its place."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in self.choices or ctx is None:
+            return str(super().convert(value, param, ctx))
+        source = ctx.params.get("source", "")
+        expect_file(source, value, "show {1} {0}" if source in self.choices else "show {1} node {0}")
+        hint = f"gviz show {shell.word(source)} node {shell.quoted(value)} prints a node"
+        if Path(source).exists():
+            raise GvizError(f"there is no page {shown(value)}: {', '.join(self.choices)}", hint=hint, exit_code=2)
+        return str(super().convert(value, param, ctx))
