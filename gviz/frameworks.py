@@ -15,10 +15,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gviz import notice
 from gviz.adapters.wanted import Compiled, Phase, Wanted
 from gviz.errors import GvizError
-from gviz.on_import import when_imported
+from gviz.system import notice
+from gviz.system.import_hook import when_imported
 from gviz.trace.file.bounds import Until
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.record import ALL, OWN, Kept, Recording, Window, Within

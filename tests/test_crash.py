@@ -1,7 +1,7 @@
 """What is left of an error of gviz itself: a report without values, of which ten are kept."""
 
-from gviz.crash import crash, write_report
 from gviz.errors import GvizError
+from gviz.system.crash import crash, write_report
 
 
 def test_a_crash_becomes_one_line_and_a_file(monkeypatch, tmp_path):

@@ -9,26 +9,17 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
 BOTTOM = {
-    "arguments", "driven", "notice", "on_import", "own_process", "errors", "plain_text", "values", "site", "numbers",
-    "value_text", "representation", "garbage", "whole_files", "private_folder", "scratch", "syntax",
-    "variables",
+    "arguments", "errors", "numbers", "plain_text", "representation", "site", "syntax", "system", "value_text",
+    "values", "variables",
 }  # fmt: skip
 MAY_IMPORT = {
     "arguments": {"errors"},
-    "notice": {"plain_text"},
-    "on_import": set(),
-    "own_process": set(),
-    "driven": set(),
     "errors": set(),
-    "crash": {"errors", "private_folder"},
     "plain_text": set(),
     "representation": set(),
-    "garbage": set(),
-    "whole_files": {"errors", "plain_text"},
     "values": set(),
-    "scratch": set(),
-    "private_folder": set(),
     "site": set(),
+    "system": {"errors", "plain_text"},
     "variables": {"site"},
     "version": set(),
     "numbers": set(),
@@ -50,12 +41,12 @@ MAY_IMPORT = {
     "live": BOTTOM | {"trace", "emit", "events", "where"},
     "render": BOTTOM | {"trace", "explain", "compare", "events"},
     "frameworks": BOTTOM | {"adapters", "trace"},
-    "tui": BOTTOM | {"crash", "render", "live", "explain", "compare", "rerun", "trace", "events", "where", "query"},
+    "tui": BOTTOM | {"render", "live", "explain", "compare", "rerun", "trace", "events", "where", "query"},
     "api": BOTTOM | {"engine", "emit", "frameworks", "trace", "where", "query", "explain", "live", "render", "tui"},
     "integrations": BOTTOM | {"api", "engine", "frameworks", "trace", "where", "explain", "render"},
     "program": BOTTOM | {"engine", "frameworks", "graphify", "live", "trace"},
     "cli": BOTTOM
-    | {"api", "compare", "crash", "events", "explain", "graphify", "live", "program"}
+    | {"api", "compare", "events", "explain", "graphify", "live", "program"}
     | {"render", "trace", "tui", "version", "rerun", "where", "query", "__file__"},
     "__init__": {"api", "frameworks", "integrations", "representation", "trace", "version"},
     "__main__": {"cli"},
@@ -212,5 +203,5 @@ def test_the_page_about_the_house_says_who_imports_whom():
     bottom = " ".join(re.findall(r"^\* .*$", HOUSE.read_text().partition("| room |")[0], re.MULTILINE))
     assert set(re.findall(r"`(\w+)`", bottom)) == BOTTOM
     told = {room: set(re.findall(r"`(\w+)`", imports)) for room, imports in rows}
-    rooms = MAY_IMPORT.keys() - BOTTOM - {"crash", "version", "__init__", "__main__"}
+    rooms = MAY_IMPORT.keys() - BOTTOM - {"version", "__init__", "__main__"}
     assert told == {room: MAY_IMPORT[room] - BOTTOM - {"__file__"} for room in rooms}

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gviz import notice
+from gviz.system import notice
 
 
 class Full(io.StringIO):

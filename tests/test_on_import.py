@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gviz.on_import import when_imported
+from gviz.system.import_hook import when_imported
 
 
 @pytest.fixture

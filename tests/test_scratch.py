@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from gviz.scratch import scratch_folder
+from gviz.system.scratch import scratch_folder
 
 LEFT = "gviz-scratch-left"
 
@@ -34,7 +34,9 @@ def test_it_is_gone_afterwards(temporary):
 
 
 def test_what_a_killed_process_has_left_is_removed(temporary):
-    code = "import os\nfrom gviz.scratch import scratch_folder\nwith scratch_folder() as f: os.kill(os.getpid(), 9)"
+    code = (
+        "import os\nfrom gviz.system.scratch import scratch_folder\nwith scratch_folder() as f: os.kill(os.getpid(), 9)"
+    )
     killed = subprocess.run([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(temporary)})
     [left] = temporary.iterdir()
     assert killed.returncode == -signal.SIGKILL

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from gviz.errors import GvizError
-from gviz.whole_files import write_whole
+from gviz.system.files import write_whole
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from operator import index
 
-from gviz import notice
 from gviz.errors import GvizError
 from gviz.query.moments import event_at, remark
+from gviz.system import notice
 from gviz.trace.timeline import Timeline
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gviz.errors import GvizError
-from gviz.whole_files import naming, write_whole
+from gviz.system.files import naming, write_whole
 
 AS_OPTION = "--force writes over it"
 AS_ARGUMENT = "choose another name, or pass force=True"

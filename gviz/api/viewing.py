@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gviz import notice, own_process
 from gviz.representation import in_notebook, notebook_front
 from gviz.site import Frame
+from gviz.system import notice, processes
 from gviz.tui import terminal
 from gviz.tui.leaving import Leaving, by_exit_code
 
@@ -85,7 +85,7 @@ def _full_screen(path: Path, at: int | None, keyboard: int, *, waited_for: bool,
     how = [*(["--at", f"@{at}"] if at is not None else []), *(["--waited-for"] if waited_for else [])]
     how += ["--stack", msgspec.json.encode(stack).decode()] if stack else []
     with _terminal_to_itself() as (output, errors):
-        command = own_process.command("gviz.cli.viewer", [str(os.getpid()), "open", str(path), *how])
+        command = processes.command("gviz.cli.viewer", [str(os.getpid()), "open", str(path), *how])
         viewer = subprocess.Popen(command, stdin=keyboard, stdout=output, stderr=errors)
         try:
             _wait_for(viewer)

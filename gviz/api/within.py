@@ -15,11 +15,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from gviz import emit, frameworks, notice, site
+from gviz import emit, frameworks, site
 from gviz.api.viewing import view
 from gviz.errors import GvizError
 from gviz.live.protocol import Why
 from gviz.representation import in_notebook, notebook_front
+from gviz.system import notice
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.record import Recording, Within
 from gviz.tui import terminal

@@ -16,7 +16,7 @@ from gviz.cli import argument_order, recordings
 from gviz.cli.program import Program, is_trace, record_program
 from gviz.errors import GvizError
 from gviz.program import rank_names
-from gviz.scratch import scratch_folder
+from gviz.system.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from gviz.cli.recordings import Recordings

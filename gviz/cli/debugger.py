@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gviz.cli.options import GlobalOptions
-from gviz.garbage import uncollected
+from gviz.system.gc_pause import uncollected
 from gviz.tui import terminal
 from gviz.tui.beginning import Beginning
 from gviz.tui.echo import unechoed

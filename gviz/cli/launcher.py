@@ -12,8 +12,8 @@ import click
 from gviz.api import outputs
 from gviz.cli import streams
 from gviz.cli.program import Program, order
-from gviz.own_process import Start
 from gviz.program.order import start
+from gviz.system.processes import Start
 from gviz.trace.file import paths
 
 if TYPE_CHECKING:

@@ -148,7 +148,7 @@ def run_command(arguments: Sequence[str]) -> int:
         streams.discard(sys.stdout)
         return 1
     except Exception as error:
-        from gviz.crash import crash
+        from gviz.system.crash import crash
 
         report = crash(error)
         _say(report.lines(), settings)

@@ -45,7 +45,7 @@ def _note(note: str) -> None:
 
 def print_picture(trace: Path, format: str, **options: Any) -> None:
     """Write a picture to standard output."""
-    from gviz.scratch import scratch_folder
+    from gviz.system.scratch import scratch_folder
 
     with scratch_folder() as folder:
         picture = folder / f"picture{suffix_of(format)}"

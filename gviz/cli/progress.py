@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from gviz.cli import streams
-from gviz.driven import Driven, finished, paced
 from gviz.errors import GvizError
+from gviz.system.cooperative import Driven, finished, paced
 
 _COUNTED_EVERY_SECONDS = 1.0
 SAID_EVERY_SECONDS = 0.1

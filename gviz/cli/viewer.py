@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from gviz import own_process
 from gviz.cli import main as command_line
+from gviz.system import processes
 
 
 def main() -> None:
     """Run the command line for the process that is named before its arguments."""
-    own_process.end_with(int(sys.argv.pop(1)))
+    processes.end_with(int(sys.argv.pop(1)))
     command_line.main()

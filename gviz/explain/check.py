@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from gviz.driven import Driven, Far, finished
 from gviz.errors import GvizError
 from gviz.events import BackwardFinished, GradCaptured
 from gviz.explain.failures import all_failures
@@ -21,6 +20,7 @@ from gviz.explain.survey import Survey
 from gviz.explain.tracking import ancestors
 from gviz.explain.why import answer, why, why_failure
 from gviz.query.names import NamedNodes
+from gviz.system.cooperative import Driven, Far, finished
 from gviz.trace.timeline import Timeline
 from gviz.where.place import unreadable
 

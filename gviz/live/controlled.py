@@ -22,7 +22,7 @@ from typing import Literal
 from gviz.live.debuggee import SECONDS_TO_END
 from gviz.live.protocol import Connection, End, Go, Held, Left, LetGo, Message, Pause, Ready, Released, Wish
 from gviz.live.terminal import Terminal, reads_input
-from gviz.own_process import Start
+from gviz.system.processes import Start
 
 State = Literal["starting", "running", "held", "let go", "ended"]
 _FINAL: dict[State, tuple[State, ...]] = {"let go": ("ended",), "ended": ()}

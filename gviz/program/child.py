@@ -15,9 +15,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gviz import frameworks, notice, own_process
+from gviz import frameworks
 from gviz.errors import GvizError
 from gviz.program import hidden_frames, order, program_end, rank_names, ranks, target, torch_alias
+from gviz.system import notice, processes
 from gviz.trace.file.paths import make_way, refuse_other_file
 from gviz.trace.recording.record import (  # now, while the program's own folder is not on the path yet
     recording_to,
@@ -41,7 +42,7 @@ def _begin(told: dict[str, Any], program: str) -> None:
     what = order.read(told)
     debuggee = _under_control(what.live) if what.live else None
     if debuggee is None:
-        own_process.end_with(what.parent)
+        processes.end_with(what.parent)
     if debuggee is not None and not what.as_module and program == target.STANDARD_INPUT:
         why = "what is typed there is for the debugger"
         raise GvizError("no program can be read from standard input", why=why, hint="gviz record -", exit_code=2)

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gviz.errors import GvizError
-from gviz.own_process import Start
 from gviz.plain_text import shown
 from gviz.program.rank_names import MAIN
+from gviz.system.processes import Start
 
 if TYPE_CHECKING:
     from gviz.trace.file.bounds import Until

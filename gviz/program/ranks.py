@@ -15,7 +15,7 @@ from functools import partial, wraps
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from gviz.on_import import when_imported
+from gviz.system.import_hook import when_imported
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +72,7 @@ def _tell_new_ones(told: dict[str, Any]) -> None:
     util = sys.modules["multiprocessing.util"]
     start = util.spawnv_passfds
     begin = f"import sys; sys.path.insert(0, {_ROOT!r})\n" \
-            "from gviz.own_process import keep_to_this; keep_to_this()\n" \
+            "from gviz.system.processes import keep_to_this; keep_to_this()\n" \
             f"from gviz.program.ranks import expect_group; expect_group({json.dumps(told)!r})"  # fmt: skip
 
     @wraps(start)
@@ -88,9 +88,10 @@ def _record(told: dict[str, Any], rank: int) -> None:
     """Record this process, as an order says; where it cannot be, it goes on without."""
     from pathlib import Path
 
-    from gviz import frameworks, notice
+    from gviz import frameworks
     from gviz.errors import GvizError
     from gviz.program import hidden_frames, order, program_end
+    from gviz.system import notice
     from gviz.trace.recording import record
 
     if record.latest is not None and record.latest.active:

@@ -6,12 +6,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 
-from gviz.driven import AT_ONCE, Driven, Far, finished
 from gviz.errors import GvizError
 from gviz.events import NodeCreated
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped
 from gviz.query.names import NamedNodes
+from gviz.system.cooperative import AT_ONCE, Driven, Far, finished
 from gviz.trace.navigation import no_event
 from gviz.trace.places import Fitting
 from gviz.trace.state import BAD

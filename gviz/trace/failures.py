@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gviz import events as e
-from gviz.driven import Far
+from gviz.system.cooperative import Far
 from gviz.trace import nonfinite
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.index.columns import Index

@@ -13,9 +13,9 @@ from math import inf
 import numpy as np
 
 from gviz import events as e
-from gviz.driven import Far
 from gviz.events import Event
 from gviz.plain_text import clipped, told
+from gviz.system.cooperative import Far
 from gviz.trace.codec import KIND_NUMBERS, values
 from gviz.trace.condition import Absent, Situation
 from gviz.trace.log import Columns

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gviz.garbage import uncollected
+from gviz.system.gc_pause import uncollected
 
 if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gviz.driven import Far
 from gviz.errors import GvizError, did_you_mean
 from gviz.explain.check import findings
 from gviz.explain.finding import Finding, whole
 from gviz.explain.kinds import findable
 from gviz.plain_text import clipped
+from gviz.system.cooperative import Far
 from gviz.trace.stops import Hit, Hits
 from gviz.trace.timeline import Timeline
 from gviz.where.stop import Stop

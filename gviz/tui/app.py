@@ -18,8 +18,8 @@ from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.worker import WorkerFailed
 
-from gviz.crash import EXIT_CODE, crash
-from gviz.garbage import Rest
+from gviz.system.crash import EXIT_CODE, crash
+from gviz.system.gc_pause import Rest
 from gviz.trace.timeline import Timeline
 from gviz.tui.beginning import Beginning
 from gviz.tui.config import Config

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gviz.driven import Driven, Far, finished
 from gviz.errors import GvizError
 from gviz.events import Marked, NodeFreed
 from gviz.explain.whatif import value_in_branch
@@ -19,6 +18,7 @@ from gviz.plain_text import clipped, shown
 from gviz.query import nodes
 from gviz.query.expressions import Evaluator
 from gviz.query.moments import event_at, remark
+from gviz.system.cooperative import Driven, Far, finished
 from gviz.trace import navigation
 from gviz.trace.state import BAD
 from gviz.trace.stops import stretches

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 
-from gviz.driven import Driven, Far, finished, parts
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
 from gviz.render.boxes.fold import (
@@ -24,6 +23,7 @@ from gviz.render.boxes.fold import (
     reading_graph,
 )
 from gviz.render.boxes.selection import shown_nodes
+from gviz.system.cooperative import Driven, Far, finished, parts
 from gviz.trace.state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 

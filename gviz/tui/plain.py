@@ -12,12 +12,12 @@ from functools import partial
 from itertools import chain
 from typing import TextIO
 
-from gviz.driven import finished, paced
 from gviz.errors import GvizError
 from gviz.explain.event_description import sentence
 from gviz.explain.names import frame_text, label
 from gviz.explain.program_text import about
 from gviz.plain_text import shown
+from gviz.system.cooperative import finished, paced
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
 from gviz.tui.arrival import ENDS, Arrival

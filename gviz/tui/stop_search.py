@@ -18,7 +18,7 @@ from string import Formatter
 
 import numpy as np
 
-from gviz.driven import Driven, Far
+from gviz.system.cooperative import Driven, Far
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.query.vocabulary import MOMENT_WORDS

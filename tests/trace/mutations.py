@@ -26,9 +26,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gviz import crash
 from gviz.cli.main import run_command
 from gviz.events import DEFINITIONS, KINDS
+from gviz.system import crash
 from gviz.trace.codec import KIND_NUMBERS, decode, subject
 from gviz.trace.file.reader import open_trace
 from gviz.trace.index.columns import digest

@@ -6,9 +6,9 @@ import stat
 import pytest
 from cli.programs import gviz
 
-from gviz import crash
 from gviz.errors import GvizError
-from gviz.private_folder import make_private
+from gviz.system import crash
+from gviz.system.files import make_private
 from gviz.trace.file import paths
 from gviz.trace.recording.record import Kept, mark, record
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stories import chain, demo, failed, hostile, iterations
 
-from gviz.crash import report
+from gviz.system.crash import report
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.screens.debugger import DebuggerScreen

@@ -10,11 +10,11 @@ from recording import timeline_of
 from stories import SOURCE, chain, demo, failed, iterations
 
 import gviz.engine as torch
-from gviz.driven import finished
 from gviz.errors import GvizError
 from gviz.events import GradAccumulated
 from gviz.query.expressions import value_of
 from gviz.query.names import NamedNodes
+from gviz.system.cooperative import finished
 from gviz.trace import navigation
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import breaks

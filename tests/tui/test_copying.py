@@ -58,7 +58,7 @@ async def test_the_key_and_the_menu_copy_to_the_clipboard():
 
 
 def test_a_report_says_where_it_is_and_has_no_values_or_names(tmp_path, monkeypatch):
-    monkeypatch.setattr("gviz.crash.reports", lambda: tmp_path / "log")
+    monkeypatch.setattr("gviz.system.crash.reports", lambda: tmp_path / "log")
     said = said_to(demo(), "goto end", "report")
     (path,) = (tmp_path / "log").iterdir()
     assert str(path) in said
@@ -70,7 +70,7 @@ def test_a_report_says_where_it_is_and_has_no_values_or_names(tmp_path, monkeypa
 
 def test_a_report_that_cannot_be_written_says_why(tmp_path, monkeypatch):
     (tmp_path / "log").write_text("in the way")
-    monkeypatch.setattr("gviz.crash.reports", lambda: tmp_path / "log")
+    monkeypatch.setattr("gviz.system.crash.reports", lambda: tmp_path / "log")
     assert "no report could be written" in said_to(demo(), "report")
 
 

@@ -8,8 +8,8 @@ from driving import app_of, transcript
 from stories import iterations
 from textual.timer import Timer
 
-from gviz.driven import finished
 from gviz.errors import GvizError
+from gviz.system.cooperative import finished
 from gviz.trace import failures as troubles
 from gviz.trace import stops
 from gviz.tui import plain

@@ -10,8 +10,8 @@ from stories import demo, failed, iterations
 from textual.widgets import OptionList
 
 import gviz.engine as torch
-from gviz.driven import finished
 from gviz.errors import GvizError
+from gviz.system.cooperative import finished
 from gviz.tui import keymaps
 from gviz.tui.commands.session_file import session_lines
 from gviz.tui.commands.table import SPECS

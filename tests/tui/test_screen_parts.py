@@ -2,8 +2,8 @@
 
 from stories import demo
 
-from gviz.driven import finished
 from gviz.live.protocol import CallSite
+from gviz.system.cooperative import finished
 from gviz.tui.cursor import SELECTIONS, Cursor
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.language.command import work

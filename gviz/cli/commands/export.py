@@ -110,7 +110,7 @@ def command(
     Without --at it is the last moment before the optimizer stepped, or the program took its graph down; a page opens at
     the first event. Of a folder with the traces of ranks each gets a picture: graph-rank0.svg, or -o "{rank}.svg".
     """
-    from gviz.scratch import scratch_folder
+    from gviz.system.scratch import scratch_folder
 
     path = Path(source)
     if not output:

@@ -13,9 +13,9 @@ from gviz.cli.captured_run import recorded
 from gviz.cli.options import at_option
 from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
 from gviz.cli.progress import told
-from gviz.driven import Driven, Far
 from gviz.errors import GvizError
 from gviz.plain_text import shown
+from gviz.system.cooperative import Driven, Far
 
 if TYPE_CHECKING:
     from gviz.explain.gradcheck import NodeCheck, Verdict

@@ -43,7 +43,7 @@ def _facts(settings: GlobalOptions) -> dict[str, dict[str, Any]]:
 
 def _paths() -> dict[str, str]:
     from gviz import __file__ as package
-    from gviz.crash import reports
+    from gviz.system.crash import reports
 
     return {
         "gviz": os.path.dirname(package),

@@ -76,7 +76,7 @@ def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
 def passes_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
     """The iterations in order, each with its phases, and what each backward pass began at."""
     from gviz.explain.backward_passes import root_value
-    from gviz.tui.drawing.passes import phases_of
+    from gviz.tui.drawing.pass_list import phases_of
 
     def told(phase: Phase) -> dict[str, Any]:
         value = root_value(timeline, phase.start)
@@ -97,9 +97,9 @@ def passes_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
 
 def passes_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     """The iterations and what each consists of, as the debugger lists them."""
-    from gviz.tui.printed import passes
+    from gviz.tui.drawing.pass_list import plain_passes
 
-    return passes(timeline)
+    return plain_passes(timeline)
 
 
 def tape_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
@@ -110,9 +110,9 @@ def tape_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
 
 def tape_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     """Every node in order of creation, as it is at one moment."""
-    from gviz.tui.printed import tape_rows
+    from gviz.tui.drawing.tape import plain_tape
 
-    return tape_rows(timeline, n, _width())
+    return plain_tape(timeline, n, _width())
 
 
 def events_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
@@ -135,9 +135,9 @@ def node_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
 
 def node_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     """The node panel of the debugger."""
-    from gviz.tui.printed import node_panel
+    from gviz.tui.drawing.node import plain_panel
 
-    return node_panel(timeline, n, node, _width())
+    return plain_panel(timeline, n, node, _width())
 
 
 def _row(timeline: Timeline, node: int, state: NodeState | None) -> dict[str, Any]:

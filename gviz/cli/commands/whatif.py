@@ -97,7 +97,7 @@ def _branch(timeline: Timeline, iteration: Iteration, changes: Sequence[str], sh
 
 
 def _keep(branch: Branch, output: Path, *, force: bool) -> None:
-    from gviz.scratch import scratch_folder
+    from gviz.system.scratch import scratch_folder
 
     with scratch_folder() as folder:
         branch.write(unfinished := folder / output.name)

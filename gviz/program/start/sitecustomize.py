@@ -50,7 +50,7 @@ def _begin(told: dict[str, Any]) -> None:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     try:
         sys.path.insert(0, _ROOT)
-        import_module("gviz.own_process").keep_to_this()
+        import_module("gviz.system.processes").keep_to_this()
         import_module("gviz.program.child").begin(told["order"], told["argv"][0])
     except BaseException:
         traceback.print_exc()

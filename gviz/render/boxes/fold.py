@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 
-from gviz import notice
-from gviz.driven import Driven, Far, finished, parts
 from gviz.errors import GvizError
 from gviz.explain.names import step_kind
 from gviz.plain_text import shown
+from gviz.system import notice
+from gviz.system.cooperative import Driven, Far, finished, parts
 from gviz.trace.state import OPTIMIZER, NodeInfo
 from gviz.trace.timeline import Timeline
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gviz.garbage import uncollected
 from gviz.render.page.contents import contents
 from gviz.render.page.document import document
 from gviz.render.request import ExportOptions, check_moment
+from gviz.system.gc_pause import uncollected
 from gviz.trace.timeline import Timeline
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError, SystemRefusal
-from gviz.private_folder import make_private
+from gviz.system.files import make_private
 from gviz.trace.file.lock import Lock, is_locked
 
 if TYPE_CHECKING:

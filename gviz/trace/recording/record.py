@@ -17,11 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import get_args
 
-from gviz import arguments, emit, notice
+from gviz import arguments, emit
 from gviz.emit import Channel, Listener
 from gviz.errors import GvizError, SystemRefusal, refuse_unknown
 from gviz.events import Failed, Marked
 from gviz.representation import Displayed
+from gviz.system import notice
 from gviz.trace.file import bulk_statistics
 from gviz.trace.file import format as file_format
 from gviz.trace.file.bounds import Bounds, Until, bounds

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gviz.errors import GvizError
 from gviz.plain_text import shown
-from gviz.whole_files import naming
+from gviz.system.files import naming
 
 
 def path_of(text: str) -> Path:

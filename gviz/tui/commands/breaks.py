@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from string import Formatter
 
-from gviz.driven import Far
+from gviz.system.cooperative import Far
 from gviz.errors import KEEP_ALL, GvizError
 from gviz.plain_text import clipped, shown
 from gviz.tui.breakpoints import Breakpoint, Breakpoints, Listed, described, hits_of

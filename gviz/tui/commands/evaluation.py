@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gviz.driven import Far, parts
+from gviz.system.cooperative import Far, parts
 from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.numbers import typed_count

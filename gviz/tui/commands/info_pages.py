@@ -6,11 +6,11 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from gviz.driven import Far, collected, parts
 from gviz.errors import GvizError, did_you_mean
 from gviz.explain.computation import saved_names
 from gviz.explain.names import label
 from gviz.plain_text import clipped, shown
+from gviz.system.cooperative import Far, collected, parts
 from gviz.trace.backward_order import planned
 from gviz.trace.state import BAD, NodeState
 from gviz.tui.commands import breaks, evaluation

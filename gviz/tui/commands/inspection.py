@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from gviz.driven import Driven
 from gviz.errors import GvizError
 from gviz.explain import finding
 from gviz.explain.event_description import sentence
@@ -14,6 +13,7 @@ from gviz.explain.program_text import about
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped, shown
 from gviz.site import Frame
+from gviz.system.cooperative import Driven
 from gviz.trace.gradients import in_its_iteration
 from gviz.tui import lines
 from gviz.tui.commands import evaluation, source_listing

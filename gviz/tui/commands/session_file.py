@@ -8,13 +8,13 @@ from pathlib import Path
 
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
+from gviz.system.files import naming, write_whole
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, Breakpoints, Call, Listed
 from gviz.tui.commands._paths import path_of
 from gviz.tui.language.command import Confirm, Said, Script
 from gviz.tui.session import Session
 from gviz.where.stop import Computed, Stop, stop
-from gviz.whole_files import naming, write_whole
 
 LARGEST = 1_000_000
 """Bytes of a file of commands."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 
-from gviz.driven import Driven, Far, collected
+from gviz.system.cooperative import Driven, Far, collected
 from gviz.errors import GvizError, did_you_mean
 from gviz.plain_text import clipped, shown
 from gviz.query.moments import is_stretch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from gviz.driven import Driven, Far
+from gviz.system.cooperative import Driven, Far
 from gviz.errors import GvizError
 from gviz.explain.whatif import (
     SHOW,

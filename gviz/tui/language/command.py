@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from gviz.driven import Driven
+from gviz.system.cooperative import Driven
 from gviz.tui.lines import Line
 
 if TYPE_CHECKING:

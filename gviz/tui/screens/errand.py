@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from gviz.driven import paced
+from gviz.system.cooperative import paced
 from gviz.tui.language.command import Reply, Work
 
 AT_ONCE_SECONDS = 0.1

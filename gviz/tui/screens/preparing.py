@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from gviz.driven import Driven, paced
 from gviz.errors import GvizError
+from gviz.system.cooperative import Driven, paced
 
 if TYPE_CHECKING:
     from gviz.tui.screens.debugger import DebuggerScreen

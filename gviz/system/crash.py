@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from gviz.errors import GvizError
-from gviz.private_folder import make_private
+from gviz.system.files import make_private
 
 KEPT = 10
 EXIT_CODE = 70

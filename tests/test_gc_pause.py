@@ -5,8 +5,8 @@ import weakref
 
 import pytest
 
-from gviz import garbage as this
-from gviz.garbage import Rest, uncollected
+from gviz.system import gc_pause as this
+from gviz.system.gc_pause import Rest, uncollected
 
 
 def test_nothing_is_searched_meanwhile_and_all_of_it_is_old_afterwards():

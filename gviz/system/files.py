@@ -1,4 +1,7 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and folders that only their owner can look into.
+
+Traces and reports are kept in such folders: they hold what a program computed.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from pathlib import Path
 
 from gviz.errors import GvizError
 from gviz.plain_text import shown
+
+_OWNER_ONLY = 0o700
 
 
 def write_whole(files: Sequence[tuple[Path, bytes]]) -> None:
@@ -57,3 +62,20 @@ def naming(path: Path) -> Iterator[None]:
     except (OSError, ValueError, RuntimeError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise GvizError(f"cannot write {shown(str(path))}", why=why) from error
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for their owner only, whatever the umask.
+
+    A folder that is there already is closed to others if it belongs to this user. OSError if none can be made.
+    """
+    if not folder.parent.exists():
+        make_private(folder.parent)
+    try:
+        folder.mkdir(_OWNER_ONLY)
+    except FileExistsError:
+        status = folder.stat()
+        if not stat.S_ISDIR(status.st_mode):
+            raise
+        if os.name == "posix" and status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & 0o077:
+            folder.chmod(_OWNER_ONLY)
