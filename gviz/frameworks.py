@@ -75,7 +75,11 @@ class Framework:
 
 
 TORCH = Framework(
-    "torch", "PyTorch", "gviz.adapters.pytorch.attach", "gviz.adapters.pytorch.behind", "pip install 'gviz[torch]'"
+    "torch",
+    "PyTorch",
+    "gviz.adapters.pytorch.attachment",
+    "gviz.adapters.pytorch.existing_graph",
+    "pip install 'gviz[torch]'",
 )
 
 FOREIGN: Sequence[Framework] = (TORCH,)

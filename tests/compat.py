@@ -39,8 +39,8 @@ _HEAD = ("PyTorch", "Python", "run", "passed", "failed", "not run", "what the re
 _PASSED, _NOTHING = _HEAD.index("passed"), "-"
 _LACKING = """
 import json, torch
-from gviz.adapters.pytorch import private
-print(json.dumps([torch.__version__, sorted({*private.missing.values()})]))
+from gviz.adapters.pytorch import private_api
+print(json.dumps([torch.__version__, sorted({*private_api.missing.values()})]))
 """
 
 

@@ -79,9 +79,9 @@ INSIDE = {
         forms.picture_json forms.text graphviz.placement forms.mermaid graphviz.dot graphviz.picture
         page.geometry forms.series forms.svg forms.png_and_pdf page.contents forms.gif forms.animation exporters""",
     "adapters/pytorch": """
-        private cuda original tensor_facts replacing values operations warned marks session outputs watch
-        returned created inputs arguments graph behind attributes writes replays steps modules calls regions
-        passes overridden parts attach""",
+        private_api cuda_device tensor_facts warning_lines values operations node_identity session
+        gradient_hooks creation autograd_graph arguments existing_graph in_place_writes tensor_attributes
+        cuda_graphs modules optimizers function_mode compilation autograd_passes attachment""",
     "program": """
         rank_names target hidden_frames start.sitecustomize order program_end torch_alias ranks
         child""",

@@ -11,7 +11,7 @@ RELEASE = tuple(map(int, _INSTALLED[0].split(".")[:2])) if _INSTALLED else (0, 0
 
 
 def events_of(program, wanted=None, **options) -> list[Event]:
-    from gviz.adapters.pytorch.attach import Attached
+    from gviz.adapters.pytorch.attachment import Attached
     from gviz.adapters.wanted import EVERYTHING
 
     log: list[Event] = []

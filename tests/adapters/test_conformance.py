@@ -150,7 +150,7 @@ def engine_log(text):
 
 
 def torch_log(text):
-    from gviz.adapters.pytorch.attach import Attached
+    from gviz.adapters.pytorch.attachment import Attached
 
     return recorded(text, torch, Attached)
 

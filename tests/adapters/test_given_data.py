@@ -15,7 +15,7 @@ from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 
 torch = pytest.importorskip("torch")
-writes = pytest.importorskip("gviz.adapters.pytorch.writes")
+writes = pytest.importorskip("gviz.adapters.pytorch.in_place_writes")
 pytestmark = pytest.mark.torch
 
 BOTH = pytest.mark.parametrize("framework", ["gviz.engine", "torch"])
@@ -29,8 +29,8 @@ class Followed:
         channel = emit.Channel(self.events.append)
         with emit.listening(channel):
             if framework == "torch":
-                from gviz.adapters.pytorch.attach import Attached
-                from gviz.adapters.pytorch.graph import edge_of
+                from gviz.adapters.pytorch.attachment import Attached
+                from gviz.adapters.pytorch.autograd_graph import edge_of
 
                 with Attached(channel) as attached:
                     self.tensors = program(torch)

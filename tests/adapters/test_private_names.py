@@ -61,8 +61,8 @@ def without():
     def import_it(name):
         with pytest.MonkeyPatch.context() as gone:
             gone.setitem(sys.modules, "torch", Without(torch, name))
-            importlib.import_module(f"{ROOM}.private")
-        importlib.import_module(f"{ROOM}.attach")
+            importlib.import_module(f"{ROOM}.private_api")
+        importlib.import_module(f"{ROOM}.attachment")
 
     yield import_it
     while torch.overrides._get_current_function_mode_stack():  # one that could not be ended idles on
@@ -112,9 +112,9 @@ def test_without_a_name_that_is_looked_for_at_the_start(name, monkeypatch):
 
 
 def test_a_release_lacks_what_is_said_of_it():
-    from gviz.adapters.pytorch import private
+    from gviz.adapters.pytorch import private_api
 
-    assert set(private.missing) == {name for name, since in private.SINCE.items() if since > RELEASE}
+    assert set(private_api.missing) == {name for name, since in private_api.SINCE.items() if since > RELEASE}
 
 
 def cells():

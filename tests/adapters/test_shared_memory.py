@@ -135,7 +135,7 @@ PROGRAMS = (
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_each_has_its_value_after_every_write(program, size):
     from gviz import emit
-    from gviz.adapters.pytorch.attach import Attached
+    from gviz.adapters.pytorch.attachment import Attached
     from gviz.adapters.pytorch.values import Capture
 
     log = []

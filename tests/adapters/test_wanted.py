@@ -75,7 +75,7 @@ def test_passes_alone_have_the_same_steps():
 
 def test_passes_alone_leave_operations_and_module_calls_alone():
     from gviz import emit
-    from gviz.adapters.pytorch.attach import Attached
+    from gviz.adapters.pytorch.attachment import Attached
 
     model = network()
     channel = emit.Channel(lambda event: None)
@@ -153,7 +153,7 @@ def test_the_flight_recorder_holds_what_led_to_the_nan(tmp_path):
 
 def test_no_rank_had_a_part_in_a_gradient_that_is_as_it_was_told(tmp_path, monkeypatch):
     """Of values in between, statistics are taken later: they are the same gradients all the same."""
-    for home in ("passes", "steps"):
+    for home in ("autograd_passes", "optimizers"):
         monkeypatch.setattr(f"gviz.adapters.pytorch.{home}.has_other_ranks", lambda: True)
     with gviz.record(tmp_path / "t.gviz") as made:
         w = torch.nn.Parameter(torch.ones(40, 40))

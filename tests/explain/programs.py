@@ -59,7 +59,7 @@ def _taken_out():
 
 def pytorch(recording):
     """Real PyTorch, listened to."""
-    from gviz.adapters.pytorch.attach import Attached
+    from gviz.adapters.pytorch.attachment import Attached
 
     return Attached(recording.channel)
 

@@ -6,7 +6,7 @@ from driving import app_of, transcript
 from recording import events_of, timeline_of
 
 import gviz.engine as torch
-from gviz.render import comparison_text as comparison
+from gviz.render import comparison_text
 from gviz.trace.log import MemoryLog
 from gviz.trace.recording.source_text import write
 from gviz.tui.glyphs import ASCII
@@ -89,7 +89,7 @@ async def test_a_low_screen_has_a_row_for_each_sentence_and_cuts_no_box(timeline
     app = app_of(timeline)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await compared(pilot)
-        sentences = list(comparison.summary(screen._look.comparison))
+        sentences = list(comparison_text.summary(screen._look.comparison))
         said = painted(screen, "#summary")
         assert len(sentences) > 2
         assert all(any(row.strip("…") and text.startswith(row.strip("…")) for row in said) for text in sentences)
@@ -104,7 +104,8 @@ async def test_columns_stay_in_line_in_ascii(timeline):
     async with app.run_test(size=(80, 24)) as pilot:
         found = (await compared(pilot))._look.comparison
     names = "a_program_with_a_long_name.py", "another_program_with_a_long_name.py"
-    plain, wide = comparison.heading(found, *names, 60, clip=ASCII.clipped), comparison.heading(found, *names, 60)
+    plain = comparison_text.heading(found, *names, 60, clip=ASCII.clipped)
+    wide = comparison_text.heading(found, *names, 60)
     assert plain.isascii()
     assert plain.index("another") == wide.index("another")
 

@@ -9,12 +9,12 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from gviz import model_names, variables
-from gviz.adapters.pytorch.graph import mark_of
-from gviz.adapters.pytorch.marks import Mark
-from gviz.adapters.pytorch.private import without_overrides
-from gviz.adapters.pytorch.returned import say_returned
+from gviz.adapters.pytorch.autograd_graph import mark_of
+from gviz.adapters.pytorch.creation import say_returned
+from gviz.adapters.pytorch.in_place_writes import has_other_ranks, say_written
+from gviz.adapters.pytorch.node_identity import Mark
+from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.writes import has_other_ranks, say_written
 from gviz.events import Named, ScopeEntered, ScopeLeft
 from gviz.model_names import modules_in, parameters_in
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import msgspec
 import torch
 
-from gviz.adapters.pytorch.private import schemas_of
+from gviz.adapters.pytorch.private_api import schemas_of
 from gviz.adapters.pytorch.tensor_facts import device_of, dtype_of
 from gviz.events import OpSeen, Reading
 

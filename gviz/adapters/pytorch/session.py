@@ -11,9 +11,9 @@ import torch
 from torch.utils.hooks import RemovableHandle
 
 from gviz import emit
-from gviz.adapters.pytorch import private
-from gviz.adapters.pytorch.cuda import Captures
-from gviz.adapters.pytorch.marks import Marks
+from gviz.adapters.pytorch import private_api
+from gviz.adapters.pytorch.cuda_device import Captures
+from gviz.adapters.pytorch.node_identity import Marks
 from gviz.adapters.pytorch.values import Capture
 from gviz.adapters.wanted import EVERYTHING, Wanted
 from gviz.emit import Channel
@@ -25,7 +25,7 @@ clock = time.perf_counter_ns
 
 def _is_traced_by_mode() -> bool:
     """Whether one of the dispatch modes of this thread is one of those by which PyTorch makes graphs."""
-    return any(private.dispatch_mode(kind) is not None for kind in private.dispatch_mode_keys.values())
+    return any(private_api.dispatch_mode(kind) is not None for kind in private_api.dispatch_mode_keys.values())
 
 
 _NOT_SEEN: dict[Unseen, str] = {
@@ -106,7 +106,7 @@ class Session:
         self.channel = channel
         self.wanted = wanted
         self.is_partial = bool(wanted.module)
-        self.hears_operations = wanted.phase == "all" and private.can_hide
+        self.hears_operations = wanted.phase == "all" and private_api.can_hide
         self.spent = 0
         """Nanoseconds that threads of the program have spent on being listened to."""
         self._not_seen: set[str] = set()
@@ -131,8 +131,8 @@ class Session:
         return (
             emit.channel is self.channel
             and not self.thread.is_making
-            and private.tracing_state() is None
-            and not (private.count_dispatch_modes() and _is_traced_by_mode())
+            and private_api.tracing_state() is None
+            and not (private_api.count_dispatch_modes() and _is_traced_by_mode())
         )
 
     @property
@@ -166,7 +166,7 @@ class Session:
         passes = self.thread.passes
         if passes:
             return passes[-1]
-        task = private.task_number()
+        task = private_api.task_number()
         if task not in self._by_task and self.latest is not None:
             self._by_task[task] = self.latest
         return self._by_task.get(task)

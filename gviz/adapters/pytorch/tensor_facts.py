@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gviz.adapters.pytorch import private
+from gviz.adapters.pytorch import private_api
 
 _attributes: Any = torch.Tensor  # read from there, they have a `__get__`
 held_grad: Callable[[torch.Tensor], torch.Tensor | None] = _attributes.grad.__get__
@@ -43,9 +43,9 @@ def is_leaf(tensor: torch.Tensor) -> bool:
 
 def is_cut_off(tensor: torch.Tensor) -> bool:
     """Whether a tensor is a view made under ``no_grad``: it requires a gradient as its base does, and none goes on."""
-    if not private.is_view(tensor) or grad_fn_of(tensor) is not None:
+    if not private_api.is_view(tensor) or grad_fn_of(tensor) is not None:
         return False
-    base = private.base_of(tensor)
+    base = private_api.base_of(tensor)
     return base is not None and base.requires_grad
 
 
@@ -56,7 +56,7 @@ def grad_of(tensor: torch.Tensor) -> torch.Tensor | None:
 
 def version_of(tensor: torch.Tensor) -> int:
     """How often a tensor's memory was written; 0 for those that do not count."""
-    return 0 if torch.Tensor.is_inference(tensor) else private.version(tensor)
+    return 0 if torch.Tensor.is_inference(tensor) else private_api.version(tensor)
 
 
 def fills_its_memory(tensor: torch.Tensor) -> bool:
@@ -71,7 +71,7 @@ def fills_its_memory(tensor: torch.Tensor) -> bool:
 
 def shows_all_of_its_memory(tensor: torch.Tensor) -> bool:
     """Whether a tensor shows every element of its memory once, in any order, in the dtype of what it is a view of."""
-    base = private.base_of(tensor) if private.is_view(tensor) else None
+    base = private_api.base_of(tensor) if private_api.is_view(tensor) else None
     if base is not None and dtype_of(base) is not dtype_of(tensor):
         return False
     try:
@@ -95,7 +95,7 @@ def is_dense(tensor: torch.Tensor) -> bool:
 
 def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors in one memory may show the same elements."""
-    if any(it.is_nested or it.layout is not torch.strided or private.has_symbols(it) for it in (one, other)):
+    if any(it.is_nested or it.layout is not torch.strided or private_api.has_symbols(it) for it in (one, other)):
         return True
     (low, high), (start, end) = _extent(one), _extent(other)
     return low < end and start < high

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from gviz.adapters.pytorch.cuda import to_host
-from gviz.adapters.pytorch.private import (
+from gviz.adapters.pytorch.cuda_device import to_host
+from gviz.adapters.pytorch.private_api import (
     count_dispatch_modes,
     has_symbols,
     is_batch,

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from gviz.adapters.pytorch.replacing import replace
+from gviz.adapters.pytorch.private_api import replace
 from gviz.site import of_listening
 
 _HERE = str(Path(__file__).parent)

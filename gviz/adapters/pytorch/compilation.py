@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from gviz.adapters.pytorch import modules, private
-from gviz.adapters.pytorch.calls import Listening
-from gviz.adapters.pytorch.replacing import replace
+from gviz.adapters.pytorch import modules, private_api
+from gviz.adapters.pytorch.function_mode import Listening
+from gviz.adapters.pytorch.private_api import replace
 from gviz.adapters.pytorch.session import Session
 
 _MAKERS = ((torch.jit, "trace"), (torch.jit, "trace_module"), (torch.export, "export"))
@@ -29,12 +29,12 @@ def put_in(session: Session, leaving: ExitStack) -> None:
     def listened(*args: Any, **options: Any) -> Any:
         if not args or args[0] is None:
             return lambda model: listened(model, **options)
-        if session.wanted.compiled == "eager" or not private.can_move_modes:
+        if session.wanted.compiled == "eager" or not private_api.can_move_modes:
             return args[0]
         return opaque(session, compile_it(*args, **options), regions, of=args[0])
 
     replace(torch, "compile", listened, leaving)
-    for home, name in _MAKERS if private.can_move_modes else ():
+    for home, name in _MAKERS if private_api.can_move_modes else ():
         replace(home, name, _making(session, vars(home)[name]), leaving)
 
 
@@ -111,7 +111,7 @@ def put_in_earlier(session: Session, leaving: ExitStack) -> None:
     then can there be any. They run as written where that is wanted.
     """
     frames = sys.modules.get("torch._dynamo.eval_frame")
-    if frames is None or not private.can_move_modes:
+    if frames is None or not private_api.can_move_modes:
         return
     name = _SWITCH if hasattr(frames, _SWITCH) else _OLDER_SWITCH
     switch, within = getattr(frames, name), threading.local()
@@ -171,17 +171,17 @@ def _taken_out() -> list[Any]:
     before = _popped()
     for mode in before:
         if not isinstance(mode, Listening):
-            private.push_mode(mode)
+            private_api.push_mode(mode)
     return before
 
 
 def _put_back(before: list[Any]) -> None:
     _popped()
     for mode in before:
-        private.push_mode(mode)
+        private_api.push_mode(mode)
 
 
 def _popped() -> list[Any]:
     """All function modes of this thread, taken out, the outermost first."""
-    count = private.count_modes()
-    return [private.pop_mode() for _ in range(count)][::-1]
+    count = private_api.count_modes()
+    return [private_api.pop_mode() for _ in range(count)][::-1]

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import torch
 
-from gviz.adapters.pytorch import operations, private
-from gviz.adapters.pytorch.graph import edge_of
-from gviz.adapters.pytorch.marks import Hooks, Mark, Marks
+from gviz.adapters.pytorch import operations, private_api
+from gviz.adapters.pytorch.autograd_graph import edge_of
+from gviz.adapters.pytorch.node_identity import Hooks, Mark, Marks
 from gviz.adapters.pytorch.session import Session
 from gviz.emit import Channel, aside
 from gviz.events import Event, GradSet, Marked, Named, NodeCreated, OpSeen, SavedFreed
@@ -51,12 +51,12 @@ def events_behind(tensors: Iterable[torch.Tensor], params: Params = ()) -> list[
     session.marks = marks = MarksBeside(session.channel)
     session.edge_of = partial(edge_of, session)
     named: Any = params.items() if isinstance(params, Mapping) else params
-    with aside(session.channel), private.without_overrides():
+    with aside(session.channel), private_api.without_overrides():
         try:
             for tensor in tensors:
                 edge_of(session, tensor)
             for node, mark in marks.nodes.items():
-                if private.is_released(node, operations.kept_by(node).saved):
+                if private_api.is_released(node, operations.kept_by(node).saved):
                     session.channel.say(SavedFreed(mark.node))
             for name, tensor in named:
                 found = marks.of(tensor)

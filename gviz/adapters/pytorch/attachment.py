@@ -1,27 +1,100 @@
-"""What gviz puts into PyTorch for the length of a recording, part by part.
+"""Puts gviz into PyTorch for the length of a recording, and takes it out again.
 
-Every private name is looked for first; of one that is missing whoever puts the part in hears by an exception.
-"""
+Every private name is looked for first. A missing one disables only what needs it. The recording says once what it
+lacks. It says so in an event, not in a Python warning: ``-W error`` would turn that into an error of the program.
+
+The parts are in a table, each with what the recording lacks without it. PyTorch's own transformers and attention ask
+whether anything overrides tensors, and if so take another way, with other numbers: they are told no."""
 
 from __future__ import annotations
 
+import copy
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import wraps
+from functools import partial, wraps
 from multiprocessing.process import BaseProcess
+from types import TracebackType
 from typing import Any
 
 import torch
+from torch.overrides import has_torch_function as _is_anything
+from torch.overrides import has_torch_function_unary as _is_this
 
-from gviz.adapters.pytorch import modules, overridden, passes, private, regions, replays, steps
-from gviz.adapters.pytorch.calls import Listening, observe
-from gviz.adapters.pytorch.created import Given
-from gviz.adapters.pytorch.private import without_overrides
-from gviz.adapters.pytorch.replacing import replace
+from gviz import site
+from gviz.adapters.pytorch import (
+    autograd_passes,
+    compilation,
+    cuda_graphs,
+    modules,
+    optimizers,
+    private_api,
+    warning_lines,
+)
+from gviz.adapters.pytorch.autograd_graph import edge_of
+from gviz.adapters.pytorch.compilation import without_listening
+from gviz.adapters.pytorch.creation import Given
+from gviz.adapters.pytorch.function_mode import Listening, observe
+from gviz.adapters.pytorch.in_place_writes import set_data
+from gviz.adapters.pytorch.private_api import replace, without_overrides
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.tensor_facts import version_of
-from gviz.adapters.pytorch.writes import set_data
+from gviz.adapters.wanted import EVERYTHING, Wanted
+from gviz.emit import Channel
+
+site.hide(torch.__path__[0] + "/")
+site.hide(copy.__file__)  # by which PyTorch copies layers: the line is that of who asked for the copies
+
+
+class Attached:
+    """PyTorch while it is listened to: a context manager, left at the latest when the recording ends.
+
+    The thread that enters it is listened to, and every thread started from then on.
+    """
+
+    def __init__(self, channel: Channel, model: torch.nn.Module | None = None, wanted: Wanted = EVERYTHING) -> None:
+        self.session = Session(channel, wanted)
+        self.session.edge_of = partial(edge_of, self.session)
+        self._model = model
+        self._open = ExitStack()
+
+    def __enter__(self) -> Attached:
+        with ExitStack() as leaving:  # whatever fails below, PyTorch is as it was
+            lacks: dict[str, str] = {}
+            for lack, put_in in parts(self.session.wanted.phase).items():
+                try:
+                    put_in(self.session, leaving)
+                except (AttributeError, ImportError, KeyError) as missing:
+                    lacks[lack] = str(missing)
+            for name, lack in private_api.missing.items():
+                if name not in private_api.SINCE:
+                    lacks.setdefault(lack, f"torch has no {name}")
+            if lacks:
+                self.session.report_lack("; ".join(f"{lack} ({why})" for lack, why in lacks.items()))
+            if self.session.is_partial:
+                self.session.not_seen("modules")
+            compilation.put_in(self.session, leaving)
+            warning_lines.put_in(leaving)
+            if self._model is not None and not self.session.is_partial:
+                modules.name_parameters(self.session, self._model)
+            self._open = leaving.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    @property
+    def spent(self) -> int:
+        """How many nanoseconds threads of the program have spent on being listened to."""
+        return self.session.spent
+
+    def node_of(self, tensor: object) -> int:
+        """The node that a tensor is an output of, 0 if it was not heard of."""
+        mark = self.session.marks.of(tensor) if isinstance(tensor, torch.Tensor) else None
+        return mark.node if mark is not None else 0
+
 
 PutIn = Callable[[Session, ExitStack], None]
 """Puts a part in, and has it taken out again by who leaves."""
@@ -43,7 +116,7 @@ def _put_in_mode(session: Session, leaving: ExitStack) -> None:
 
 def _take_out(mode: Listening, thread: int) -> None:
     """Leave a mode, in the thread that entered it and if nobody else's is above it; elsewhere it stays, and is idle."""
-    if threading.get_ident() == thread and private.innermost_mode() is mode:
+    if threading.get_ident() == thread and private_api.innermost_mode() is mode:
         mode.__exit__(None, None, None)
 
 
@@ -80,7 +153,7 @@ def _put_in_engine(session: Session, leaving: ExitStack) -> None:
 
     @wraps(engine)
     def listened(roots: Any, *args: Any, **options: Any) -> Any:
-        return passes.run(session, engine, roots, args, options)
+        return autograd_passes.run(session, engine, roots, args, options)
 
     for home in (torch.autograd.graph, torch.autograd):
         replace(home, "_engine_run_backward", listened, leaving)
@@ -92,7 +165,7 @@ def _put_in_functions(session: Session, leaving: ExitStack) -> None:
 
     @wraps(torch.autograd.Function.apply)
     def listened(cls: Any, *args: Any, **options: Any) -> Any:
-        if private.is_bookkeeping(cls):
+        if private_api.is_bookkeeping(cls):
             return bound_to(None, cls)(*args, **options)
         given = _given(session, cls, args, options) if session.is_heard and not session.is_outside else None
         result = bound_to(None, cls)(*args, **options)
@@ -219,27 +292,27 @@ def _put_in_names(session: Session, leaving: ExitStack) -> None:
 def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
     def after(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if session.is_heard:
-            steps.stepped(session, optimizer)
+            optimizers.stepped(session, optimizer)
 
     def before(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> Any:
         if not session.is_heard:
             return None
-        steps.starts(session, optimizer)
-        return steps.with_closure(session, optimizer, args, kwargs)
+        optimizers.starts(session, optimizer)
+        return optimizers.with_closure(session, optimizer, args, kwargs)
 
     record_function = torch.autograd.profiler.record_function
     enter, leave = record_function.__enter__, record_function.__exit__
 
     @wraps(enter)
     def entered(call: torch.autograd.profiler.record_function) -> Any:
-        if call.name.startswith(steps.STEP_NAMES):
+        if call.name.startswith(optimizers.STEP_NAMES):
             session.thread.updates.append(None)
         return enter(call)  # type: ignore[no-untyped-call]  # PyTorch has no types here
 
     @wraps(leave)
     def left(call: torch.autograd.profiler.record_function, kind: Any, error: Any, trace: Any) -> Any:
-        if call.name.startswith(steps.STEP_NAMES):
-            steps.left(session, kind)
+        if call.name.startswith(optimizers.STEP_NAMES):
+            optimizers.left(session, kind)
         return leave(call, kind, error, trace)
 
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
@@ -248,6 +321,22 @@ def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
     leaving.callback(register_optimizer_step_post_hook(after).remove)
     replace(record_function, "__enter__", entered, leaving)
     replace(record_function, "__exit__", left, leaving)
+
+
+def _put_in_overrides(session: Session, leaving: ExitStack) -> None:
+    """Those who look for the question in `torch.overrides` ask it without gviz; PyTorch's functions ask it with."""
+    if session.hears_operations and private_api.can_move_modes:
+        replace(torch.overrides, "has_torch_function", has_torch_function, leaving)
+
+
+def has_torch_function(relevant_args: Iterable[Any]) -> bool:
+    """What `torch.overrides.has_torch_function` says without gviz."""
+    if torch.compiler.is_compiling():  # Dynamo knows the function by its name there, which is taken
+        return any(_is_this(argument) for argument in relevant_args)
+    if not _is_anything(relevant_args):
+        return False
+    with without_listening():
+        return bool(_is_anything(relevant_args))
 
 
 _PARTS: dict[str, PutIn] = {
@@ -261,9 +350,9 @@ _PARTS: dict[str, PutIn] = {
     "optimizer steps": _put_in_optimizers,
     "what other threads compute": _put_in_threads,
     "that processes are started": _put_in_processes,
-    "replays of CUDA graphs": replays.put_in,
-    "regions compiled before the recording": regions.put_in_earlier,
-    "whether anything is overridden": overridden.put_in,
+    "replays of CUDA graphs": cuda_graphs.put_in,
+    "regions compiled before the recording": compilation.put_in_earlier,
+    "whether anything is overridden": _put_in_overrides,
     "operations": _put_in_mode,
 }
 _OF_ALL = set(_PARTS) - {"names of parameters"}

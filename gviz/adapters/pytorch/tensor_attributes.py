@@ -9,13 +9,13 @@ from typing import Any
 import torch
 
 from gviz.adapters.pytorch import operations
-from gviz.adapters.pytorch.created import Call, untracked
-from gviz.adapters.pytorch.graph import mark_of
-from gviz.adapters.pytorch.marks import Mark
-from gviz.adapters.pytorch.private import without_overrides
+from gviz.adapters.pytorch.autograd_graph import mark_of
+from gviz.adapters.pytorch.creation import Call, untracked
+from gviz.adapters.pytorch.gradient_hooks import say_added, say_if_replaced
+from gviz.adapters.pytorch.node_identity import Mark
+from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.tensor_facts import grad_fn_of, grad_of, version_of
-from gviz.adapters.pytorch.watch import say_added, say_if_replaced
 from gviz.events import GradSet, HookRan, RequiresGradSet
 
 

@@ -8,16 +8,15 @@ from typing import Any
 
 import torch
 
-from gviz.adapters.pytorch.calls import Listening
-from gviz.adapters.pytorch.created import NO_CALL
-from gviz.adapters.pytorch.graph import border, edge_of, entered_end, visit
+from gviz.adapters.pytorch.autograd_graph import border, edge_of, entered_end, visit
+from gviz.adapters.pytorch.creation import NO_CALL, is_accumulator
+from gviz.adapters.pytorch.function_mode import Listening
+from gviz.adapters.pytorch.in_place_writes import has_other_ranks, say_averaged
 from gviz.adapters.pytorch.modules import name_uncalled
-from gviz.adapters.pytorch.outputs import is_accumulator
-from gviz.adapters.pytorch.private import without_overrides
+from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, clock
 from gviz.adapters.pytorch.tensor_facts import is_leaf
 from gviz.adapters.pytorch.values import has_numbers, unseen
-from gviz.adapters.pytorch.writes import has_other_ranks, say_averaged
 from gviz.events import BackwardFinished, BackwardStarted, Edge, GradCaptured
 
 _TRACING = {"FakeTensor", "FunctionalTensor"}

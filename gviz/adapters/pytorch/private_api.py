@@ -1,14 +1,13 @@
 """The private names of PyTorch that gviz uses, each looked for once; without it, something less is said instead.
 
-What is put in the place of PyTorch's own functions is looked for where that is done (`parts`). `SINCE` has the names
-that older releases lack; the others are in every release from 2.4 on.
-"""
+What is put in the place of PyTorch's own functions is looked for where that is done (`attachment`). `SINCE` has the names
+that older releases lack; the others are in every release from 2.4 on."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import torch
@@ -191,3 +190,21 @@ def is_bookkeeping(function: type) -> bool:
     PyTorch before 2.12 has such a function, and so have packages that copied its checkpoints.
     """
     return function.__name__ == "_NoopSaveInputs"
+
+
+def replace(home: Any, name: str, value: Any, leaving: ExitStack) -> None:
+    """Put something in the place of what a module or class holds, until the recording ends.
+
+    Where that is an operation to ``torch.jit.script``, so is what takes its place.
+    """
+    before = vars(home)[name]
+    setattr(home, name, value)
+    if id(before) in in_scripts:
+        in_scripts[id(value)] = in_scripts[id(before)]
+        leaving.callback(in_scripts.pop, id(value), None)
+
+    def put_back() -> None:
+        if vars(home).get(name) is value:
+            setattr(home, name, before)
+
+    leaving.callback(put_back)

@@ -1,26 +1,30 @@
 """Sees what a program calls: a function mode, which PyTorch asks before every operation of the thread it is active in.
 
 What a call made is read off its result afterwards; only a few functions need more than that.
-"""
+
+A program may have put its own function in the place of PyTorch's, as profilers do that count calls. PyTorch asks a mode
+by the name of what was called, and so with what the program has put there, although that is what is running already: it
+would run twice. `original_of` finds the function that was meant."""
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from types import BuiltinFunctionType, FrameType, FunctionType, MethodDescriptorType, MethodWrapperType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, handle_torch_function
 
-from gviz.adapters.pytorch import attributes, operations, private, writes
+from gviz.adapters.pytorch import in_place_writes, operations, private_api, tensor_attributes
 from gviz.adapters.pytorch.arguments import call_of, tensors_in
-from gviz.adapters.pytorch.created import NO_CALL, Call, Given, switched_off, untracked
-from gviz.adapters.pytorch.graph import edge_of, enter, visit, widths
-from gviz.adapters.pytorch.original import original_of
-from gviz.adapters.pytorch.private import begin_call, end_call, has_to_unpack, innermost_mode, without_overrides
-from gviz.adapters.pytorch.replays import note_results
-from gviz.adapters.pytorch.returned import say_returned
+from gviz.adapters.pytorch.autograd_graph import edge_of, enter, visit, widths
+from gviz.adapters.pytorch.creation import NO_CALL, Call, Given, say_returned, switched_off, untracked
+from gviz.adapters.pytorch.cuda_graphs import note_results
+from gviz.adapters.pytorch.private_api import begin_call, end_call, has_to_unpack, innermost_mode, without_overrides
 from gviz.adapters.pytorch.session import Session, clock
 from gviz.adapters.pytorch.tensor_facts import grad_fn_of, is_cut_off, version_of
 from gviz.site import is_hidden
@@ -105,7 +109,7 @@ class Listening(TorchFunctionMode):
             silent = _is_silent(caller)
             if silent == "optimizer" and session.thread.is_updating(first):
                 return
-            writes.wrote(session, first, call_of(function, args, kwargs, in_place=True), silent=silent)
+            in_place_writes.wrote(session, first, call_of(function, args, kwargs, in_place=True), silent=silent)
 
 
 def _writes_uncounted(function: Any, kwargs: Mapping[str, Any], target: torch.Tensor) -> bool:
@@ -127,7 +131,7 @@ def observe(
         note_results(session, args, kwargs, outputs)
     target = kwargs.get("out")
     if isinstance(target, torch.Tensor):
-        writes.wrote(session, target, call_of(function, args, kwargs, in_place=True), silent=silent)
+        in_place_writes.wrote(session, target, call_of(function, args, kwargs, in_place=True), silent=silent)
         return
     if silent == "import":
         return
@@ -148,19 +152,19 @@ def observe(
     if given is not None:
         call = replace(call, given=given)
     if call.name in _RENORMALIZING and dict(call.attrs).get("max_norm") is not None:
-        writes.say_changed(session, call.operands[1:2])
+        in_place_writes.say_changed(session, call.operands[1:2])
     if session.is_partial:  # what is not announced by then was made outside
         for operand in call.operands:
             if isinstance(operand, torch.Tensor):
                 edge_of(session, operand)
-    if not private.knows_outputs and len(made) > 1:
+    if not private_api.knows_outputs and len(made) > 1:
         call = replace(call, widths=widths(session, [*made]))
     for node, its_outputs in made.items():
         visit(session, node, its_outputs, call)
     if loose and not silent:
         _announce_loose(session, call, loose)
     if (_WITH_STATISTICS.get(call.name), True) in call.attrs:
-        writes.say_changed(session, [it.operand for it in call.untracked if it.name.startswith("running_")])
+        in_place_writes.say_changed(session, [it.operand for it in call.untracked if it.name.startswith("running_")])
 
 
 _WITH_STATISTICS = {"batch_norm": "training", "instance_norm": "use_input_stats"}
@@ -234,7 +238,7 @@ def _foreach(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
     with without_overrides():
         for tensor in args[0]:
             if silent != "optimizer" or session.marks.owner_of(tensor) is not None:  # a ``.grad`` that is cleared
-                writes.wrote(session, tensor, NO_CALL, silent=silent)
+                in_place_writes.wrote(session, tensor, NO_CALL, silent=silent)
     return result
 
 
@@ -280,11 +284,11 @@ def _observe(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 
 _SPECIAL: dict[str, _Special] = {
     "__rdiv__": _divided,
-    "detach_": attributes.detach_,
-    "register_hook": attributes.register_hook,
-    "register_post_accumulate_grad_hook": attributes.register_hook,
-    "requires_grad_": attributes.set_requires_grad,
-    "retain_grad": attributes.retain_grad,
+    "detach_": tensor_attributes.detach_,
+    "register_hook": tensor_attributes.register_hook,
+    "register_post_accumulate_grad_hook": tensor_attributes.register_hook,
+    "requires_grad_": tensor_attributes.set_requires_grad,
+    "retain_grad": tensor_attributes.retain_grad,
 }
 _VIEWS = {"data", "T", "mT", "H", "mH", "real", "imag"}
 _TELLING = {
@@ -304,10 +308,14 @@ def _plan(function: Any) -> _Special:
     plan: _Special = _observe
     if name == "__get__":
         attribute = operations.called(function)
-        plan = attributes.get_grad if attribute == "grad" else _observe if attribute in _VIEWS else _pass_on
+        plan = tensor_attributes.get_grad if attribute == "grad" else _observe if attribute in _VIEWS else _pass_on
     elif name in ("__set__", "__delete__"):
         attribute = getattr(getattr(function, "__self__", None), "__name__", "")
-        setters = {"grad": attributes.set_grad, "requires_grad": attributes.set_requires_grad, "data": writes.set_data}
+        setters = {
+            "grad": tensor_attributes.set_grad,
+            "requires_grad": tensor_attributes.set_requires_grad,
+            "data": in_place_writes.set_data,
+        }
         plan = setters.get(attribute, _pass_on)
     elif "_foreach_" in name and name.endswith("_"):  # ``_amp_foreach_…_`` is what a `GradScaler` calls
         plan = _foreach
@@ -319,3 +327,48 @@ def _plan(function: Any) -> _Special:
         _plans.clear()
     _plans[function] = plan
     return plan
+
+
+_ASKS = handle_torch_function.__code__
+_WRITTEN_IN_C = (BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, type(object.__init__))
+_C_METHODS = torch.Tensor.__base__
+_replaced: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""By what a program has put in their place, the functions that are called; what it lets go of goes."""
+
+
+def original_of(function: Any, caller: FrameType) -> Any:
+    """What was called, if a mode is asked about `function` by the frame `caller`; mostly that function itself."""
+    if isinstance(function, _WRITTEN_IN_C) or _is_of_pytorch(getattr(function, "__code__", None)):
+        return function
+    try:
+        original = _replaced.get(function)
+    except TypeError:  # it cannot be hashed, or referred to weakly
+        return _look_for_original(function, caller)
+    if original is None:
+        original = _look_for_original(function, caller)
+        if original is not function:
+            _replaced[function] = original
+    return original
+
+
+def _look_for_original(function: Any, caller: FrameType) -> Any:
+    if caller.f_code is not _ASKS:
+        return _method_in_place_of(function)
+    asker = caller.f_back.f_code if caller.f_back is not None else None
+    return _function_with(asker, function) if _is_of_pytorch(asker) else function
+
+
+def _is_of_pytorch(code: Any) -> bool:
+    return getattr(code, "co_filename", "").startswith(_FOLDER)
+
+
+def _method_in_place_of(function: Any) -> Any:
+    """A method that is written in C; it has no frame, and is looked for by the name that it has lost."""
+    names = [name for name, value in vars(torch.Tensor).items() if value is function]
+    return next((getattr(_C_METHODS, name) for name in names if hasattr(_C_METHODS, name)), function)
+
+
+def _function_with(code: Any, otherwise: Any) -> Any:
+    """A function that runs in a frame, of which only the code is known."""
+    referring = gc.get_referrers(code)
+    return next((it for it in referring if isinstance(it, FunctionType) and it.__code__ is code), otherwise)

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from gviz.adapters.pytorch import private
-from gviz.adapters.pytorch.created import Call, switched_off, untracked
-from gviz.adapters.pytorch.graph import edge_of, mark_of, visit
-from gviz.adapters.pytorch.marks import Mark
-from gviz.adapters.pytorch.private import without_overrides
+from gviz.adapters.pytorch import private_api
+from gviz.adapters.pytorch.autograd_graph import edge_of, mark_of, visit
+from gviz.adapters.pytorch.creation import Call, switched_off, untracked
+from gviz.adapters.pytorch.node_identity import Mark
+from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.tensor_facts import device_of, grad_fn_of, grad_of, held_grad, overlap, version_of
 from gviz.adapters.pytorch.values import as_it_lies
@@ -28,7 +28,7 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
     if node is not None and session.marks.of_node(node) is None:
         _tracked_write(session, target, call)
         return
-    base = private.base_of(target) if private.is_view(target) else None
+    base = private_api.base_of(target) if private_api.is_view(target) else None
     origins = [it for it in (base, target) if it is not None and (grad_fn_of(it) is not None or _is_known(session, it))]
     if not origins:
         return  # it was not shown yet, and will be as it is then
@@ -171,7 +171,7 @@ def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 
 def _tracked_write(session: Session, target: torch.Tensor, call: Call) -> None:
     """A tracked write made the tensor, or the base it is a view of, an output of the operation."""
-    base = private.base_of(target) if private.is_view(target) else None
+    base = private_api.base_of(target) if private_api.is_view(target) else None
     if base is not None and base.grad_fn is not None and session.marks.of_node(base.grad_fn) is None:
         mark = visit(session, base.grad_fn, {base.output_nr: base}, call)
     else:

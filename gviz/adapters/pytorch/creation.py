@@ -1,0 +1,302 @@
+"""The events about new nodes: created as what, from what, with which outputs, and as which part of a call's result."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import torch
+
+from gviz.adapters.pytorch import operations, private_api
+from gviz.adapters.pytorch.node_identity import Mark
+from gviz.adapters.pytorch.operations import Operation
+from gviz.adapters.pytorch.private_api import without_modes
+from gviz.adapters.pytorch.session import Session
+from gviz.adapters.pytorch.tensor_facts import fills_its_memory, grad_fn_of, shows_all_of_its_memory, version_of
+from gviz.adapters.pytorch.values import as_it_lies, has_numbers, name_of
+from gviz.events import Attr, Edge, NodeCreated, NodeKind, OpSeen, Output, Returned
+from gviz.returned import parts
+from gviz.site import called_by_the_program
+from gviz.values import Value
+
+TENSOR = OpSeen(0, "tensor", "", (), (), ())
+Operand = torch.Tensor | float
+Given = Sequence[tuple[torch.Tensor, int, Value]]
+
+
+@dataclass(slots=True, eq=False)
+class Untracked:
+    """An operand that no gradient goes to, with the name of the argument it was given for.
+
+    It is `linked` once a node that the call made has it for an input.
+    """
+
+    name: str
+    operand: Operand
+    linked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that made nodes: what it is called, its tensors and numbers in order, its other arguments by name.
+
+    Of a function of the program `tensors` are the names of the arguments that are tensors, and `given` their numbers,
+    and which version of each that was, where it is one of the first calls; empty and None of any other call. `widths`
+    says how many outputs its nodes have at least, where they do not say it themselves.
+    """
+
+    name: str
+    operands: Sequence[Operand]
+    attrs: Attrs = ()
+    in_place: bool = False
+    untracked: Sequence[Untracked] = ()
+    tensors: tuple[str, ...] = ()
+    given: Given | None = None
+    widths: Mapping[Any, int] = field(default_factory=dict)
+
+
+NO_CALL = Call("", ())
+
+
+def number(session: Session, value: float, dtype: torch.dtype) -> Mark:
+    """Announce a Python number that became an operand."""
+    mark = Mark(session.channel.next_node())
+    outputs = (Output(session.value.number(value, dtype), session.channel.next_storage()),)
+    say_created(
+        session, mark, "tensor", TENSOR, kind="constant", inputs=(), outputs=outputs,
+        attrs=(("number", True),), requires_grad=False,
+    )  # fmt: skip
+    return mark
+
+
+def mask(session: Session, drawn: torch.Tensor) -> Mark:
+    """Announce what a dropout drew within its call."""
+    mark = Mark(session.channel.next_node())
+    say_created(
+        session, mark, "tensor", TENSOR, kind="constant", inputs=(), outputs=(output(session, drawn, 0),),
+        attrs=(("mask", True), *oddities(drawn)), requires_grad=False,
+    )  # fmt: skip
+    return mark
+
+
+def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why: str) -> Mark:
+    """Announce an operation that autograd does not track, whose results are new tensors."""
+    tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
+    attrs, given = call.attrs, tuple(name for name, _ in call.attrs)
+    operation = operations.untracked(call.name, len(call.operands), call.in_place, given)
+    if tensors and call.name.rstrip("_") in operations.CONVERSIONS:
+        operation, facts = operations.conversion(operation, as_it_lies(tensors[-1]), as_it_lies(outputs[0]))
+        attrs = tuple(({name: it for name, it in attrs if not name.startswith("argument")} | facts).items())
+        given = tuple(name for name, _ in attrs)
+    inputs, numbers = [], []
+    for operand in call.operands:
+        if isinstance(operand, torch.Tensor):
+            inputs.append(session.edge_of(operand))
+        else:
+            made = number(session, operand, dtype_beside(outputs[0]))
+            numbers.append(made)
+            inputs.append((made.node, 0))
+    origin = inputs[0][0] if tensors and why in ("detach", "data") else 0
+    mark = Mark(session.channel.next_node())
+    described = tuple(of_untracked(session, tensor, inputs, origin, in_place=call.in_place) for tensor in outputs)
+    say_created(
+        session, mark, operation, operation, kind="op", inputs=tuple(inputs), outputs=described,
+        attrs=(*attrs, *operations.defaults(operation, given), *oddities(outputs[0])), requires_grad=False,
+        why=why,
+    )  # fmt: skip
+    return mark
+
+
+def switched_off() -> str:
+    """By what autograd is switched off where the program is, if it is."""
+    return "inference" if torch.is_inference_mode_enabled() else "no_grad"
+
+
+def dtype_beside(result: torch.Tensor) -> torch.dtype:
+    """The dtype in which a number took part."""
+    result = as_it_lies(result)
+    return result.dtype if result.is_floating_point() else torch.get_default_dtype()
+
+
+def say_created(
+    session: Session, mark: Mark, key: object, op: OpSeen | Operation, *, kind: NodeKind, inputs: tuple[Edge, ...],
+    outputs: tuple[Output, ...], attrs: Attrs, requires_grad: bool, why: str = "",
+    stack: int | None = None, given: tuple[Value | None, ...] = (),
+) -> None:  # fmt: skip
+    """Say that a node of this mark was made, with `why` it is not tracked, at a `stack` (None: where it runs now)."""
+    channel, thread = session.channel, session.thread
+    number = channel.op(key, lambda number: _numbered(op, number))
+    scope = thread.scopes[-1] if thread.scopes else 0
+    if stack is None:
+        stack = channel.stack()
+    channel.say(
+        NodeCreated(
+            mark.node, number, kind, inputs, outputs, attrs, requires_grad, why, stack, scope, thread.during, given
+        )
+    )
+    mark.said(channel)
+
+
+def _numbered(op: OpSeen | Operation, number: int) -> OpSeen:
+    if isinstance(op, Operation):
+        return op.describe(number)
+    return msgspec.structs.replace(op, op=number)
+
+
+Attrs = tuple[tuple[str, Attr], ...]
+
+
+def output(
+    session: Session, tensor: torch.Tensor, origin: int, look: Callable[[torch.Tensor], Value] | None = None
+) -> Output:
+    """A tensor as an output of a node, a view of the node `origin` unless that is 0; `look` gives its value."""
+    value = (look or session.value)(tensor)
+    number = session.marks.storage(tensor)
+    version, shown = version_of(tensor), as_it_lies(tensor)
+    if shown.layout is not torch.strided or shown.is_nested:
+        return Output(value, number, version)
+    if not (shows_all := shows_all_of_its_memory(shown)):
+        session.marks.note_extent(tensor, fills=False)
+    if not origin and fills_its_memory(shown):
+        if shows_all:
+            session.marks.note_extent(tensor, fills=True)
+        return Output(value, number, version)
+    offset, strides = int(shown.storage_offset()), tuple(shown.stride())
+    return Output(value, number, version, origin, offset, strides)
+
+
+def of_untracked(
+    session: Session, tensor: torch.Tensor, inputs: Sequence[Edge], origin: int, *, in_place: bool
+) -> Output:
+    """An output of an operation that autograd does not track; `origin` is the node it shares memory with, if known."""
+    if in_place:
+        return output(session, tensor, 0)
+    shares = inputs and (origin or private_api.is_view(tensor))
+    return output(session, tensor, (origin or inputs[0][0]) if shares else 0)
+
+
+def of_node(
+    session: Session, node: Any, outputs: Mapping[int, torch.Tensor], inputs: Sequence[Edge], *, in_place: bool,
+    is_first: bool, is_new: bool, width: int,
+) -> tuple[Output, ...]:  # fmt: skip
+    """The outputs of a node: those at hand with their values, of the others shape and dtype.
+
+    One that `is_new` was made by the call that is looked at now: what it keeps of its result is as it gave it. Of one
+    that `is_first`, as a call of a function of the program, the values are kept whole. There are `width` of them at
+    least: some PyTorch does not tell.
+    """
+    made = private_api.outputs_of(node)
+    described = []
+    for output_nr in range(max(len(made), max(outputs, default=0) + 1, width)):
+        tensor = outputs.get(output_nr)
+        if tensor is not None:
+            is_view = inputs and not in_place and private_api.is_view(tensor)
+            look = session.value.of_first if is_first else session.value
+            described.append(output(session, tensor, inputs[0][0] if is_view else 0, look))
+        else:
+            known = _transposed(session, node, inputs) if node.name() == "TBackward0" else None
+            if known is None and is_new:
+                known = _kept_result(session, node)
+            described.append(known or _unseen(session, made[output_nr] if output_nr < len(made) else None))
+    return tuple(described)
+
+
+def _kept_result(session: Session, node: Any) -> Output | None:
+    """What an operation within a call gave, where it keeps that for its rule: the ``log_softmax`` of a loss."""
+    if not session.hears_operations:
+        return None
+    result = private_api.saved(node, "result")
+    return None if result is None or version_of(result) or not has_numbers(result) else output(session, result, 0)
+
+
+def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output | None:
+    """What the transposition of a leaf gave: the weight of a linear layer, within its call."""
+    end = node.next_functions[0][0]
+    if not is_accumulator(end) or not has_numbers(leaf := end.variable):
+        return None
+    version, origin = version_of(leaf), inputs[0][0]
+
+    def look() -> Output:
+        with without_modes():
+            value = session.value(leaf.detach().t())
+        storage, strides = session.marks.storage(leaf), leaf.stride()[::-1]
+        return Output(value, storage, version, origin, int(leaf.storage_offset()), strides)
+
+    return session.marks.transposed(leaf, origin, version, look)
+
+
+def _unseen(session: Session, made: Any) -> Output:
+    """An output of which only the shape is known, if that."""
+    session.not_seen("forward" if session.wanted.phase == "backward" else "composite")
+    if not private_api.knows_outputs:
+        session.report_lack(private_api.missing["_C._functions.AccumulateGrad._input_metadata"])
+    try:
+        shape = tuple(made.shape) if made is not None else ()
+    except RuntimeError:  # nested: its parts have shapes, it has none
+        made = None
+    is_known = made is not None and set(map(type, shape)) <= {int}
+    return Output(_without_numbers(made.dtype, shape) if is_known else None, session.channel.next_storage())
+
+
+@lru_cache(maxsize=4096)
+def _without_numbers(dtype: torch.dtype, shape: tuple[int, ...]) -> Value:
+    return Value(name_of(dtype), shape)
+
+
+def oddities(tensor: torch.Tensor) -> Attrs:
+    """What is unusual about where a tensor's numbers lie."""
+    tensor = as_it_lies(tensor)
+    if tensor.is_cpu and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested):
+        return ()
+    found: list[tuple[str, Attr]] = [] if tensor.is_cpu else [("device", str(tensor.device))]
+    if tensor.layout is not torch.strided:
+        found.append(("layout", str(tensor.layout).removeprefix("torch.")))
+    if tensor.is_nested:
+        found.append(("nested", True))
+    if tensor.is_quantized:
+        found.append(("quantized", True))
+    return tuple(found)
+
+
+def is_accumulator(node: Any) -> bool:
+    """Whether a graph node is the end of a graph at a leaf."""
+    return type(node).__name__ == "AccumulateGrad"
+
+
+_FOLDER = torch.__path__[0]
+_HANDING_ON = tuple(
+    f"{_FOLDER}/{part}"
+    for part in ("overrides.py", "_jit_internal.py", "_tensor.py", "functional.py", "nn/modules/module.py")
+)
+_PACKING = dict.fromkeys(
+    ("_pack_padded_sequence", "_pad_packed_sequence"), (*_HANDING_ON, f"{_FOLDER}/nn/utils/rnn.py")
+)
+"""What the functions for sequences of several lengths hand on."""
+
+_PADDING = "_pad_packed_sequence"
+"""What ``pad_packed_sequence`` goes on with where the sequences were sorted for packing."""
+
+
+def _is_put_in_order_yet() -> bool:
+    """Whether rows will be put back into the order in which the program has given them."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_name != _PADDING[1:]:
+        frame = frame.f_back
+    return getattr(frame.f_locals.get("sequence"), "unsorted_indices", None) is not None
+
+
+def say_returned(session: Session, result: object, called: str = "") -> None:
+    """Say of the tensors that a call gave which parts they are, if the program itself called what is `called` so."""
+    handing_on = _PACKING.get(called, _HANDING_ON)
+    if not called_by_the_program(_FOLDER, handing_on, called) or (called == _PADDING and _is_put_in_order_yet()):
+        return
+    stack = session.channel.stack()
+    for tensor, path in parts(result, torch.Tensor):
+        mark = session.marks.of(tensor)
+        if mark is not None:
+            nr = session.marks.output_nr(tensor) if grad_fn_of(tensor) is None else tensor.output_nr
+            session.channel.say(Returned(mark.node, nr, stack, path))
