@@ -12,7 +12,7 @@ The walk of one call, ``z = x * y`` with ``x = torch.tensor(2.0, requires_grad=T
    `function_mode.Listening` is asked about ``mul``. `function_mode` looks up the plan for it: here, run and observe.
 2. The operation runs. `arguments.call_of` describes what it was given; `private_api` answers what PyTorch says only
    under private names.
-3. `autograd_graph.enter` walks from ``z.grad_fn`` back to what the trace does not have yet. ``x`` becomes a leaf.
+3. `autograd_graph.visit` walks from ``z.grad_fn`` back to what the trace does not have yet. ``x`` becomes a leaf.
    `autograd_graph.inputs_of` finds where the edges of ``MulBackward0`` lead; `operations` knows its name and its rules.
 4. `creation.say_created` emits `NodeCreated`, with the numbers that `values.Capture` copies. `node_identity.Marks`
    remembers which node the tensor and its ``grad_fn`` are, through weak references only.

@@ -1,7 +1,8 @@
 """The private names of PyTorch that gviz uses, each looked for once; without it, something less is said instead.
 
-What is put in the place of PyTorch's own functions is looked for where that is done (`attachment`). `SINCE` has the names
-that older releases lack; the others are in every release from 2.4 on."""
+What is put in the place of PyTorch's own functions is looked for where that is done (`attachment`), by `replace`.
+`SINCE` has the names that older releases lack; the others are in every release from 2.4 on.
+"""
 
 from __future__ import annotations
 
