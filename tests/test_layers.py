@@ -70,12 +70,11 @@ INSIDE = {
     "live": """
         terminal protocol node_cache breakpoint_prefilter gate debuggee controlled""",
     "render": """
-        theme comparison_text boxes.tensors boxes.links boxes.fold graphviz.process curve page.panel
-        page.sources page.extent layout.model layout.layers layout.channels cells.strokes cells.look
-        graphviz._worker graphviz.svg_output ranks_text boxes.row boxes.options layout.grid layout.components
-        cells.box cells.raster graphviz.digraph styles boxes.details layout.columns layout.ordering cells.canvas
-        boxes.selection boxes.room layout.ports page.moves boxes.structure boxes.rows layout.drawing
-        boxes.states boxes.modules scene legend request page.cells cells.moments page.document graphviz.labels
+        theme comparison_text boxes.tensors boxes.fold boxes.links graphviz.process curve layout.model
+        layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.row boxes.options
+        layout.grid layout.components cells.raster graphviz.digraph styles boxes.details layout.columns
+        cells.canvas boxes.selection boxes.room layout.routing boxes.structure boxes.rows boxes.states
+        boxes.modules scene legend request page.changes cells.viewport page.document graphviz.labels
         forms.picture_json forms.text graphviz.placement forms.mermaid graphviz.dot graphviz.picture
         page.geometry forms.series forms.svg forms.png_and_pdf page.contents forms.gif forms.animation exporters""",
     "adapters/pytorch": """

@@ -12,7 +12,7 @@ from gviz.engine import static
 from gviz.events import GradSet
 from gviz.explain.panel import NodeView, incoming_facts
 from gviz.render.forms.picture_json import render
-from gviz.render.page.cells import Changes, dressed
+from gviz.render.page.changes import Changes, dressed
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Options, scene, structure
 from gviz.trace.gradients import in_its_iteration

@@ -14,7 +14,7 @@ import gviz.engine as torch
 from gviz.engine import graphs, static
 from gviz.events import DataSet, StorageWritten
 from gviz.explain.panel import SECTIONS, NodeView
-from gviz.render.page.panel import PanelRows
+from gviz.render.page.changes import PanelRows
 from gviz.trace.file.reader import open_trace
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline

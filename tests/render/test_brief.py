@@ -12,7 +12,7 @@ from gviz.engine import static
 from gviz.render.boxes.fold import Filter
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.structure import structure
-from gviz.render.cells.moments import Moments
+from gviz.render.cells.viewport import Moments
 from gviz.render.scene import scene
 from gviz.values import Value
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from gviz.render.cells import EDGE_STATES, Appearance, Canvas, Face
 from gviz.render.cells.canvas import BAND
-from gviz.render.cells.strokes import DOWN, HEAVY, LEFT, RIGHT, UNICODE, UP
+from gviz.render.cells.raster import DOWN, HEAVY, LEFT, RIGHT, UNICODE, UP
 from gviz.render.layout import Box, Edge, layout, layout_rightward
 
 FIRST, SECOND = SQUARE = [Edge("x", "y", 0), Edge("x", "y", 1)]

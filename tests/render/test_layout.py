@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from render import graphs
 
 from gviz.render.layout import Box, Edge, layout, layout_rightward
-from gviz.render.layout.channels import Net, route
 from gviz.render.layout.columns import isotonic, set_columns
 from gviz.render.layout.grid import build
+from gviz.render.layout.routing import Net, route
 
 
 def overlap(a, b):

@@ -8,7 +8,7 @@ from gviz.render.boxes.details import SOURCE_WIDTH
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.structure import structure
-from gviz.render.cells.moments import Moments, laid_out, look
+from gviz.render.cells.viewport import Moments, laid_out, look
 from gviz.render.request import moment_scene
 from gviz.render.scene import scene
 from gviz.tui.glyphs import ASCII

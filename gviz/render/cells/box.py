@@ -1,18 +1,59 @@
-"""One box as lines of text: a border that tells its kind and state, a title in the border, rows of text.
+"""One box as lines of text: a border that shows its kind and state, a title in the border, rows of text.
 
+`Appearance` is how all boxes and lines look at one moment; with the layout it is all that the drawing needs to know.
 Every state shows without colour: the current box has double lines, pending and freed boxes dashed ones, one that a
-backward pass made heavy ones, an error a ``!`` and the selected box brackets around its title.
-"""
+backward pass made heavy ones, an error a ``!``, and the selected box brackets around its title."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
 from gviz.plain_text import without_beginning
-from gviz.render.cells.look import Face, Line, Run
+from gviz.render.layout import Edge, Key
+
+Run = tuple[str, str]
+"""``(text, style name)``; an empty style name is ordinary text."""
+
+Line = tuple[Run, ...]
+
+EdgeState = Literal["freed", "pending", "untracked", "plain", "active", "gradient", "flowing"]
+"""A line once the graph is released (`freed`), before its user exists (`pending`), outside autograd (`untracked`),
+while its user is made (`active`), after a gradient came over it (`gradient`) and just when one comes (`flowing`)."""
+
+EDGE_STATES: tuple[EdgeState, ...] = ("freed", "pending", "untracked", "plain", "active", "gradient", "flowing")
+"""In order of importance: where several lines of a net share a cell, the last of these is shown."""
+
+EDGE_STYLES = ("muted", "muted", "muted", "edge", "current", "gradient", "current")
+"""The style of a line by its state."""
+
+
+class Face(NamedTuple):
+    """How a box looks: its title and a note about its state stand in the upper border, its rows below it.
+
+    `role` is leaf, parameter, constant, op, root, chip or module; `states` are among current, receiving, running,
+    pending, freed, error, backward (made by a backward pass). `stop` marks a breakpoint.
+    """
+
+    title: str
+    rows: tuple[Line, ...] = ()
+    role: str = "op"
+    states: frozenset[str] = frozenset()
+    note: str = ""
+    stop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Appearance:
+    """One moment of a graph: a face per box, and the lines that are not plain."""
+
+    faces: Mapping[Key, Face] = field(default_factory=dict)
+    edges: Mapping[Edge, EdgeState] = field(default_factory=dict)
+    selected: frozenset[Key] = frozenset()
 
 
 class Border(NamedTuple):

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from rich.cells import cell_len, set_cell_size
 
-from gviz.render.cells.box import BoxFrame, box_lines
-from gviz.render.cells.look import EDGE_STATES, EDGE_STYLES, Appearance, Face, Line, Run
+from gviz.render.cells.box import EDGE_STATES, EDGE_STYLES, Appearance, BoxFrame, Face, Line, Run, box_lines
 from gviz.render.cells.raster import GRADIENT, Band, paint
 from gviz.render.layout import Edge, Key, Layout, PlacedBox, Wire
 from gviz.values import Array

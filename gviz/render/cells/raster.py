@@ -2,20 +2,57 @@
 
 Where lines of two nets cross, the one that runs up and down is drawn over the other, always: a bridge, never a
 junction. Lines of one net are joined.
-"""
+
+The arms of a cell are a byte, two bits for each direction: 0 no line, 1 a light line, 2 or more a heavy one. So lines
+of one net that meet in a cell are joined by ``|``: ``UP | RIGHT`` is ``╰``, and with ``DOWN`` from another line ``├``.
+A table of 256 entries gives the character of each byte."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
-from gviz.render.cells import strokes
-from gviz.render.cells.look import EDGE_STATES
-from gviz.render.cells.strokes import DOWN, HEAVY, LEFT, RIGHT, UP
+from gviz.render.cells.box import EDGE_STATES
 from gviz.render.layout import Wire
 from gviz.values import Array
+
+UP, RIGHT, DOWN, LEFT = 1, 4, 16, 64
+HEAVY = 2
+
+# By the weights 0, 1, 2 of the arms up, right, down, left; corners of light lines are round.
+_UNICODE = " ╴╸╷╮┑╻┒┓╶─╾╭┬┭┎┰┱╺╼━┍┮┯┏┲┳╵╯┙│┤┥╽┧┪╰┴┵├┼┽┟╁╅┕┶┷┝┾┿┢╆╈╹┚┛╿┦┩┃┨┫┖┸┹┞╀╃┠╂╉┗┺┻┡╄╇┣╊╋"
+
+
+def _ascii(up: int, right: int, down: int, left: int) -> str:
+    """A corner or a branch shows which way it goes: ``,`` and ``.`` down, `````` ` `````` and ``'`` up, ``+`` both."""
+    heavy = 2 in (up, right, down, left)
+    if up and down:
+        return "+" if right or left else "#" if heavy else "|"
+    if not up and not down:
+        return "=" if heavy else "-"
+    if left:
+        return "'" if up else "."
+    return "`" if up else ","
+
+
+def _table(characters: list[str]) -> Array:
+    """The character of every byte of arms."""
+    codes = np.zeros(256, np.uint32)
+    for arms in range(256):
+        weights = [min((arms >> shift) & 3, 2) for shift in (0, 2, 4, 6)]
+        codes[arms] = ord(characters[weights[0] * 27 + weights[1] * 9 + weights[2] * 3 + weights[3]])
+    codes[0] = ord(" ")
+    return codes
+
+
+UNICODE = _table(list(_UNICODE))
+ASCII = _table([_ascii(*weights) for weights in product(range(3), repeat=4)])
+DASHED = {"│": "╎", "─": "╌"}
+DASHED_ASCII = {"|": ":", "-": "~"}
+
 
 ACTIVE, GRADIENT, FLOWING = (EDGE_STATES.index(state) for state in ("active", "gradient", "flowing"))
 DASHED_STATES = (EDGE_STATES.index("freed"), EDGE_STATES.index("pending"))
@@ -52,8 +89,8 @@ def paint(
     for wire, state in zip(wires, states, strict=True):
         for index in range(down, len(wire.points) - 1, 2):
             _draw_down(sheet, wire, index, state)
-    characters = (strokes.ASCII if ascii else strokes.UNICODE)[sheet.arms]
-    _dash(sheet, characters, strokes.DASHED_ASCII if ascii else strokes.DASHED)
+    characters = (ASCII if ascii else UNICODE)[sheet.arms]
+    _dash(sheet, characters, DASHED_ASCII if ascii else DASHED)
     head = (">" if ascii else "►") if rightward else "v" if ascii else "▼"
     _put_heads(sheet, characters, [w for w, s in zip(wires, states, strict=True) if w.enters and s < GRADIENT], head)
     return Band(characters, sheet.states)

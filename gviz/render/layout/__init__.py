@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gviz.render.layout.columns import set_columns
+from gviz.render.layout.columns import line_start, set_columns
 from gviz.render.layout.components import SHELF, components, extent, shelve
-from gviz.render.layout.drawing import Picture, draw
-from gviz.render.layout.grid import build
+from gviz.render.layout.grid import arrange, build
 from gviz.render.layout.layers import Links, layers, spine, topological
 from gviz.render.layout.model import Box, Edge, Key, Layout, PlacedBox, Point, Wire
-from gviz.render.layout.ordering import arrange
-from gviz.render.layout.ports import start
+from gviz.render.layout.routing import Picture, draw
 
 __all__ = ["SHELF", "Box", "Edge", "Key", "Layout", "PlacedBox", "Point", "Wire", "layout", "layout_rightward"]
 
@@ -104,7 +102,7 @@ def _assemble(boxes: Sequence[Box], groups: list[list[int]], pictures: list[Pict
 
 def _place(box: Box, picture: Picture, local: int, corner: Point) -> PlacedBox:
     grid, (dx, dy) = picture.grid, corner
-    port = start(grid, local) + dx
+    port = line_start(grid, local) + dx
     return PlacedBox(box.key, grid.x[local] + dx, picture.y[local] + dy, grid.width[local], box.height, port)
 
 

@@ -1,11 +1,19 @@
-"""The column of every item: each wants to stand under or over its neighbours, in the order of its row.
+"""The column of every item, and where lines meet the top of a box.
 
-One row is solved exactly by isotonic regression (blocks of items that push each other share one mean). The spine, the
-longest chain of operations, is held in one column by weight, so that a deep graph stays as wide as the terminal.
-"""
+The idea (step 4 of Sugiyama): each item wants to be centred under or over its neighbours, in the order of its row. One
+row is solved exactly by isotonic regression: items that push each other form a block and share one mean. For example,
+two items of width 5 that both want column 10 end up around it, side by side. Rows are solved in sweeps down and up,
+with the other rows fixed. The spine, the longest chain of operations, is held in one column by weight, so that a deep
+graph stays as wide as the terminal.
+
+Lines arrive spread over the top of a box, as straight as possible, and not under the start of a foreign line if there
+is a free column.
+
+Limits: only single rows are optimal, the whole is not; it stops after `SWEEPS` sweeps."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -126,3 +134,62 @@ def isotonic(wishes: list[Wish], offsets: list[int]) -> list[int]:
         start = round(total / weight)
         columns.extend([start + offset for offset in offsets[len(columns) : len(columns) + count]])
     return columns
+
+
+SPREAD = 4
+
+
+def line_start(grid: Grid, item: int) -> int:
+    """The column at which the lines of an item leave it downwards."""
+    return grid.x[item] + (grid.width[item] - 1) // 2
+
+
+def line_ends(grid: Grid, box: int, spine: set[int], tops: Mapping[int, int]) -> list[int]:
+    """The columns at which the lines of ``grid.above[box]`` arrive; `tops` maps columns above to their nets."""
+    feeders = grid.above[box]
+    left, right = grid.x[box] + 1, grid.x[box] + grid.width[box] - 2
+    order = [0] if len(feeders) == 1 else sorted(range(len(feeders)), key=lambda line: line_start(grid, feeders[line]))
+    wishes = [(float(line_start(grid, feeders[line])), _line_weight(grid, feeders[line], spine)) for line in order]
+    columns = spread(wishes, left, right)
+    _avoid(columns, [grid.net[feeders[line]] for line in order], left, right, tops)
+    arranged = [0] * len(feeders)
+    for line, column in zip(order, columns, strict=True):
+        arranged[line] = column
+    return arranged
+
+
+def _line_weight(grid: Grid, feeder: int, spine: set[int]) -> float:
+    if feeder in spine:
+        return 1e4
+    return 4.0 if feeder < grid.boxes and grid.above[feeder] else 1.0
+
+
+def spread(wishes: Sequence[tuple[float, float]], left: int, right: int) -> list[int]:
+    """Columns from `left` to `right` nearest to the wishes, apart from each other if there is room."""
+    if len(wishes) == 1:
+        return [_near(wishes[0][0], left, right)]
+    last = len(wishes) - 1
+    step = min(SPREAD, (right - left) // last)
+    bounded = [(float(_near(column, left, right)), weight) for column, weight in wishes]
+    columns = isotonic(bounded, [step * rank for rank in range(len(wishes))])
+    return [min(max(column, left + step * rank), right - step * (last - rank)) for rank, column in enumerate(columns)]
+
+
+def _near(column: float, left: int, right: int) -> int:
+    """The column itself if it lies over the box, else one near the corner but clear of it."""
+    if left <= column <= right:
+        return int(column)
+    clear = min(1, (right - left) // 2)
+    return left + clear if column < left else right - clear
+
+
+def _avoid(columns: list[int], nets: list[int], left: int, right: int, tops: Mapping[int, int]) -> None:
+    """Shift columns that lie under the start of another net to a free neighbour, where there is one."""
+    for rank, column in enumerate(columns):
+        if tops.get(column, nets[rank]) == nets[rank]:
+            continue
+        low = columns[rank - 1] + 1 if rank else left
+        high = columns[rank + 1] - 1 if rank + 1 < len(columns) else right
+        free = [other for other in range(low, high + 1) if tops.get(other, nets[rank]) == nets[rank]]
+        if free:
+            columns[rank] = min(free, key=lambda other: abs(other - column))

@@ -1,10 +1,15 @@
-"""Everything a page knows, as plain lists for JSON. `page.js` reads it; the names here are the names there."""
+"""Everything a page knows, as plain lists for JSON. `page.js` reads it; the names here are the names there.
+
+A page holds an `Extent` of the trace: the iteration of a moment, and its neighbours as far as there is room. `Sources`
+are the text of the program and the places in it; `moves` is where every key leads, once for each moment, by the same
+functions that answer in the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, groupby
+from pathlib import PurePath
 from typing import Any
 
 from gviz.events import StorageWritten
@@ -14,14 +19,14 @@ from gviz.explain.optimizer_steps import write_place
 from gviz.plain_text import shown
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.room import Outline
+from gviz.render.boxes.selection import shown_ends
 from gviz.render.boxes.structure import Structure
-from gviz.render.page.cells import Cell, Change, Changes, line_key
-from gviz.render.page.extent import Extent, extent
+from gviz.render.page.changes import Cell, Change, Changes, line_key
 from gviz.render.page.geometry import Geometry, Spot, geometry
-from gviz.render.page.moves import moves, steps
-from gviz.render.page.sources import Sources
 from gviz.render.request import ExportOptions, drawing
 from gviz.render.scene import program_title, scene, structure
+from gviz.site import Frame, source_lines
+from gviz.trace import navigation
 from gviz.trace.moment import Moment
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
@@ -242,3 +247,173 @@ def _node(timeline: Timeline, node: int, name: str, low: int, high: int, sources
         "events": [n for n in timeline.events_of(node) if low <= n <= high],
         "mark": sources.mark(info.frames),
     }
+
+
+EVENTS = 100_000
+NODES = 1500
+ITERATIONS = 24
+"""What fits: a browser shows it at once, and every iteration is laid out while somebody waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Iterations in a row, and the moments ``low..high`` of them; `left_out` says in words what is not there."""
+
+    iterations: tuple[Iteration, ...]
+    low: int
+    high: int
+    left_out: str
+
+
+def extent(timeline: Timeline, n: int, *, alone: bool = False, moments: Sequence[int] = ()) -> Extent:
+    """What a page opened at moment `n` holds: its iteration `alone`, or as much around it as fits; of `moments`, if
+    they are given, nothing else."""
+    every = timeline.iterations
+    here = timeline.iteration_at(n)
+    wanted = _around(every, moments) if moments else every
+    kept = (here,) if alone else _grown(timeline, wanted, wanted.index(here))
+    first, last = kept[0], kept[-1]
+    low, high = (0 if first is every[0] else first.start), last.end
+    if moments:
+        low, high = max(low, moments[0]), min(high, moments[-1])
+    if high - low > EVENTS:
+        low = max(low, min(n - EVENTS // 2, high - EVENTS))
+        high = low + EVENTS
+    held = _held(every, kept, low, high, len(timeline))
+    rest = "" if moments else "; exported at another moment, a page holds the rest"
+    return Extent(kept, low, high, f"This page holds {held}{rest}." if held else "")
+
+
+def _around(every: Sequence[Iteration], moments: Sequence[int]) -> Sequence[Iteration]:
+    """The iterations in which the moments lie; what is before the first one belongs to it."""
+    within = [one for one in every if one.start <= moments[-1] and moments[0] <= one.end]
+    return within or every[:1]
+
+
+def _grown(timeline: Timeline, every: Sequence[Iteration], at: int) -> tuple[Iteration, ...]:
+    """The iteration at a place, with those after and before it in turn until no more fit."""
+    first = last = at
+    events, nodes = _size(timeline, every[at])
+    for _ in range(ITERATIONS - 1):
+        for place in (last + 1, first - 1):
+            if not 0 <= place < len(every):
+                continue
+            more_events, more_nodes = _size(timeline, every[place])
+            if events + more_events > EVENTS or nodes + more_nodes > NODES or last - first + 1 >= ITERATIONS:
+                return tuple(every[first : last + 1])
+            events, nodes = events + more_events, nodes + more_nodes
+            first, last = min(first, place), max(last, place)
+    return tuple(every[first : last + 1])
+
+
+def _size(timeline: Timeline, iteration: Iteration) -> tuple[int, int]:
+    return iteration.end - iteration.start + 1, len(timeline.nodes.of(iteration))
+
+
+def _held(every: Sequence[Iteration], kept: Sequence[Iteration], low: int, high: int, count: int) -> str:
+    """What is held, in words, where that is not everything."""
+    words = []
+    if len(kept) < len(every):
+        first, last = kept[0].index + 1, kept[-1].index + 1
+        which = f"iteration {first}" if first == last else f"iterations {first} to {last}"
+        words.append(f"{which} of {len(every)}")
+    if high - low < count - 1 or words:
+        words.append(f"events {max(low, min(high, 1)):,} to {high:,} of {count:,}")
+    return ", ".join(words)
+
+
+Steps = tuple[list[int], list[int]]
+"""A function of the moment that keeps its value for a while: from which moments on, which value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Moments to stop at, ascending (`nodes`, `phases`, `stops`), and where `finish` and its reverse lead to."""
+
+    nodes: list[int]
+    phases: list[int]
+    stops: list[int]
+    finish: Steps
+    reverse_finish: Steps
+
+
+def moves(timeline: Timeline, low: int, high: int, part: Collection[int] | None = None) -> Moves:
+    """The ways within moments ``low..high``; who would leave them stops at the border. Of a `part`, whole nodes are
+    those that lie in it."""
+
+    def within(moments: Iterable[int]) -> list[int]:
+        return [n for n in moments if low <= n <= high]
+
+    return Moves(
+        [n for n in shown_ends(timeline, low, high) if part is None or timeline.at(n).actor in part],
+        within(phase.start for phase in timeline.phases),
+        within(navigation.stops(timeline)),
+        steps((n, min(navigation.finish(timeline, n), high)) for n in range(low, high + 1)),
+        steps((n, max(navigation.reverse_finish(timeline, n), low)) for n in range(low, high + 1)),
+    )
+
+
+def steps(values: Iterable[tuple[int, int]]) -> Steps:
+    """Values by moment, with every repetition left out."""
+    found: Steps = ([], [])
+    for n, value in values:
+        if not found[1] or found[1][-1] != value:
+            found[0].append(n)
+            found[1].append(value)
+    return found
+
+
+LARGEST = 400_000
+"""A file with more characters than this is left out of the page."""
+
+Mark = tuple[int, int, int, int, int]
+"""File, line, column, last line, column behind the end; columns as the page counts them, -1 where not known."""
+
+
+class Sources:
+    """Files and marks in them, each once, numbered in the order in which they are asked for."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._files: dict[str, list[str] | None] = {}
+        self._marks: dict[Frame, int] = {}
+        self.marks: list[Mark] = []
+
+    def mark(self, frames: Sequence[Frame]) -> int:
+        """The number of the place where a stack ends, -1 for an empty one."""
+        if not frames:
+            return -1
+        frame = frames[0]
+        if frame not in self._marks:
+            self._marks[frame] = len(self.marks)
+            self.marks.append(self._marked(frame))
+        return self._marks[frame]
+
+    def files(self) -> list[tuple[str, list[str]]]:
+        """Each file's name and its lines as they are shown; no lines where the text was not kept or is too long."""
+        return [
+            (shown(PurePath(path).name), [] if lines is None else [display(line) for line in lines])
+            for path, lines in self._files.items()
+        ]
+
+    def _marked(self, frame: Frame) -> Mark:
+        if frame.path not in self._files:
+            text = self._timeline.source(frame.path)
+            self._files[frame.path] = None if text is None or len(text) > LARGEST else source_lines(text)
+        lines = self._files[frame.path]
+        number = list(self._files).index(frame.path)
+        if lines is None or frame.column < 0 or not 0 < frame.line <= frame.end_line <= len(lines):
+            return number, frame.line, -1, frame.end_line, -1
+        start = _column(lines[frame.line - 1], frame.column)
+        return number, frame.line, start, frame.end_line, _column(lines[frame.end_line - 1], frame.end_column)
+
+
+def display(line: str) -> str:
+    """A line of source with tabs as blanks, and everything invisible made visible."""
+    return shown(line.replace("\t", "    "))
+
+
+def _column(line: str, column: int) -> int:
+    """Where a column, counted in bytes of UTF-8, stands in the line as it is shown, counted as browsers do."""
+    before = line.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "replace")
+    return len(display(before).encode("utf-16-le", "surrogatepass")) // 2

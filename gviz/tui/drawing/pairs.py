@@ -10,8 +10,7 @@ from gviz.compare.comparison import Comparison, Difference, Kind, gradient
 from gviz.compare.side import Side
 from gviz.explain.names import title, why_untracked
 from gviz.plain_text import clipped, file_line
-from gviz.render.cells.box import BoxFrame, box_lines
-from gviz.render.cells.look import Face
+from gviz.render.cells.box import BoxFrame, Face, box_lines
 from gviz.render.comparison_text import apart, titles
 from gviz.trace.state import NodeInfo
 from gviz.tui.glyphs import Glyphs

@@ -25,7 +25,7 @@ from textual.widget import Widget
 from gviz.events import GradFlowed
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.render.boxes.room import Role
-from gviz.render.cells.moments import Moments
+from gviz.render.cells.viewport import Moments
 from gviz.render.layout import PlacedBox
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline

@@ -8,7 +8,7 @@ from gviz.render.boxes.fold import Filter
 from gviz.render.boxes.options import Density, Options
 from gviz.render.boxes.selection import PART, Parts
 from gviz.render.boxes.structure import Form, form, structure
-from gviz.render.cells.moments import Moments
+from gviz.render.cells.viewport import Moments
 from gviz.render.layout import SHELF
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline

@@ -9,8 +9,7 @@ from render.logs import LOGS
 
 import gviz.engine as torch
 from gviz.events import BackwardStarted, Marked, NodeCreated, RequiresGradSet
-from gviz.render.page.cells import Changes, dressed
-from gviz.render.page.panel import PanelRows
+from gviz.render.page.changes import Changes, PanelRows, dressed
 from gviz.render.scene import structure
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline

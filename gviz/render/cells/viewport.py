@@ -12,8 +12,8 @@ from gviz.events import NodeCreated
 from gviz.render.boxes.links import Link
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.structure import Structure
+from gviz.render.cells.box import Appearance, EdgeState, Face, Line
 from gviz.render.cells.canvas import Canvas
-from gviz.render.cells.look import Appearance, EdgeState, Face, Line
 from gviz.render.layout import SHELF, Edge, Key, Layout, layout
 from gviz.render.layout import Box as Room
 from gviz.render.scene import Box, Scene, States, scene
