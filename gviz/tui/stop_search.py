@@ -18,11 +18,11 @@ from string import Formatter
 
 import numpy as np
 
-from gviz.system.cooperative import Driven, Far
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.query.vocabulary import MOMENT_WORDS
 from gviz.site import source_lines
+from gviz.system.cooperative import Driven, Far
 from gviz.trace import navigation
 from gviz.trace.condition import Situation
 from gviz.trace.stops import Hits, stretches

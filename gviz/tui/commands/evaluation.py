@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gviz.system.cooperative import Far, parts
 from gviz.errors import GvizError
 from gviz.explain.names import label
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped, shown, told
 from gviz.query.expressions import as_value, parse_expression, value_of
+from gviz.system.cooperative import Far, parts
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Asker

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gviz.system.crash import write_asked_for
 from gviz.errors import GvizError, NotStored
 from gviz.explain.names import label, label_at
 from gviz.plain_text import clipped, shown, told
 from gviz.query.expressions import value_of
+from gviz.system.crash import write_asked_for
+from gviz.system.files import write_whole
 from gviz.trace.gradients import in_its_iteration
 from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline
@@ -24,7 +25,6 @@ from gviz.tui.session import Session
 from gviz.tui.title import Title
 from gviz.value_text import grad, short
 from gviz.values import Value
-from gviz.system.files import write_whole
 
 TIMEOUT = 10.0
 """Seconds that Graphviz has while somebody waits at the screen; past them a simpler layout is drawn."""

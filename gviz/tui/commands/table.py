@@ -13,11 +13,11 @@ from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 
-from gviz.system.cooperative import Driven, Far, collected
 from gviz.errors import GvizError, did_you_mean
 from gviz.plain_text import clipped, shown
 from gviz.query.moments import is_stretch
 from gviz.query.vocabulary import A_MOMENT, MOMENT_WORDS
+from gviz.system.cooperative import Driven, Far, collected
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search

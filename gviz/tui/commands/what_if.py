@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from gviz.system.cooperative import Driven, Far
 from gviz.errors import GvizError
 from gviz.explain.whatif import (
     SHOW,
@@ -22,6 +21,7 @@ from gviz.explain.whatif import (
 )
 from gviz.plain_text import clipped, shown
 from gviz.render.curve import text_curve
+from gviz.system.cooperative import Driven, Far
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
