@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 
 import gviz.engine as torch
-from gviz.engine.lacking import offers
 from gviz.engine.op import REGISTRY, Op
+from gviz.engine.unsupported_methods import offers
 from gviz.program.torch_alias import exists
 
 PATH = Path(__file__).with_name("operations.md")

@@ -19,7 +19,7 @@ from gviz.trace.recording import record as recording
 from gviz.trace.timeline import Timeline
 
 if TYPE_CHECKING:
-    from gviz.engine.behind import Drawable as OfEngine
+    from gviz.engine.existing_graph import Drawable as OfEngine
     from gviz.engine.tensor import Tensor
     from gviz.frameworks import ForeignTensor
 
@@ -71,7 +71,7 @@ def _named(params: object) -> Named:
 def _as_it_stands(thing: Any, named: Named) -> Drawn:
     events = frameworks.events_behind(thing if isinstance(thing, tuple) else (thing,), named)
     if events is None:
-        from gviz.engine.behind import events_behind  # only what is the engine's needs it
+        from gviz.engine.existing_graph import events_behind  # only what is the engine's needs it
 
         events = events_behind(thing, named)
     timeline = Timeline(MemoryLog(events))

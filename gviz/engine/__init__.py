@@ -27,22 +27,19 @@ from gviz.engine.dtypes import *
 from gviz.engine.dtypes import bool_ as bool
 from gviz.engine.dtypes import float_ as float
 from gviz.engine.dtypes import int_ as int
-from gviz.engine.from_data import *
 from gviz.engine.functions import *
-from gviz.engine.lacking import Lacking as _Lacking  # after all that a tensor has
 from gviz.engine.layout import *
 from gviz.engine.legacy import *
-from gviz.engine.missing import lookup_in
 from gviz.engine.modes import *
 from gviz.engine.printing import *
 from gviz.engine.promotion import *
 from gviz.engine.random import *
-from gviz.engine.ranges import *
 from gviz.engine.sampling import *
 from gviz.engine.settings import *
 from gviz.engine.size import Size as Size
 from gviz.engine.tensor import Tensor as Tensor
-from gviz.engine.type_info import *
+from gviz.engine.unsupported_methods import Lacking as _Lacking  # after all that a tensor has
+from gviz.engine.unsupported_names import lookup_in
 from gviz.engine.version import __version__ as __version__
 
 if TYPE_CHECKING:

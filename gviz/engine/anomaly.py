@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gviz.engine import messages, watching
+from gviz.engine import messages, watchers
 from gviz.site import is_hidden, warn
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     """Switch anomaly mode on or off."""
-    watching.add(bool(enabled) - mode.enabled)
+    watchers.add(bool(enabled) - mode.enabled)
     mode.enabled, mode.check_nan = bool(enabled), bool(check_nan)
 
 

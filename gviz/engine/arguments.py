@@ -1,11 +1,15 @@
-"""What factories are called with: sizes, numbers and options, checked in PyTorch's words."""
+"""The arguments of a call as PyTorch takes them: read by signature, checked, refused in PyTorch's words."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from operator import index
 from operator import index as as_index
+from types import FunctionType
 from typing import Any, TypedDict, TypeVar
 
 import numpy as np
@@ -14,11 +18,18 @@ from gviz.engine import dtypes
 from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.emission import telling_parts
 from gviz.engine.layout import check as check_layout
 from gviz.engine.layout import checked_format
 from gviz.engine.layout import layout as Layout
 from gviz.engine.layout import memory_format as MemoryFormat
+from gviz.engine.signatures import FUNCTIONS, INNER, INNER_CALLS, METHODS
 from gviz.engine.tensor import Tensor
+from gviz.site import forwards
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What factories are called with: sizes, numbers and options, checked in PyTorch's words.
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -221,3 +232,502 @@ def typename(value: object) -> str:
         if kind.__module__ in ("numpy", "decimal", "torch.return_types")
         else kind.__name__
     )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Looks at the arguments of a call as PyTorch's parser does, before an operation does, and refuses them in its words.
+#
+# PyTorch knows the signatures of each function. It takes the first that the arguments fit. Where there is one, or one
+# for so many arguments, its error names the argument; otherwise it lists what was given.
+
+
+Arguments = tuple[Any, ...]
+Named = Mapping[str, Any]
+
+
+class Parser:
+    """The signatures of one function or method; what has passed once passes quickly."""
+
+    def __init__(self, name: str, text: str, *, method: bool = False) -> None:
+        self.name = name
+        self._text = text
+        self._first = int(method)
+        """How many arguments come before those of the signatures: the tensor of a method."""
+        self.accepted = dict[Any, tuple[int | str, ...]]()
+        """Types of arguments that fit whatever the values are, see `_types`, with where lists of integers stand."""
+        self.before: Callable[..., None] | None = None
+        """Called with the arguments of a call that failed: what it raises, PyTorch would have raised before."""
+
+    def wrap(self, function: F) -> F:
+        """`function`, before which the parser looks at the arguments: numbers may be given as tensors of one element.
+
+        Raises TypeError in PyTorch's words for what fits no signature.
+        """
+        accepted, read = self.accepted, self.read
+
+        @forwards
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            # `_types`, without a call in the commonest cases: each function of the engine goes through here.
+            count = len(args)
+            if kwargs:
+                if count == 1 == len(kwargs):
+                    for name in kwargs:
+                        types: Any = (args[0].__class__, name, kwargs[name].__class__)
+                else:
+                    types = _types(args, kwargs)
+            elif count == 1:
+                types = args[0].__class__
+            elif count == 2:
+                types = (args[0].__class__, args[1].__class__)
+            elif count == 3:
+                types = (args[0].__class__, args[1].__class__, args[2].__class__)
+            else:
+                types = tuple(map(type, args))
+            lists = accepted.get(types)
+            if lists is None or (lists and not _begin_with_ints(lists, args, kwargs)):
+                args, kwargs = read(args, kwargs)
+            try:
+                return function(*args, **kwargs)
+            except (RuntimeError, IndexError, ValueError):
+                if self.before is None:
+                    raise
+                earlier = _raised(self.before, args, kwargs)
+                if earlier is None:
+                    raise
+            raise earlier
+
+        return wrapper  # type: ignore[return-value]  # the same signature
+
+    def read(self, args: Arguments, given: dict[str, Any]) -> tuple[Arguments, dict[str, Any]]:
+        """The arguments as the function takes them. TypeError for those that fit no signature."""
+        if len(args) == 1 and not given and isinstance(args[0], Tensor):
+            self.accepted[args[0].__class__] = ()  # what else is wanted, the function says
+            return args, given
+        if self._first and args and not isinstance(args[0], Tensor):
+            whole = f"descriptor '{self.name}' for 'torch._C.TensorBase' objects"
+            raise TypeError(f"{whole} doesn't apply to a '{typename(args[0])}' object")
+        signature = self.fitting(args[self._first :], given)
+        lists = signature.lists_by_type(args[self._first :], given)
+        if lists is not None:
+            self.accepted[_types(args, given)] = tuple([p if isinstance(p, str) else p + self._first for p in lists])
+            return args, given
+        taken, named = signature.numbers(args[self._first :], given)
+        return (*args[: self._first], *taken), named
+
+    def fitting(self, args: Arguments, given: Named) -> Signature:
+        """The signature that fits. TypeError if none does."""
+        signatures = _signatures(self.name, self._text)
+        for signature in signatures:
+            if signature.refusal(args, given) is None:
+                refused = signature.refused_elements(args, given)
+                if refused is not None:
+                    raise refused
+                return signature
+        count = len(args) + len(given)
+        plausible = [s for s in signatures if s.least <= count <= s.most and not s.hidden]
+        if len(signatures) == 1 or len(plausible) == 1:
+            refused = (plausible or list(signatures))[0].refusal(args, given)
+            assert refused is not None, "it was refused before"
+            raise refused
+        got = [typename(value) for value in args] + [f"{name}={typename(value)}" for name, value in given.items()]
+        shown = [f"({signature.listed})" for signature in signatures if not signature.hidden]
+        ways = shown[0] if len(shown) == 1 else "one of:\n" + "".join([f" * {way}\n" for way in shown])
+        what = f"received an invalid combination of arguments - got ({', '.join(got)}), but expected {ways}"
+        raise TypeError(f"{self.name}() {what}")
+
+
+class InnerParser(Parser):
+    """That of the function that one written in Python calls, with the places of its own parameters there."""
+
+    def __init__(self, function: Callable[..., Any], name: str, text: str, order: Sequence[str]) -> None:
+        super().__init__(name, text)
+        self._function = inspect.unwrap(function)
+        self._order = order
+
+    def read(self, args: Arguments, given: dict[str, Any]) -> tuple[Arguments, dict[str, Any]]:
+        try:
+            bound = _signature_of(self._function).bind(*args, **given)
+        except TypeError:
+            return args, given  # Python raises its own error, as in PyTorch
+        outer = {*bound.arguments}
+        bound.apply_defaults()
+        inner = tuple([bound.arguments.get(name, SKIPPED) for name in self._order])
+        signature = self.fitting(inner, {})
+        lists = signature.lists_by_type(inner, {})
+        if lists is not None:
+            names = [self._order[place] for place in lists if isinstance(place, int)]
+            places = {
+                name: place for place, name in enumerate([*_signature_of(self._function).parameters][: len(args)])
+            }
+            self.accepted[_types(args, given)] = tuple([places.get(name, name) for name in names if name in outer])
+            return args, given
+        taken, _ = signature.numbers(inner, {})
+        for name, value in zip(self._order, taken, strict=True):
+            if name in outer:
+                bound.arguments[name] = value
+        return bound.args, bound.kwargs
+
+
+def _raised(call: Callable[..., None], args: Arguments, given: Named) -> RuntimeError | None:
+    try:
+        call(*args, **given)
+    except RuntimeError as error:
+        return error
+    return None
+
+
+def _types(args: Arguments, given: Named) -> Any:
+    """The types of arguments: one by itself, several as a tuple, with the names of those that have one before them."""
+    if not given:
+        return args[0].__class__ if len(args) == 1 else tuple(map(type, args))
+    return (*map(type, args), *[part for name, value in given.items() for part in (name, value.__class__)])
+
+
+def _begin_with_ints(lists: Sequence[int | str], args: Arguments, given: Named) -> bool:
+    """Whether lists, at these places or of these names, are empty or begin with an integer."""
+    for place in lists:
+        value = args[place] if place.__class__ is int else given[place]  # type: ignore[index]  # an int or a name
+        if value and value[0].__class__ is not int:
+            return False
+    return True
+
+
+class Skipped:
+    """In the place of an argument that is not looked at."""
+
+
+SKIPPED = Skipped()
+
+
+def parser_of(name: str, *, method: bool = False) -> Parser | None:
+    """The parser of ``torch.<name>`` or ``Tensor.<name>``. None where PyTorch has none, as it is written in Python,
+    and for methods without arguments.
+    """
+    text = METHODS.get(name) if method else FUNCTIONS.get(name, INNER.get(name))
+    return Parser(name, text, method=method) if text else None
+
+
+def inner_parser(function: Callable[..., Any], name: str) -> Parser | None:
+    """The parser of ``nn.functional.<name>``, or of what that calls. None where nothing is known of it."""
+    if name not in INNER_CALLS:
+        return None
+    called, *order = INNER_CALLS[name].split()
+    text = INNER.get(called) or FUNCTIONS[called]
+    return InnerParser(function, called, text, order) if order else Parser(called, text)
+
+
+class Parameter:
+    """One parameter of a signature: ``kind? name=default``."""
+
+    def __init__(self, text: str, keyword_only: bool) -> None:
+        declared, _, default = text.partition("=")
+        kind, self.name = declared.split()
+        self.takes_none = kind.endswith("?") or default in ("None", "()")
+        self.kind = kind.rstrip("?")
+        self.optional = bool(default)
+        self.keyword_only = keyword_only
+        self.type = _TYPE_NAMES.get(self.kind, self.kind)
+        self.listed = f"{self.type} {self.name}" + (f" = {default}" if default else "")
+        self.fits = _CHECKS[self.kind]
+        self.names = (self.name, *_NUMPY_NAMES.get(self.name, ()))
+
+
+class Signature:
+    """One way to call a function."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.hidden = text.startswith("~")
+        self.parameters: list[Parameter] = []
+        positional = True
+        for part in text.lstrip("~").split(", "):
+            if part == "*":
+                positional = False
+            elif part:
+                self.parameters.append(Parameter(part, not positional))
+        self.positional = sum(not p.keyword_only for p in self.parameters)
+        self.least = sum(not p.optional for p in self.parameters)
+        self.most = len(self.parameters)
+        self.one_by_one = self.positional == 1 and self.parameters[0].kind in ("ints", "ints+")
+        parts = [p.listed for p in self.parameters]
+        if self.most > self.positional:
+            parts.insert(self.positional, "*")
+        self.listed = ", ".join(parts)
+
+    def refusal(self, args: Arguments, given: Named) -> TypeError | None:
+        """Why arguments do not fit; None if they do."""
+        if len(args) > self.positional and not self.one_by_one:
+            return self._too_many(len(args))
+        place, used = 0, 0
+        for number, parameter in enumerate(self.parameters):
+            if place < len(args):
+                if parameter.keyword_only:
+                    return self._too_many(len(args))
+                value, by_name = args[place], False
+            else:
+                named = [name for name in parameter.names if name in given]
+                if not named:
+                    if parameter.optional:
+                        continue
+                    return self._missing(number)
+                value, by_name = given[named[0]], True
+            if not (parameter.fits(value) or (value is None and parameter.takes_none)):
+                whole = self.one_by_one and not place and not by_name
+                if not (whole and _is_ints(args)):
+                    return self._unfit(parameter, value, args, -1 if by_name else place, whole)
+                place = len(args)
+            if by_name:
+                used += 1
+            else:
+                place += 1
+        return self._not_known(given, len(args)) if used < len(given) else None
+
+    def lists_by_type(self, args: Arguments, given: Named) -> tuple[int | str, ...] | None:
+        """Where lists of integers stand, if other arguments of the same types fit as well; None if they may not."""
+        places: list[int | str] = []
+        for place, value, parameter in self._pairs(args, given):
+            if isinstance(value, Tensor):
+                if parameter.kind not in ("Tensor", "Tensor|Number", "any"):
+                    return None
+            elif isinstance(value, (tuple, list)):
+                if parameter.kind.startswith("ints"):
+                    places.append(place)
+            elif type(value) not in _PLAIN:
+                return None
+        return tuple(places)
+
+    def numbers(self, args: Arguments, given: Named) -> tuple[Arguments, dict[str, Any]]:
+        """The arguments that fit, with numbers for tensors where numbers are wanted."""
+        taken, named = list(args), dict(given)
+        for place, value, parameter in self._pairs(args, given):
+            if isinstance(value, Tensor) and parameter.kind in _NUMBERS:
+                number = value.item()
+                if isinstance(place, int):
+                    taken[place] = number
+                else:
+                    named[place] = number
+        return tuple(taken), named
+
+    def refused_elements(self, args: Arguments, given: Named) -> TypeError | None:
+        """The error for a size, after the first of several, that is no integer."""
+        for _, value, parameter in self._pairs(args, given):
+            numbers = value if isinstance(value, (tuple, list)) else args if self.one_by_one and args else ()
+            if parameter.kind.startswith("ints") and len(numbers) > 1:
+                for place, number in enumerate(numbers):
+                    if not hasattr(number, "__index__") or (isinstance(number, Tensor) and not _is_int(number)):
+                        return TypeError(
+                            f"{self.name}(): argument '{parameter.name}' failed to unpack the object at pos "
+                            f'{place + 1} with error "type must be tuple of ints,but got {typename(number)}"'
+                        )
+        return None
+
+    def _pairs(self, args: Arguments, given: Named) -> list[tuple[int | str, Any, Parameter]]:
+        """Each argument with its place or name, and its parameter."""
+        by_name = {name: parameter for parameter in self.parameters for name in parameter.names}
+        placed: list[tuple[int | str, Any, Parameter]] = [
+            (place, *pair) for place, pair in enumerate(zip(args, self.parameters, strict=False))
+        ]
+        return placed + [(name, value, by_name[name]) for name, value in given.items() if name in by_name]
+
+    def _too_many(self, count: int) -> TypeError:
+        if self.least != self.positional:
+            most = f"takes from {self.least} to {self.positional} positional arguments but {count} were given"
+        else:
+            plural, verb = "" if self.positional == 1 else "s", "was" if count == 1 else "were"
+            most = f"takes {self.positional} positional argument{plural} but {count} {verb} given"
+        return TypeError(f"{self.name}() {most}")
+
+    def _missing(self, first: int) -> TypeError:
+        names = [f'"{p.name}"' for p in self.parameters[first:] if not p.optional]
+        plural = "s" if len(names) == 1 else ""  # as PyTorch has it
+        return TypeError(f"{self.name}() missing {len(names)} required positional argument{plural}: {', '.join(names)}")
+
+    def _unfit(self, parameter: Parameter, value: Any, args: Arguments, place: int, whole: bool) -> TypeError:
+        what = f"{self.name}(): argument '{parameter.name}'"
+        if place < 0:
+            return TypeError(f"{what} must be {parameter.type}, not {typename(value)}")
+        what += f" (position {place + 1}) must be {parameter.type}"
+        listed = isinstance(value, (tuple, list))
+        if parameter.kind.startswith("ints") and (listed or (whole and len(args) > 1)):
+            found = typename((value if listed else args)[0])
+            return TypeError(f"{what}, but found element of type {found} at pos 0")
+        return TypeError(f"{what}, not {typename(value)}")
+
+    def _not_known(self, given: Named, positional: int) -> TypeError:
+        places = {name: i for i, parameter in enumerate(self.parameters) for name in parameter.names}
+        for name in given:
+            if name not in places:
+                return TypeError(f"{self.name}() got an unexpected keyword argument '{name}'")
+            if places[name] < positional and name == self.parameters[places[name]].name:
+                return TypeError(f"{self.name}() got multiple values for argument '{name}'")
+        return TypeError(f"{self.name}() got an unexpected keyword argument '{[*given][-1]}'")
+
+
+@cache
+def _signatures(name: str, text: str) -> tuple[Signature, ...]:
+    return tuple([Signature(name, one) for one in text.split(" | ")])
+
+
+_signature_of = cache(inspect.signature)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
+
+
+def _is_float(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return not value.ndim and not value.requires_grad
+    return isinstance(value, (int, float, np.number, np.bool_))
+
+
+def _is_number(value: Any) -> bool:
+    return _is_float(value) or isinstance(value, complex)
+
+
+def _is_int(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.numel() == 1 and value.dtype.numpy.kind in "iu" and not value.requires_grad
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _is_ints(value: Any) -> bool:
+    """Whether it is a list of integers, by its first."""
+    if not isinstance(value, (tuple, list)):
+        return False
+    if not value or type(value[0]) is int:
+        return True
+    if isinstance(value[0], (bool, np.bool_)) or not hasattr(value[0], "__index__"):
+        return False
+    try:
+        index(value[0])
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return True
+
+
+_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "any": lambda value: True,
+    "Tensor": _is_tensor,
+    "Tensor|Number": lambda value: isinstance(value, Tensor) or _is_number(value),
+    "Tensors": lambda value: isinstance(value, (tuple, list)),
+    "Number": _is_number,
+    "float": _is_float,
+    "int": _is_int,
+    "ints": _is_ints,
+    "ints+": lambda value: _is_ints(value) or _is_int(value),
+    "bool": lambda value: isinstance(value, (bool, np.bool_)),
+    "str": lambda value: isinstance(value, str),
+    "dtype": lambda value: isinstance(value, DType) or value in (bool, int, float, complex),
+    "Generator": lambda value: hasattr(value, "initial_seed"),
+}
+_CHECKS |= {
+    kind: lambda value, check=check: value is SKIPPED or check(value)  # type: ignore[misc]
+    for kind, check in _CHECKS.items()
+}
+_TYPE_NAMES = {
+    "Tensor|Number": "Tensor",
+    "Tensors": "tuple of Tensors",
+    "ints": "tuple of ints",
+    "ints+": "tuple of ints",
+    "dtype": "torch.dtype",
+    "Generator": "torch.Generator",
+}
+_NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
+_NUMBERS = frozenset(["Number", "float", "int", "ints+"])
+_PLAIN = frozenset([bool, int, float, str, type(None), DType, Skipped])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Says of an argument that should be a tensor, and is none, what PyTorch says.
+#
+# Before a call only the first argument is looked at: another that is no tensor sooner or later fails, be it only at the
+# shape of the first, and is named then. What has nothing to do with operands is told as it is.
+
+
+def wanting_tensors(function: F, called: str, parser: Parser | None = None, *, method: bool = False) -> F:
+    """`function`, which refuses arguments in PyTorch's words: as its `parser` does, or those that should be a tensor or
+    an integer; itself without a parser and such parameters.
+
+    Errors say it is `called` so. The first argument of a `method` is a tensor, and not counted.
+    """
+    if parser is not None:
+        return parser.wrap(function)
+    first = 1 if method else 0
+    wanted, whole = _parameters(function, first, "Tensor"), _parameters(function, first, "int")
+    if not (wanted or whole):
+        return function
+
+    leads = bool(wanted) and wanted[0][0] == 0
+
+    @forwards
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if leads and args and not isinstance(args[0], Tensor):
+            raise _refusal(called, *wanted[0], args[0])
+        try:
+            return function(*args, **kwargs)
+        except _OF_OPERANDS as error:
+            for position, name in wanted:
+                given = args[position] if position < len(args) else kwargs.get(name, _NOT_GIVEN)
+                if given is not _NOT_GIVEN and not isinstance(given, Tensor):
+                    raise _refusal(called, position - method, name, given) from error
+            for position, name in whole:
+                given = args[position] if position < len(args) else kwargs.get(name, 0)
+                if not hasattr(given, "__index__"):
+                    what = f"{called}(): argument '{name}' (position {position + 1 - method}) must be int"
+                    raise TypeError(f"{what}, not {typename(given)}") from error
+            raise
+
+    return wrapper  # type: ignore[return-value]  # the same signature
+
+
+def several(given: tuple[Any, ...]) -> Sequence[Tensor]:
+    """The tensors given one by one, or as one list. TypeError for what is none."""
+    listed: Sequence[Tensor] = given[0] if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+    all_tensors(listed)
+    return listed
+
+
+def all_tensors(given: Iterable[object], argument: int = 0) -> None:
+    """Raises TypeError for the first of those given, as an argument at this place, that is no tensor."""
+    for place, one in enumerate(given):
+        if not isinstance(one, Tensor):
+            raise TypeError(f"expected Tensor as element {place} in argument {argument}, but got {typename(one)}")
+
+
+_NOT_GIVEN = object()
+_OF_OPERANDS = (AttributeError, TypeError, RuntimeError, ValueError, IndexError, ArithmeticError, KeyError)
+"""What operations raise of what they are given. PyTorch looks at the types of all arguments before at anything else."""
+_OURS = __name__.rpartition(".")[0]
+
+
+def want_tensors(namespace: dict[str, Any], prefix: str = "") -> None:
+    """Let every public function of a module refuse arguments in PyTorch's words; `prefix` stands before its name."""
+    for name, thing in list(namespace.items()):
+        if not name.startswith("_") and isinstance(thing, FunctionType) and thing.__module__.startswith(_OURS):
+            parser = parser_of(prefix + name) if prefix else inner_parser(thing, name)
+            wrapped = wanting_tensors(telling_parts(thing), prefix + name, parser)
+            if wrapped is not thing:  # pickled by its names, it comes back as itself
+                wrapped.__module__, wrapped.__qualname__ = namespace["__name__"], name
+            namespace[name] = wrapped
+
+
+def _parameters(function: Callable[..., Any], first: int, kind: str) -> list[tuple[int, str]]:
+    """The parameters, from place `first` on, that are annotated as of a kind."""
+    function = inspect.unwrap(function)
+    signature = getattr(function, "__signature__", None)
+    if signature is not None:
+        annotations = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+        names = tuple(annotations)
+    else:  # quicker than to ask for the signature: there are hundreds of functions
+        annotations, code = function.__annotations__, function.__code__
+        names = code.co_varnames[: code.co_argcount]
+    return [(i, name) for i, name in enumerate(names) if i >= first and annotations.get(name) == kind]
+
+
+def _refusal(called: str, position: int, name: str, given: object) -> TypeError:
+    name = "input" if name == "self" else name
+    what = f"{called}(): argument '{name}' (position {position + 1}) must be Tensor"
+    return TypeError(f"{what}, not {typename(given)}")

@@ -29,8 +29,7 @@ import numpy as np
 from gviz.values import Array
 
 if TYPE_CHECKING:
-    from gviz.engine.apply import Attrs
-    from gviz.engine.op import Op
+    from gviz.engine.op import Attrs, Op
 
 BLOCK = 8192
 """Elements: 32 KB of float32, so that a block of three operands and the scratch memory fit into a cache of 256 KB."""

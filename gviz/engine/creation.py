@@ -1,29 +1,323 @@
-"""Tensors of constants: ``zeros``, ``full``, ``ones_like``, ``Tensor.new_zeros`` and their like."""
+"""Tensors made from data, constants and ranges: ``tensor``, ``zeros``, ``arange``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import prod
+from collections.abc import Callable, Mapping, Sequence, Set
+from math import ceil, isfinite, prod
 from typing import Any, Unpack
 
 import numpy as np
 
-from gviz.engine import dtypes
-from gviz.engine.arguments import Options, checked, fitting, kind_of, number, sizes, typename, worded
+from gviz import emit
+from gviz.engine import dtypes, emission, messages
+from gviz.engine.arguments import (
+    Options,
+    checked,
+    combination,
+    fitting,
+    in_range,
+    integer,
+    kind_of,
+    number,
+    sizes,
+    typename,
+    worded,
+)
 from gviz.engine.arguments import size as sizes_given
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.from_data import copied, made
-from gviz.engine.from_data import from_array as from_array
-from gviz.engine.from_data import from_numpy as from_numpy
-from gviz.engine.from_data import tensor as tensor
 from gviz.engine.layout import contiguous_format, preserve_format, strides_in
 from gviz.engine.layout import zeros as zeros_in
 from gviz.engine.layout import zeros_like as zeros_as
-from gviz.engine.surface import front
-from gviz.engine.tensor import Tensor
+from gviz.engine.modes import thread
+from gviz.engine.surface import front, taking_out
+from gviz.engine.tensor import Tensor, new_tensor
+from gviz.site import warn
 from gviz.values import Array
 
-__all__ = [
+# ----------------------------------------------------------------------------------------------------------------------
+# Python data as arrays: what `torch.tensor` makes of numbers, nested sequences, tensors and arrays.
+
+
+_NUMBERS = (bool, int, float)
+_UNSUPPORTED = (
+    "can't convert np.ndarray of type numpy.{name}. The only supported types are: float64, float32, float16, "
+    "complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
+)
+_STRIDES = (
+    "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
+    "supported. (You can probably work around this by making a copy of your array  with array.copy().) "
+)
+_BYTES = (
+    "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
+    "currently not supported."
+)
+MAX_DIMS = 64
+
+
+def array_of(data: Any, kind: DType | None = None) -> Array:
+    """`data` as an array of dtype `kind`, else of the dtype it suggests; arrays and tensors share their memory."""
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{typename(data)}'")
+    if isinstance(data, (np.ndarray, Tensor)):
+        array = data._array if isinstance(data, Tensor) else supported(data)
+        return array if kind is None else cast(array, kind)
+    shape = _shape(data)
+    return _stored(data, shape, kind or _inferred(data))
+
+
+def supported(array: Array) -> Array:
+    """An array that a tensor can have. TypeError or ValueError, in PyTorch's words, for any other."""
+    if array.dtype.newbyteorder("=") != array.dtype:
+        raise ValueError(_BYTES)
+    kind = dtypes.by_name(array.dtype.name)
+    if kind is None:
+        raise TypeError(_UNSUPPORTED.format(name=array.dtype.type.__name__))
+    if any(s < 0 for s in array.strides):
+        raise ValueError(_STRIDES)
+    assert kind.numpy  # refuses a dtype that is a name only
+    return np.asarray(array)
+
+
+def cast(array: Array, kind: DType) -> Array:
+    """The array as another dtype: what is too large becomes inf, or wraps around."""
+    if array.dtype == kind.numpy:
+        return array
+    result: Array = thread.quietly(array.astype, kind.numpy)
+    return result
+
+
+def _shape(data: Any) -> tuple[int, ...]:
+    """The lengths of nested sequences, as the first element of each has them."""
+    shape: list[int] = []
+    while is_sequence(data):
+        shape.append(len(data))
+        if len(shape) > MAX_DIMS:
+            raise ValueError(f"too many dimensions '{typename(data)}'")
+        if not shape[-1]:
+            break
+        data = data[0]
+    return tuple(shape)
+
+
+def is_sequence(data: object) -> bool:
+    """Whether `data` has elements in an order, and is not a tensor or a number."""
+    if isinstance(data, (list, tuple)):
+        return True
+    if isinstance(data, (Tensor, np.generic, Mapping, Set)):
+        return False
+    return hasattr(data, "__getitem__") and hasattr(data, "__len__")
+
+
+def _inferred(data: Any) -> DType:
+    """The dtype of a number, or the common one of nested sequences of numbers."""
+    if isinstance(data, (bool, np.bool_)):
+        return dtypes.bool_
+    if isinstance(data, np.generic):
+        return dtypes.of(data)
+    if isinstance(data, (int, float)):
+        return dtypes.int64 if isinstance(data, int) else dtypes.get_default_dtype()
+    if isinstance(data, Tensor):
+        return data.dtype
+    if isinstance(data, np.ndarray):
+        return dtypes.of(supported(data))
+    if isinstance(data, complex):
+        return dtypes.complex64
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{typename(data)}'")
+    if not is_sequence(data):
+        raise RuntimeError(f"Could not infer dtype of {typename(data)}")
+    return _common(data)
+
+
+def _common(items: Sequence[Any]) -> DType:
+    one_of_each = {type(item): item for item in items if isinstance(item, _NUMBERS)}
+    rest = [item for item in items if not isinstance(item, _NUMBERS)]
+    if any(item is items for item in rest):
+        raise TypeError("new(): self-referential lists are incompatible")
+    kinds = {_inferred(item) for item in (*one_of_each.values(), *rest)}
+    if not kinds:
+        return dtypes.get_default_dtype()
+    if dtypes.complex64 in kinds:
+        return dtypes.complex64
+    common = dtypes.join([kind.numpy for kind in kinds])
+    assert common is not None
+    return dtypes.of_numpy(common)
+
+
+def _stored(data: Any, shape: tuple[int, ...], kind: DType) -> Array:
+    flat: list[Any] = []
+    if 0 not in shape:
+        _flatten(data, shape, 0, kind, flat)
+    if not kind.is_floating_point and kind is not dtypes.bool_:
+        return _integers(flat, kind).reshape(shape)
+    target = np.float64 if kind.is_floating_point else kind.numpy
+    return cast(np.array(flat, dtype=target), kind).reshape(shape)
+
+
+def _flatten(data: Any, shape: tuple[int, ...], dim: int, kind: DType, flat: list[Any]) -> None:
+    """Add the numbers of nested sequences to `flat`. ValueError where they differ in length."""
+    assert kind.numpy  # refuses a dtype that is a name only
+    if dim == len(shape):
+        flat.append(_number(data, kind))
+        return
+    if not is_sequence(data) and not isinstance(data, str):
+        raise TypeError("not a sequence")
+    if len(data) != shape[dim]:
+        raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {len(data)})")
+    if dim == len(shape) - 1 and {*map(type, data)} <= {*_NUMBERS}:
+        flat.extend(data)
+        return
+    for item in data:
+        _flatten(item, shape, dim + 1, kind, flat)
+
+
+def _number(value: Any, kind: DType) -> Any:
+    if isinstance(value, Tensor):
+        if value._array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        if not kind.is_floating_point and value.dtype.is_floating_point:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return value.item()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, _NUMBERS):
+        return value
+    if kind.is_floating_point:
+        raise TypeError(f"must be real number, not {typename(value)}")
+    raise TypeError(f"'{typename(value)}' object cannot be interpreted as an integer")
+
+
+def _integers(flat: list[Any], kind: DType) -> Array:
+    """Numbers as integers, cut off behind the point. RuntimeError for one that `kind` does not hold."""
+    if float in {*map(type, flat)}:
+        if any(value != value or not in_range(value, kind) for value in flat):
+            raise _overflow(kind)
+        flat = [int(value) for value in flat]
+    try:
+        array = np.array(flat, dtype=np.int64)
+    except OverflowError:
+        raise ValueError("Overflow when unpacking long long") from None
+    if kind is not dtypes.int64 and array.size and not (in_range(array.min(), kind) and in_range(array.max(), kind)):
+        raise _overflow(kind)
+    return array.astype(kind.numpy)
+
+
+def _overflow(kind: DType) -> RuntimeError:
+    return RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Tensors of Python's and numpy's data.
+
+
+__all__ = ["as_tensor", "asarray", "from_numpy", "tensor"]
+
+_COPY_OF_TENSOR = (
+    "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+    "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor)."
+)
+_READ_ONLY = (
+    "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to "
+    "this tensor will result in undefined behavior. You may want to copy the array to protect its data or make it "
+    "writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program."
+)
+
+
+@worded
+def tensor(data: Any, **options: Unpack[Options]) -> Tensor:
+    """A tensor with a copy of `data`: numbers, nested sequences, arrays."""
+    return copied("tensor", data, options, None)
+
+
+def copied(function: str, data: Any, options: Options, default: DType | None) -> Tensor:
+    """A new leaf with a copy of `data`, of the dtype in `options`, else of `default` (None: what the data say)."""
+    checked(function, options, refused=("layout", "memory_format", "out"))
+    kind = kind_of(function, options, default) if options.get("dtype") is not None or default else None
+    if isinstance(data, Tensor):
+        warn(_COPY_OF_TENSOR)
+    return from_array(np.array(array_of(data, kind)), options.get("requires_grad") or False)
+
+
+@worded
+def as_tensor(data: Any, **options: Unpack[Options]) -> Tensor:
+    """A tensor of `data`, sharing memory where that is possible; a tensor is given back, in its place in the graph."""
+    checked("as_tensor", options, refused=("requires_grad", "layout", "memory_format", "out", "pin_memory"))
+    kind = kind_of("as_tensor", options) if options.get("dtype") is not None else None
+    if isinstance(data, Tensor):
+        return data if kind is None else data.to(kind)
+    return from_array(array_of(data, kind), False)
+
+
+@worded
+def asarray(obj: Any, *, copy: bool | None = None, **options: Unpack[Options]) -> Tensor:
+    """A tensor of `obj`, sharing memory unless `copy` says otherwise. ValueError if it cannot be shared and should."""
+    checked("asarray", options, refused=("layout", "memory_format", "out", "pin_memory"))
+    kind = kind_of("asarray", options) if options.get("dtype") is not None else None
+    if isinstance(obj, (bytes, bytearray, memoryview)):
+        obj = np.frombuffer(obj, (kind or dtypes.get_default_dtype()).numpy)
+    if copy is False:
+        _check_alias(obj, kind)
+    wants_grad = options.get("requires_grad") or False
+    if isinstance(obj, Tensor):
+        if obj.requires_grad and options.get("requires_grad") is None:
+            messages.warn_once(messages.ASARRAY)
+        shared = obj if kind is None else obj.to(kind)
+        shared = shared.clone() if copy and shared is obj else shared
+        return shared if wants_grad or not shared.requires_grad else shared.detach() if copy else shared
+    array = array_of(obj, kind)
+    return from_array(np.array(array) if copy else array, wants_grad)
+
+
+def _check_alias(obj: Any, kind: DType | None) -> None:
+    if not isinstance(obj, (Tensor, np.ndarray)):
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
+    own = obj.dtype if isinstance(obj, Tensor) else dtypes.of(obj)
+    if kind is not None and own is not kind:
+        raise ValueError(f"can't alias tensor with dtype '{own.tensor_type}' into dtype '{kind.tensor_type}'.")
+
+
+def from_numpy(array: Array) -> Tensor:
+    """A tensor that shares memory with a numpy array."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {typename(array)})")
+    shared = supported(array)
+    if not array.flags.writeable:
+        warn(_READ_ONLY)
+    return from_array(shared, False)
+
+
+def made(function: str, array: Array, options: Options) -> Tensor:
+    """What a factory returns: a new leaf or constant, or ``out=`` with the array written to it."""
+    out = options.get("out")
+    if out is None:
+        return from_array(array, options.get("requires_grad") or False)
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{function}(): argument 'out' must be Tensor, not {typename(out)}")
+    wanted = options.get("dtype")
+    if wanted is not None and wanted is not out.dtype:
+        asked = dtypes.given(wanted)
+        kinds = f"dtype {asked.tensor_type if asked else wanted} does not match dtype of out parameter "
+        raise RuntimeError(f"{kinds}({out.dtype.tensor_type})")
+    written: Tensor = taking_out(function, lambda: from_array(array.astype(out._array.dtype), False))(out=out)
+    return written
+
+
+def from_array(array: Array, requires_grad: bool) -> Tensor:
+    """A new leaf or constant around `array`. RuntimeError if it should require grad and cannot."""
+    if requires_grad and array.dtype.kind != "f":
+        raise RuntimeError(messages.FACTORY_CANNOT_REQUIRE)
+    result = new_tensor(array)
+    result._requires_grad = requires_grad
+    if emit.channel is not None:
+        emission.entered(emit.channel, result)
+    return result
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Tensors of constants: ``zeros``, ``full``, ``ones_like``, ``Tensor.new_zeros`` and their like.
+
+
+__all__ += [
     "empty",
     "empty_like",
     "full",
@@ -117,7 +411,7 @@ ones = _factory("ones", np.ones, "Ones.")
 empty = _factory("empty", np.zeros, "Memory nobody has written yet: zeros here, so that recordings repeat.")
 
 
-def _like(name: str, value: int, doc: str) -> Callable[..., Tensor]:
+def _constant_like(name: str, value: int, doc: str) -> Callable[..., Tensor]:
     def like(input: Tensor, **options: Unpack[Options]) -> Tensor:
         kind = _kind_like(name, input, options)
         array = zeros_as(input._array, kind.numpy, options.get("memory_format") or preserve_format)
@@ -135,9 +429,9 @@ def _kind_like(name: str, input: Tensor, options: Options) -> DType:
     return kind_of(name, checked(name, options, refused=("out",)), input.dtype)
 
 
-zeros_like = _like("zeros_like", 0, "Zeros, of the shape and dtype of `input`.")
-ones_like = _like("ones_like", 1, "Ones, of the shape and dtype of `input`.")
-empty_like = _like("empty_like", 0, "`empty`, of the shape and dtype of `input`.")
+zeros_like = _constant_like("zeros_like", 0, "Zeros, of the shape and dtype of `input`.")
+ones_like = _constant_like("ones_like", 1, "Ones, of the shape and dtype of `input`.")
+empty_like = _constant_like("empty_like", 0, "`empty`, of the shape and dtype of `input`.")
 
 
 @worded
@@ -179,3 +473,187 @@ def new_full(self: Tensor, size: Any, fill_value: Any, **options: Any) -> Tensor
 def new_tensor_method(self: Tensor, data: Any, **options: Any) -> Tensor:
     """A tensor with a copy of `data`, of the dtype of this one."""
     return copied("new_tensor", data, options, self.dtype)  # type: ignore[arg-type]  # it checks them
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Numbers in a row: ``arange``, ``range``, ``linspace``, ``logspace``, ``eye``.
+
+
+__all__ += ["arange", "eye", "linspace", "logspace", "range"]
+
+_ARANGE = (
+    "Number end, OPTIONS",
+    "Number start, Number end, *, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, "
+    "bool pin_memory = False, bool requires_grad = False",
+    "Number start, Number end, Number step = 1, OPTIONS",
+)
+_LINSPACE = tuple(
+    f"{start} start, {end} end, int steps, OPTIONS" for end in ("Tensor", "Number") for start in ("Tensor", "Number")
+)
+_EYE = ("int n, OPTIONS", "int n, int m, OPTIONS")
+
+
+def arange(*bounds: Any, **options: Any) -> Tensor:
+    """``arange([start=0,] end, step=1)``: numbers from `start` up to but without `end`, `step` apart."""
+    start, end, step = _bounds(bounds, options)
+    kind = kind_of("arange", checked("arange", options), _default_kind(start, end, step))  # type: ignore[arg-type]
+    if kind is dtypes.bool_:
+        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+    whole = all(isinstance(bound, int) for bound in (start, end, step))
+    if whole and max(abs(start), abs(end), abs(step)) >= 2**63:
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    if kind is dtypes.int64 and not whole:
+        _check_range(start, end, step)
+        start, end, step = int(start), int(end), int(step)
+        if not step:
+            raise ValueError("step must be nonzero")
+    _check_range(start, end, step)
+    return made("arange", _steps(start, step, _count(start, end, step), kind), options)  # type: ignore[arg-type]
+
+
+def _bounds(bounds: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """`arange`'s arguments, by position or name."""
+    names = ("end",) if len(bounds) == 1 and "end" not in options else ("start", "end", "step")
+    given = dict(zip(names, bounds, strict=False))
+    given |= {name: options.pop(name) for name in ("start", "end", "step") if name in options}
+    unfit = [name for name, value in given.items() if not _is_number(value)]
+    if unfit == ["end"] == list(given):
+        kind = typename(given["end"])
+        raise TypeError(f"arange(): argument 'end' (position 1) must be Number, not {kind}")
+    if unfit or len(bounds) > 3 or "end" not in given or ("step" in given and "start" not in given):
+        named = {name: value for name, value in given.items() if name not in names[: len(bounds)]}
+        raise combination("arange", bounds, named, *_ARANGE)
+    values = {name: number("arange", value, name, 1) for name, value in given.items()}
+    return values.get("start", 0), values["end"], values.get("step", 1)
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, Tensor):
+        return not value.ndim and not value.requires_grad
+    return isinstance(value, (bool, int, float, complex, np.number, np.bool_))
+
+
+def _default_kind(*bounds: object) -> DType:
+    return dtypes.int64 if all(isinstance(bound, int) for bound in bounds) else dtypes.get_default_dtype()
+
+
+def _check_range(start: Any, end: Any, step: Any) -> None:
+    if not step:
+        raise RuntimeError("step must be nonzero")
+    if not (isfinite(start) and isfinite(end)):
+        raise RuntimeError(f"unsupported range: {_plain(start)} -> {_plain(end)}")
+    if (end - start) * (1 if step > 0 else -1) < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+
+
+def _plain(value: Any) -> str:
+    """A number as C++ writes it."""
+    return format(float(value), "g")
+
+
+def _count(start: Any, end: Any, step: Any) -> int:
+    if all(isinstance(bound, int) for bound in (start, end, step)):
+        return int(max(0, -((start - end) // step)))
+    ratio = (end - start) / step
+    if not abs(ratio) < 2**63:
+        raise RuntimeError("invalid size, possible overflow?")
+    count: int = ceil(ratio)
+    return count
+
+
+def _steps(start: Any, step: Any, count: int, kind: DType) -> Array:
+    """`count` numbers from `start`, `step` apart, computed in integers or float64 and then made a `kind`."""
+    if not kind.is_floating_point:
+        start, step = int(start), int(step)
+    values = np.arange(count, dtype=np.float64 if kind.is_floating_point else np.int64) * step + start
+    result: Array = thread.quietly(values.astype, kind.numpy)
+    return result
+
+
+@worded
+def range(start: Any, end: Any, step: Any = 1, **options: Unpack[Options]) -> Tensor:
+    """Numbers from `start` to `end`, both included; `arange` is the one to use."""
+    first, last, by = (
+        number("range", v, n, i) for i, (v, n) in enumerate(((start, "start"), (end, "end"), (step, "step")))
+    )
+    kind = kind_of("range", checked("range", options))
+    _check_range(first, last, by)
+    return made("range", _steps(first, by, int((last - first) / by) + 1, kind), options)
+
+
+def linspace(*args: Any, **options: Any) -> Tensor:
+    """``linspace(start, end, steps)``: `steps` numbers, evenly spaced, from `start` to `end`, both included."""
+    return made("linspace", *_spaced("linspace", args, options))
+
+
+def logspace(*args: Any, base: float = 10.0, **options: Any) -> Tensor:
+    """``logspace(start, end, steps, base=10)``: `base` to the powers that `linspace` gives."""
+    if len(args) == 4:
+        *args, base = args  # type: ignore[assignment]  # by position
+    exponents, rest = _spaced("logspace", tuple(args), options, exact=True)
+    kind = kind_of("logspace", rest)
+    powers = thread.quietly(np.power, np.asarray(base, exponents.dtype), exponents)
+    return made("logspace", thread.quietly(powers.astype, kind.numpy), rest)
+
+
+def _spaced(
+    function: str, args: tuple[Any, ...], options: dict[str, Any], *, exact: bool = False
+) -> tuple[Array, Options]:
+    given = dict(zip(("start", "end", "steps"), args, strict=False))
+    given |= {name: options.pop(name) for name in ("start", "end", "steps") if name in options}
+    fits = len(given) == 3 == max(3, len(args)) and all(_is_number(v) or isinstance(v, Tensor) for v in given.values())
+    if not fits or isinstance(given["steps"], bool) or not hasattr(given["steps"], "__index__"):
+        raise combination(
+            function,
+            args,
+            {n: v for n, v in given.items() if n not in ("start", "end", "steps")[: len(args)]},
+            *_LINSPACE,
+        )
+    for name in ("start", "end"):
+        if isinstance(given[name], Tensor) and given[name].ndim:
+            raise RuntimeError(
+                f"{function} only supports 0-dimensional start and end tensors, but got {name} with "
+                f"{given[name].ndim} dimension(s)."
+            )
+    steps = integer(function, given["steps"], "steps", 3)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    kind = kind_of(function, checked(function, options))  # type: ignore[arg-type]
+    if kind is dtypes.bool_:
+        raise NotImplementedError(f"\"{function}_cpu\" not implemented for 'Bool'")
+    start, end = (number(function, given[name], name, i) for i, name in enumerate(("start", "end"), 1))
+    inner = np.dtype(np.float64) if not kind.is_floating_point else kind.numpy
+    values = thread.quietly(_even, start, end, steps, inner)
+    return values if exact else thread.quietly(values.astype, kind.numpy), options  # type: ignore[return-value]
+
+
+def _even(start: float, end: float, steps: int, kind: np.dtype[Any]) -> Array:
+    """From both ends towards the middle, as PyTorch does it: the last number is `end` itself."""
+    low, high = np.asarray(start, kind), np.asarray(end, kind)
+    step = np.asarray((high - low) / np.asarray(max(steps - 1, 1), kind))
+    half = steps // 2 if steps > 1 else 1
+    wide = np.longdouble if kind == np.float64 else np.float64  # a product and a sum are rounded once
+    up = low.astype(wide) + step.astype(wide) * np.arange(min(half, steps)).astype(wide)
+    down = high.astype(wide) - step.astype(wide) * np.arange(steps - half - 1, -1, -1).astype(wide)
+    result: Array = np.concatenate([up, down]).astype(kind)
+    return result
+
+
+def eye(*size: Any, **options: Any) -> Tensor:
+    """``eye(n, m=n)``: ones on the diagonal, zeros elsewhere."""
+    given = dict(zip(("n", "m"), size, strict=False)) | {k: options.pop(k) for k in ("n", "m") if k in options}
+    if len(size) == 1 == len(given):
+        integer("eye", size[0], "n", 1)
+    if (
+        "n" not in given
+        or len(size) > 2
+        or any(not hasattr(v, "__index__") or isinstance(v, bool) for v in given.values())
+    ):
+        raise combination("eye", size, {}, *_EYE)
+    n = integer("eye", given["n"], "n", 1)
+    m = integer("eye", given.get("m", n), "m", 2)
+    for name, value in (("n", n), ("m", m)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
+    kind = kind_of("eye", checked("eye", options))  # type: ignore[arg-type]
+    return made("eye", np.eye(n, m, dtype=kind.numpy), options)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from gviz.engine import graphs
 from gviz.engine.devices import CPU, say_what_cuda_means
-from gviz.engine.missing import lookup_in
+from gviz.engine.unsupported_names import lookup_in
 
 
 def is_available() -> bool:

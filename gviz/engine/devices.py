@@ -17,7 +17,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from gviz.engine.missing import lookup_in
+from gviz.engine.unsupported_names import lookup_in
 from gviz.site import warn
 
 _TYPES = (

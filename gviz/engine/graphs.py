@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gviz.engine import watching
+from gviz.engine import watchers
 from gviz.engine.jit.captured import Captured, CaptureRecorder
 from gviz.engine.jit.graph import StaticGraph
 from gviz.engine.jit.interpreter import scope
@@ -76,10 +76,10 @@ def capture(graph: Graph, *_: Any, **__: Any) -> Iterator[Graph]:
     """
     if graph._captured is not None:
         raise RuntimeError(_OWNS)
-    if watching.is_recording():
+    if watchers.is_recording():
         raise RuntimeError("a capture within a capture or a trace: this one would not be seen by the other")
     recorder = CaptureRecorder()
-    with watching.recording(recorder), scope("capture", "captured graph"):
+    with watchers.recording(recorder), scope("capture", "captured graph"):
         yield graph
     graph._captured = Captured(recorder.settled())
     graph._graph = StaticGraph("captured", tuple(recorder.nodes), ())

@@ -10,10 +10,9 @@ import numpy as np
 
 from gviz.engine import dtypes
 from gviz.engine.arguments import combination, sizes, typename
+from gviz.engine.creation import array_of, from_array, is_sequence
 from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.elements import array_of, is_sequence
-from gviz.engine.from_data import from_array
 from gviz.engine.size import Size
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor

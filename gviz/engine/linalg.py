@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gviz.engine.missing import lookup_in
+from gviz.engine.arguments import want_tensors as _want_tensors
 from gviz.engine.ops.diagonals import diagonal as _diagonal
 from gviz.engine.ops.linear_algebra import (
     cholesky,
@@ -31,7 +31,7 @@ from gviz.engine.ops.matrix_products import LinAlgError, matmul, multi_dot
 from gviz.engine.ops.matrix_products import linalg_cross as cross
 from gviz.engine.ops.reductions import vector_norm
 from gviz.engine.tensor import Tensor
-from gviz.engine.wanting import want_tensors as _want_tensors
+from gviz.engine.unsupported_names import lookup_in
 
 __all__ = [
     "LinAlgError",

@@ -2,27 +2,305 @@
 
 A node's *outputs* below are those of the forward operation; backward, they are where gradients come in. An edge
 ``(node, output_nr)`` is one such place. Edges stay when saved tensors are freed; only the saved tensors go.
+
+Below are also what nodes carry: hooks, saved tensors with their pack and unpack hooks, and what errors say of a node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
+from linecache import getline
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
+from gviz import emit, site
 from gviz.emit import Seen
-from gviz.engine import anomaly, dtypes, messages, notes
-from gviz.engine.hooks import Extras, RemovableHandle
-from gviz.engine.saved import Packed, Packing, SavedTensor, in_order
+from gviz.engine import anomaly, dtypes, messages, watchers
+from gviz.engine.modes import thread
 from gviz.events import OpSeen
+from gviz.site import Frame
 
 if TYPE_CHECKING:
     from gviz.engine.op import Op
     from gviz.engine.tensor import Tensor
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Hooks: handles of registered ones, where a node keeps them, and what they may give back.
+
+
+Hook = Callable[["Tensor"], "Tensor | None"]
+Values = tuple["Tensor | None", ...]
+Registered = dict[int, Callable[..., Any]]
+"""Hooks of one kind by the number of their handle, in the order in which they run."""
+
+_next_id = count().__next__
+
+
+class RemovableHandle:
+    """Takes one registration of a hook away again: ``handle.remove()``, or at the end of a ``with`` block."""
+
+    def __init__(self, hooks: Registered, hook: Any) -> None:
+        self.id = _next_id()
+        self._hooks = hooks
+        self._marks: tuple[dict[int, bool], ...] = ()
+        hooks[self.id] = hook
+
+    def mark(self, *marked: dict[int, bool]) -> None:
+        """Note the hook in these registries too, which say how it is called, until it is removed."""
+        self._marks = marked
+        for registry in marked:
+            registry[self.id] = True
+
+    def remove(self) -> None:
+        """Take the hook away; once is enough, twice is harmless, also where it was registered again."""
+        self._hooks.pop(self.id, None)
+        for registry in self._marks:
+            registry.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+class Extras:
+    """What few nodes have: hooks, outputs that keep their gradient, notes of whoever uses the graph.
+
+    `of_tensors` are the hooks of the node's outputs by output number, `before` and `after` its own; `retained` are the
+    outputs that keep their gradient; `metadata` is free for anybody's notes, anomaly mode's among them. `place` puts a
+    saved output at its place in the graph if that is not an output of the node itself.
+    """
+
+    __slots__ = ("after", "before", "metadata", "of_tensors", "place", "retained")
+
+    def __init__(self) -> None:
+        self.of_tensors: dict[int, Registered] = {}
+        self.retained: dict[int, weakref.ref[Tensor]] = {}
+        self.before: Registered = {}
+        self.after: Registered = {}
+        self.metadata: dict[str, Any] = {}
+        self.place: Callable[[Tensor], Tensor] | None = None
+
+
+def hook_name(hook: object) -> str:
+    """A hook's name as PyTorch's messages have it."""
+    name: str = getattr(hook, "__name__", "<unknown>")
+    return name
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Hooks of saved tensors: what a pair of them makes of a tensor that a node saves, and of it a tensor again.
+#
+# A pair of hooks may be in force in a thread for all nodes made meanwhile, or be registered for one saved tensor.
+
+
+class Pair(NamedTuple):
+    """Hooks of saved tensors that belong together."""
+
+    pack: Callable[[Tensor], Any]
+    unpack: Callable[[Any], Tensor]
+
+
+class _Hooks(threading.local):
+    """The pairs in force in a thread, innermost last; `refusal` is why there may be none."""
+
+    refusal: str | None = None
+
+    def __init__(self) -> None:
+        self.pairs: list[Pair] = []
+
+
+hooks = _Hooks()
+
+
+def push(pair: Pair) -> None:
+    """Put a pair in force. RuntimeError if that was forbidden."""
+    if not (callable(pair.pack) and callable(pair.unpack)):
+        raise TypeError(messages.SAVED_HOOKS_CALLABLE.format(pack=repr(pair.pack), unpack=repr(pair.unpack)))
+    if hooks.refusal is not None:
+        raise RuntimeError(hooks.refusal)
+    hooks.pairs.append(pair)
+    watchers.add(1)
+
+
+def pop() -> None:
+    """Take the innermost pair out of force."""
+    hooks.pairs.pop()
+    watchers.add(-1)
+
+
+class Packed:
+    """A saved tensor as its pack hook left it, and what else it takes to make the tensor again."""
+
+    __slots__ = ("accumulator", "content", "grad_fn", "is_output", "output_nr", "requires_grad", "unpack")
+
+    def __init__(self, tensor: Tensor, pair: Pair, shown: Tensor, *, is_output: bool) -> None:
+        self.is_output, self.output_nr, self.requires_grad = is_output, tensor._output_nr, tensor._requires_grad
+        self.grad_fn = None if is_output else tensor.grad_fn  # an output's would be a cycle
+        self.accumulator = tensor._accumulator
+        self.unpack = pair.unpack
+        version = shown._counter[0]
+        before, thread.grad_enabled = thread.grad_enabled, False
+        try:
+            self.content = pair.pack(shown)
+        finally:
+            thread.grad_enabled = before
+        if shown._counter[0] != version:
+            raise RuntimeError(messages.PACK_IN_PLACE)
+
+    def restored(self, of: Node) -> Tensor:
+        """The tensor again, with its place in the graph. TypeError if the unpack hook gives none."""
+        from gviz.engine.tensor import Tensor  # tensors have nodes, and nodes know this module
+
+        data = self.unpack(self.content)
+        if not isinstance(data, Tensor):
+            raise TypeError(messages.UNPACK_TYPE.format(name=type(data).__name__))
+        if self.is_output:
+            return of.placed(data._alias(), self.output_nr)
+        if not self.requires_grad and not data.requires_grad:
+            return data
+        tensor = data._alias()
+        tensor._grad_fn, tensor._output_nr = self.grad_fn, self.output_nr
+        tensor._requires_grad, tensor._accumulator = self.requires_grad, self.accumulator
+        return tensor
+
+
+class Packing(list[Any]):
+    """What a node saved, of which something is packed: a `Packed`, a tensor, or None for each."""
+
+    def tensors(self, of: Node) -> list[Tensor | None]:
+        """All of it as tensors, unpacked in PyTorch's order."""
+        restored: list[Tensor | None] = [None] * len(self)
+        for position in of.order_of_saved():
+            restored[position] = of.saved_tensor(position)
+        return restored
+
+    def arrays(self, of: Node) -> list[Any]:
+        """All of it as arrays, scalars where they have no dimensions."""
+        arrays = [None if t is None else t._array for t in self.tensors(of)]
+        return [a if a is None or a.ndim else a[()] for a in arrays]
+
+
+def pack(node: Node, outputs: bool | None = None) -> None:
+    """Let the pair in force in this thread have what a new node saved: all of it, only its outputs, or all but them."""
+    if not hooks.pairs or not node.saved:
+        return
+    saved = Packing(node.saved)
+    for position in node.order_of_saved():
+        tensor, output_nr = saved[position], node.saved_outputs.get(position)
+        if tensor is None or isinstance(tensor, Packed) or tensor._is_number or outputs is (output_nr is None):
+            continue
+        whole = tensor if output_nr is None else node.placed(tensor, output_nr)
+        saved[position] = Packed(whole, hooks.pairs[-1], whole, is_output=output_nr is not None)
+    node.saved = saved
+
+
+class SavedTensor:
+    """One tensor that a node saved, ``grad_fn._raw_saved_<name>``; here it can be given hooks of its own."""
+
+    def __init__(self, node: Node, position: int) -> None:
+        self._node = node
+        self._position = position
+
+    def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        """Pack this tensor now, unpack it when it is needed. RuntimeError if it is freed, packed, or not there."""
+        node, position = self._node, self._position
+        if node.saved is None:
+            raise RuntimeError(messages.SAVED_FREED)
+        tensor = node.saved[position]
+        if tensor is None:
+            raise RuntimeError(messages.SAVED_NONE)
+        if isinstance(tensor, Packed):
+            raise RuntimeError(messages.SAVED_HOOKS_TWICE)
+        output_nr = node.saved_outputs.get(position)
+        whole = tensor if output_nr is None else node.placed(tensor, output_nr)
+        packed = Packed(whole, Pair(pack_hook, unpack_hook), tensor._alias(), is_output=output_nr is not None)
+        node.saved = Packing([packed if i == position else t for i, t in enumerate(node.saved)])
+
+
+def in_order(names: Iterable[str], outputs: Iterable[int]) -> list[int]:
+    """The positions of saved tensors as PyTorch takes them: inputs by name, then outputs."""
+    last = set(outputs)
+    named = sorted(enumerate(names), key=lambda pair: (pair[0] in last, pair[1]))
+    return [position for position, _ in named]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What the engine knows of an error beyond PyTorch's words: which line saved a tensor, wrote to it, freed it.
+#
+# It is known while somebody records or anomaly mode is on, and said as a note of the exception, so that its text stays
+# PyTorch's.
+
+
+def remember_write(tensor: Tensor) -> None:
+    """Note behind the version counter of `tensor`, if anybody may ask, where its memory was written just now."""
+    if emit.channel is not None or anomaly.mode.enabled:
+        tensor._counter[1:] = [site.stack()]  # type: ignore[list-item]  # what follows the number is for notes alone
+
+
+def freed(node: Node) -> RuntimeError:
+    """The error of asking a node for what it saved after that was freed."""
+    error = RuntimeError(messages.SECOND_BACKWARD)
+    made, by = _made_at(node), _recorded(node, "freed_at")
+    if made:
+        error.add_note(f"{node.name()} is of {made}")
+    if by:
+        error.add_note(f"what it saved was freed by the backward pass of {by}")
+    return error
+
+
+def modified(node: Node, tensor: Tensor, text: str) -> RuntimeError:
+    """The error of asking a node for a saved tensor that was written since."""
+    error = RuntimeError(text)
+    made, written = _made_at(node), tensor._counter[1:]
+    if made:
+        error.add_note(f"{node.name()} saved it in {made}")
+    if written:
+        error.add_note(f"it was last written in {_shown(site.frames(written[0]))}")  # type: ignore[arg-type]  # as above
+    return error
+
+
+def _made_at(node: Node) -> str:
+    recorded = _recorded(node, "made_at")
+    if recorded or node.extras is None:
+        return recorded
+    stack = node.extras.metadata.get(anomaly.STACK)
+    return stack[-1].strip() if stack else ""
+
+
+def _recorded(node: Node, slot: str) -> str:
+    """The line whose number in the recording a node has in `slot`, which is empty where nobody recorded it."""
+    try:
+        number = object.__getattribute__(node, slot)
+    except AttributeError:
+        return ""
+    channel = None if node.seen is None else node.seen.channel
+    return "" if channel is None else _shown(channel.frames(number))
+
+
+def _shown(frames: tuple[Frame, ...]) -> str:
+    """The innermost of the frames as a traceback shows one."""
+    if not frames:
+        return ""
+    frame = frames[0]
+    line: Any = getline(frame.path, frame.line).strip()
+    where = f'File "{frame.path}", line {frame.line}, in {frame.function}'
+    return f"{where}\n    {line}" if line else where
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The nodes of the backward graph: one per tracked operation, and one `AccumulateGrad` per leaf.
+#
+# A node's *outputs* below are those of the forward operation; backward, they are where gradients come in. An edge
+# ``(node, output_nr)`` is one such place. Edges stay when saved tensors are freed; only the saved tensors go.
+
 
 Grad = Any
 """A gradient in a running pass: an array or numpy scalar, or a `Tensor` if the pass builds a graph."""
@@ -149,7 +427,7 @@ class Node:
         """The saved arrays, scalars where they have no dimensions. RuntimeError if freed or modified since."""
         saved = self.saved
         if saved is None:
-            raise notes.freed(self)
+            raise freed(self)
         if saved.__class__ is Packing:
             return saved.arrays(self)
         arrays: list[Any] = []
@@ -174,14 +452,14 @@ class Node:
     def saved_tensor(self, position: int) -> Tensor | None:
         """One saved tensor; an output leads back to this node. RuntimeError if freed or modified since."""
         if self.saved is None:
-            raise notes.freed(self)
+            raise freed(self)
         tensor = self.saved[position]
         if tensor is None:
             return None
         if isinstance(tensor, Packed):
             return tensor.restored(self)
         if tensor._counter[0] != self.versions[position]:
-            raise notes.modified(self, tensor, self._modified(tensor, position))
+            raise modified(self, tensor, self._modified(tensor, position))
         output_nr = self.saved_outputs.get(position)
         return tensor if output_nr is None else self.placed(tensor, output_nr)
 

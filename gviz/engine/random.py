@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine import watching
+from gviz.engine import watchers
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
 
@@ -146,7 +146,7 @@ def fork_rng(devices: Any = None, enabled: bool = True, **_: Any) -> Iterator[No
 
 def stream_of(generator: Generator | None) -> np.random.Generator:
     """The numpy stream to draw from: that of `generator`, else the default one."""
-    if watching.watchers and (recorder := watching.recorder()) is not None:
+    if watchers.watchers and (recorder := watchers.recorder()) is not None:
         recorder.drew()
     return (generator or default_generator).stream
 

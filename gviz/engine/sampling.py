@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes, random
-from gviz.engine.arguments import checked, kind_of
+from gviz.engine.arguments import checked, kind_of, want_tensors
 from gviz.engine.arguments import size as sizes_given
-from gviz.engine.creation import shape_of
-from gviz.engine.from_data import made
+from gviz.engine.creation import made, shape_of
 from gviz.engine.layout import checked_format, contiguous_format, preserve_format, zeros_like
 from gviz.engine.ops.sampling import check_floating, check_integer_range
 from gviz.engine.random import Generator, stream_of
 from gviz.engine.tensor import Tensor
-from gviz.engine.wanting import want_tensors
 from gviz.values import Array
 
 __all__ = ["rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"]

@@ -6,11 +6,10 @@ import os
 from typing import Any
 
 from gviz.engine import messages
+from gviz.engine.arguments import parser_of, wanting_tensors
 from gviz.engine.devices import CPU, refuse
 from gviz.engine.devices import device as Device
-from gviz.engine.parser import parser_of
 from gviz.engine.tensor import Tensor
-from gviz.engine.wanting import wanting_tensors
 
 __all__ = [
     "are_deterministic_algorithms_enabled",

@@ -20,11 +20,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce, announce_memory, dtypes, watching
+from gviz.engine import dtypes, emission, watchers
 from gviz.engine.arguments import kind_of
 from gviz.engine.jit.captured import Captured, CaptureRecorder
-from gviz.engine.jit.graph import Ref, StaticGraph, needed, of_nodes
-from gviz.engine.jit.text import kind
+from gviz.engine.jit.graph import Ref, StaticGraph, kind, needed, of_nodes
 from gviz.engine.modes import thread
 from gviz.engine.op import Op
 from gviz.engine.tensor import Tensor, new_tensor
@@ -68,7 +67,7 @@ class Symbolic(Tensor):
 
     @property
     def _array(self) -> Array:
-        if not (_here.looks or self._builder is watching.graph_maker()):
+        if not (_here.looks or self._builder is watchers.graph_maker()):
             self._refuse()
         return _memory_of(self)
 
@@ -125,9 +124,9 @@ class Graph:
         self._running = Lock()
 
     def __enter__(self) -> Graph:
-        if watching.is_recording():
+        if watchers.is_recording():
             raise RuntimeError("a graph cannot be built within a trace, a capture or another graph")
-        self._building = watching.recording(self._recorder)
+        self._building = watchers.recording(self._recorder)
         self._building.__enter__()
         thread.is_building = True
         self._runs.clear()
@@ -194,14 +193,14 @@ class Graph:
         own[...] = array
         channel = emit.channel
         if channel is not None:
-            announce.seen(channel, holder)
+            emission.seen(channel, holder)
             holder._counter[0] += 1
-            announce_memory.computed(channel, holder)
+            emission.computed(channel, holder)
 
 
 def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requires_grad: bool = False) -> Placeholder:
     """An input of the graph that is being built. RuntimeError outside of one, or for a name it has already."""
-    builder = watching.graph_maker()
+    builder = watchers.graph_maker()
     if not isinstance(builder, _Builder):
         raise RuntimeError("a placeholder belongs to a graph: make it in the block of `with static.Graph()`")
     if name in builder.placeholders:
@@ -214,7 +213,7 @@ def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requ
     builder.add(name, holder)
     channel = emit.channel
     if channel is not None:
-        channel.say(Named(announce.seen(channel, holder).node, name))
+        channel.say(Named(emission.seen(channel, holder).node, name))
     return holder
 
 
@@ -222,7 +221,7 @@ def gradients(of: Tensor, with_respect_to: Tensor | Sequence[Tensor]) -> list[Te
     """The nodes that compute the gradients of `of`, added to the graph that is being built."""
     from gviz.engine.autograd.grad import grad
 
-    if not isinstance(watching.graph_maker(), _Builder):
+    if not isinstance(watchers.graph_maker(), _Builder):
         raise RuntimeError("gradients belong to a graph: ask for them in the block of `with static.Graph()`")
     wanted = [with_respect_to] if isinstance(with_respect_to, Tensor) else list(with_respect_to)
     return [gradient for gradient in grad(of, wanted) if gradient is not None]

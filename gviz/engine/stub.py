@@ -11,8 +11,8 @@ import re
 from pathlib import Path
 
 from gviz.engine import functions as functions  # declares every operation
-from gviz.engine.lacking import NotWritable, offers
 from gviz.engine.methods import Methods
+from gviz.engine.unsupported_methods import NotWritable, offers
 
 PATH = Path(__file__).with_name("methods.pyi")
 FUNCTIONAL = Path(__file__).parent / "nn" / "functional.pyi"

@@ -7,22 +7,272 @@ that derive from operations come from `Methods`, which `surface` fills from the 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import deepcopy
-from typing import Any, ClassVar
+from inspect import getattr_static
+from typing import Any, ClassVar, NoReturn
 
 from gviz import emit
 from gviz.emit import Seen
-from gviz.engine import announce, assigned_grad, messages, modes, watching
-from gviz.engine.conversions import Conversions
-from gviz.engine.hooks import Hook, Registered, RemovableHandle
+from gviz.engine import dtypes, emission, messages, modes, watchers
+from gviz.engine.devices import CPU, say_what_cuda_means
+from gviz.engine.devices import check as check_device
+from gviz.engine.devices import device as Device
+from gviz.engine.dtypes import dtype as DType
+from gviz.engine.layout import layout as Layout
+from gviz.engine.layout import strided
 from gviz.engine.memory import InMemory, Storage, copy_with_owner
+from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
-from gviz.engine.node import AccumulateGrad, Edge, Node
+from gviz.engine.node import AccumulateGrad, Edge, Hook, Node, Registered, RemovableHandle
 from gviz.engine.printing import tensor_text
+from gviz.engine.size import Size
 from gviz.representation import Displayed
-from gviz.site import warn
+from gviz.site import forwards, warn
 from gviz.values import Array
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What may be put in a tensor's ``.grad``, and what is said where none is kept there, in PyTorch's words.
+
+
+def refuse_unfit(of: Tensor, grad: Tensor) -> None:
+    """Raise RuntimeError for a gradient that is the tensor itself, or of another dtype or shape."""
+    if grad is of:
+        raise RuntimeError(messages.GRAD_SELF)
+    if grad._array.dtype != of._array.dtype:
+        raise RuntimeError(messages.GRAD_DTYPE.format(grad=grad.dtype.cpp_name, own=of.dtype.tensor_type))
+    if grad._array.shape != of._array.shape:
+        raise RuntimeError(messages.GRAD_SIZE.format(grad=list(grad.shape), own=list(of.shape)))
+
+
+def read(tensor: Tensor) -> Tensor | None:
+    """What stands in a tensor's ``.grad``; warns of a result, whose gradient no pass will put there."""
+    if tensor._grad is None and tensor._grad_fn is not None and not tensor.retains_grad:
+        warn(messages.GRAD_OF_NON_LEAF, UserWarning)
+    return tensor._grad
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a tensor is made of: its shape and dtype, and where its memory is: on the CPU, with strides.
+
+
+class Placement(Methods):
+    """The part of `Tensor` that answers questions about its memory."""
+
+    __slots__ = ()
+    _array: Array
+    is_cpu = property(lambda self: True)
+    is_cuda = is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = is_nested = property(lambda self: False)
+    is_quantized = is_sparse = is_sparse_csr = is_vulkan = is_xla = is_xpu = property(lambda self: False)
+    name = property(lambda self: None, doc="Always None: tensors have no names of their own.")
+
+    @property
+    def shape(self) -> Size:
+        """The size of each dimension."""
+        if watchers.watchers and (recorder := watchers.recorder()) is not None:
+            return recorder.shape(self)  # type: ignore[arg-type]  # it is a `Tensor`
+        return tuple.__new__(Size, self._array.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        return dtypes.of(self._array)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    @property
+    def device(self) -> Device:
+        """Always the CPU."""
+        return CPU
+
+    @property
+    def layout(self) -> Layout:
+        """Always ``torch.strided``."""
+        return strided
+
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes of one element."""
+        return self._array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of all elements."""
+        return self._array.nbytes
+
+    def get_device(self) -> int:
+        """The number of the GPU it is on: -1, none."""
+        return -1
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self._array.ctypes.data) if self._array.size else 0
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Whether the memory is pinned for a GPU: never."""
+        return False
+
+    def is_shared(self) -> bool:
+        """Whether the memory is shared between processes: never."""
+        return False
+
+    def cpu(self, memory_format: Any = None) -> Tensor:
+        """The tensor itself, or a copy whose elements lie in memory as `memory_format` says."""
+        return self.to("cpu", memory_format=memory_format)
+
+    def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+        """Refused, unless ``cuda`` stands for the CPU: then the tensor itself."""
+        check_device("cuda" if device is None else device, "cuda")
+        say_what_cuda_means()
+        return self  # type: ignore[return-value]  # it is a `Tensor`
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# How Python and numpy see a tensor: as a number, a truth value, a list, an array.
+
+
+class Conversions(Placement):
+    """The part of `Tensor` that reads its elements out."""
+
+    __slots__ = ()
+    _array: Array
+    requires_grad: bool
+
+    def __len__(self) -> int:
+        if not self._array.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        if watchers.watchers:
+            self._read("len")
+        return len(self._array)
+
+    def __bool__(self) -> bool:
+        size = self._array.size
+        if size != 1:
+            count = "no values" if size == 0 else "more than one value"
+            raise RuntimeError(messages.AMBIGUOUS_BOOL.format(count=count))
+        if watchers.watchers:
+            self._read("boolean")
+        return bool(self._array.reshape(())[()])
+
+    def item(self) -> Any:
+        """The one element as a Python number. RuntimeError if there is not exactly one."""
+        if self._array.size != 1:
+            raise RuntimeError(messages.TO_SCALAR.format(size=self._array.size))
+        if watchers.watchers:
+            self._read("number")
+        return self._array.reshape(())[()].item()
+
+    def __float__(self) -> float:
+        return float(self._number("float"))
+
+    def __int__(self) -> int:
+        return int(self._number("integer"))
+
+    def __complex__(self) -> complex:
+        return complex(self._number("complex"))
+
+    def _warn_of_tracked(self) -> None:
+        """PyTorch's warning that the number loses its history, which it does not give under `no_grad`."""
+        if self.requires_grad and thread.grad_enabled:
+            messages.warn_once(messages.SCALAR_OF_TRACKED)
+
+    def _number(self, how: str) -> Any:
+        if self._array.size != 1:
+            if how != "integer":
+                self._warn_of_tracked()
+            raise ValueError(messages.TO_NUMBER)
+        if watchers.watchers:
+            self._read(how)
+        if how != "integer":
+            self._warn_of_tracked()
+        return self._array.reshape(())[()].item()
+
+    def _read(self, how: str) -> None:
+        """Tell the recorder of this thread that the program looks at the elements."""
+        recorder = watchers.recorder()
+        if recorder is not None:
+            recorder.read(self, how)  # type: ignore[arg-type]  # it is a `Tensor`
+
+    def __index__(self) -> int:
+        if self._array.dtype.kind not in "iub" or self._array.size != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self._number("index"))
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        if watchers.watchers:
+            self._read("list")
+        return self._array.tolist()
+
+    def numpy(self, *, force: bool = False) -> Array:
+        """The array itself, sharing memory.
+
+        RuntimeError if the tensor requires grad and operations are being recorded, unless by `force`.
+        """
+        if not isinstance(force, bool):
+            raise TypeError(f"numpy(): argument 'force' must be bool, not {type(force).__name__}")
+        if thread.grad_enabled and not force and self.requires_grad:
+            raise RuntimeError(messages.NUMPY_OF_TRACKED)
+        if watchers.watchers:
+            self._read("array")
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        array = self.numpy()
+        return array.astype(dtype) if dtype is not None and array.dtype != dtype else array.copy() if copy else array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The memory, as other libraries take it over. BufferError if the tensor requires grad."""
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        if watchers.watchers:
+            self._read("array")
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Tensor:
+        """What numpy's functions give when they were called with a tensor: a tensor, booleans as uint8."""
+        from gviz.engine.creation import from_numpy  # built on tensors
+
+        return from_numpy(array.astype("uint8") if array.dtype.kind == "b" else array)
+
+    def __delitem__(self, key: Any) -> NoReturn:
+        raise TypeError("Tensor does not support deleting items")
+
+    def __contains__(self, element: object) -> bool:
+        if not isinstance(element, (Conversions, bool, int, float)):
+            raise RuntimeError(
+                f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+            )
+        if watchers.watchers:
+            self._read("number")
+        return bool((self._array == (element._array if isinstance(element, Conversions) else element)).any())
+
+    def __reversed__(self) -> Tensor:
+        return self.flip(0) if self._array.ndim else self  # type: ignore[return-value]
+
+    @forwards
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._array.ndim:
+            raise TypeError("iteration over a 0-d tensor")
+        if watchers.watchers:
+            self._read("iteration")
+        return iter(self.unbind(0))
+
+    def __dir__(self) -> list[str]:
+        """Its attributes, without the names of PyTorch's that only say that the engine lacks them."""
+        from gviz.engine.unsupported_methods import Lacking  # after all that a tensor has
+
+        return [name for name in super().__dir__() if not isinstance(getattr_static(self, name, None), Lacking)]
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self._array.ndim == 0 else object.__format__(self, spec)
+
 
 UNCOUNTED = -1
 """The version of an inference tensor, whatever is written to it."""
@@ -148,15 +398,15 @@ class Tensor(Conversions, Displayed):
             raise RuntimeError(messages.INFERENCE_FLAG)
         changed = self._requires_grad is not value
         self._requires_grad = value
-        if changed and watching.watchers and (recorder := watching.recorder()) is not None:
+        if changed and watchers.watchers and (recorder := watchers.recorder()) is not None:
             recorder.switched(self, "requires_grad_()")
         if changed and emit.channel is not None:
-            announce.requires_grad_set(emit.channel, self)
+            emission.requires_grad_set(emit.channel, self)
 
     @property
     def grad(self) -> Tensor | None:
         """The gradient accumulated here by backward passes, or None."""
-        return assigned_grad.read(self)
+        return read(self)
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -164,12 +414,12 @@ class Tensor(Conversions, Displayed):
         if value is not None:
             if not isinstance(value, Tensor):
                 raise TypeError(messages.GRAD_TYPE.format(name=type(value).__name__))
-            assigned_grad.refuse_unfit(self, value)
+            refuse_unfit(self, value)
             if channel is not None:
-                announce.seen(channel, value)  # while it is known whose ``.grad`` it was before
+                emission.seen(channel, value)  # while it is known whose ``.grad`` it was before
         self._set_grad(value)
         if channel is not None:
-            announce.grad_set(channel, self, "none" if value is None else "assigned", channel.stack())
+            emission.grad_set(channel, self, "none" if value is None else "assigned", channel.stack())
 
     @grad.deleter
     def grad(self) -> None:
@@ -338,3 +588,14 @@ def _restored(
     restored._requires_grad = requires_grad
     restored._counter[0] = 1  # PyTorch makes it empty and then gives it its memory
     return restored
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A Python number where an operation takes a tensor.
+
+
+class WrappedNumber(Tensor):
+    """A Python number as an operand: a 0-dimensional constant, drawn smaller than a tensor somebody made."""
+
+    __slots__ = ()
+    _is_number = True

@@ -17,15 +17,13 @@ from weakref import ref
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce_memory, announce_operation, messages, notes, watching
-from gviz.engine.apply import Attrs, Overlap, compute, edges_of, operands, start_node, why_untracked
+from gviz.engine import emission, messages, watchers
 from gviz.engine.blocks import BLOCK, fit_blocks, run_in_blocks
 from gviz.engine.dtypes import castable, of
 from gviz.engine.modes import thread
-from gviz.engine.node import Edge, Grad, Metadata, Node, plain_name
-from gviz.engine.op import Op
+from gviz.engine.node import Edge, Grad, Metadata, Node, freed, pack, plain_name, remember_write
+from gviz.engine.op import Attrs, Op, Overlap, compute, edges_of, operands, start_node, why_untracked
 from gviz.engine.ops.strided import Geometry, overlap, overlaps_itself, read_part, replace_part
-from gviz.engine.saved import pack
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.events import OpSeen
 from gviz.values import Array
@@ -50,7 +48,7 @@ class CopySlices(Node):
         """The base's gradient with the view's part sent through the operation, and the operation's other gradients."""
         g, inner = grads[0], self.inner
         if inner is None:
-            raise notes.freed(self)
+            raise freed(self)
         if g is None:
             return [None] * len(self.next_edges)
         into_view, *others = inner.vjp([read_part(g, geometry=self.geometry)], create_graph)
@@ -86,7 +84,7 @@ def refresh(view: Tensor) -> None:
     node.outputs = (_form(view),)
     _give_history(node, view)
     if emit.channel is not None:
-        announce_operation.regenerated(emit.channel, read_part, base, view, node)
+        emission.regenerated(emit.channel, read_part, base, view, node)
 
 
 def apply_in_place(
@@ -120,10 +118,10 @@ def apply_in_place(
         _check_fit(result, target._array)
     if target.is_inference() and not thread.inference:
         raise RuntimeError(messages.INFERENCE_IN_PLACE)
-    channel, recorder = emit.channel, watching.recorder() if watching.watchers else None
+    channel, recorder = emit.channel, watchers.recorder() if watchers.watchers else None
     refs = recorder.refs(tensors) if recorder is not None else ()
     written = target if untracked or target._base is None else target._base
-    edges = [] if channel is None else announce_operation.edges(channel, [written, *tensors[1:]])
+    edges = [] if channel is None else emission.edges(channel, [written, *tensors[1:]])
     inner = None if untracked else _start_in_place(op, tensors, attrs)
     if in_blocks:
         thread.quietly(run_in_blocks, op, arrays, attrs, target._array)
@@ -131,11 +129,11 @@ def apply_in_place(
         thread.quietly(_write, target._array, result)
     if not target.is_inference():
         target._counter[0] += 1
-    notes.remember_write(target)
+    remember_write(target)
     node = None if inner is None else _rebase(op, inner, target)
     if channel is not None:
-        announce_operation.in_place(channel, op, target, edges, attrs, node, untracked)
-    if inner is not None and watching.watchers:
+        emission.in_place(channel, op, target, edges, attrs, node, untracked)
+    if inner is not None and watchers.watchers:
         pack(inner, outputs=True)
     if recorder is not None:
         recorder.wrote(op, refs, attrs, target)
@@ -148,21 +146,21 @@ def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
         raise RuntimeError(messages.INFERENCE_IN_PLACE)
     if thread.grad_enabled and target.requires_grad:
         check_in_place(target)
-    channel, recorder = emit.channel, watching.recorder() if watching.watchers else None
+    channel, recorder = emit.channel, watchers.recorder() if watchers.watchers else None
     refs = recorder.refs([target]) if recorder is not None else ()
-    inputs = [] if channel is None else announce_operation.edges(channel, [target])
+    inputs = [] if channel is None else emission.edges(channel, [target])
     untracked = why_untracked([target])
     node = None if untracked else start_node(op, edges_of([target]), [target], attrs)
     target._array = compute(op, [target], attrs)
     if not target.is_inference():
         target._counter[0] += 1
-    notes.remember_write(target)
+    remember_write(target)
     if node is not None:
         node.outputs = (_form(target),)
         target._grad_fn, target._output_nr, target._hooks = node, 0, None  # what retains its gradient stays behind
         target._view_version = target._counter[0]
     if channel is not None:
-        announce_operation.became_view(channel, op, target, inputs, attrs, node, untracked)
+        emission.became_view(channel, op, target, inputs, attrs, node, untracked)
     if recorder is not None:
         recorder.became(op, refs, attrs, target)
     return target
@@ -180,20 +178,20 @@ def set_in_place(op: Op, tensors: Sequence[Tensor], array: Array) -> Tensor:
         check_in_place(target)
     untracked = why_untracked(tensors)
     channel = emit.channel
-    edges = [] if channel is None else announce_operation.edges(channel, tensors)
-    if watching.watchers and (recorder := watching.recorder()) is not None:
+    edges = [] if channel is None else emission.edges(channel, tensors)
+    if watchers.watchers and (recorder := watchers.recorder()) is not None:
         recorder.switched(target, f"{op.name}_()")
     inner = None if untracked else _start_in_place(op, tensors, {})
     if not target.is_inference():
         target._counter[0] += 1
-    notes.remember_write(target)
+    remember_write(target)
     node = None if inner is None else _rebase(op, inner, target)
     target._array = array
     if node is not None and target._base is None:
         node.outputs = (_form(target),)
     if channel is not None:
-        announce_operation.in_place(channel, op, target, edges, {}, node, untracked)
-        announce_memory.moved(channel, target, tensors[-1] if len(tensors) > 1 else None)
+        emission.in_place(channel, op, target, edges, {}, node, untracked)
+        emission.moved(channel, target, tensors[-1] if len(tensors) > 1 else None)
     return target
 
 
@@ -300,7 +298,7 @@ def _start_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Node:
         before[0] = _copy(tensors[0])
     if op.saved_names:
         op.save(node, before, [tensors[0]])
-    if watching.watchers:
+    if watchers.watchers:
         pack(node, outputs=False)
     return node
 
@@ -309,7 +307,7 @@ def _copy(tensor: Tensor) -> Tensor:
     """The tensor as it is now, in memory of its own, at the same place in the graph."""
     copy = new_tensor(tensor._array.copy())
     copy._grad_fn, copy._output_nr, copy._requires_grad = tensor._grad_fn, tensor._output_nr, tensor._requires_grad
-    if watching.watchers and (recorder := watching.recorder()) is not None:
+    if watchers.watchers and (recorder := watchers.recorder()) is not None:
         recorder.copied(tensor, copy)
     return copy
 

@@ -106,10 +106,10 @@ def _under_control(address: str) -> Debuggee:
 
 
 def _note_graph_breaks(ending: ExitStack) -> None:
-    from gviz.engine import watching
+    from gviz.engine import watchers
     from gviz.graphify.watch import Watch
 
-    ending.enter_context(watching.recording_every_thread(Watch()))
+    ending.enter_context(watchers.recording_every_thread(Watch()))
 
 
 def _say_what_had_no_effect(limits: str) -> None:

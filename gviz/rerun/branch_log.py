@@ -9,7 +9,7 @@ import msgspec
 
 from gviz import events as e
 from gviz.emit import Channel
-from gviz.engine import announce
+from gviz.engine import emission
 from gviz.engine.tensor import Tensor
 from gviz.rerun.branch import without_elements
 from gviz.trace.log import MemoryLog
@@ -105,7 +105,7 @@ class BranchLog:
     def number(self, node: int, tensor: Tensor | None) -> None:
         """A node of the recording is the branch's node of this leaf or constant, which is announced now."""
         if tensor is not None:
-            self.numbers[node] = announce.seen(self.channel, tensor).node
+            self.numbers[node] = emission.seen(self.channel, tensor).node
 
     def number_last(self, node: int) -> None:
         """A node of the recording is the operation that the branch ran last; a ``.grad`` it wrote to may come after."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gviz.engine.identify import is_in_place
+from gviz.engine.recorded_operation import is_in_place
 from gviz.errors import GvizError, NotStored
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline

@@ -14,13 +14,12 @@ import numpy as np
 
 from gviz import emit
 from gviz import events as e
-from gviz.engine import announce_memory, autograd
-from gviz.engine.identify import VIEW, is_in_place, recorded_operation
+from gviz.engine import autograd, emission
 from gviz.engine.modes import enable_grad
 from gviz.engine.nn.parameter import Parameter
 from gviz.engine.op import Op
-from gviz.engine.tensor import Tensor, new_tensor
-from gviz.engine.wrapped_number import WrappedNumber
+from gviz.engine.recorded_operation import VIEW, is_in_place, recorded_operation
+from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.errors import KEEP_ALL
 from gviz.rerun import forward
 from gviz.rerun.branch import Branch, Decision, Decisions, Stop, with_ancestors
@@ -265,7 +264,7 @@ class Rerun:
         self.asked.made(node)
         for nr, change in changes.items() if not in_own_memory else ():
             outputs[nr]._array[...] = change.applied(outputs[nr]._array)
-            announce_memory.memory_written(self.log.channel, outputs[nr], self.log.numbers[node])
+            emission.memory_written(self.log.channel, outputs[nr], self.log.numbers[node])
         for nr, (made, tensor) in enumerate(zip(created.outputs, outputs, strict=False)):
             self._hook(node, nr, tensor)
             self.decisions.note(node, self._recorded(made.value), tensor._array)

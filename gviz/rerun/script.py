@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gviz import events as e
-from gviz.engine.identify import attributes_of
+from gviz.engine.recorded_operation import attributes_of
 from gviz.engine.tensor import Tensor
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, file_line

@@ -10,8 +10,7 @@ from differences import check, weights
 from recording import events_of
 
 import gviz.engine as torch
-from gviz.engine.apply import apply
-from gviz.engine.op import REGISTRY
+from gviz.engine.op import REGISTRY, apply
 from gviz.engine.ops import _examples as examples
 from gviz.engine.views import apply_in_place
 

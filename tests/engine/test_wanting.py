@@ -5,7 +5,7 @@ from expressions import attempted, split
 from twin import compare
 
 import gviz.engine as torch
-from gviz.engine.wanting import wanting_tensors
+from gviz.engine.arguments import wanting_tensors
 
 OPERANDS = """
 import numpy as np, torch, torch.nn as nn, torch.nn.functional as F

@@ -9,8 +9,7 @@ from recording import timeline_of
 from rerun.scripts import run
 
 import gviz.engine as torch
-from gviz.engine.apply import apply
-from gviz.engine.op import REGISTRY
+from gviz.engine.op import REGISTRY, apply
 from gviz.engine.ops import _examples as examples
 from gviz.errors import GvizError
 from gviz.rerun.script import script

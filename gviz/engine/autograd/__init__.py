@@ -14,9 +14,9 @@ from gviz.engine.autograd.gradcheck import gradcheck as gradcheck
 from gviz.engine.autograd.gradcheck import gradgradcheck as gradgradcheck
 from gviz.engine.autograd.variable import Variable as Variable
 from gviz.engine.autograd.variable import variable as variable
-from gviz.engine.missing import lookup_in
 from gviz.engine.modes import enable_grad as enable_grad
 from gviz.engine.modes import no_grad as no_grad
 from gviz.engine.modes import set_grad_enabled as set_grad_enabled
+from gviz.engine.unsupported_names import lookup_in
 
 __getattr__ = lookup_in(__name__)

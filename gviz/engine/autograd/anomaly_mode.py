@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gviz.engine import messages
 from gviz.engine.anomaly import mode, set_anomaly_enabled
-from gviz.engine.missing import lookup_in
+from gviz.engine.unsupported_names import lookup_in
 from gviz.site import warn
 
 

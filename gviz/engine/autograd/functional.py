@@ -7,25 +7,243 @@ starts from, and its derivative with respect to that is the transposed Jacobian.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Literal
 
-from gviz.engine.autograd.functional_checks import (
-    CONSTANT,
-    Stage,
-    Tensors,
-    check_depends,
-    check_requires_grad,
-    check_vector,
-    listed,
-)
+import numpy as np
+
 from gviz.engine.autograd.grad import grad
 from gviz.engine.creation import zeros_like
-from gviz.engine.missing import lookup_in
 from gviz.engine.modes import enable_grad, is_grad_enabled, set_grad_enabled
 from gviz.engine.ops.joining import stack
 from gviz.engine.tensor import Tensor
+from gviz.engine.unsupported_names import lookup_in
+from gviz.values import Array
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What the functions of ``torch.autograd.functional`` ask of their arguments and of the function they are given.
+
+
+Tensors = tuple[Tensor, ...]
+Kind = Literal["outputs", "grad_inputs", "jacobian", "hessian"]
+Stage = Literal["back", "back_trick", "double_back", "double_back_trick"]
+
+_TYPE = "The {what} given to {function} must be either a Tensor or a tuple of Tensors but the {which} has type {kind}."
+_INDEPENDENT = (
+    "The output of the user-provided function is independent of input {index}. This is not allowed in strict mode."
+)
+_WITHOUT_GRADIENT: dict[Kind, str] = {
+    "outputs": (
+        "Output {index} of the user-provided function does not require gradients. The outputs must be computed in a "
+        "differentiable manner from the input when running in strict mode."
+    ),
+    "grad_inputs": (
+        "The gradient with respect to input {index} is independent of the inputs of the user-provided function. This "
+        "is not allowed in strict mode."
+    ),
+    "jacobian": (
+        "While computing the hessian, found that the jacobian of the user-provided function with respect to input "
+        "{index} is independent of the input. This is not allowed in strict mode. You should ensure that your function "
+        "is twice differentiable and that the jacobian depends on the inputs (this would be violated by a linear "
+        "function for example)."
+    ),
+    "hessian": (
+        "The hessian of the user-provided function with respect to input {index} is independent of the input. This is "
+        "not allowed in strict mode. You should ensure that your function is thrice differentiable and that the "
+        "hessian depends on the inputs."
+    ),
+}
+_MISSING: dict[Stage, str] = {
+    "back": _INDEPENDENT,
+    "back_trick": (
+        "The gradient with respect to the input is independent of entry {index} in the grad_outputs when using the "
+        "double backward trick to compute forward mode gradients. This is not allowed in strict mode."
+    ),
+    "double_back": (
+        "The jacobian of the user-provided function is independent of input {index}. This is not allowed in strict "
+        "mode."
+    ),
+    "double_back_trick": (
+        "The hessian of the user-provided function is independent of entry {index} in the grad_jacobian. This is not "
+        "allowed in strict mode as it prevents from using the double backward trick to replace forward mode AD."
+    ),
+}
+CONSTANT = (
+    "The {what} of the user-provided function is independent of input {index}. This is not allowed in strict mode when "
+    "create_graph=True."
+)
+
+
+def listed(value: Any, what: str, function: str) -> tuple[Tensors, bool]:
+    """`value` as a tuple of tensors, and whether it was one. TypeError for anything else."""
+    tensors = value if isinstance(value, tuple) else (value,)
+    for index, tensor in enumerate(tensors):
+        if not isinstance(tensor, Tensor):
+            which = f"value at index {index}" if isinstance(value, tuple) else f"given {what}"
+            raise TypeError(_TYPE.format(what=what, function=function, which=which, kind=type(tensor)))
+    return tensors, isinstance(value, tuple)
+
+
+def check_vector(v: Tensors, like: Tensors, several: bool) -> None:
+    """Refuse a vector that does not have the form of `like`."""
+    if len(like) != len(v):
+        if several:
+            raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(v)}.")
+        raise RuntimeError("The given v should contain a single Tensor.")
+    for index, (given, other) in enumerate(zip(v, like, strict=True)):
+        if given.shape != other.shape:
+            which = f"Entry {index} in " if several else ""
+            raise RuntimeError(f"{which}v has invalid size: should be {other.shape} but got {given.shape}.")
+
+
+def check_requires_grad(tensors: Sequence[Tensor | None], kind: Kind) -> None:
+    """Refuse, in strict mode, what does not depend on the inputs."""
+    for index, tensor in enumerate(tensors):
+        if tensor is None:
+            raise RuntimeError(_INDEPENDENT.format(index=index))
+        if not tensor.requires_grad:
+            raise RuntimeError(_WITHOUT_GRADIENT[kind].format(index=index))
+
+
+def check_depends(gradient: Tensor | None, index: int, stage: Stage, create_graph: bool) -> None:
+    """Refuse, in strict mode, a gradient that is missing or constant."""
+    if gradient is None:
+        raise RuntimeError(_MISSING[stage].format(index=index))
+    if create_graph and not gradient.requires_grad:
+        raise RuntimeError(CONSTANT.format(what="hessian" if "double" in stage else "jacobian", index=index))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The two Jacobians that gradcheck compares: from central differences, and from backward passes.
+
 
 Function = Callable[..., Any]
+
+_NOT_REPEATABLE = """\n
+NOTE: If your op relies on non-deterministic operations i.e., it is listed here:
+https://pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html
+this failure might be expected.
+
+If you are adding a new operator, please file an issue and then use one of the
+workarounds. The workaround depends on how your test invokes gradcheck/gradgradcheck.
+If the test
+- manually invokes gradcheck/gradgradcheck, then call gradcheck/gradgradcheck
+  with `nondet_tol=<tol>` as a keyword argument.
+- is OpInfo-based (e.g., in test_ops_gradients.py), then modify the OpInfo for the test
+  to have `gradcheck_nondet_tol=<tol>`.
+- is a Module test (e.g., in common_nn.py), then modify the corresponding
+  module_test entry to have `gradcheck_nondet_tol=<tol>`
+"""
+
+
+class GradcheckError(RuntimeError):
+    """A gradient is not what differences say it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A function, its inputs, of which `xs` require grad, and how exactly its gradients are to agree."""
+
+    func: Function
+    inputs: tuple[Any, ...]
+    xs: Tensors
+    eps: float
+    atol: float
+    rtol: float
+    nondet_tol: float
+    check_grad_dtypes: bool
+
+    def outputs(self) -> tuple[Any, ...]:
+        return as_tuple(self.func(*self.inputs))
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """One thing or several as a tuple."""
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def numerical(check: Check, x: Tensor, outputs: tuple[Any, ...]) -> list[Array]:
+    """The Jacobian of every output by `x`, one row for each element of `x`, by central differences."""
+    jacobians = [np.zeros((x.numel(), o.numel()), o._array.dtype) for o in outputs]
+    for row, place in enumerate(np.ndindex(*x.shape)):
+        below, above = (_moved(check, x, place, step) for step in (-check.eps, check.eps))
+        for jacobian, low, high in zip(jacobians, below, above, strict=True):
+            _check_same_form(low, high, check.eps)
+            jacobian[row] = ((high - low) / (2 * check.eps)).reshape(-1)
+    return jacobians
+
+
+def _moved(check: Check, x: Tensor, place: tuple[int, ...], step: float) -> list[Array]:
+    """The outputs with one element of `x` moved a step, through ``.data``, as no gradient is to notice."""
+    entry = x.data[place]
+    before = entry.clone()
+    entry.copy_(before + step)
+    try:
+        return [np.array(output._array) for output in check.outputs()]
+    finally:
+        entry.copy_(before)
+
+
+def _check_same_form(low: Array, high: Array, eps: float) -> None:
+    for what in ("shape", "dtype"):
+        if getattr(low, what) != getattr(high, what):
+            raise AssertionError(
+                f"Expected `func` to return outputs with the same {what} when inputs are perturbed by {eps}, but got: "
+                f"{what}s {getattr(low, what)} and {getattr(high, what)}."
+            )
+
+
+def analytical(check: Check, output: Tensor) -> list[Array]:
+    """The Jacobian of one output by every input from backward passes, which must repeat themselves."""
+    first, second = _columns(check, output), _columns(check, output)
+    wrong_size = wrong_type = False
+    jacobians = []
+    for x, columns in zip(check.xs, first, strict=True):
+        jacobian = np.zeros((x.numel(), output.numel()), x._array.dtype)
+        for number, column in enumerate(columns):
+            if column is not None:
+                wrong_size |= column.shape != x.shape
+                wrong_type |= column.shape == x.shape and column.dtype != x.dtype
+                jacobian[:, number] = column._array.reshape(-1)
+        jacobians.append(jacobian)
+    if wrong_type and check.check_grad_dtypes:
+        raise GradcheckError("Gradient has dtype mismatch")
+    if wrong_size:
+        raise GradcheckError("Analytical gradient has incorrect size")
+    if _largest_difference(first, second) > check.nondet_tol:
+        raise GradcheckError(
+            "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+            "different values, although analytical gradient matches numerical gradient."
+            f"The tolerance for nondeterminism was {check.nondet_tol}." + _NOT_REPEATABLE
+        )
+    return jacobians
+
+
+def _columns(check: Check, output: Tensor) -> list[list[Tensor | None]]:
+    """For every input the gradients of each element of `output`."""
+    seed = zeros_like(output)
+    found: list[list[Tensor | None]] = [[] for _ in check.xs]
+    for place in np.ndindex(*output.shape):
+        seed.zero_()
+        seed[place] = 1.0
+        gradients = grad(output, check.xs, seed, retain_graph=True, allow_unused=True)
+        for columns, gradient in zip(found, gradients, strict=True):
+            columns.append(None if gradient is None else gradient.clone())
+    return found
+
+
+def _largest_difference(one: list[list[Tensor | None]], other: list[list[Tensor | None]]) -> float:
+    largest = 0.0
+    for row, other_row in zip(one, other, strict=True):
+        for a, b in zip(row, other_row, strict=True):
+            if (a is None) != (b is None):
+                return inf
+            if a is not None and b is not None and a.numel():
+                largest = max(largest, float(np.abs(a._array - b._array).max()))
+    return largest
+
+
 Gradients = tuple[Tensor | None, ...]
 
 _NO_VECTOR = (

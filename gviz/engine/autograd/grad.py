@@ -8,8 +8,9 @@ from typing import overload
 import numpy as np
 
 from gviz import emit
-from gviz.engine import messages, watching
+from gviz.engine import messages, watchers
 from gviz.engine.backward import (
+    Pass,
     Place,
     Places,
     backward_from,
@@ -21,10 +22,9 @@ from gviz.engine.backward import (
     plain,
     root_edges,
 )
-from gviz.engine.graph_pass import Pass
+from gviz.engine.emission import say_gradients
 from gviz.engine.node import Edge, GradientEdge
 from gviz.engine.ops.joining import stack, unbind
-from gviz.engine.returned import say_gradients
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.site import forwards, warn
 
@@ -123,7 +123,7 @@ def _gradients(
     seeds = make_seeds(roots, given)
     edges = root_edges(roots, seeds, retain_graph=retain_graph, create_graph=create_graph)
     wanted = [_differentiated(place) for place in chosen]
-    of_operations = create_graph or watching.is_recording()
+    of_operations = create_graph or watchers.is_recording()
     modes = {"retain_graph": retain_graph, "create_graph": of_operations}
     given_in = plain(seeds, edges, of_operations)
     run = Pass(edges, given_in, wanted=wanted, capture=True, allow_unused=allow_unused, **modes)

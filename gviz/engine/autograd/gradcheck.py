@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine.autograd.functional import Check, Tensors, analytical, as_tuple, numerical
+from gviz.engine.autograd.functional import GradcheckError as GradcheckError
 from gviz.engine.autograd.grad import grad
-from gviz.engine.autograd.jacobians import Check, Tensors, analytical, listed, numerical
-from gviz.engine.autograd.jacobians import GradcheckError as GradcheckError
 from gviz.engine.creation import from_numpy, zeros_like
-from gviz.engine.missing import lookup_in
 from gviz.engine.node import Grad, Node
 from gviz.engine.sampling import rand
 from gviz.engine.tensor import Tensor
+from gviz.engine.unsupported_names import lookup_in
 from gviz.events import OpSeen
 from gviz.site import warn
 
@@ -47,7 +47,7 @@ def gradcheck(
     with `fast_mode`.
     """
     _refuse_modes(check_forward_ad, check_backward_ad, check_batched_grad, check_batched_forward_grad)
-    given = listed(inputs)
+    given = as_tuple(inputs)
     _check_inputs(given)
     xs = tuple([x for x in given if isinstance(x, Tensor) and x.requires_grad])
     check = Check(func, given, xs, eps, atol, rtol, nondet_tol, check_grad_dtypes)
@@ -76,8 +76,8 @@ def gradgradcheck(
     """`gradcheck` of the gradients of `func`, by its inputs and by `grad_outputs`, which are random if not given."""
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
-    given = listed(inputs)
-    seeds = _random_seeds(func, given) if grad_outputs is None else listed(grad_outputs)
+    given = as_tuple(inputs)
+    seeds = _random_seeds(func, given) if grad_outputs is None else as_tuple(grad_outputs)
     count = len(seeds)
     differentiated = {i for i, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad}
 
@@ -97,7 +97,7 @@ def gradgradcheck(
 
 
 def _tracked(outputs: Any) -> Tensors:
-    return tuple([o for o in listed(outputs) if o.requires_grad])
+    return tuple([o for o in as_tuple(outputs) if o.requires_grad])
 
 
 def _random_seeds(func: Function, inputs: tuple[Any, ...]) -> Tensors:

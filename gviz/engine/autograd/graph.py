@@ -8,15 +8,12 @@ from typing import Any, NoReturn
 from weakref import WeakKeyDictionary, ref
 
 from gviz.engine import messages
-from gviz.engine.backward import Place
-from gviz.engine.graph_pass import Pass, running
-from gviz.engine.hooks import RemovableHandle
-from gviz.engine.missing import lookup_in
-from gviz.engine.node import AccumulateGrad
+from gviz.engine.backward import Pass, Place, running
+from gviz.engine.node import AccumulateGrad, Pair, RemovableHandle, hooks, pop, push
 from gviz.engine.node import GradientEdge as GradientEdge
 from gviz.engine.node import Node as Node
-from gviz.engine.saved import Pair, hooks, pop, push
 from gviz.engine.tensor import Tensor
+from gviz.engine.unsupported_names import lookup_in
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

@@ -7,8 +7,8 @@ from typing import NoReturn
 import numpy as np
 
 from gviz.engine import dtypes, messages
-from gviz.engine.missing import lookup_in
 from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.unsupported_names import lookup_in
 
 
 class _VariableMeta(type):

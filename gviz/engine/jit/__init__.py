@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from gviz.engine import watching
+from gviz.engine import watchers
 from gviz.engine.jit.as_events import events_of as events_of
 from gviz.engine.jit.check import Difference as Difference
 from gviz.engine.jit.check import TracingCheckError as TracingCheckError
 from gviz.engine.jit.check import compare as compare
-from gviz.engine.jit.files import load as load
-from gviz.engine.jit.files import save as save
 from gviz.engine.jit.gradients import value_and_grad as value_and_grad
 from gviz.engine.jit.graph import Form as Form
 from gviz.engine.jit.graph import Node as Node
@@ -23,12 +21,14 @@ from gviz.engine.jit.notices import TracerWarning as TracerWarning
 from gviz.engine.jit.trace import trace as trace
 from gviz.engine.jit.traced import TracedFunction as TracedFunction
 from gviz.engine.jit.traced import TracedModule as TracedModule
-from gviz.engine.missing import lookup_in
+from gviz.engine.jit.traced import load as load
+from gviz.engine.jit.traced import save as save
+from gviz.engine.unsupported_names import lookup_in
 
 
 def is_tracing() -> bool:
     """Whether the operations of this thread are being recorded."""
-    return watching.is_recording()
+    return watchers.is_recording()
 
 
 __getattr__ = lookup_in(__name__)

@@ -14,9 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce_memory
-from gviz.engine.apply import compute
-from gviz.engine.dynamic_size import is_by_mask, is_sized_by_data
+from gviz.engine import emission
 from gviz.engine.jit import notices
 from gviz.engine.jit.graph import Ref
 from gviz.engine.jit.interpreter import scope
@@ -24,7 +22,8 @@ from gviz.engine.jit.plan import casts, place, ufunc_of
 from gviz.engine.jit.recorder import GraphRecorder
 from gviz.engine.jit.sharing import Released
 from gviz.engine.modes import thread
-from gviz.engine.op import Op
+from gviz.engine.op import Op, compute
+from gviz.engine.recorded_operation import is_by_mask, is_sized_by_data
 from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
@@ -133,7 +132,7 @@ class Captured:
                 _run_step(step)
                 for tensor in step.outputs:
                     tensor._counter[0] += self._counts
-                    announce_memory.computed(channel, tensor)
+                    emission.computed(channel, tensor)
 
 
 def _run_step(step: Step) -> None:

@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.apply import promoted
 from gviz.engine.jit.buffers import Buffers
 from gviz.engine.jit.graph import Form, Node, Ref, StaticGraph
-from gviz.engine.op import Op
+from gviz.engine.op import Op, promoted
 from gviz.engine.tensor import Tensor
 from gviz.values import Array
 

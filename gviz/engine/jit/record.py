@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine import watching
+from gviz.engine import watchers
 from gviz.engine.jit.graph import StaticGraph
 from gviz.engine.jit.interpreter import scope
 from gviz.engine.jit.recorder import GraphRecorder
@@ -47,7 +47,7 @@ def record(
     recorder = GraphRecorder(name, names=parameter_names, keep=keep, warns=warns)
     for input_name, tensor in zip(input_names, copies, strict=True):
         recorder.input(input_name, tensor)
-    with watching.recording(recorder), scope(name, "tracing"):
+    with watchers.recording(recorder), scope(name, "tracing"):
         result = function(*rebuilt(takes, copies))
     if result is None:
         raise RuntimeError(NO_OUTPUT)

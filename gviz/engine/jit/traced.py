@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 from gviz import emit
-from gviz.engine import watching
+from gviz.engine import dtypes, serialization, watchers
+from gviz.engine.emission import plain_attrs
 from gviz.engine.jit.executor import Executor, is_planned
-from gviz.engine.jit.graph import StaticGraph
+from gviz.engine.jit.graph import Form, Node, Ref, StaticGraph, kind
 from gviz.engine.jit.interpreter import interpret
 from gviz.engine.jit.recorder import form_of
 from gviz.engine.jit.structure import Structure, flat, mapped, rebuilt
-from gviz.engine.jit.text import kind
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.nn.module import Module
-from gviz.engine.tensor import Tensor
+from gviz.engine.nn.parameter import Parameter
+from gviz.engine.recorded_operation import attributes_of, named, operation
+from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
+from gviz.errors import GvizError
+from gviz.plain_text import clipped, shown
 
 
 class TracedFunction:
@@ -53,7 +61,7 @@ class TracedFunction:
 
     def save(self, f: Any) -> None:
         """Write the graph to a path or an open file, with its parameters and constants."""
-        from gviz.engine.jit.files import save  # which makes such functions
+        from gviz.engine.jit.traced import save  # which makes such functions
 
         save(self, f)
 
@@ -63,7 +71,7 @@ class TracedFunction:
 
     def _is_plain(self, tensors: Sequence[Tensor]) -> bool:
         """Whether these inputs can take the way over planned buffers."""
-        if emit.channel is not None or (watching.watchers and watching.recorder() is not None):
+        if emit.channel is not None or (watchers.watchers and watchers.recorder() is not None):
             return False
         if self.tracked and thread.grad_enabled and _want_gradients(tensors, self._shared):
             return False
@@ -163,3 +171,207 @@ class TracedModule(Module):
 
 
 Traced = TracedFunction | TracedModule
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Traced functions in files, as `torch.save` keeps tensors: plain JSON and raw bytes, no code.
+#
+# A file is what `torch.save` writes of a dictionary: the nodes as lists of names and numbers, the parameters and
+# constants as tensors. Loading looks every operation up among the engine's own by name, and takes nothing on trust: a
+# node may only refer to earlier ones, and running a graph can do no more than its operations can.
+
+
+FORMAT = 1
+KEY = "gviz static graph"
+_DAMAGED = (
+    ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, StopIteration, TypeError,
+    ValueError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+_UNRUNNABLE = (ArithmeticError, AttributeError, KeyError, MemoryError, TypeError)
+"""What an operation raises for arguments that no trace gives it; for wrong inputs it raises others."""
+_DEEPEST = 100
+"""Of modules within modules."""
+_EFFECTS = ("new", "write", "become")
+_KINDS = ("input", "parameter", "constant", "op")
+
+
+def save(traced: TracedFunction | TracedModule, f: Any) -> None:
+    """Write a traced function or module to a path or an open file. TypeError for what is none."""
+    function = traced.function if isinstance(traced, TracedModule) else traced
+    if not isinstance(function, TracedFunction):
+        raise TypeError(f"jit.save() writes what jit.trace() gives, not {type(traced).__name__}")
+    graph = function.graph
+    tensors = [node.tensor for node in graph.nodes if node.tensor is not None]
+    content = {
+        KEY: FORMAT,
+        "name": graph.name,
+        "nodes": [_plain(node) for node in graph.nodes],
+        "outputs": [tuple(ref) for ref in graph.outputs],
+        "takes": function.takes,
+        "gives": _without_names(function.gives),
+        "tensors": tensors,
+        "module": function.module_kind,
+    }
+    serialization.save(content, f)
+
+
+def load(f: Any, map_location: Any = None, **_: Any) -> TracedFunction | TracedModule:
+    """What `save` wrote. GvizError, in one line, for anything else."""
+    try:
+        content = serialization.load(f, map_location)
+        if not isinstance(content, dict) or KEY not in content:
+            raise ValueError("it holds no traced function")
+        if content[KEY] != FORMAT:
+            raise ValueError(f"it has format {content[KEY]}; this version of gviz reads {FORMAT}")
+        return _function(content)
+    except OSError as error:
+        raise GvizError(f"cannot read {f}: {error.strerror or error}", exit_code=3) from None
+    except _DAMAGED as error:
+        text = str(error) or type(error).__name__
+        why = clipped(f"it has no {text}" if isinstance(error, KeyError) else text, 300)
+        raise GvizError("this is no traced function that gviz saved, or it is damaged", why=why, exit_code=3) from None
+
+
+class LoadedFunction(TracedFunction):
+    """A traced function of a file, which may say what no trace does: that is told where an operation meets it."""
+
+    def __call__(self, *args: Any) -> Any:
+        try:
+            return super().__call__(*args)
+        except _UNRUNNABLE as error:
+            why = clipped(str(error) or type(error).__name__, 300)
+            raise GvizError(f"the saved graph {shown(self.graph.name)} cannot be run", why=why, exit_code=3) from None
+
+
+def _plain(node: Node) -> dict[str, Any]:
+    forms = [(form.shape, form.dtype.name, form.strides, form.storage) for form in node.outputs]
+    plain: dict[str, Any] = {"kind": node.kind, "name": node.name, "outputs": forms}
+    if node.op is None:
+        return plain | {"fresh": node.fresh, "number": node.attrs.get("number"), "is_number": "number" in node.attrs}
+    return plain | {
+        "op": named(node.op),
+        "attrs": dict(plain_attrs(node.attrs, _refused)),
+        "inputs": [tuple(ref) for ref in node.inputs],
+        "effect": node.effect,
+        "after": node.after,
+        "untracked": node.untracked,
+    }
+
+
+def _refused(value: object) -> NoReturn:
+    raise TypeError(f"an argument of type {type(value).__name__} cannot be kept in a file")
+
+
+def _without_names(structure: Any) -> Any:
+    """A structure whose named tuples are plain ones."""
+    if isinstance(structure, tuple):
+        return tuple([_without_names(part) for part in structure])
+    if isinstance(structure, list):
+        return [_without_names(part) for part in structure]
+    if isinstance(structure, dict):
+        return {key: _without_names(part) for key, part in structure.items()}
+    return structure
+
+
+def _function(content: dict[str, Any]) -> TracedFunction | TracedModule:
+    tensors = iter(content["tensors"])
+    nodes: list[Node] = []
+    for plain in content["nodes"]:
+        nodes.append(_node(plain, nodes, tensors))
+    outputs = tuple([_ref(ref, nodes) for ref in content["outputs"]])
+    graph = StaticGraph(_text(content["name"]), tuple(nodes), outputs)
+    takes, gives = content["takes"], content["gives"]
+    _check_structure(takes, len(graph.inputs))
+    _check_structure(gives, len(outputs))
+    if not isinstance(takes, tuple):
+        raise ValueError("its arguments are no tuple")
+    function = LoadedFunction(graph, takes, gives, module_kind=_text(content["module"]))
+    return TracedModule(function, _modules(graph)) if function.module_kind else function
+
+
+def _node(plain: Any, earlier: list[Node], tensors: Any) -> Node:
+    kind, effect = plain["kind"], plain.get("effect", "new")
+    if kind not in _KINDS or effect not in _EFFECTS:
+        raise ValueError(f"there are no {kind!r} nodes of effect {effect!r}")
+    outputs = tuple([_form(*form) for form in plain["outputs"]])
+    name = _text(plain["name"])
+    if kind == "input":
+        if any(node.kind != "input" for node in earlier):
+            raise ValueError("an input comes after an operation")
+        return Node("input", outputs, name)
+    if kind != "op":
+        tensor = next(tensors, None)
+        if not isinstance(tensor, Tensor):
+            raise ValueError("a constant is missing")
+        return _outside(plain, outputs, name, tensor)
+    op = operation(plain["op"])
+    inputs = tuple([_ref(ref, earlier) for ref in plain["inputs"]])
+    if not inputs or (not op.variadic and len(inputs) != len(op.slots)):
+        raise ValueError(f"{op.name} takes {len(op.slots)} tensors, not {len(inputs)}")
+    after = tuple([int(n) for n in plain["after"] if 0 <= int(n) < len(earlier)])
+    attrs = attributes_of(op, plain["attrs"])
+    untracked = bool(plain["untracked"])
+    return Node("op", outputs, name, None, False, op, attrs, inputs, effect, after, untracked)
+
+
+def _outside(plain: Any, outputs: tuple[Form, ...], name: str, tensor: Tensor) -> Node:
+    attrs = {}
+    if plain["is_number"]:
+        attrs = {"number": plain["number"]}
+        if not isinstance(plain["number"], (bool, int, float)):
+            raise ValueError("a number is none")
+        tensor = new_tensor(tensor._array, WrappedNumber)
+    if (tensor._array.shape, tensor._array.dtype) != (outputs[0].shape, outputs[0].dtype):
+        raise ValueError(f"the constant {name!r} is of another shape or dtype than its node")
+    return Node(plain["kind"], outputs, name, tensor, bool(plain["fresh"]), attrs=attrs)
+
+
+def _form(shape: Any, dtype: str, strides: Any, storage: Any) -> Form:
+    kind = dtypes.named(dtype).numpy
+    sizes, steps = tuple([int(n) for n in shape]), tuple([int(n) for n in strides])
+    if len(sizes) != len(steps) or any(n < 0 for n in sizes):
+        raise ValueError("a shape and its strides do not fit")
+    return Form(sizes, np.dtype(kind), steps, int(storage))
+
+
+def _ref(plain: Any, nodes: list[Node]) -> Ref:
+    node, output_nr = (int(n) for n in plain)
+    if not 0 <= node < len(nodes) or not 0 <= output_nr < len(nodes[node].outputs):
+        raise ValueError(f"there is no output {output_nr} of a node {node} before it is used")
+    return Ref(node, output_nr)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("a name is no text")
+    return value
+
+
+def _check_structure(structure: Any, count: int) -> None:
+    found: list[Any] = []
+    mapped(structure, found.append)
+    if found != list(range(count)):
+        raise ValueError(f"{len(found)} places stand for {count} tensors")
+
+
+def _modules(graph: StaticGraph) -> Module:
+    """Modules that hold a graph's parameters under their paths."""
+    root = Module()
+    for node in graph.nodes:
+        if node.tensor is None or not node.name:
+            continue
+        *path, last = node.name.split(".")
+        if len(path) > _DEEPEST:
+            raise ValueError(f"its modules lie {len(path)} deep")
+        owner = root
+        for part in path:
+            if part not in owner._modules:
+                owner.add_module(part, Module())
+            inner = owner._modules[part]
+            assert inner is not None
+            owner = inner
+        if isinstance(node.tensor, Parameter):
+            owner.register_parameter(last, node.tensor)
+        else:
+            owner.register_buffer(last, node.tensor)
+    return root

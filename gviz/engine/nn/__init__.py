@@ -19,7 +19,6 @@ the graph.
 
 import sys
 
-from gviz.engine.missing import lookup_in
 from gviz.engine.nn import functional, init, modules, parameter, utils
 from gviz.engine.nn.activation import (
     CELU,
@@ -195,6 +194,7 @@ from gviz.engine.nn.vision import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
+from gviz.engine.unsupported_names import lookup_in
 
 _HOME = "gviz.engine.nn"  # also where a program has imported this as ``torch.nn``
 for _file, _former in {

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import creation
-from gviz.engine.apply import apply
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.nn import functional as F
 from gviz.engine.nn import init
 from gviz.engine.nn._family import named
 from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import begin, empty
-from gviz.engine.op import Op
+from gviz.engine.op import Op, apply
 from gviz.engine.ops import activations
 from gviz.engine.ops.activations import hardtanh_bounds, log_softmax_front, softmax_front
 from gviz.engine.ops.shape import normal_dims, run

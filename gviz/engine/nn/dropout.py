@@ -7,9 +7,9 @@ from typing import cast
 import numpy as np
 
 from gviz.engine import dtypes
-from gviz.engine.apply import apply
 from gviz.engine.nn import functional as F
 from gviz.engine.nn.module import Module
+from gviz.engine.op import apply
 from gviz.engine.ops.arithmetic import mul
 from gviz.engine.ops.sampling import DROPOUTS, Mask
 from gviz.engine.ops.shape import run

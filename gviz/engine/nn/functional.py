@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gviz.engine.missing import lookup_in as _lookup_in
+from gviz.engine.arguments import want_tensors as _want_tensors
 from gviz.engine.ops.images import pad
 from gviz.engine.ops.matrix_products import linear
-from gviz.engine.wanting import want_tensors as _want_tensors
+from gviz.engine.unsupported_names import lookup_in as _lookup_in
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

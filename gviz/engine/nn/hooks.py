@@ -16,9 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gviz.engine.autograd.function import Function
-from gviz.engine.hooks import RemovableHandle
 from gviz.engine.modes import thread
-from gviz.engine.node import Node
+from gviz.engine.node import Node, RemovableHandle
 from gviz.engine.tensor import Tensor
 from gviz.site import warn
 

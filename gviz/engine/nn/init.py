@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import random
-from gviz.engine.missing import lookup_in
 from gviz.engine.modes import no_grad
 from gviz.engine.nn.parameter import set_first
 from gviz.engine.random import Generator
 from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.unsupported_names import lookup_in
 from gviz.site import warn
 from gviz.values import Array
 

@@ -25,7 +25,7 @@ from gviz import emit
 from gviz.engine import dtypes
 from gviz.engine.devices import check, say_what_cuda_means
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.hooks import RemovableHandle
+from gviz.engine.emission import say_returned
 from gviz.engine.layout import checked_format
 from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.modes import no_grad
@@ -37,7 +37,7 @@ from gviz.engine.nn.hooks import register_module_forward_pre_hook as register_mo
 from gviz.engine.nn.hooks import register_module_full_backward_hook as register_module_full_backward_hook
 from gviz.engine.nn.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from gviz.engine.nn.parameter import Buffer, Parameter, clear_grad
-from gviz.engine.returned import say_returned
+from gviz.engine.node import RemovableHandle
 from gviz.engine.tensor import Tensor
 from gviz.site import forwards, warn
 

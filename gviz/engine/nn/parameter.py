@@ -12,12 +12,12 @@ import numpy as np
 
 from gviz import emit
 from gviz.emit import Seen
-from gviz.engine import announce, dtypes, messages
+from gviz.engine import dtypes, emission, messages
 from gviz.engine.arguments import possible
 from gviz.engine.devices import check
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.layout import laid_out
 from gviz.engine.memory import InMemory
-from gviz.engine.memory_order import laid_out
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values import Array
@@ -45,7 +45,7 @@ class Parameter(Tensor):
             parameter._counter = data._counter
         parameter._requires_grad = requires_grad
         if emit.channel is not None:
-            announce.entered(emit.channel, parameter, data)
+            emission.entered(emit.channel, parameter, data)
         return parameter
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
@@ -117,7 +117,7 @@ def born(module: Any) -> None:
         if parameter is not None and parameter._unborn:
             del parameter._unborn
             if emit.channel is not None:
-                announce.entered(emit.channel, parameter)
+                emission.entered(emit.channel, parameter)
 
 
 def set_first(tensor: Tensor, values: Array) -> bool:

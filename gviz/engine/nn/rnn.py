@@ -11,6 +11,7 @@ from math import sqrt
 from numbers import Number
 from typing import Any, ClassVar, Self
 
+from gviz.engine.arguments import all_tensors
 from gviz.engine.creation import zeros
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.nn import init
@@ -22,7 +23,6 @@ from gviz.engine.ops.joining import cat, stack, unsafe_split
 from gviz.engine.ops.matrix_products import linear
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
-from gviz.engine.wanting import all_tensors
 from gviz.site import warn
 
 State = tuple[Tensor, ...]

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.apply import Attrs, apply, zeros
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.op import Attrs, Example, Op, Rule, apply, zeros
 from gviz.engine.ops._examples import spaced
 from gviz.engine.surface import Number, checked, front, number
 from gviz.engine.tensor import Tensor

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.apply import zeros
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.op import Example, Op, Rule, zeros
 from gviz.engine.ops._declaration import on
 from gviz.engine.ops._examples import normal, spaced
 from gviz.engine.ops._kernels import in_rows, only, refuse_unless

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes, messages
-from gviz.engine.apply import apply, zeros
 from gviz.engine.blocks import scratch
 from gviz.engine.dtypes import promote
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.op import Example, Op, Rule, apply, zeros
 from gviz.engine.ops._declaration import Overloads, nothing, on, stepwise
 from gviz.engine.ops._examples import normal, positive, spaced
 from gviz.engine.ops._kernels import check_broadcast, only

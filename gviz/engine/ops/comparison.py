@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes
-from gviz.engine.apply import apply, zeros
-from gviz.engine.op import Example, Op, Reading, Rule
+from gviz.engine.op import Example, Op, Reading, Rule, apply, zeros
 from gviz.engine.ops._declaration import nothing
 from gviz.engine.ops._examples import normal, spaced
 from gviz.engine.ops._kernels import Forward, check_broadcast, only, refuse_unless

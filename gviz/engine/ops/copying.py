@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce_memory, announce_operation, dtypes, legacy, messages, watching
-from gviz.engine.apply import apply, broadcast_error
+from gviz.engine import dtypes, emission, legacy, messages, watchers
 from gviz.engine.arguments import combination, fitting, typename
 from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
@@ -19,7 +18,7 @@ from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.layout import named as named_format
 from gviz.engine.memory import address_of
 from gviz.engine.modes import thread
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.op import Example, Op, Rule, apply, broadcast_error
 from gviz.engine.ops._examples import normal
 from gviz.engine.surface import Number, attribute, derive, front, operand
 from gviz.engine.tensor import Tensor
@@ -180,7 +179,7 @@ def detach_(self: Tensor) -> Tensor:
         return self  # PyTorch's autograd, which would do it, is passed over there
     if self._base is not None:
         raise RuntimeError(messages.DETACH_VIEW)
-    if watching.watchers and (recorder := watching.recorder()) is not None:
+    if watchers.watchers and (recorder := watchers.recorder()) is not None:
         recorder.switched(self, "detach_()")
     self._grad_fn, self._output_nr = None, 0
     self.requires_grad_(False)
@@ -255,12 +254,12 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         raise RuntimeError(messages.DATA_DTYPE)
     channel = emit.channel
     if channel is not None:
-        announce_operation.edges(channel, (self, value))
-    if watching.watchers and (recorder := watching.recorder()) is not None:
+        emission.edges(channel, (self, value))
+    if watchers.watchers and (recorder := watchers.recorder()) is not None:
         recorder.switched(self, "assigning to .data")
     self._array = value._array
     if channel is not None:
-        announce_memory.moved(channel, self, value)
+        emission.moved(channel, self, value)
 
 
 def _delete_data(self: Tensor) -> None:

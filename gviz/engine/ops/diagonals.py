@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.apply import zeros
 from gviz.engine.dtypes import dtype as DType
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.op import Example, Op, Rule, zeros
 from gviz.engine.ops._declaration import Prepared, in_both_ways
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import in_rows, refuse_unless

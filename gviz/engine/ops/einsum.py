@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from gviz.engine.arguments import all_tensors
 from gviz.engine.ops.diagonals import diagonal
 from gviz.engine.ops.matrix_products import bmm_front
 from gviz.engine.ops.shape import movedim, permute_front, reshape, unsqueeze, view
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
-from gviz.engine.wanting import all_tensors
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ELLIPSIS = "..."

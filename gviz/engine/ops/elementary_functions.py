@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes
-from gviz.engine.apply import apply, promoted, zeros
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.op import Example, Op, Rule, apply, promoted, zeros
 from gviz.engine.ops._declaration import Overloads, on, smooth
 from gviz.engine.ops._examples import normal, positive, within
 from gviz.engine.ops._kernels import in_rows, only, refuse_unless, scipy_special

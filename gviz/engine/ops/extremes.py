@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes
-from gviz.engine.apply import apply
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import spaced
 from gviz.engine.ops._kernels import all_in_rows, in_rows, refuse_unless
 from gviz.engine.ops.comparison import maximum, minimum, where

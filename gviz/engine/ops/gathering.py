@@ -8,9 +8,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gviz.engine import messages
-from gviz.engine.apply import apply, broadcast_error, zeros
 from gviz.engine.arguments import fitting
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.op import Example, Op, Rule, apply, broadcast_error, zeros
 from gviz.engine.ops._declaration import Prepared, in_both_ways
 from gviz.engine.ops._examples import normal, positive, spaced
 from gviz.engine.ops._kernels import added, added_rows, in_rows, places_along, refuse_unless

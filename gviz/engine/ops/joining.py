@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes, messages
-from gviz.engine.apply import apply, broadcast_error
-from gviz.engine.arguments import combination, integer, whole_numbers
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.arguments import all_tensors, combination, integer, several, whole_numbers
+from gviz.engine.op import Example, Op, Rule, apply, broadcast_error
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import in_rows
 from gviz.engine.ops.copying import clone_in_order
@@ -34,7 +33,6 @@ from gviz.engine.ops.shape import (
 from gviz.engine.size import Size
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.engine.wanting import all_tensors, several
 from gviz.values import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -8,9 +8,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gviz.engine.apply import apply
-from gviz.engine.memory_order import in_columns
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.layout import in_columns
+from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.copying import clone_in_order

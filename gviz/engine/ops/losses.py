@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gviz.engine.apply import zeros
-from gviz.engine.op import Example, Op, Reading, Rule
+from gviz.engine.op import Example, Op, Reading, Rule, zeros
 from gviz.engine.ops._examples import normal, positive, spaced, within
 from gviz.engine.ops._kernels import only
 from gviz.engine.ops.arithmetic import sign

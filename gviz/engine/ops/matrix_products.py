@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes, messages
-from gviz.engine.apply import apply
-from gviz.engine.arguments import whole_numbers
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.arguments import all_tensors, several, whole_numbers
+from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._declaration import Prepared
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import check_broadcast, refuse_unless
@@ -41,7 +40,6 @@ from gviz.engine.ops.shape import (
 from gviz.engine.surface import Number, bind, checked, front, signature
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
-from gviz.engine.wanting import all_tensors, several
 from gviz.values import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -15,12 +15,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gviz.engine import dtypes, messages
-from gviz.engine.apply import apply, zeros
 from gviz.engine.broadcasting import reducible, summed_dims
 from gviz.engine.dtypes import bool_
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.modes import thread
-from gviz.engine.op import Example, Op, Reading, Rule
+from gviz.engine.op import Example, Op, Reading, Rule, apply, zeros
 from gviz.engine.ops._examples import normal, spaced
 from gviz.engine.ops._kernels import all_in_rows, in_rows, only
 from gviz.engine.ops.arithmetic import absolute, over_number, sign, times_number

@@ -11,16 +11,15 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided_view
 
 from gviz import emit
-from gviz.engine import announce, announce_memory, dtypes, messages, watching
-from gviz.engine.apply import apply
-from gviz.engine.arguments import sizes, whole_numbers
+from gviz.engine import dtypes, emission, messages, watchers
+from gviz.engine.arguments import several, sizes, whole_numbers
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.layout import checked_format, contiguous_format, is_in, preserve_format, strides_in, suggested
 from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.memory import address_of, owner_of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import laid_out_as
 from gviz.engine.ops.copying import contiguous, strides_of
@@ -28,7 +27,6 @@ from gviz.engine.ops.strided import Geometry, place_part
 from gviz.engine.surface import attribute, front
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import set_in_place, view_in_place
-from gviz.engine.wanting import several
 from gviz.values import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -971,11 +969,11 @@ def _laid_out(memory: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -
 def _replace(tensor: Tensor, array: Array) -> None:
     channel, is_in_its_own = emit.channel, np.may_share_memory(tensor._array, array)
     if channel is not None:
-        announce.seen(channel, tensor)
-    if watching.watchers and (recorder := watching.recorder()) is not None:
+        emission.seen(channel, tensor)
+    if watchers.watchers and (recorder := watchers.recorder()) is not None:
         recorder.switched(tensor, "resize_()")
     tensor._array = array
     if not tensor.is_inference():
         tensor._counter[0] += 1
     if channel is not None:
-        announce_memory.moved(channel, tensor, tensor if is_in_its_own else None)
+        emission.moved(channel, tensor, tensor if is_in_its_own else None)

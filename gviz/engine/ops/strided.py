@@ -13,9 +13,8 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
-from gviz.engine.apply import zeros
 from gviz.engine.memory import address_of, owner_of
-from gviz.engine.op import Example, Op, Rule
+from gviz.engine.op import Example, Op, Rule, zeros
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import added
 from gviz.values import Array

@@ -17,7 +17,6 @@ groups.
 
 import sys
 
-from gviz.engine.missing import lookup_in
 from gviz.engine.optim import algorithms, lr_scheduler
 from gviz.engine.optim import lbfgs as lbfgs
 from gviz.engine.optim.algorithms import SGD as SGD
@@ -31,6 +30,7 @@ from gviz.engine.optim.algorithms import RAdam as RAdam
 from gviz.engine.optim.algorithms import RMSprop as RMSprop
 from gviz.engine.optim.lbfgs import LBFGS as LBFGS
 from gviz.engine.optim.optimizer import Optimizer as Optimizer
+from gviz.engine.unsupported_names import lookup_in
 
 for _name in ["adadelta", "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd"]:
     globals()[_name] = sys.modules[f"{__name__}.{_name}"] = algorithms  # PyTorch has a module for each of them

@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterable, Sequence
 from math import cos, floor, inf, log, pi
 from typing import Any
 
-from gviz.engine.missing import lookup_in
 from gviz.engine.optim.algorithms import scalar
 from gviz.engine.optim.optimizer import Optimizer
 from gviz.engine.tensor import Tensor
+from gviz.engine.unsupported_names import lookup_in
 from gviz.site import warn
 
 __all__ = [

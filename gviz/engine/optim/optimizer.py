@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 
 from gviz import emit
-from gviz.engine import announce, watching
-from gviz.engine.apply import operands
+from gviz.engine import emission, watchers
 from gviz.engine.blocks import BLOCK, fit_blocks, run_in_blocks
-from gviz.engine.hooks import RemovableHandle
 from gviz.engine.modes import enable_grad, no_grad, thread
 from gviz.engine.nn.module import typename
 from gviz.engine.nn.parameter import clear_grad
-from gviz.engine.op import Op
+from gviz.engine.node import RemovableHandle
+from gviz.engine.op import Op, operands
 from gviz.engine.surface import operand
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.events import OptimizerStarted, OptimizerStepped
@@ -100,7 +99,7 @@ def _emit_stepped(channel: emit.Channel, optimizer: Optimizer) -> None:
     """Report that a step has updated the parameters with a gradient and skipped the others."""
     parameters = _parameters(optimizer)
     updated = [p for p in parameters if p.grad is not None]
-    nodes = tuple([announce.seen(channel, p).node for p in updated])
+    nodes = tuple([emission.seen(channel, p).node for p in updated])
     known = [p._seen for p in parameters if p.grad is None]
     skipped = tuple([mark.node for mark in known if mark is not None and mark.channel is channel])
     counts, kind = per_group(optimizer.param_groups, updated), type(optimizer).__name__
@@ -110,7 +109,7 @@ def _emit_stepped(channel: emit.Channel, optimizer: Optimizer) -> None:
 def _emit_raised(channel: emit.Channel, optimizer: Optimizer, before: dict[int, int], error: BaseException) -> None:
     """Report that an exception ended a step; it had updated the parameters whose version differs from `before`."""
     changed = [p for p in _parameters(optimizer) if before.get(id(p), p._version) != p._version]
-    nodes = tuple([announce.seen(channel, p).node for p in changed])
+    nodes = tuple([emission.seen(channel, p).node for p in changed])
     kind, counts = type(optimizer).__name__, per_group(optimizer.param_groups, changed)
     channel.say(OptimizerStepped(kind, nodes, channel.stack(), raised=type(error).__name__, per_group=counts))
 
@@ -352,7 +351,7 @@ class Workspace:
         """The result of a pointwise op, whose first operand has the shape and dtype of the result."""
         tensors = [tensor, *[operand(op, other, tensor) for other in others]]
         like = tensor._array
-        if like.size > BLOCK and emit.channel is None and not watching.watchers:
+        if like.size > BLOCK and emit.channel is None and not watchers.watchers:
             if self._used == len(self._arrays):
                 self._arrays.append(np.empty(0, like.dtype))
             array = self._arrays[self._used]

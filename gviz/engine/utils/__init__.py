@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from gviz.engine.missing import lookup_in
+from gviz.engine.unsupported_names import lookup_in
 from gviz.engine.utils import checkpoint as checkpoint
 from gviz.engine.utils import data as data
 from gviz.engine.utils import hooks as hooks

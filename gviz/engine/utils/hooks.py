@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gviz.engine.hooks import RemovableHandle as RemovableHandle
-from gviz.engine.missing import lookup_in
+from gviz.engine.node import RemovableHandle as RemovableHandle
+from gviz.engine.unsupported_names import lookup_in
 
 F = TypeVar("F", bound=Callable[..., Any])
 

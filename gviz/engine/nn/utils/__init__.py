@@ -11,13 +11,13 @@ import numpy as np
 
 from gviz.engine import messages
 from gviz.engine.creation import tensor
-from gviz.engine.missing import lookup_in
 from gviz.engine.modes import no_grad
 from gviz.engine.nn.module import typename
 from gviz.engine.nn.utils import rnn as rnn
 from gviz.engine.ops.comparison import clamp_front
 from gviz.engine.ops.joining import cat
 from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.unsupported_names import lookup_in
 from gviz.site import warn
 
 __all__ = [

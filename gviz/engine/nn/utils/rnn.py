@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gviz.engine.missing import lookup_in
 from gviz.engine.ops.joining import unbind
 from gviz.engine.tensor import Tensor
+from gviz.engine.unsupported_names import lookup_in
 
 
 def pad_sequence(

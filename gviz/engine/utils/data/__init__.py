@@ -4,7 +4,7 @@
 (`dataset.py`), and `default_collate` to stack the samples (`collate.py`). All of it runs in the program's process.
 """
 
-from gviz.engine.missing import lookup_in
+from gviz.engine.unsupported_names import lookup_in
 from gviz.engine.utils.data.collate import default_collate as default_collate
 from gviz.engine.utils.data.collate import default_convert as default_convert
 from gviz.engine.utils.data.dataloader import DataLoader as DataLoader

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes
-from gviz.engine.from_data import as_tensor, tensor
+from gviz.engine.creation import as_tensor, tensor
 from gviz.engine.ops.joining import stack
 from gviz.engine.tensor import Tensor
 

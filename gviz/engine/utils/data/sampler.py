@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from gviz.engine import dtypes
-from gviz.engine.from_data import as_tensor
+from gviz.engine.creation import as_tensor
 from gviz.engine.ops.sampling import multinomial
 from gviz.engine.random import Generator, stream_of
 from gviz.engine.sampling import randint, randperm

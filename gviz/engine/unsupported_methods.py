@@ -6,12 +6,10 @@ from types import FunctionType
 from typing import NoReturn
 
 from gviz.engine import messages
-from gviz.engine.conversions import Conversions
 from gviz.engine.methods import Methods
-from gviz.engine.missing import sentence
-from gviz.engine.placement import Placement
 from gviz.engine.surface import NAMESPACE, set_address
-from gviz.engine.tensor import Tensor
+from gviz.engine.tensor import Conversions, Placement, Tensor
+from gviz.engine.unsupported_names import sentence
 
 _NAMES = """
 H T abs abs_ absolute absolute_ acos acos_ acosh acosh_ add add_ addbmm addbmm_ addcdiv addcdiv_ addcmul addcmul_

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from gviz.engine.op import REGISTRY, SLICES, Op
 from gviz.engine.ops import shape
 from gviz.engine.ops.strided import Geometry
 from gviz.events import OpSeen
+
+if TYPE_CHECKING:
+    from gviz.engine.op import Op
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Which declared operation is meant by what a file or an event says of it, and with which attributes.
+
 
 Effect = Literal["new", "write", "become"]
 """Whether an operation makes new tensors, writes to its first operand, or makes that operand itself another view."""
@@ -103,3 +112,20 @@ def _every_op() -> list[Op]:
     from gviz.engine import functions  # noqa: F401  # declares every operation
 
     return [*REGISTRY, *shape.VARIANTS]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Operations whose results have as many elements as the data say: no static graph, no fixed buffer can hold them.
+
+
+_NAMES = frozenset({"argwhere", "bincount", "masked_select", "nonzero", "unique", "unique_consecutive", "unique_dim"})
+
+
+def is_sized_by_data(op: Op, others: Iterable[np.dtype[Any]]) -> bool:
+    """Whether an operation is one; `others` are the dtypes of its operands but the first (of `index`, the masks)."""
+    return op.name in _NAMES or is_by_mask(op, others)
+
+
+def is_by_mask(op: Op, others: Iterable[np.dtype[Any]]) -> bool:
+    """Whether it takes the elements that a mask chooses."""
+    return op.name == "index" and any(dtype.kind == "b" for dtype in others)

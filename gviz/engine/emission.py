@@ -1,0 +1,608 @@
+"""What the engine says in events, only while somebody listens: tensors met, operations, writes, backward passes.
+
+A tensor or node carries a `Seen` once it was announced. What existed before the recording is announced when it is first
+used: a leaf with its value, a graph that was built earlier as nodes without values.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from gviz import emit, variables
+from gviz.emit import Channel, Seen
+from gviz.engine.memory import Storage, output, owner_of
+from gviz.engine.modes import thread
+from gviz.engine.node import AccumulateGrad, Grad, GradientEdge, Node
+from gviz.engine.node import Edge as GraphEdge
+from gviz.engine.tensor import Tensor
+from gviz.events import (
+    Attr,
+    BackwardFinished,
+    BackwardStarted,
+    DataSet,
+    Edge,
+    GradAccumulated,
+    GradCaptured,
+    GradFlowed,
+    GradRetained,
+    GradSet,
+    HookRan,
+    Named,
+    NodeCreated,
+    NodeKind,
+    OpSeen,
+    Output,
+    RequiresGradSet,
+    Returned,
+    SavedFreed,
+    StepFinished,
+    StepStarted,
+    StorageWritten,
+)
+from gviz.returned import parts
+from gviz.site import called_by_the_program, forwards
+from gviz.values import Value, shape_of
+
+if TYPE_CHECKING:
+    from gviz.engine.backward import Place
+    from gviz.engine.op import Op
+    from gviz.engine.tensor import Tensor
+    from gviz.values import Value
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The non-tensor arguments of an operation as plain data: what events and files hold.
+
+
+Attrs = tuple[tuple[str, Attr], ...]
+"""Attributes as events hold them."""
+
+
+def plain_attrs(attrs: Mapping[str, Any], otherwise: Callable[[Any], Any] = str) -> Attrs:
+    """Attributes as numbers, text, and tuples of those; `otherwise` says what any other object is."""
+    return tuple([(name, _plain(value, otherwise)) for name, value in attrs.items()])
+
+
+def _plain(value: Any, otherwise: Callable[[Any], Any]) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return tuple([_plain(item, otherwise) for item in value])
+    if isinstance(value, np.generic):
+        return value.item()
+    if is_dataclass(value) and not isinstance(value, type):
+        return tuple([_plain(getattr(value, field.name), otherwise) for field in fields(value)])
+    return otherwise(value)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Says in events of what the graph is made. The engine calls it only while somebody listens.
+#
+# A tensor or node carries a `Seen` once it was announced. What existed before the recording is announced when it is
+# first used: a leaf with its value, a graph that was built earlier as nodes without values.
+
+
+def seen(channel: Channel, tensor: Tensor) -> Seen:
+    """The announcement of a tensor's node; announces it now if nobody has."""
+    mark = tensor._seen
+    if mark is not None and mark.channel is channel:
+        return mark
+    node = tensor._grad_fn
+    if node is not None:
+        mark = tensor._seen = seen_node(channel, node)
+        if tensor._base is not None:
+            seen(channel, tensor._base)
+        tensor._storage = _storage_of(channel, tensor)
+        return mark
+    return _meet(channel, tensor)
+
+
+def _meet(channel: Channel, tensor: Tensor) -> Seen:
+    """Announce a tensor of which nobody heard how it was made, and say what the program calls it."""
+    mark = _enter(channel, tensor)
+    if name := _name_of(tensor):
+        channel.say(Named(mark.node, name))
+    return mark
+
+
+def _name_of(tensor: Tensor) -> str:
+    """What the program calls a tensor that it had before; nothing of what the engine made, or of a ``.grad``."""
+    if tensor._is_number or tensor._is_mask or tensor._grad_of is not None:
+        return ""
+    return variables.global_name(tensor) if tensor._is_parameter else variables.first_name(tensor)
+
+
+def seen_node(channel: Channel, node: Node) -> Seen:
+    """The announcement of a graph node; announces what it depends on first, inputs before users."""
+    known = node.seen
+    if known is not None and known.channel is channel:
+        return known
+    stack = [node]
+    while stack:
+        top = stack[-1]
+        if _announced(channel, top):
+            stack.pop()
+            continue
+        waiting = [e[0] for e in top.next_edges if e is not None and not _announced(channel, e[0])]
+        if waiting:
+            stack.extend(waiting)
+        else:
+            _enter_late(channel, stack.pop())
+    mark = node.seen
+    assert mark is not None
+    return mark
+
+
+def entered(channel: Channel, tensor: Tensor, sharing: Tensor | None = None) -> None:
+    """A tensor was made from data, or in the memory of a tensor that may have been announced."""
+    shared = sharing is not None and sharing._seen is not None and sharing._seen.channel is channel
+    _enter(channel, tensor, memory=sharing._storage if sharing is not None and shared else None)
+
+
+def captured(channel: Channel, tensor: Tensor) -> Seen:
+    """The announcement of a gradient that `autograd.grad` gave: it is no new data."""
+    known = tensor._seen is not None and tensor._seen.channel is channel
+    return seen(channel, tensor) if known or tensor._grad_fn is not None else _enter(channel, tensor, _CAPTURED)
+
+
+_CAPTURED: Attrs = (("gradient", True),)
+
+
+def requires_grad_set(channel: Channel, tensor: Tensor) -> None:
+    """``requires_grad`` was switched."""
+    mark = tensor._seen
+    if mark is not None and mark.channel is channel:
+        channel.say(RequiresGradSet(mark.node, tensor._requires_grad, channel.stack()))
+
+
+def grad_set(channel: Channel, tensor: Tensor, how: str, stack: int = 0) -> None:
+    """A ``.grad`` was changed outside a pass, or was there before it was announced: then there is no `stack`."""
+    value = None if tensor._grad is None else channel.value(tensor._grad._array)
+    channel.say(GradSet(seen(channel, tensor).node, tensor._output_nr, how, value, stack))
+
+
+def _announced(channel: Channel, node: Node) -> bool:
+    mark = node.seen
+    return mark is not None and mark.channel is channel
+
+
+def _enter(channel: Channel, tensor: Tensor, attrs: Attrs = (), *, memory: Storage | None = None) -> Seen:
+    """Announce a leaf or constant, after the tensor it is a view of, and the ``.grad`` it already has; it has memory of
+    its own, unless another's is given."""
+    origin = 0 if tensor._base is None else seen(channel, tensor._base).node
+    attrs = attrs or _origin_of(channel, tensor)
+    mark = tensor._seen = Seen(channel.next_node())
+    tensor._storage = memory or _storage_of(channel, tensor)
+    kind: NodeKind = "constant"
+    if tensor._requires_grad:
+        kind = "parameter" if tensor._is_parameter else "leaf"
+    described = (output(channel, tensor, origin, has_value=not tensor._is_placeholder),)
+    number, scope = channel.op("tensor", _tensor_op), thread.scopes[-1] if thread.scopes else 0
+    stack, during = channel.stack(), thread.during
+    channel.say(
+        NodeCreated(mark.node, number, kind, (), described, attrs, tensor._requires_grad, "", stack, scope, during)
+    )
+    mark.said(channel)
+    if tensor._grad is not None:
+        grad_set(channel, tensor, "assigned")
+    return mark
+
+
+def _origin_of(channel: Channel, tensor: Tensor) -> Attrs:
+    """What else is known of a tensor that no operation made."""
+    owner = None if tensor._grad_of is None else tensor._grad_of()
+    if owner is not None and owner._grad is tensor:
+        return (("grad_of", seen(channel, owner).node),)
+    return (("number", True),) if tensor._is_number else (("mask", True),) if tensor._is_mask else ()
+
+
+def _storage_of(channel: Channel, tensor: Tensor) -> Storage:
+    """The memory of a tensor that is announced now."""
+    return Storage(channel, tensor._grad_of) if tensor._base is None else tensor._base._storage
+
+
+def _enter_late(channel: Channel, node: Node) -> None:
+    """Announce a node of a graph that was built before anybody listened: its values are gone."""
+    if isinstance(node, AccumulateGrad):
+        _enter(channel, node.variable)
+        return
+    mark = node.seen = Seen(channel.next_node())
+    inputs = tuple((0, 0) if e is None else (seen_node(channel, e[0]).node, e[1]) for e in node.next_edges)
+    outputs = tuple(Output(None, channel.next_storage()) for _ in node.outputs)
+    say_operation(channel, mark, channel.op(type(node), node.describe), inputs, node.attrs, outputs, "")
+
+
+def say_operation(
+    channel: Channel,
+    mark: Seen,
+    op: int,
+    inputs: tuple[Edge, ...],
+    attrs: dict[str, Any],
+    outputs: tuple[Output, ...],
+    untracked: str,
+    given: tuple[Value | None, ...] = (),
+) -> int:
+    """Say that an operation ran; the number of the stack it ran in."""
+    described = plain_attrs(attrs) if attrs else ()
+    key, scopes, during = thread.replayed_from, thread.scopes, thread.during
+    stack = channel.stack() if key is None else channel.stack_number(key)
+    scope = scopes[-1] if scopes else 0
+    tracked = not untracked
+    channel.say(
+        NodeCreated(mark.node, op, "op", inputs, outputs, described, tracked, untracked, stack, scope, during, given)
+    )
+    mark.said(channel)
+    return stack
+
+
+def _tensor_op(number: int) -> OpSeen:
+    return OpSeen(number, "tensor", "", (), (), ())
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Tells listeners which part each tensor is of what a function or a module gave, where it gave several.
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FOLDER = str(Path(__file__).parent) + "/"
+
+
+def telling_parts(function: F) -> F:
+    """`function`, which tells listeners of the parts of what it gives; itself if that is always a tensor."""
+    signature = getattr(function, "__signature__", None)
+    given = function.__annotations__.get("return") if signature is None else signature.return_annotation
+    if given in ("Tensor", "None", "bool", "int", "float", "str", inspect.Signature.empty):
+        return function
+
+    @forwards
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if emit.channel is not None:
+            say_returned(emit.channel, result)
+        return result
+
+    return wrapper  # type: ignore[return-value]  # the same signature
+
+
+@forwards
+def say_returned(channel: Channel, result: object) -> None:
+    """Say which parts of a call's result the tensors in it are, if it was the program that called."""
+    if not isinstance(result, Tensor) and called_by_the_program(_FOLDER):
+        _say_parts(channel, result, seen)
+
+
+@forwards
+def say_gradients(channel: Channel, result: object) -> None:
+    """The same of what `autograd.grad` gave, which is announced now."""
+    if called_by_the_program(_FOLDER):
+        _say_parts(channel, result, captured)
+
+
+def _say_parts(channel: Channel, result: object, announced: Callable[[Channel, Tensor], Seen]) -> None:
+    stack = channel.stack()
+    for tensor, path in parts(result, Tensor):
+        channel.say(Returned(announced(channel, tensor).node, tensor._output_nr, stack, path))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Says in events that memory has other contents, or that a tensor lies in other memory.
+
+
+def memory_written(channel: Channel, tensor: Tensor, node: int, told: Tensor | None = None) -> None:
+    """The memory of `tensor` was changed by `node`, and with it every ``.grad`` that lies there, but that of `told`."""
+    if thread.is_building:
+        return
+    storage, array = tensor._storage, tensor._array
+    value = channel.value(owner_of(array).ravel(order="K"))
+    channel.say(StorageWritten(storage.number, node, tensor._counter[0], value))
+    for other in storage.moved(array):
+        say_data(channel, other, node)
+    for owner in storage.owners():
+        if owner is not told and owner._grad is not None:
+            grad_set(channel, owner, "in place" if owner._grad._array.any() else "zero", channel.stack())
+
+
+def computed(channel: Channel, tensor: Tensor) -> None:
+    """An operation that was announced before computed its output, of which nobody but it has the memory, anew."""
+    node = seen(channel, tensor).node
+    if owner_of(tensor._array) is not tensor._array or tensor._storage.moved():
+        memory_written(channel, tensor, node)
+        return
+    channel.say(StorageWritten(tensor._storage.number, node, tensor._counter[0], channel.value(tensor._array)))
+
+
+def moved(channel: Channel, tensor: Tensor, to: Tensor | None = None) -> None:
+    """A tensor that was announced lies in the memory of `to` now (None: in new memory), perhaps in another form."""
+    (Storage(channel) if to is None else to._storage).move(tensor)
+    say_data(channel, tensor)
+    owner = None if tensor._grad_of is None else tensor._grad_of()
+    if owner is not None and owner._grad is tensor and tensor._grad_of is not None:
+        tensor._storage.add_owner(tensor._grad_of)
+        grad_set(channel, owner, "in place" if tensor._array.any() else "zero", channel.stack())
+
+
+def say_data(channel: Channel, tensor: Tensor, writer: int = 0) -> None:
+    """Say what a tensor shows that lies elsewhere than where it was announced, or in another form."""
+    node, version = seen(channel, tensor).node, max(tensor._counter[0], 0)
+    value, stack = channel.value(tensor._array), channel.stack()
+    channel.say(DataSet(node, tensor._output_nr, version, value, writer or node, stack))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Says in events that an operation ran: what it made, or what it wrote to.
+
+
+def ran(
+    channel: Channel,
+    op: Op,
+    inputs: Sequence[Tensor],
+    attrs: dict[str, Any],
+    outputs: Sequence[Tensor],
+    node: Node | None,
+    untracked: str,
+) -> None:
+    """An operation ran and made new tensors."""
+    inputs_before = edges(channel, inputs)
+    shared = op.memory != "new"
+    mark = Seen(channel.next_node())
+    described = []
+    for output_nr, tensor in enumerate(outputs):
+        tensor._seen = mark
+        tensor._output_nr = output_nr
+        tensor._storage = inputs[0]._storage if shared else Storage(channel)
+        view_of = inputs_before[0][0] if shared else 0
+        described.append(output(channel, tensor, view_of, has_value=not thread.is_building))
+    if node is not None:
+        node.seen = mark
+    number = channel.op(op, op.describe)
+    made_at = say_operation(channel, mark, number, tuple(inputs_before), attrs, tuple(described), untracked)
+    if node is not None:
+        node.made_at = made_at
+
+
+def edges(channel: Channel, tensors: Sequence[Tensor]) -> list[Edge]:
+    """The tensors as inputs of an operation, as they are now."""
+    found = []
+    for t in tensors:
+        mark = t._seen
+        if mark is None or mark.channel is not channel:
+            mark = seen(channel, t)
+        found.append((mark.node, t._output_nr))
+    return found
+
+
+def in_place(
+    channel: Channel,
+    op: Op,
+    target: Tensor,
+    inputs: Sequence[Edge],
+    attrs: dict[str, Any],
+    node: Node | None,
+    untracked: str,
+) -> None:
+    """An operation wrote to the memory of `target`; `inputs` are as they were before.
+
+    A tracked write makes the tensor, or the base it is a view of, an output of the operation; an untracked one leaves
+    it the node it was, so that a parameter stays the leaf it is.
+    """
+    mark = Seen(channel.next_node())
+    written = target
+    if node is not None:
+        written = target if target._base is None else target._base
+        written._seen = node.seen = mark
+        written._output_nr = 0
+    number = channel.op((op, written is target), op.describe_in_place if written is target else op.describe_slices)
+    if written is not target and target._seen is not None and target._seen.channel is channel:
+        attrs = attrs | {"view": target._seen.node}
+    described = (output(channel, written, 0, has_value=not thread.is_building),)
+    made_at = say_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
+    if node is not None:
+        node.made_at = made_at
+    memory_written(channel, target, mark.node)
+
+
+def became_view(
+    channel: Channel,
+    op: Op,
+    target: Tensor,
+    inputs: Sequence[Edge],
+    attrs: dict[str, Any],
+    node: Node | None,
+    untracked: str,
+) -> None:
+    """A tensor became another view of its memory. A leaf that does so untracked stays the leaf it is."""
+    mark = Seen(channel.next_node())
+    if node is not None or not target._requires_grad:
+        target._seen, target._output_nr = mark, 0
+    described = (output(channel, target, 0 if target._base is None else seen(channel, target._base).node),)
+    number = channel.op((op, "in place"), op.describe_in_place)
+    made_at = say_operation(channel, mark, number, tuple(inputs), attrs, described, untracked)
+    if node is not None:
+        node.seen, node.made_at = mark, made_at
+    if target._seen is not mark:
+        target._storage.move(target)
+    for other in target._storage.moved(target._array):
+        say_data(channel, other, mark.node)
+
+
+def regenerated(channel: Channel, op: Op, base: Tensor, view: Tensor, node: Node) -> None:
+    """A view got a new node, because its base was written to."""
+    origin = seen(channel, base)
+    view._seen = node.seen = Seen(channel.next_node())
+    view._output_nr = 0
+    view._storage = base._storage
+    described = (output(channel, view, origin.node),)
+    inputs = ((origin.node, base._output_nr),)
+    say_operation(channel, view._seen, channel.op(op, op.describe), inputs, node.attrs, described, "")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Turns what happens in a backward pass into events; used only while somebody listens.
+
+
+_ARRAYS = (np.ndarray, np.generic)
+
+
+class PassReport:
+    """Tells a channel about one backward pass.
+
+    A gradient is often the same array at several places (what arrives at an addition leaves it twice), so the value
+    captured when it arrived is kept, with the node's number, until its node has run.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.number = channel.next_pass()
+        self._say = channel.say
+        self._value = shape_of if thread.is_building else channel.value  # in a graph that is built nothing has a value
+        self._arrived: dict[Node, tuple[int, list[Value | None]]] = {}
+        self._grads: Sequence[Grad | None] = ()
+        self._values: Sequence[Value | None] = ()
+        self._stack = 0
+        self._node: Node | None = None
+
+    def started(
+        self,
+        roots: Sequence[GraphEdge],
+        seeds: Sequence[Grad],
+        inputs: Sequence[GraphEdge],
+        *,
+        retain_graph: bool,
+        create_graph: bool,
+    ) -> None:
+        """The pass begins."""
+        channel = self.channel
+        edges = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in roots)
+        wanted = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in inputs)
+        values = tuple(self._captured(seed) for seed in seeds)
+        self._stack = channel.stack()
+        channel.say(BackwardStarted(self.number, edges, values, retain_graph, create_graph, wanted, self._stack))
+
+    def finished(self, error: str, raised: str) -> None:
+        """The pass is over, with the words and the class of an error or with neither."""
+        self.channel.say(BackwardFinished(self.number, error, raised))
+
+    def step_started(self, node: Node, grads: Sequence[Grad | None]) -> int:
+        """A node's rule runs; returns the node's number."""
+        arrived = self._arrived.pop(node, None)
+        if arrived is None:
+            captured = self._of_first if node.is_first else self._captured
+            arrived = seen_node(self.channel, node).node, [None if g is None else captured(g) for g in grads]
+        number, self._values = arrived
+        self._grads, self._node = grads, node
+        self._say(StepStarted(self.number, number, tuple(self._values)))
+        return number
+
+    def during(self, node: Node) -> tuple[int, int]:
+        """The step of a node, as what is made during it names it."""
+        return self.number, seen_node(self.channel, node).node
+
+    def flowed(self, source: int, slot: int, target: GraphEdge, part: Grad, total: Grad | None) -> None:
+        """One contribution from input `slot` of node number `source` arrived; `total` is None for the first."""
+        node, output_nr = target
+        arrived = self._arrived.get(node)
+        if arrived is None:
+            arrived = self._arrived[node] = seen_node(self.channel, node).node, [None] * len(node.outputs)
+        number, values = arrived
+        is_first = node.is_first or (self._node is not None and self._node.is_first)
+        captured = self._of_first if is_first else self._captured
+        value = captured(part)
+        sum_so_far = None if total is None else captured(total)
+        values[output_nr] = sum_so_far or value
+        self._say(GradFlowed(self.number, source, slot, number, output_nr, value, sum_so_far))
+
+    def step_finished(self, node: int, *, freed: bool) -> None:
+        """A node is through; `freed` says that it released saved tensors."""
+        if not node:
+            return
+        if freed:
+            self._say(SavedFreed(node))
+            if self._node is not None:
+                self._node.freed_at = self._stack
+        self._grads = ()  # what runs next counts the references to a gradient
+        self._say(StepFinished(self.number, node))
+
+    def accumulated(self, node: Node, leaf: Tensor, part: Grad, *, first: bool) -> None:
+        """A leaf's ``.grad`` grew, and with it the memory of the tensor it is."""
+        grad = leaf._grad
+        assert grad is not None
+        number = seen(self.channel, leaf).node
+        arrived = self._arrived.pop(node, None)
+        value = (arrived and arrived[1][0]) or self._captured(part)
+        sum_now = None if first else self.channel.value(grad._array)
+        self.channel.say(GradAccumulated(self.number, number, value, sum_now))
+        if not first and grad._seen is not None and grad._seen.channel is self.channel:
+            memory_written(self.channel, grad, number, told=leaf)
+
+    def retained(self, node: Node, output_nr: int, grad: Tensor) -> None:
+        """A non-leaf kept its gradient."""
+        value = self.channel.value(grad._array)
+        self.channel.say(GradRetained(self.number, seen_node(self.channel, node).node, output_nr, value))
+
+    def captured(self, edge: GraphEdge, grad: Grad) -> None:
+        """``autograd.grad`` took a gradient."""
+        node, output_nr = edge
+        number = seen_node(self.channel, node).node
+        self.channel.say(GradCaptured(self.number, number, output_nr, self._captured(grad)))
+
+    def hook_ran(self, node: Node, output_nr: int, when: str, hook: object, result: Tensor | None) -> None:
+        """A hook ran, and gave `result`, or None."""
+        name = getattr(hook, "__name__", type(hook).__name__)
+        value = None if result is None else self.channel.value(result._array)
+        if result is not None:
+            self._arrived.pop(node, None)
+        number = seen_node(self.channel, node).node
+        self.channel.say(HookRan(self.number, number, output_nr, when, name, value))
+
+    def node_hook_ran(self, node: Node, when: str, hook: object, results: Sequence[Tensor | None]) -> None:
+        """A hook of a node ran; one event for each gradient it gave, one without any if it gave none."""
+        given = [(nr, result) for nr, result in enumerate(results) if result is not None]
+        for output_nr, result in given:
+            self.hook_ran(node, output_nr, when, hook, result)
+        if not given:
+            self.hook_ran(node, 0, when, hook, None)
+
+    def _of_first(self, grad: Grad) -> Value:
+        """The value of a gradient that arrives at one of the first calls of a custom Function, or is sent there."""
+        if thread.is_building:
+            return self._captured(grad)
+        return self.channel.whole(grad if isinstance(grad, _ARRAYS) else grad._array) or self._captured(grad)
+
+    def _captured(self, grad: Grad) -> Value:
+        """The value of a gradient, be it an array, a numpy scalar or a tensor."""
+        for known, value in zip(self._grads, self._values):  # noqa: B905  # `strict=` takes longer than one turn
+            if known is grad and value is not None:
+                return value
+        return self._value(grad if isinstance(grad, _ARRAYS) else grad._array)
+
+
+def refused(
+    channel: Channel, roots: Sequence[Place], seeds: Sequence[Tensor | None], error: str, *, retain_graph: bool,
+    create_graph: bool,
+) -> None:  # fmt: skip
+    """A pass begins and ends at once, as no graph leads back from one of its roots."""
+    number, edges = channel.next_pass(), tuple(_edge(channel, root) for root in roots)
+    values = tuple(_seed(channel, root, seed) for root, seed in zip(roots, seeds, strict=True))
+    channel.say(BackwardStarted(number, edges, values, retain_graph, create_graph, (), channel.stack()))
+    channel.say(BackwardFinished(number, error, "RuntimeError"))
+
+
+def _edge(channel: Channel, root: Place) -> tuple[int, int]:
+    mark = seen_node(channel, root.node) if isinstance(root, GradientEdge) else seen(channel, root)
+    return mark.node, root.output_nr
+
+
+def _seed(channel: Channel, root: Place, seed: Tensor | None) -> Value:
+    """The gradient that a root was given; PyTorch asks for none where it is of no use."""
+    if seed is not None or isinstance(root, GradientEdge):
+        assert seed is not None  # an edge is never without
+        return channel.value(seed._array)
+    return channel.value(np.ones_like(root._array))
