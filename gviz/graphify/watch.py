@@ -22,7 +22,7 @@ _SIZES = frozenset({"len", "iteration"})  # sizes are fixed in a static graph, a
 
 
 class Watch:
-    """A recorder (`gviz.engine.watching.Recorder`) that makes no graph."""
+    """A recorder (`gviz.engine.watchers.Recorder`) that makes no graph."""
 
     def read(self, tensor: Tensor, how: str) -> None:
         """The program turns a tensor into a Python value."""
