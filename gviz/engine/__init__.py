@@ -1,4 +1,26 @@
-"""A torch-shaped autograd on numpy: ``import gviz.engine as torch``."""
+"""A torch-shaped autograd on numpy: ``import gviz.engine as torch``.
+
+Everything that can be imported from here has PyTorch's name and behaves as PyTorch does. docs/differences.md lists the
+exceptions. Read first, in this order:
+
+1. `op`: what an operation is, declared once (`Op`, `Rule`), and how one runs (`apply`).
+2. `node`: the nodes of the backward graph, one for each tracked operation and one for each leaf.
+3. `backward`: the backward pass (`Pass`), and how a gradient is added to ``.grad``.
+
+The walk of ``y = x * x`` and ``y.backward()``:
+
+* `surface` has put the operator into `Tensor` when `ops.arithmetic` declared ``mul``; it hands both tensors to `apply`.
+* `apply` computes the result with numpy and makes a tensor of it (`tensor`). Because ``x`` requires a gradient, it also
+  makes a node, with an edge to the node of each input and with the tensors that the rules will need.
+* While somebody listens, `apply` has `emission` report the node as an event. Without a listener that costs one test.
+* ``y.backward()`` starts a `Pass`. It counts the edges that lead to each node, begins at ``y``'s node with a gradient
+  of one, and runs each node when all its contributions have arrived. ``mul`` has two rules; both send ``g * x`` to ``x``.
+* At the leaf ``x`` the pass adds the sum to ``.grad``, and frees what each node had saved as it goes.
+
+Around this heart: `ops` declares the operations by the chapters of PyTorch's documentation; `nn`, `optim` and `jit` are
+built on them; `views` and `memory` say which tensors share memory and what a write in place does; `arguments` reads
+calls as PyTorch does, and `messages` has its words for errors.
+"""
 
 # ruff: noqa: F403  # the namespace is what the modules declare in `__all__`
 
