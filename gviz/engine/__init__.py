@@ -13,8 +13,8 @@ The walk of ``y = x * x`` and ``y.backward()``:
 * `apply` computes the result with numpy and makes a tensor of it (`tensor`). Because ``x`` requires a gradient, it also
   makes a node, with an edge to the node of each input and with the tensors that the rules will need.
 * While somebody listens, `apply` has `emission` report the node as an event. Without a listener that costs one test.
-* ``y.backward()`` starts a `Pass`. It counts the edges that lead to each node, begins at ``y``'s node with a gradient
-  of one, and runs each node when all its contributions have arrived. ``mul`` has two rules; both send ``g * x`` to ``x``.
+* ``y.backward()`` starts a `Pass`. This counts the edges that lead to each node, begins at ``y``'s node with a gradient
+  of one, and runs each node when all its contributions have arrived. ``mul`` has two rules; each sends ``g * x``.
 * At the leaf ``x`` the pass adds the sum to ``.grad``, and frees what each node had saved as it goes.
 
 Around this heart: `ops` declares the operations by the chapters of PyTorch's documentation; `nn`, `optim` and `jit` are

@@ -21,7 +21,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import anomaly, emission, messages, watchers
-from gviz.engine.broadcasting import conformed, in_form
+from gviz.engine.broadcasting import broadcast_error, conformed, in_form
 from gviz.engine.emission import PassReport
 from gviz.engine.modes import thread
 from gviz.engine.node import (
@@ -122,8 +122,20 @@ def _add(to: Tensor, grad: Grad) -> None:
         raise RuntimeError(messages.INFERENCE_IN_PLACE)
     if overlaps_itself(array):
         raise RuntimeError(messages.OVERLAPPING_WRITE)
-    np.add(array, grad, out=array)
+    try:
+        np.add(array, grad, out=array)
+    except ValueError:
+        raise RuntimeError(_unfit(array.shape, np.shape(grad))) from None
     to._counter[0] += 1
+
+
+def _unfit(own: tuple[int, ...], part: tuple[int, ...]) -> str:
+    """PyTorch's words for a ``.grad`` that got another shape than its leaf, by ``.data``, and cannot be added to."""
+    try:
+        result = np.broadcast_shapes(own, part)
+    except ValueError:
+        return broadcast_error(own, part)
+    return messages.OUTPUT_SHAPE.format(own=list(own), result=list(result))
 
 
 def _obeys(grad: Any, own: Array) -> bool:

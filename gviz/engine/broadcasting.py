@@ -57,3 +57,13 @@ def sum_to(array: Any, shape: Shape) -> Any:
     if in_front:
         array = np.add.reduce(array, axis=in_front)
     return np.add.reduce(array, axis=repeated, keepdims=True) if repeated else array
+
+
+def broadcast_error(a: tuple[int, ...], b: tuple[int, ...]) -> str:
+    """PyTorch's words for two shapes that do not broadcast."""
+    width = max(len(a), len(b))
+    wide_a, wide_b = (1,) * (width - len(a)) + a, (1,) * (width - len(b)) + b
+    for dim in reversed(range(width)):
+        if wide_a[dim] != wide_b[dim] and 1 not in (wide_a[dim], wide_b[dim]):
+            return messages.BROADCAST.format(a=wide_a[dim], b=wide_b[dim], dim=dim)
+    return messages.BROADCAST.format(a=a, b=b, dim=0)

@@ -312,6 +312,10 @@ ASARRAY = (
     "requires_grad=False explicitly to get the old behavior and silence this warning."
 )
 BETA = "{name}() is in beta and the API may change at any time."
+SCATTER_REDUCE = (
+    "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch "
+    "release. Use torch.scatter_reduce instead for more reduction options."
+)
 EXPANDED_WRITE = (
     "Use of {name}_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
     "This also applies to advanced indexing e.g. {brackets}"

@@ -36,6 +36,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import dtypes, emission, messages, watchers
+from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.layout import laid_out
 from gviz.engine.modes import is_entered, thread
 from gviz.engine.node import Edge, Grad, Node, next_sequence_nr, pack, raw_saved_tensor, saved_attribute, saved_tensor
@@ -488,16 +489,6 @@ def promoted(arrays: Sequence[Array], how: bool | str) -> list[Array]:
     if how == "float" and common.kind != "f":
         common = dtypes.get_default_dtype().numpy
     return [a if a.dtype == common else a.astype(common) for a in arrays]
-
-
-def broadcast_error(a: tuple[int, ...], b: tuple[int, ...]) -> str:
-    """PyTorch's words for two shapes that do not broadcast."""
-    width = max(len(a), len(b))
-    wide_a, wide_b = (1,) * (width - len(a)) + a, (1,) * (width - len(b)) + b
-    for dim in reversed(range(width)):
-        if wide_a[dim] != wide_b[dim] and 1 not in (wide_a[dim], wide_b[dim]):
-            return messages.BROADCAST.format(a=wide_a[dim], b=wide_b[dim], dim=dim)
-    return messages.BROADCAST.format(a=a, b=b, dim=0)
 
 
 def zeros(like: Any, shape: tuple[int, ...]) -> Any:

@@ -24,6 +24,12 @@ for make in (lambda x, w: x.sum(), lambda x, w: x * w, lambda x, w: x + w, lambd
              lambda x, w: x.expand(3, 2) * 1, lambda x, w: x.expand(3, 2), lambda x, w: torch.where(x > 1, x, w), lambda x, w: x.relu(), lambda x, w: x / w):
     passes(make, leaf(1., 2.), leaf(3., 4.))
 """,
+    "a grad of another shape": """
+for own, other in (((2, 3), (3,)), ((3,), (2,)), ((3,), (2, 3)), ((2,), (3,)), ((1,), (2,)), ((), (2,))):
+    x = torch.ones(own, requires_grad=True); x.sum().backward(); x.grad.data = torch.ones(other)
+    try: (x * 2).sum().backward(); see(x.grad.tolist())
+    except RuntimeError as error: see(str(error))
+""",
     "several uses": """
 for make in (lambda x, w: x + x, lambda x, w: x * x, lambda x, w: x * 2 + x * 3, lambda x, w: x * 2 + x * 3 + x * 4, lambda x, w: x + x + x,
              lambda x, w: (x * w) + (x * 2) + (w * 3), lambda x, w: x + w + x * w, lambda x, w: ((x + w) * 2) + x, lambda x, w: x * x * x * w):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes
+from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.layout import empty_as
-from gviz.engine.op import broadcast_error
 from gviz.values import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import numpy as np
 from gviz import emit
 from gviz.engine import dtypes, emission, legacy, messages, watchers
 from gviz.engine.arguments import combination, fitting, typename
+from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
@@ -18,7 +19,7 @@ from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.layout import named as named_format
 from gviz.engine.memory import address_of
 from gviz.engine.modes import thread
-from gviz.engine.op import Example, Op, Rule, apply, broadcast_error
+from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import normal
 from gviz.engine.surface import Number, attribute, derive, front, operand
 from gviz.engine.tensor import Tensor

@@ -9,7 +9,8 @@ import numpy as np
 
 from gviz.engine import messages
 from gviz.engine.arguments import fitting
-from gviz.engine.op import Example, Op, Rule, apply, broadcast_error, zeros
+from gviz.engine.broadcasting import broadcast_error
+from gviz.engine.op import Example, Op, Rule, apply, zeros
 from gviz.engine.ops._declaration import Prepared, in_both_ways
 from gviz.engine.ops._examples import normal, positive, spaced
 from gviz.engine.ops._kernels import added, added_rows, in_rows, places_along, refuse_unless
@@ -350,6 +351,7 @@ def scatter(
     if isinstance(source, Tensor):
         if reduce is None:
             return scatter_op, (self, source, index), {"dim": axis}, check
+        messages.warn_once(messages.SCATTER_REDUCE)
         return scatter_combined, (self, source, index), {"dim": axis, "reduce": reduce}, check
     if reduce is None:
         return scatter_value, (self, index), {"dim": axis, "value": source}, check

@@ -16,8 +16,9 @@ import numpy as np
 
 from gviz.engine import messages
 from gviz.engine.arguments import fitting, typename
+from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.node import Node
-from gviz.engine.op import Example, Op, Rule, apply, broadcast_error, zeros
+from gviz.engine.op import Example, Op, Rule, apply, zeros
 from gviz.engine.ops._declaration import Prepared, in_both_ways
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import added, added_rows, in_rows

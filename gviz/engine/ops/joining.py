@@ -11,7 +11,8 @@ import numpy as np
 
 from gviz.engine import dtypes, messages
 from gviz.engine.arguments import all_tensors, combination, integer, several, whole_numbers
-from gviz.engine.op import Example, Op, Rule, apply, broadcast_error
+from gviz.engine.broadcasting import broadcast_error
+from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import in_rows
 from gviz.engine.ops.copying import clone_in_order

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes, messages
-from gviz.engine.op import Example, Op, Rule, apply, broadcast_error
+from gviz.engine.broadcasting import broadcast_error
+from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import normal as some_normal
 from gviz.engine.ops._examples import within
 from gviz.engine.ops.shape import expanded
