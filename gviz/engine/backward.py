@@ -105,7 +105,10 @@ def _copied(leaf: Tensor, grad: Grad) -> Tensor:
     if not _is_dense(leaf._array):
         return new_tensor(np.array(grad, order="C"))
     copy = new_tensor(np.empty_like(leaf._array))
-    copy._array[...] = grad
+    try:
+        copy._array[...] = grad
+    except ValueError:
+        raise RuntimeError(_unfit(leaf._array.shape, np.shape(grad))) from None
     copy._counter[0] = 1
     return copy
 
@@ -130,7 +133,7 @@ def _add(to: Tensor, grad: Grad) -> None:
 
 
 def _unfit(own: tuple[int, ...], part: tuple[int, ...]) -> str:
-    """PyTorch's words for a ``.grad`` that got another shape than its leaf, by ``.data``, and cannot be added to."""
+    """PyTorch's words for a gradient that does not fit: ``.data`` gave its leaf or the ``.grad`` another shape."""
     try:
         result = np.broadcast_shapes(own, part)
     except ValueError:

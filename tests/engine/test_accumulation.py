@@ -30,6 +30,12 @@ for own, other in (((2, 3), (3,)), ((3,), (2,)), ((3,), (2, 3)), ((2,), (3,)), (
     try: (x * 2).sum().backward(); see(x.grad.tolist())
     except RuntimeError as error: see(str(error))
 """,
+    "a leaf of another shape": """
+for own, other in (((2, 3), (3,)), ((3,), (2, 3))):
+    x = torch.ones(own, requires_grad=True); y = x * 1; x.data = torch.ones(other)
+    try: y.sum().backward(); grads(x)
+    except RuntimeError as error: see(str(error))
+""",
     "several uses": """
 for make in (lambda x, w: x + x, lambda x, w: x * x, lambda x, w: x * 2 + x * 3, lambda x, w: x * 2 + x * 3 + x * 4, lambda x, w: x + x + x,
              lambda x, w: (x * w) + (x * 2) + (w * 3), lambda x, w: x + w + x * w, lambda x, w: ((x + w) * 2) + x, lambda x, w: x * x * x * w):
