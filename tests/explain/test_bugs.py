@@ -27,6 +27,15 @@ ANSWERS = {
     "lost_in_no_grad": ("error", "untracked-loss", ["lost first at", "inside no_grad", "out of the no_grad block"]),
     "lost_in_inference_mode": ("error", "untracked-loss", ["lost first at", "out of the inference_mode block"]),
     "leaf_by_another_name": ("error", "leaf-in-place", ["#1 w was to be changed in place"]),
+    "step_between_losses": (
+        "error",
+        "changed-in-place",
+        [
+            "judge.2.weight was updated by a step of Adam",
+            "score = Addmm still needs it",
+            "compute the loss anew after it",
+        ],
+    ),
     "part_assigned": ("error", "changed-in-place", ["write to a clone()", "with stack or cat"]),
     "leaf_in_place": ("error", "leaf-in-place", ["#1 w was to be changed in place", "torch.no_grad()"]),
     "nan_in_backward": ("error", "nan-born-backward", ["backward rule of #2 root = Sqrt", "[0 2]", "sqrt(x + 1e-8)"]),

@@ -10,8 +10,8 @@ from gviz.explain.failures import Failure
 from gviz.explain.finding import Finding
 from gviz.explain.names import innermost, label, label_at, made_at, op_title
 from gviz.explain.operations import ACTIVATIONS
-from gviz.explain.optimizer_steps import Write, writer_of
-from gviz.plain_text import file_line
+from gviz.explain.optimizer_steps import Write, step_of, writer_of
+from gviz.plain_text import file_line, shown
 from gviz.site import source_lines
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -19,33 +19,75 @@ from gviz.trace.timeline import Timeline
 _CHANGED = r"modified by an inplace operation"
 
 
+_NAMED_SHAPE = re.compile(r"Tensor (\[[\d, ]*\])")
+_NAMED_VERSION = re.compile(r"expected version (\d+)")
+
+
 def explain_saved(failure: Failure) -> Finding | None:
-    """Explain the write that came between saving and backward."""
+    """Explain the write that came between saving and backward: by an operation, or by the step of an optimizer."""
     if not failure.says(_CHANGED):
         return None
     timeline = failure.timeline
-    found = next(_writes(timeline, failure), None) if failure.node else None
+    found = _write_of(timeline, failure) if failure.node else None
     if found is None:
         text = "a tensor that backward needs was changed in place after it had been saved"
         return Finding("changed-in-place", text, failure.seq, failure.node, fix=_FIX, at=failure.at)
     (holder, version), seq, write = found
     saver = timeline.info(failure.node)
+    saved = f"saved by {saver.op.grad_fn or label(timeline, saver.node)}{made_at(saver.frames)} at version {version}"
+    saved_part = Finding("saved", saved, saver.born, saver.node, at=innermost(saver))
     by_node = writer_of(write)
+    owner = _owner(timeline, (holder, 0))
+    step = step_of(timeline, owner, seq)
+    needs = f"but backward of {label(timeline, saver.node)} still needs it as it was"
+    if step is not None:
+        frames = timeline.stack(step.stack)
+        text = f"{label(timeline, owner)} was updated by a step of {shown(step.kind)}{made_at(frames)}, {needs}"
+        wrote = f"updated by the step to version {write.version}"
+        at = frames[0] if frames else failure.at
+        parts = (saved_part, Finding("write", wrote, seq, owner, at=at))
+        return Finding("changed-in-place", text, seq, owner, parts, _STEP_FIX, at)
     writer = timeline.info(by_node) if by_node in timeline.nodes else None
     by = f"{op_title(writer)}{made_at(writer.frames)}" if writer is not None else "the program"
-    what = label(timeline, holder)
-    text = (
-        f"{what} was changed in place by {by}, but backward of {label(timeline, saver.node)} still needs it as it was"
-    )
-    saved = f"saved by {saver.op.grad_fn or label(timeline, saver.node)}{made_at(saver.frames)} at version {version}"
+    text = f"{label(timeline, holder)} was changed in place by {by}, {needs}"
     wrote = f"changed by {label_at(timeline, by_node)} to version {write.version}" if writer else "changed"
-    parts = (
-        Finding("saved", saved, saver.born, saver.node, at=innermost(saver)),
-        Finding("write", wrote, seq, by_node, at=innermost(writer) if writer else None),
-    )
+    parts = (saved_part, Finding("write", wrote, seq, by_node, at=innermost(writer) if writer else None))
     return Finding(
         "changed-in-place", text, seq, holder, parts, _fix(writer), innermost(writer) if writer else failure.at
     )
+
+
+def _owner(timeline: Timeline, output: Edge) -> int:
+    """The node whose memory an output lies in: of a view, the tensor that it is a view of."""
+    node, nr = output
+    while True:
+        outputs = timeline.info(node).created.outputs
+        base = outputs[nr].view_of if nr < len(outputs) else 0
+        if not base or base >= node or base not in timeline.nodes:
+            return node
+        node, nr = base, 0
+
+
+_STEP_FIX = "run this backward pass before the step, or compute the loss anew after it"
+
+
+def _write_of(timeline: Timeline, failure: Failure) -> tuple[Edge, int, Write] | None:
+    """The write to what the rule had saved: of several tensors that were written to, the one that the error describes.
+
+    The message gives the shape of the saved tensor and the version that was expected. An operation may not have saved
+    the first of its inputs: a step changes ``b`` and ``w`` of ``addmm(b, x, w.t())``, but only ``w.t()`` is saved.
+    """
+    shape, version = (pattern.search(failure.message) for pattern in (_NAMED_SHAPE, _NAMED_VERSION))
+    born = timeline.at(timeline.info(failure.node).born)
+
+    def mismatch(found: tuple[Edge, int, Write]) -> tuple[bool, bool]:
+        (holder, at_version), _, _ = found
+        state = born.state(holder)
+        values = [output.value for output in state.outputs if output.value is not None] if state is not None else []
+        shapes = [str(list(value.shape)) for value in values]
+        return shape is not None and shape[1] not in shapes, version is not None and version[1] != str(at_version)
+
+    return min(_writes(timeline, failure), key=mismatch, default=None)
 
 
 _ASSIGNING = ("copy", "setitem")  # as which ``s[1] = v`` is recorded
