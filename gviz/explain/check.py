@@ -120,7 +120,7 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
         return  # there is none, or each was asked for some gradients only
     timeline, end = survey.timeline, survey.timeline.at(survey.end)
     last = {event.node: (seq, event) for seq, event in survey.accumulated}
-    alive = survey.alive(survey.passes[-1][0])
+    alive = list(survey.alive(survey.passes[-1][0]))
     leaves = [made.node for made in alive if made.created.kind != "op" and made.created.requires_grad]
     failed = _before_failed_passes(survey)
     taken = {event.node for _, event in survey.select(GradCaptured)} - survey.skipped
@@ -137,7 +137,8 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
             yield replace(found, suspected=found.suspected or elsewhere or (looked_at and node not in idle))
     if survey.passes[-1][1].pass_nr in _failed(survey):
         return  # of a program that got no further, one zero says little
-    for node in [node for node in leaves if node in last and is_zero(last[node][1].part)][:MOST_ASKED]:
+    added = [made.node for made in alive if made.node in last]  # also results that were told to require a gradient
+    for node in [node for node in added if is_zero(last[node][1].part)][:MOST_ASKED]:
         yield None
         yield why(timeline, timeline.at(last[node][0]), node, "grad")
 

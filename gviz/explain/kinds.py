@@ -155,6 +155,7 @@ KINDS: tuple[Kind, ...] = (
         "a hook that makes zero of a gradient, or turns it round",
         find=gradient.turning_hooks,
     ),
+    Kind("underflow", "warning", "gradients that are too small for float16 or bfloat16 and become zero"),
     Kind("saturated", "warning", "a function so far out that its derivative is zero"),
     Kind("clamped", "warning", "every element at the border of a clamp"),
     Kind("cancelled", "suspicion", "contributions that cancel: of several uses, or of all elements, as for a softmax"),

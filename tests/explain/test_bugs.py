@@ -36,6 +36,11 @@ ANSWERS = {
             "compute the loss anew after it",
         ],
     ),
+    "half_underflow": (
+        "warning",
+        "underflow",
+        ["underflows float16", "least number of float16 is 6e-08", "Scaler"],
+    ),
     "part_assigned": ("error", "changed-in-place", ["write to a clone()", "with stack or cat"]),
     "leaf_in_place": ("error", "leaf-in-place", ["#1 w was to be changed in place", "torch.no_grad()"]),
     "nan_in_backward": ("error", "nan-born-backward", ["backward rule of #2 root = Sqrt", "[0 2]", "sqrt(x + 1e-8)"]),

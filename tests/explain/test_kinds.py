@@ -10,7 +10,7 @@ from docs.make_findings import PATH, text
 from gviz.explain.kinds import BY_NAME, KINDS, findable
 
 FILES = sorted((Path(gviz.explain.__file__).parent / "findings").glob("*.py"))
-RANKS = Path(gviz.__file__).parent / "render" / "ranks.py"
+RANKS = Path(gviz.__file__).parent / "render" / "ranks_text.py"
 
 
 def test_every_kind_is_in_the_table_once():

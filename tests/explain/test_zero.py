@@ -26,3 +26,31 @@ def test_a_way_that_many_leaves_share_is_gone_back_once(monkeypatch):
     (found,) = check(timeline)
     assert (found.finding.kind, found.more) == ("dead-units", 29)
     assert len(asked) < len(timeline.nodes)
+
+
+def test_a_number_that_is_zero_may_be_an_input():
+    def program():
+        x1, x2 = torch.tensor(2.0, requires_grad=True), torch.tensor(0.0, requires_grad=True)
+        w1, w2 = torch.tensor(-3.0, requires_grad=True), torch.tensor(1.0, requires_grad=True)
+        (x1 * w1 + x2 * w2 + 6.9).tanh().backward()
+
+    (found,) = check(timeline_of(program))
+    assert (found.level, found.finding.kind, found.finding.fix) == ("suspicion", "masked", "")
+
+
+def test_a_result_that_was_told_to_require_a_gradient_is_asked_about():
+    def program():
+        w = (torch.ones(3) * 2).requires_grad_()
+        (w * torch.zeros(3)).sum().backward()
+
+    (found,) = check(timeline_of(program))
+    assert found.finding.kind == "masked"
+
+
+def test_a_mask_in_half_precision_is_no_underflow():
+    def program():
+        w = torch.ones(4, requires_grad=True)
+        (w.half() * torch.zeros(4, dtype=torch.float16)).sum().backward()
+
+    (found,) = check(timeline_of(program))
+    assert found.finding.kind == "masked"

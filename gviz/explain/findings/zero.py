@@ -19,6 +19,7 @@ from gviz.explain.question import Question
 from gviz.numbers import number
 from gviz.trace.state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
+from gviz.values import Value
 
 _TINY = 1e-6
 _CLAMPED_FIX = "widen the border, or clamp later"
@@ -52,6 +53,9 @@ def _origin_of_zeros(timeline: Timeline, asked: Question, output: OutputState) -
     hook = zeroing_hook(timeline, asked.node, timeline.at(last).pass_nr, asked.moment.n)
     if hook is not None:
         return _zeroed_by_hook(timeline, asked, hook)
+    lost = _underflow(timeline, part)
+    if lost is not None:
+        return _underflowed(timeline, asked, *lost)
     if not all(is_zero(one.value) for one in output.parts):
         return _cancelled(timeline, asked.node, output.parts)
     end = _end_of(timeline, part)
@@ -109,6 +113,81 @@ def _step_back(timeline: Timeline, part: Contribution) -> tuple[_End | None, Con
     return (None, above[0]) if all(is_zero(one.value) for one in above) else (_End(part, cancel=above), part)
 
 
+# Underflow: a gradient below the least number of float16 or bfloat16 becomes zero
+#
+# The zeros need not begin where the whole gradient is zero. Of a gradient of 5e-9, as of a mean of squares, 99.8 % may
+# become zero in float16 at one operation, and the rest a few operations later. So the path is walked back over all
+# operations, and the first one in the short type at which most zeros appear is named. Its numbers must be so small that
+# the type explains the zeros: a mask that lets nothing through is no underflow.
+
+_LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-133}
+"""The least positive number of each short type."""
+
+_FAR = 2**10
+_FAR_BEFORE = 2**18
+"""How many times the least number the largest may be, of what is sent back and of what has arrived."""
+
+
+def _underflow(timeline: Timeline, part: Contribution) -> tuple[Contribution, Value] | None:
+    """The contribution at which most zeros of a short type appear, and what its rule ran with; None if none does.
+
+    Paths from many leaves join; each contribution is looked at once.
+    """
+    known, way = timeline.once(_known_underflows, 0), list[Contribution]()
+    while part.source and part.seq not in known:
+        way.append(part)
+        state = timeline.at(part.seq).state(part.source)
+        above = next((out.parts for out in state.outputs if out.parts), ()) if state is not None else ()
+        if not above:
+            break
+        part = above[0]
+    found = known.get(part.seq)
+    for one in reversed(way):
+        if found is None and one.value.dtype in _LEAST:
+            got = arriving_gradient(timeline, one)
+            found = (one, got) if got is not None and _underflows(timeline, one, got) else None
+        known[one.seq] = found
+    return found
+
+
+def _known_underflows(timeline: Timeline, _: int) -> dict[int, tuple[Contribution, Value] | None]:
+    """By the event of a contribution, where a path over it underflows. Filled while paths are walked."""
+    return {}
+
+
+def _underflows(timeline: Timeline, part: Contribution, got: Value) -> bool:
+    least = _LEAST[part.value.dtype]
+    if timeline.info(part.source).op.base_name in SHUTTING | CHOOSING:
+        return False
+    sent, arrived = part.value.statistics(), got.statistics()
+    if sent is None or arrived is None or not part.value.size or not got.size:
+        return False
+    appeared = sent.zero / part.value.size - arrived.zero / got.size
+    largest, before = (max(abs(stats.min), abs(stats.max)) for stats in (sent, arrived))
+    return appeared >= 0.5 and largest <= _FAR * least and 0 < before <= _FAR_BEFORE * least
+
+
+def _underflowed(timeline: Timeline, asked: Question, part: Contribution, got: Value) -> Finding:
+    info, dtype = timeline.info(part.source), part.value.dtype
+    stats, arrived = part.value.statistics(), got.statistics()
+    share = 100 * stats.zero / part.value.size if stats is not None else 100.0
+    text = (
+        f"the gradient of {label(timeline, asked.node)} is zero: "
+        f"{number(share, 3)}% of what {label_at(timeline, info.node)} sends back underflows {dtype}"
+    )
+    largest = max(abs(arrived.min), abs(arrived.max)) if arrived is not None else 0.0
+    fact = (
+        f"the least number of {dtype} is {number(_LEAST[dtype], 2)}; the largest gradient that arrives there is "
+        f"{number(largest, 2)}"
+    )
+    numbers = (Number("share of zeros sent back", share / 100, part.seq),)
+    parts = (Finding("share", fact, part.seq, info.node),)
+    return Finding("underflow", text, part.seq, info.node, parts, _UNDERFLOW_FIX, innermost(info), numbers)
+
+
+_UNDERFLOW_FIX = "scale the loss with torch.amp.GradScaler, or compute this part in float32"
+
+
 def _zeroed_by_hook(timeline: Timeline, asked: Question, hook: HookEffect) -> Finding:
     """A hook replaced a gradient by zero: at the node itself, or at one that it gets its gradient from."""
     where = "" if hook.ran.node == asked.node else f" at {label(timeline, hook.ran.node)}"
@@ -140,13 +219,17 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_
     if reason is _UNKNOWN and part.value.size < arrived_size:
         reason = _ADDED_UP
     share = _inactive(info)
+    value = info.created.first_value
+    is_number = culprit is not None and info.created.kind != "op" and value is not None and value.size == 1
+    if is_number:  # one number that is 0, as an input of a neuron may be, stops only its own factor
+        reason = _Reason(reason.kind, reason.says, "")
     text = f"the gradient of {label(timeline, asked.node)} is zero: {label_at(timeline, info.node)} {reason.says}"
     numbers = (Number("share of zeros in its result", share, info.born),) if share is not None else ()
     how = computation(timeline, info.node).text
     parts = (Finding("computed", f"it computed {how}", info.born, info.node),) if how else ()
     if share is not None and reason.kind == "dead-units":
         parts = (*parts, Finding("share", f"{number(100 * share, 3)}% of its result is zero", info.born, info.node))
-    at, suspected = innermost(info), reason.kind == "cancelled"
+    at, suspected = innermost(info), reason.kind == "cancelled" or is_number
     return Finding(reason.kind, text, part.seq, info.node, parts, reason.fix, at, numbers, suspected)
 
 
