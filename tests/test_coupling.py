@@ -9,7 +9,7 @@ from pathlib import Path
 
 import gviz
 
-RENAMED = ("returned", "wanting", "out", "conversions", "announce", "graph_pass", "notes", "messages")
+RENAMED = ("emission", "arguments", "surface", "watchers", "tensor", "backward", "node", "messages")
 """Files of the engine with functions that are between a program and what records it, or warns it."""
 
 PROGRAM = """

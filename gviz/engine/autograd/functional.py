@@ -476,4 +476,5 @@ def _given_back(tensors: Tensors, several: bool, create_graph: bool) -> Any:
     return kept if several else kept[0]
 
 
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 __getattr__ = lookup_in(__name__)

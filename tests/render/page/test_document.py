@@ -5,6 +5,7 @@ import re
 from base64 import b64decode, b64encode
 from hashlib import sha256
 from html import unescape
+from importlib import import_module
 from zlib import decompress
 
 import pytest
@@ -19,8 +20,9 @@ from gviz.cli.commands.export import command
 from gviz.errors import GvizError
 from gviz.render.boxes.options import Options
 from gviz.render.exporters import exporter_for
-from gviz.render.page import contents
 from gviz.render.request import ExportOptions, Part, moment_scene
+
+CONTENTS = import_module("gviz.render.page.contents")  # its function has the same name in the package
 
 
 def page(timeline, n=None, notes=None):
@@ -104,7 +106,7 @@ def test_a_page_holds_all_iterations_that_fit():
 def test_what_does_not_fit_is_left_out_around_the_moment_and_said(monkeypatch):
     timeline = iterations(5)
     size = len(timeline.nodes.of(timeline.iterations[2]))
-    monkeypatch.setattr(contents, "NODES", 3 * size)
+    monkeypatch.setattr(CONTENTS, "NODES", 3 * size)
     notes = []
     data = held(page(timeline, timeline.iterations[2].start + 1, notes))
     assert [graph["nr"] for graph in data["graphs"]] == [2, 3, 4]
@@ -152,7 +154,7 @@ def test_each_graph_says_what_of_it_is_left_out(monkeypatch):
 
 def test_of_one_long_iteration_a_stretch_around_the_moment_is_held(monkeypatch):
     timeline = two_shares().timeline
-    monkeypatch.setattr(contents, "EVENTS", 10)
+    monkeypatch.setattr(CONTENTS, "EVENTS", 10)
     data = held(page(timeline, 15))
     assert (data["low"], data["high"]) == (10, 20)
     assert len(data["events"]["texts"]) == 11

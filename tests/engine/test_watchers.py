@@ -8,14 +8,14 @@ import pytest
 
 FORKED_WHILE_COUNTING = """
 import os, signal
-from gviz.engine import watching
+from gviz.engine import watchers
 
-with watching._lock:
+with watchers._lock:
     child = os.fork()
     if not child:
         signal.alarm(60)  # a child that waits for ever is ended, and then has no exit code
-        watching.add(1)
-        os._exit(watching.watchers)
+        watchers.add(1)
+        os._exit(watchers.watchers)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
