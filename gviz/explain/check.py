@@ -137,7 +137,7 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
             yield replace(found, suspected=found.suspected or elsewhere or (looked_at and node not in idle))
     if survey.passes[-1][1].pass_nr in _failed(survey):
         return  # of a program that got no further, one zero says little
-    added = [made.node for made in alive if made.node in last]  # also results that were told to require a gradient
+    added = [made.node for made in alive if made.node in last]  # also a result on which requires_grad_() was called
     for node in [node for node in added if is_zero(last[node][1].part)][:MOST_ASKED]:
         yield None
         yield why(timeline, timeline.at(last[node][0]), node, "grad")

@@ -18,7 +18,7 @@ from gviz.events import BackwardStarted
 from gviz.explain.backward_passes import Losses, losses_of, pass_started, start_of_pass
 from gviz.explain.finding import Finding, Number
 from gviz.explain.formula import is_small, value_word
-from gviz.explain.hooks import hooks_behind
+from gviz.explain.hooks import source_hooks
 from gviz.explain.names import innermost, label, label_at, made_at, why_untracked
 from gviz.explain.operations import LISTS
 from gviz.explain.outgoing import OutgoingGradient, outgoing_gradient, step_event
@@ -60,7 +60,7 @@ def contribution(timeline: Timeline, part: Contribution, step: LoopStep | None =
     which = f"step {step.nth} of {step.count}, " if step is not None else ""
     text = f"+= {share(part.value)} from {which}{origin(timeline, part)}"
     numbers = (Number("step", step.nth, part.seq),) if step is not None else ()
-    at, hooks = innermost(timeline.info(part.source)), tuple(hooks_behind(timeline, part))
+    at, hooks = innermost(timeline.info(part.source)), tuple(source_hooks(timeline, part))
     return Finding("contribution", text, part.seq, part.source, hooks, at=at, numbers=numbers)
 
 

@@ -43,6 +43,13 @@ class HookEffect:
         """Whether it gave another gradient."""
         return self.ran.value is not None
 
+    @property
+    def made_zero(self) -> bool:
+        """Whether it gave zero for a gradient that is known not to have been zero."""
+        before = self.before
+        known = before is not None and before.is_known
+        return self.changed and known and is_zero(self.after) and not is_zero(before)
+
     def factor(self, timeline: Timeline) -> float | None:
         """The one number that the hook multiplied every element by; None if there is none."""
         return uniform_factor(timeline, self.before, self.after) if self.changed else None
@@ -67,7 +74,8 @@ def hooks_of(timeline: Timeline, node: int, output_nr: int, pass_nr: int, upto: 
         ran = timeline.event(seq) if seq <= upto else None
         if not isinstance(ran, HookRan) or ran.pass_nr != pass_nr or ran.when == "post":
             continue
-        if ran.output_nr != output_nr and ran.value is not None:
+        of_all = ran.when == "pre" and ran.value is None  # a node's hook sees all outputs, and changed none of them
+        if ran.output_nr != output_nr and not of_all:
             continue
         state = timeline.at(seq - 1).state(node)
         outputs = state.outputs if state is not None and state.pass_nr == pass_nr else ()
@@ -86,7 +94,7 @@ def hook_findings(timeline: Timeline, node: int, output_nr: int, pass_nr: int, u
         yield Finding("more", f"and {len(effects) - MOST_HOOKS} more hooks")
 
 
-def hooks_behind(timeline: Timeline, part: Contribution) -> Iterator[Finding]:
+def source_hooks(timeline: Timeline, part: Contribution) -> Iterator[Finding]:
     """The hooks that changed a contribution on its way: those of the node it came from, before and after its rule."""
     if not part.source or part.source not in timeline.nodes:
         return
@@ -125,7 +133,7 @@ def zeroing_hook(timeline: Timeline, node: int, pass_nr: int, upto: int) -> Hook
     """The hook that made zero of a gradient of a node that was not zero before, or None."""
     outputs = range(len(timeline.info(node).created.outputs))
     effects = (effect for nr in outputs for effect in hooks_of(timeline, node, nr, pass_nr, upto))
-    return next((one for one in effects if one.changed and is_zero(one.after) and not is_zero(one.before)), None)
+    return next((one for one in effects if one.made_zero), None)
 
 
 def zeroing_hook_after_rule(timeline: Timeline, part: Contribution) -> HookEffect | None:

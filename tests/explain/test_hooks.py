@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gviz.engine
-from gviz.events import GradAccumulated
+from gviz.events import GradAccumulated, HookRan
 from gviz.explain.check import check
 from gviz.explain.hooks import hooks_of
 from gviz.explain.why import why
@@ -157,6 +157,25 @@ def test_a_hook_that_clips_is_no_finding(engine, tmp_path):
         return w
 
     assert not list(check(timeline_of(program, engine, tmp_path)))
+
+
+def test_a_hook_of_another_output_is_not_listed(engine, tmp_path):
+    def program(torch):
+        x = torch.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+        a, b = x.split(2)
+
+        def look(grad):
+            assert grad.shape == (2,)
+
+        b.register_hook(look)
+        (a.sum() + b.sum()).backward()
+        return x, a, b
+
+    timeline = timeline_of(program, engine, tmp_path)
+    (hook,) = [one for one in range(1, len(timeline) + 1) if isinstance(timeline.event(one), HookRan)]
+    ran = timeline.event(hook)
+    listed = [len(hooks_of(timeline, ran.node, nr, ran.pass_nr, len(timeline))) for nr in (0, 1)]
+    assert listed == [0, 1]
 
 
 HOOKS = {

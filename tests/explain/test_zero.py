@@ -38,7 +38,7 @@ def test_a_number_that_is_zero_may_be_an_input():
     assert (found.level, found.finding.kind, found.finding.fix) == ("suspicion", "masked", "")
 
 
-def test_a_result_that_was_told_to_require_a_gradient_is_asked_about():
+def test_a_result_that_became_a_leaf_is_asked_about():
     def program():
         w = (torch.ones(3) * 2).requires_grad_()
         (w * torch.zeros(3)).sum().backward()

@@ -15,7 +15,6 @@ from gviz.explain.grad_history import (
     Accumulation,
     GradWrite,
     accumulation,
-    is_zero,
     passes_added,
     write_effect,
     writes_since_pass,
@@ -115,7 +114,7 @@ def turning_hooks(survey: Survey) -> Iterator[Finding | None]:
         seen.add(key)
         effect = next(one for one in hooks_of(timeline, ran.node, ran.output_nr, ran.pass_nr, seq) if one.seq == seq)
         factor = effect.factor(timeline)
-        if (is_zero(effect.after) and not is_zero(effect.before)) or (factor is not None and factor < 0):
+        if effect.made_zero or (factor is not None and factor < 0):
             text = f"{effect.words(timeline)} at {label(timeline, ran.node)}"
             at = innermost(info)
             yield Finding("changed-by-hook", text, seq, ran.node, fix=HOOK_FIX, at=at, suspected=True)
