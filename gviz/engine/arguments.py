@@ -643,7 +643,7 @@ _PLAIN = frozenset([bool, int, float, str, type(None), DType, Skipped])
 # Says of an argument that should be a tensor, and is none, what PyTorch says.
 #
 # Before a call only the first argument is looked at: another that is no tensor sooner or later fails, be it only at the
-# shape of the first, and is named then. What has nothing to do with operands is told as it is.
+# shape of the first, and is named then. Other errors stay as they are.
 
 
 def wanting_tensors(function: F, called: str, parser: Parser | None = None, *, method: bool = False) -> F:

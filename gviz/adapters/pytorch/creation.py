@@ -230,7 +230,7 @@ def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output |
 
 
 def _unseen(session: Session, made: Any) -> Output:
-    """An output of which only the shape is known, if that."""
+    """An output whose shape at most is known."""
     session.not_seen("forward" if session.wanted.phase == "backward" else "composite")
     if not private_api.knows_outputs:
         session.report_lack(private_api.missing["_C._functions.AccumulateGrad._input_metadata"])

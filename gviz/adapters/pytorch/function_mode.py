@@ -333,7 +333,7 @@ _ASKS = handle_torch_function.__code__
 _WRITTEN_IN_C = (BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, type(object.__init__))
 _C_METHODS = torch.Tensor.__base__
 _replaced: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-"""By what a program has put in their place, the functions that are called; what it lets go of goes."""
+"""The functions that are called, by the program's replacements for them; an entry is freed with its replacement."""
 
 
 def original_of(function: Any, caller: FrameType) -> Any:
@@ -369,6 +369,6 @@ def _method_in_place_of(function: Any) -> Any:
 
 
 def _function_with(code: Any, otherwise: Any) -> Any:
-    """A function that runs in a frame, of which only the code is known."""
+    """The function that runs in a frame. The frame gives only its code."""
     referring = gc.get_referrers(code)
     return next((it for it in referring if isinstance(it, FunctionType) and it.__code__ is code), otherwise)

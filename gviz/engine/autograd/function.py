@@ -126,7 +126,7 @@ class FunctionCtx:
 
 
 _SHARED = frozenset(["metadata", "name", "next_functions", "register_hook", "register_prehook"])
-"""What `FunctionCtx` has from its node, of which it is another face."""
+"""What `FunctionCtx` takes from its node: both are views of the same state."""
 
 
 class FunctionNode(Node):
