@@ -8,15 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from traceback import StackSummary
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from gviz.engine import messages, watchers
 from gviz.site import is_hidden, warn
-
-if TYPE_CHECKING:
-    from gviz.engine.node import Node
 
 __all__ = ["is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"]
 
@@ -32,8 +29,22 @@ class Mode:
     check_nan: bool = True
 
 
+class GraphNode(Protocol):
+    """What anomaly mode uses of a `node.Node`, which is built on this module."""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Notes about the node, by name."""
+
+    def name(self) -> str:
+        """PyTorch's name of the node."""
+
+    def places(self, of_slots: Sequence[Any]) -> Sequence[Any]:
+        """The gradients of the arguments that can have one, given the gradients of the slots."""
+
+
 class _Evaluated(threading.local):
-    node: Node | None = None
+    node: GraphNode | None = None
 
 
 mode = Mode()
@@ -57,14 +68,14 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     mode.enabled, mode.check_nan = bool(enabled), bool(check_nan)
 
 
-def remember(node: Node) -> None:
+def remember(node: GraphNode) -> None:
     """Note in a new node where the program made it, and during which node's step."""
     node.metadata[STACK] = StackSummary.extract(reversed(list(_user_frames()))).format()
     if evaluated.node is not None:
         node.metadata[PARENT] = evaluated.node
 
 
-def warn_of(node: Node) -> None:
+def warn_of(node: GraphNode) -> None:
     """Warn that a node failed: where the forward made it, and what induced that."""
     warn(messages.ANOMALY.format(name=node.name()) + _where(node, messages.ANOMALY_TRACE))
     parent = node.metadata.get(PARENT)
@@ -76,14 +87,14 @@ def warn_of(node: Node) -> None:
         parent = parent.metadata.get(PARENT)
 
 
-def refuse_nan(node: Node, parts: Sequence[Any]) -> None:
+def refuse_nan(node: GraphNode, parts: Sequence[Any]) -> None:
     """RuntimeError if a gradient that a node gave has a nan."""
     for position, part in enumerate(node.places(parts)):
         if part is not None and np.isnan(getattr(part, "_array", part)).any():
             raise RuntimeError(messages.NAN_GRADIENT.format(name=node.name(), position=position))
 
 
-def _where(node: Node, before: str) -> str:
+def _where(node: GraphNode, before: str) -> str:
     stack = node.metadata.get(STACK)
     return messages.ANOMALY_NO_TRACE if stack is None else before + "".join(stack)
 

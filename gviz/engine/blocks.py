@@ -22,14 +22,12 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gviz.engine.op import Attrs, Op
 from gviz.values import Array
-
-if TYPE_CHECKING:
-    from gviz.engine.op import Attrs, Op
 
 BLOCK = 8192
 """Elements: 32 KB of float32, so that a block of three operands and the scratch memory fit into a cache of 256 KB."""

@@ -11,17 +11,17 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from gviz import emit, variables
 from gviz.emit import Channel, Seen
-from gviz.engine.memory import Storage, output, owner_of
+from gviz.engine.memory import address_of, owner_of
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Grad, GradientEdge, Node
 from gviz.engine.node import Edge as GraphEdge
-from gviz.engine.tensor import Tensor
+from gviz.engine.tensor import Storage, Tensor
 from gviz.events import (
     Attr,
     BackwardFinished,
@@ -49,12 +49,6 @@ from gviz.events import (
 from gviz.returned import parts
 from gviz.site import called_by_the_program, forwards
 from gviz.values import Value, shape_of
-
-if TYPE_CHECKING:
-    from gviz.engine.backward import Place
-    from gviz.engine.op import Op
-    from gviz.engine.tensor import Tensor
-    from gviz.values import Value
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The non-tensor arguments of an operation as plain data: what events and files hold.
@@ -241,6 +235,27 @@ def say_operation(
     return stack
 
 
+def output(channel: Channel, tensor: Tensor, view_of: int, *, has_value: bool = True, is_first: bool = False) -> Output:
+    """A tensor as an output of the node that made it: its value, and which elements of its memory it shows.
+
+    Of one that `is_first`, as a call of a custom Function, the value is kept whole.
+    """
+    array, storage, version = tensor._array, tensor._storage.number, tensor._counter[0]
+    if version < 0:  # an inference tensor counts no writes
+        version = 0
+    value = (channel.whole(array) if is_first else None) or channel.value(array) if has_value else None
+    # A view is drawn from its memory as soon as that has a value: its shape must be known.
+    unknown = value if has_value else Value(array.dtype.name, array.shape)
+    if array.base is None and array.flags.c_contiguous:
+        return Output(value, storage, version, view_of)
+    owner = owner_of(array)
+    if array.flags.c_contiguous and array.nbytes == owner.nbytes:
+        return Output(value, storage, version, view_of)
+    offset = (address_of(array) - address_of(owner)) // array.itemsize
+    strides = tuple(stride // array.itemsize for stride in array.strides)
+    return Output(unknown, storage, version, view_of, offset, strides)
+
+
 def _tensor_op(number: int) -> OpSeen:
     return OpSeen(number, "tensor", "", (), (), ())
 
@@ -340,9 +355,26 @@ def say_data(channel: Channel, tensor: Tensor, writer: int = 0) -> None:
 # Says in events that an operation ran: what it made, or what it wrote to.
 
 
+class Operation(Protocol):
+    """What events have of an operation: that of a declared `Op`, which is built on this module."""
+
+    @property
+    def memory(self) -> str:
+        """``new`` where outputs have memory of their own."""
+
+    def describe(self, number: int) -> OpSeen:
+        """The operation as it makes new tensors."""
+
+    def describe_in_place(self, number: int) -> OpSeen:
+        """The operation as it writes to its first input."""
+
+    def describe_slices(self, number: int) -> OpSeen:
+        """The operation as it writes to the base of its first input."""
+
+
 def ran(
     channel: Channel,
-    op: Op,
+    op: Operation,
     inputs: Sequence[Tensor],
     attrs: dict[str, Any],
     outputs: Sequence[Tensor],
@@ -381,7 +413,7 @@ def edges(channel: Channel, tensors: Sequence[Tensor]) -> list[Edge]:
 
 def in_place(
     channel: Channel,
-    op: Op,
+    op: Operation,
     target: Tensor,
     inputs: Sequence[Edge],
     attrs: dict[str, Any],
@@ -411,7 +443,7 @@ def in_place(
 
 def became_view(
     channel: Channel,
-    op: Op,
+    op: Operation,
     target: Tensor,
     inputs: Sequence[Edge],
     attrs: dict[str, Any],
@@ -433,7 +465,7 @@ def became_view(
         say_data(channel, other, mark.node)
 
 
-def regenerated(channel: Channel, op: Op, base: Tensor, view: Tensor, node: Node) -> None:
+def regenerated(channel: Channel, op: Operation, base: Tensor, view: Tensor, node: Node) -> None:
     """A view got a new node, because its base was written to."""
     origin = seen(channel, base)
     view._seen = node.seen = Seen(channel.next_node())
@@ -585,9 +617,14 @@ class PassReport:
 
 
 def refused(
-    channel: Channel, roots: Sequence[Place], seeds: Sequence[Tensor | None], error: str, *, retain_graph: bool,
+    channel: Channel,
+    roots: Sequence[Tensor | GradientEdge],
+    seeds: Sequence[Tensor | None],
+    error: str,
+    *,
+    retain_graph: bool,
     create_graph: bool,
-) -> None:  # fmt: skip
+) -> None:
     """A pass begins and ends at once, as no graph leads back from one of its roots."""
     number, edges = channel.next_pass(), tuple(_edge(channel, root) for root in roots)
     values = tuple(_seed(channel, root, seed) for root, seed in zip(roots, seeds, strict=True))
@@ -595,12 +632,12 @@ def refused(
     channel.say(BackwardFinished(number, error, "RuntimeError"))
 
 
-def _edge(channel: Channel, root: Place) -> tuple[int, int]:
+def _edge(channel: Channel, root: Tensor | GradientEdge) -> tuple[int, int]:
     mark = seen_node(channel, root.node) if isinstance(root, GradientEdge) else seen(channel, root)
     return mark.node, root.output_nr
 
 
-def _seed(channel: Channel, root: Place, seed: Tensor | None) -> Value:
+def _seed(channel: Channel, root: Tensor | GradientEdge, seed: Tensor | None) -> Value:
     """The gradient that a root was given; PyTorch asks for none where it is of no use."""
     if seed is not None or isinstance(root, GradientEdge):
         assert seed is not None  # an edge is never without

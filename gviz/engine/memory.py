@@ -1,79 +1,13 @@
-"""Where a tensor lies in memory, as a recording knows it."""
+"""Which memory an array looks into, and arrays copied and pickled with that memory."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-from weakref import ref
+from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from gviz.events import Output
-from gviz.values import Array, Value
-
-if TYPE_CHECKING:
-    from gviz.emit import Channel
-    from gviz.engine.tensor import Tensor
-
-
-class Storage:
-    """Memory that tensors share: its number in the recording, and the tensors whose ``.grad`` lies in it.
-
-    Recorded outputs never change their storage. So tensors that came here later (``x.data = v``), or have another form
-    here (``x.t_()``), are told one by one: they have `moved`.
-    """
-
-    __slots__ = ("_moved", "_owners", "number")
-
-    def __init__(self, channel: Channel, owner: ref[Tensor] | None = None) -> None:
-        self.number = channel.next_storage()
-        self._owners: tuple[ref[Tensor], ...] = () if owner is None else (owner,)
-        self._moved: tuple[ref[Tensor], ...] = ()
-
-    def add_owner(self, owner: ref[Tensor]) -> None:
-        """The ``.grad`` of `owner` lies here from now on."""
-        self._owners = (*[known for known in self._owners if known() is not None and known is not owner], owner)
-
-    def owners(self) -> list[Tensor]:
-        """The tensors whose ``.grad`` lies here now."""
-        alive = [owner() for owner in self._owners]
-        return [t for t in alive if t is not None and t._grad is not None and _lies_in(t._grad, self)]
-
-    def move(self, tensor: Tensor) -> None:
-        """`tensor` lies here from now on, other than it was announced."""
-        others = [one for one in self.moved() if one is not tensor]
-        self._moved = tuple(map(ref, (*others, tensor)))
-        tensor._storage = self
-
-    def moved(self, array: Array | None = None) -> list[Tensor]:
-        """The tensors that have moved here, or those of them that share memory with `array`."""
-        alive = [tensor for known in self._moved if (tensor := known()) is not None and tensor._storage is self]
-        return [t for t in alive if array is None or np.may_share_memory(t._array, array)]
-
-
-def _lies_in(tensor: Tensor, storage: Storage) -> bool:
-    return tensor._seen is not None and tensor._storage is storage
-
-
-def output(channel: Channel, tensor: Tensor, view_of: int, *, has_value: bool = True, is_first: bool = False) -> Output:
-    """A tensor as an output of the node that made it: its value, and which elements of its memory it shows.
-
-    Of one that `is_first`, as a call of a custom Function, the value is kept whole.
-    """
-    array, storage, version = tensor._array, tensor._storage.number, tensor._counter[0]
-    if version < 0:  # an inference tensor counts no writes
-        version = 0
-    value = (channel.whole(array) if is_first else None) or channel.value(array) if has_value else None
-    # A view is drawn from its memory as soon as that has a value: its shape must be known.
-    unknown = value if has_value else Value(array.dtype.name, array.shape)
-    if array.base is None and array.flags.c_contiguous:
-        return Output(value, storage, version, view_of)
-    owner = owner_of(array)
-    if array.flags.c_contiguous and array.nbytes == owner.nbytes:
-        return Output(value, storage, version, view_of)
-    offset = (address_of(array) - address_of(owner)) // array.itemsize
-    strides = tuple(stride // array.itemsize for stride in array.strides)
-    return Output(unknown, storage, version, view_of, offset, strides)
+from gviz.values import Array
 
 
 def owner_of(array: Array) -> Array:

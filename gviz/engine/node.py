@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
@@ -27,7 +27,6 @@ from gviz.events import OpSeen
 from gviz.site import Frame
 
 if TYPE_CHECKING:
-    from gviz.engine.op import Op
     from gviz.engine.tensor import Tensor
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -225,13 +224,6 @@ class SavedTensor:
         node.saved = Packing([packed if i == position else t for i, t in enumerate(node.saved)])
 
 
-def in_order(names: Iterable[str], outputs: Iterable[int]) -> list[int]:
-    """The positions of saved tensors as PyTorch takes them: inputs by name, then outputs."""
-    last = set(outputs)
-    named = sorted(enumerate(names), key=lambda pair: (pair[0] in last, pair[1]))
-    return [position for position, _ in named]
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # What the engine knows of an error beyond PyTorch's words: which line saved a tensor, wrote to it, freed it.
 #
@@ -319,9 +311,8 @@ class Node:
     """What a tracked operation leaves behind: where gradients go next, and what its rules need.
 
     `saved` are the tensors named by the op's rules (None where no rule needs one), `versions` their version counters
-    when they were saved; `saved` becomes None once they are released. `extras` is made when first needed. Subclasses,
-    one per op, add the name, the rule and what is saved as attributes; a ``__getattr__`` for these would make every
-    other attribute slower to read.
+    when they were saved; `saved` becomes None once they are released. `extras` is made when first needed. Subclasses
+    add the name and the rule: `op.OpNode` and one of it for each declared operation, `AccumulateGrad` for leaves.
     """
 
     __slots__ = (
@@ -337,7 +328,6 @@ class Node:
         "sequence_nr",
         "versions",
     )
-    op: ClassVar[Op]
     outputs: tuple[Metadata, ...]
     next_edges: Sequence[Edge | None]
     saved: Sequence[Tensor | None] | None
@@ -378,8 +368,7 @@ class Node:
 
     def places(self, of_slots: Sequence[Any]) -> Sequence[Any]:
         """What belongs to each argument that can have a gradient, given what belongs to each slot."""
-        op: Op | None = getattr(type(self), "op", None)
-        return of_slots if op is None else op.places(of_slots)
+        return of_slots
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -416,12 +405,12 @@ class Node:
 
     def describe(self, number: int) -> OpSeen:
         """The node's operation as an event."""
-        return self.op.describe(number)
+        raise NotImplementedError
 
     @property
     def saved_outputs(self) -> dict[int, int]:
         """Which of the saved tensors are outputs with a gradient: position among them -> output number."""
-        return self.op.saved_outputs
+        return {}
 
     def saved_arrays(self) -> list[Any]:
         """The saved arrays, scalars where they have no dimensions. RuntimeError if freed or modified since."""
@@ -470,10 +459,7 @@ class Node:
 
     def order_of_saved(self) -> Sequence[int]:
         """The positions of what is saved, in the order in which PyTorch packs and unpacks it."""
-        op: Op | None = getattr(type(self), "op", None)
-        if op is None:
-            return range(len(self.saved or ()))
-        return in_order(op.saved_names, [i for i, name in enumerate(op.saved_names) if name in op.outputs])
+        return range(len(self.saved or ()))
 
     def release(self) -> bool:
         """Free the saved tensors; whether there was anything to free."""

@@ -29,12 +29,13 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
 
 from gviz import emit
+from gviz.emit import Channel
 from gviz.engine import dtypes, emission, messages, watchers
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.layout import laid_out
@@ -44,9 +45,6 @@ from gviz.engine.return_types import results_type
 from gviz.engine.tensor import UNCOUNTED, Tensor, new_tensor
 from gviz.events import OpSeen, Reading
 from gviz.values import Array
-
-if TYPE_CHECKING:
-    from gviz.emit import Channel
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The vector-Jacobian products of an operation, and how one is made ready to run.
@@ -165,7 +163,7 @@ def _with_none(vjp: Callable[..., Any], absent: frozenset[str]) -> Callable[...,
 # way take longer than the arithmetic on a scalar.
 
 
-Vjp = Callable[[Node, Sequence[Grad | None], bool], Sequence[Grad | None]]
+Vjp = Callable[["OpNode", Sequence[Grad | None], bool], Sequence[Grad | None]]
 """A node class's `vjp`: gradients of the inputs from those of the outputs, None where no edge wants one."""
 
 _WRITTEN_OUT = """
@@ -185,7 +183,7 @@ def vjp_of(op: Op) -> Vjp:
     if op.several or op.variadic or any(call is not None and call.is_joint for call in op.calls):
         return lambda node, grads, create_graph: _vjp(op, node, grads, create_graph)
 
-    def first(node: Node, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
+    def first(node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
         vjp = _written_out(op)
         op.node_class.vjp = vjp  # type: ignore[assignment]  # there are hundreds of ops, a program uses some
         return vjp(node, grads, create_graph)
@@ -214,7 +212,7 @@ def _part(slot: int, call: Call | None, saved_names: Sequence[str]) -> str:
     return f"None if edges[{slot}] is None else rule_{slot}({', '.join(['g', *given])})"
 
 
-def _vjp(op: Op, node: Node, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
+def _vjp(op: Op, node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
     """The general way: several outputs, list arguments, rules that share work."""
     saved: Sequence[Any] = node.saved_tensors() if create_graph else node.saved_arrays()
     g: Any = grads[0]
@@ -241,7 +239,7 @@ def _vjp(op: Op, node: Node, grads: Sequence[Grad | None], create_graph: bool) -
     return parts
 
 
-def _materialized(node: Node, grads: Sequence[Grad | None], create_graph: bool) -> list[Grad]:
+def _materialized(node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> list[Grad]:
     """Gradients of several outputs, zeros where nothing arrived."""
     full = []
     for g, (shape, kind) in zip(grads, node.outputs, strict=True):
@@ -432,7 +430,7 @@ def _record(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[T
     return node
 
 
-def start_node(op: Op, edges: list[Edge | None], tensors: Sequence[Tensor], attrs: Attrs) -> Node:
+def start_node(op: Op, edges: list[Edge | None], tensors: Sequence[Tensor], attrs: Attrs) -> OpNode:
     """A node with its edges and attributes; saving, outputs and history are the caller's."""
     node = op.node_class()
     if op.partial:
@@ -504,6 +502,32 @@ SLICES = "self, its part now "
 """Before the formula of an operation that wrote through a view, as the event on the view's base has it."""
 
 __all__ = ["REGISTRY", "REQUIRED", "SLICES", "Example", "Op", "Reading", "Rule"]
+
+
+class OpNode(Node):
+    """The node of a declared operation.
+
+    Each op has a subclass with its rule as `vjp` and with what is saved as attributes; a ``__getattr__`` for these
+    would make every other attribute slower to read.
+    """
+
+    __slots__ = ()
+    op: ClassVar[Op]
+
+    def places(self, of_slots: Sequence[Any]) -> Sequence[Any]:
+        return self.op.places(of_slots)
+
+    def describe(self, number: int) -> OpSeen:
+        return self.op.describe(number)
+
+    @property
+    def saved_outputs(self) -> dict[int, int]:
+        return self.op.saved_outputs
+
+    def order_of_saved(self) -> Sequence[int]:
+        """The positions of what is saved, in PyTorch's order: inputs by name, then outputs by name."""
+        op = self.op
+        return sorted(range(len(op.saved_names)), key=lambda i: (op.saved_names[i] in op.outputs, op.saved_names[i]))
 
 
 class Op:
@@ -607,7 +631,7 @@ class Op:
         members = {"__slots__": (), "op": self, "vjp": vjp_of(self)}
         members |= {f"_saved_{name}": shown for name, shown in self.shown().items()}
         members |= {f"_raw_saved_{name}": raw_saved_tensor(place) for place, name in enumerate(self.saved_names)}
-        self.node_class: type[Node] = type(self.grad_fn or "NotDifferentiable", (Node,), members)
+        self.node_class: type[OpNode] = type(self.grad_fn or "NotDifferentiable", (OpNode,), members)
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gviz.engine import dtypes
 from gviz.values import Array
-
-if TYPE_CHECKING:
-    from gviz.engine.tensor import Tensor
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions"]
 
@@ -71,17 +68,14 @@ def printoptions(**options: Any) -> Iterator[None]:
         set_printoptions(**before)
 
 
-def tensor_text(tensor: Tensor) -> str:
-    """``tensor([1., 2.], requires_grad=True)``."""
-    head = "Parameter containing:\n" if tensor._is_parameter else ""
-    array = tensor._array
+def tensor_text(array: Array, kind: dtypes.dtype, origin: Sequence[str]) -> str:
+    """``tensor([1., 2.], requires_grad=True)``: the elements, the dtype unless it shows, and then `origin`."""
     tells_size = array.ndim != 1 if not array.size else not _now.edgeitems
     notes = [f"size={tuple(array.shape)}"] if tells_size else []
-    kind = tensor.dtype
     if kind is not dtypes.get_default_dtype() and (not array.size or kind not in (dtypes.int64, dtypes.bool_)):
         notes.append(f"dtype={kind}")
-    notes += _origin(tensor)
-    return head + _with_notes("tensor(" + elements(array, indent=len("tensor(")), notes) + ")"
+    notes += origin
+    return _with_notes("tensor(" + elements(array, indent=len("tensor(")), notes) + ")"
 
 
 def elements(array: Array, indent: int) -> str:
@@ -91,16 +85,6 @@ def elements(array: Array, indent: int) -> str:
     shorten = array.size > _now.threshold
     text, width = _format(_ends(array) if shorten else array)
     return _nested(array, indent, shorten, text, width)
-
-
-def _origin(tensor: Tensor) -> list[str]:
-    try:
-        grad_fn = tensor.grad_fn
-    except RuntimeError:  # a view that was cut off by a write to its base
-        return ["grad_fn=<Invalid>"]
-    if grad_fn is not None:
-        return [f"grad_fn=<{type(grad_fn).__name__}>"]
-    return ["requires_grad=True"] if tensor.requires_grad else []
 
 
 def _with_notes(text: str, notes: list[str]) -> str:

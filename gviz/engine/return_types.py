@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
-
-if TYPE_CHECKING:
-    from gviz.engine.tensor import Tensor
+from typing import Any, ClassVar
 
 
 class Results(tuple[Any, ...]):
@@ -16,9 +13,9 @@ class Results(tuple[Any, ...]):
     __slots__ = ()
     names: ClassVar[tuple[str, ...]]
 
-    def __getattr__(self, name: str) -> Tensor:
+    def __getattr__(self, name: str) -> Any:
         if name in self.names:
-            return self[self.names.index(name)]  # type: ignore[no-any-return]
+            return self[self.names.index(name)]
         raise AttributeError(f"'torch.return_types.{type(self).__qualname__}' object has no attribute '{name}'")
 
     def __reduce__(self) -> tuple[Any, ...]:

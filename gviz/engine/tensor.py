@@ -12,8 +12,10 @@ from copy import deepcopy
 from inspect import getattr_static
 from typing import Any, ClassVar, NoReturn
 
+import numpy as np
+
 from gviz import emit
-from gviz.emit import Seen
+from gviz.emit import Channel, Seen
 from gviz.engine import dtypes, emission, messages, modes, watchers
 from gviz.engine.devices import CPU, say_what_cuda_means
 from gviz.engine.devices import check as check_device
@@ -21,7 +23,7 @@ from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.layout import layout as Layout
 from gviz.engine.layout import strided
-from gviz.engine.memory import InMemory, Storage, copy_with_owner
+from gviz.engine.memory import InMemory, copy_with_owner
 from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Edge, Hook, Node, Registered, RemovableHandle
@@ -70,7 +72,7 @@ class Placement(Methods):
     def shape(self) -> Size:
         """The size of each dimension."""
         if watchers.watchers and (recorder := watchers.recorder()) is not None:
-            return recorder.shape(self)  # type: ignore[arg-type]  # it is a `Tensor`
+            return recorder.shape(self)
         return tuple.__new__(Size, self._array.shape)
 
     @property
@@ -194,7 +196,7 @@ class Conversions(Placement):
         """Tell the recorder of this thread that the program looks at the elements."""
         recorder = watchers.recorder()
         if recorder is not None:
-            recorder.read(self, how)  # type: ignore[arg-type]  # it is a `Tensor`
+            recorder.read(self, how)
 
     def __index__(self) -> int:
         if self._array.dtype.kind not in "iub" or self._array.size != 1:
@@ -272,6 +274,53 @@ class Conversions(Placement):
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if self._array.ndim == 0 else object.__format__(self, spec)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The memory that tensors share, as a recording knows it.
+
+
+class Storage:
+    """Memory that tensors share: its number in the recording, and the tensors whose ``.grad`` lies in it.
+
+    Recorded outputs never change their storage. So tensors that came here later (``x.data = v``), or have another form
+    here (``x.t_()``), are told one by one: they have `moved`.
+    """
+
+    __slots__ = ("_moved", "_owners", "number")
+
+    def __init__(self, channel: Channel, owner: weakref.ref[Tensor] | None = None) -> None:
+        self.number = channel.next_storage()
+        self._owners: tuple[weakref.ref[Tensor], ...] = () if owner is None else (owner,)
+        self._moved: tuple[weakref.ref[Tensor], ...] = ()
+
+    def add_owner(self, owner: weakref.ref[Tensor]) -> None:
+        """The ``.grad`` of `owner` lies here from now on."""
+        self._owners = (*[known for known in self._owners if known() is not None and known is not owner], owner)
+
+    def owners(self) -> list[Tensor]:
+        """The tensors whose ``.grad`` lies here now."""
+        alive = [owner() for owner in self._owners]
+        return [t for t in alive if t is not None and t._grad is not None and _lies_in(t._grad, self)]
+
+    def move(self, tensor: Tensor) -> None:
+        """`tensor` lies here from now on, other than it was announced."""
+        others = [one for one in self.moved() if one is not tensor]
+        self._moved = tuple(map(weakref.ref, (*others, tensor)))
+        tensor._storage = self
+
+    def moved(self, array: Array | None = None) -> list[Tensor]:
+        """The tensors that have moved here, or those of them that share memory with `array`."""
+        alive = [tensor for known in self._moved if (tensor := known()) is not None and tensor._storage is self]
+        return [t for t in alive if array is None or np.may_share_memory(t._array, array)]
+
+
+def _lies_in(tensor: Tensor, storage: Storage) -> bool:
+    return tensor._seen is not None and tensor._storage is storage
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The tensor itself.
 
 
 UNCOUNTED = -1
@@ -522,7 +571,8 @@ class Tensor(Conversions, Displayed):
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
-        return tensor_text(self)
+        head = "Parameter containing:\n" if self._is_parameter else ""
+        return head + tensor_text(self._array, self.dtype, _origin(self))
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         """Pickled and copied as a leaf: memory, class, whether it requires grad, what the program set on it."""
@@ -563,6 +613,17 @@ def new_tensor(array: Array, cls: type[Tensor] = Tensor, _new: Any = object.__ne
     if modes.marks_new:
         _mark_new(t)
     return t
+
+
+def _origin(tensor: Tensor) -> list[str]:
+    """How a printed tensor shows where it comes from."""
+    try:
+        grad_fn = tensor.grad_fn
+    except RuntimeError:  # a view that was cut off by a write to its base
+        return ["grad_fn=<Invalid>"]
+    if grad_fn is not None:
+        return [f"grad_fn=<{type(grad_fn).__name__}>"]
+    return ["requires_grad=True"] if tensor.requires_grad else []
 
 
 def count_writes(tensor: Tensor, times: int) -> Tensor:

@@ -22,7 +22,7 @@ from gviz.engine.blocks import BLOCK, fit_blocks, run_in_blocks
 from gviz.engine.dtypes import castable, of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Grad, Metadata, Node, freed, pack, plain_name, remember_write
-from gviz.engine.op import Attrs, Op, Overlap, compute, edges_of, operands, start_node, why_untracked
+from gviz.engine.op import Attrs, Op, OpNode, Overlap, compute, edges_of, operands, start_node, why_untracked
 from gviz.engine.ops.strided import Geometry, overlap, overlaps_itself, read_part, replace_part
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.events import OpSeen
@@ -341,7 +341,7 @@ def _copy_slices(view: Tensor, base: Tensor, inner: Node) -> CopySlices:
     node.outputs = (_form(base),)
     node.geometry = Geometry.of(base._array, view._array)
     node.inner = inner
-    node.writer = getattr(inner, "op", None)
+    node.writer = inner.op if isinstance(inner, OpNode) else None
     if inner.saved_outputs:
         inner.with_extras().place = _InView(ref(node), node.geometry)
     _give_history(node, base)

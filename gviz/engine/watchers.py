@@ -10,14 +10,14 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from gviz.engine import modes
+from gviz.engine.size import Size
 
-if TYPE_CHECKING:
-    from gviz.engine.op import Op
-    from gviz.engine.size import Size
-    from gviz.engine.tensor import Tensor
+Op: TypeAlias = Any
+Tensor: TypeAlias = Any
+"""An `op.Op` and a `tensor.Tensor`: both are built on this module, which hands them on and reads nothing of them."""
 
 watchers = 0
 """How many there are, in all threads."""

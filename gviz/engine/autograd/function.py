@@ -14,8 +14,7 @@ from gviz import emit
 from gviz.emit import Channel, Seen
 from gviz.engine import emission, messages, watchers
 from gviz.engine.backward import as_tensor, scalar_or_array
-from gviz.engine.emission import say_operation, seen
-from gviz.engine.memory import output
+from gviz.engine.emission import output, say_operation, seen
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.node import Grad, Metadata, Node, freed, pack
 from gviz.engine.op import any_requires_grad, apply, edges_of, why_untracked
@@ -504,10 +503,6 @@ class Error(Node):
     def describe(self, number: int) -> OpSeen:
         """The node as an operation of what cannot be differentiated."""
         return OpSeen(number, "error", self.name(), ("tensors...",), (f"error: {self.text}",), ())
-
-    @property
-    def saved_outputs(self) -> dict[int, int]:
-        return {}
 
 
 def once_differentiable(backward: F) -> F:
