@@ -60,7 +60,7 @@ from gviz.engine.sampling import *
 from gviz.engine.settings import *
 from gviz.engine.size import Size as Size
 from gviz.engine.tensor import Tensor as Tensor
-from gviz.engine.unsupported_methods import Lacking as _Lacking  # after all that a tensor has
+from gviz.engine.unsupported_methods import offers as _offers  # after all that a tensor has
 from gviz.engine.unsupported_names import lookup_in
 from gviz.engine.version import __version__ as __version__
 

@@ -30,7 +30,7 @@ from gviz.engine.layout import zeros as zeros_in
 from gviz.engine.layout import zeros_like as zeros_as
 from gviz.engine.modes import thread
 from gviz.engine.surface import front, taking_out
-from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.tensor import Tensor, callbacks, new_tensor
 from gviz.site import warn
 from gviz.values import Array
 
@@ -284,6 +284,9 @@ def from_numpy(array: Array) -> Tensor:
     if not array.flags.writeable:
         warn(_READ_ONLY)
     return from_array(shared, False)
+
+
+callbacks.from_numpy = from_numpy
 
 
 def made(function: str, array: Array, options: Options) -> Tensor:

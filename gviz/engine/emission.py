@@ -21,7 +21,7 @@ from gviz.engine.memory import address_of, owner_of
 from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Grad, GradientEdge, Node
 from gviz.engine.node import Edge as GraphEdge
-from gviz.engine.tensor import Storage, Tensor
+from gviz.engine.tensor import Storage, Tensor, callbacks
 from gviz.events import (
     Attr,
     BackwardFinished,
@@ -258,6 +258,9 @@ def output(channel: Channel, tensor: Tensor, view_of: int, *, has_value: bool = 
 
 def _tensor_op(number: int) -> OpSeen:
     return OpSeen(number, "tensor", "", (), (), ())
+
+
+callbacks.seen, callbacks.grad_set, callbacks.requires_grad_set = seen, grad_set, requires_grad_set
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
 from gviz.engine.size import Size
 from gviz.engine.surface import front
-from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.tensor import Tensor, callbacks, new_tensor
 
 __all__ = ["set_default_tensor_type"]
 
@@ -124,3 +124,6 @@ def empty_of(cls: type[Tensor], args: tuple[Any, ...], options: dict[str, Any]) 
     """What ``torch.Tensor(...)`` makes: a tensor in the default dtype."""
     made = construct(dtypes.get_default_dtype(), args, options)
     return made if cls is Tensor else new_tensor(made._array, cls)
+
+
+callbacks.empty_of = empty_of

@@ -22,6 +22,7 @@ import numpy as np
 from gviz import emit, site
 from gviz.emit import Seen
 from gviz.engine import anomaly, dtypes, messages, watchers
+from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
 from gviz.events import OpSeen
 from gviz.site import Frame
@@ -156,10 +157,8 @@ class Packed:
 
     def restored(self, of: Node) -> Tensor:
         """The tensor again, with its place in the graph. TypeError if the unpack hook gives none."""
-        from gviz.engine.tensor import Tensor  # tensors have nodes, and nodes know this module
-
         data = self.unpack(self.content)
-        if not isinstance(data, Tensor):
+        if not isinstance(data, Methods):
             raise TypeError(messages.UNPACK_TYPE.format(name=type(data).__name__))
         if self.is_output:
             return of.placed(data._alias(), self.output_nr)

@@ -24,7 +24,7 @@ from gviz.engine.methods import Methods
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.op import REQUIRED, Attrs, Op, Overlap, apply
 from gviz.engine.return_types import Results, results_type
-from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
+from gviz.engine.tensor import Tensor, WrappedNumber, callbacks, new_tensor
 from gviz.engine.views import apply_in_place, check_overlap, check_writable
 from gviz.site import forwards, warn
 from gviz.values import Array
@@ -156,15 +156,13 @@ def _refuse_gradients(name: str, tensors: Sequence[Tensor]) -> None:
 
 def _write(name: str, target: Tensor, made: Tensor, inputs: Sequence[Tensor]) -> None:
     """Copy a result into a tensor of the same shape, or of one that has to be changed."""
-    from gviz.engine.ops.copying import copy  # built on this surface
-
     _check_cast(name, made.dtype, target.dtype)
     if target.shape != made.shape:
         _resize(target, made.shape)
     apart, others = (inputs[:1], inputs[1:]) if name == "gather" else (inputs, [])  # its index is read as elements
     check_overlap(target, apart, _OVERLAP.get(name, "elementwise"))
     check_overlap(target, others, "elementwise")
-    apply_in_place(copy, (target, made), {}, rule="free")
+    callbacks.copy_into(target, made)
 
 
 def _check_cast(name: str, made: DType, wanted: DType) -> None:

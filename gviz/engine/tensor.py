@@ -16,7 +16,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.emit import Channel, Seen
-from gviz.engine import dtypes, emission, messages, modes, watchers
+from gviz.engine import dtypes, messages, modes, watchers
 from gviz.engine.devices import CPU, say_what_cuda_means
 from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
@@ -29,9 +29,39 @@ from gviz.engine.modes import thread
 from gviz.engine.node import AccumulateGrad, Edge, Hook, Node, Registered, RemovableHandle
 from gviz.engine.printing import tensor_text
 from gviz.engine.size import Size
+from gviz.engine.unsupported_names import Lacking
 from gviz.representation import Displayed
 from gviz.site import forwards, warn
 from gviz.values import Array
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What tensors call in the files that are built on them.
+
+
+class Callbacks:
+    """Functions that tensors need, each put here by the file that defines it, when that is imported.
+
+    All files import in one direction, so a tensor knows none of these. The methods that operations give to tensors are
+    put into `Methods`, likewise from above.
+    """
+
+    empty_of: Callable[[type[Tensor], tuple[Any, ...], dict[str, Any]], Tensor]
+    """By `legacy`: what ``torch.Tensor(...)`` makes."""
+    from_numpy: Callable[[Array], Tensor]
+    """By `creation`: a tensor that shares memory with an array."""
+    refresh: Callable[[Tensor], None]
+    """By `views`: bring a stale view's ``grad_fn`` up to date with its base."""
+    copy_into: Callable[[Tensor, Tensor], Tensor]
+    """By `ops.copying`: write the elements of the second tensor to the first, which has the same shape."""
+    seen: Callable[[Channel, Tensor], Seen]
+    """By `emission`: the announcement of a tensor, made now if there is none."""
+    grad_set: Callable[[Channel, Tensor, str, int], None]
+    """By `emission`: report how a ``.grad`` was changed outside a pass, with the number of the call stack."""
+    requires_grad_set: Callable[[Channel, Tensor], None]
+    """By `emission`: report that ``requires_grad`` was switched."""
+
+
+callbacks = Callbacks()
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What may be put in a tensor's ``.grad``, and what is said where none is kept there, in PyTorch's words.
@@ -239,9 +269,7 @@ class Conversions(Placement):
 
     def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Tensor:
         """What numpy's functions give when they were called with a tensor: a tensor, booleans as uint8."""
-        from gviz.engine.creation import from_numpy  # built on tensors
-
-        return from_numpy(array.astype("uint8") if array.dtype.kind == "b" else array)
+        return callbacks.from_numpy(array.astype("uint8") if array.dtype.kind == "b" else array)
 
     def __delitem__(self, key: Any) -> NoReturn:
         raise TypeError("Tensor does not support deleting items")
@@ -268,8 +296,6 @@ class Conversions(Placement):
 
     def __dir__(self) -> list[str]:
         """Its attributes, without the names of PyTorch's that only say that the engine lacks them."""
-        from gviz.engine.unsupported_methods import Lacking  # after all that a tensor has
-
         return [name for name in super().__dir__() if not isinstance(getattr_static(self, name, None), Lacking)]
 
     def __format__(self, spec: str) -> str:
@@ -375,9 +401,7 @@ class Tensor(Conversions, Displayed):
 
     def __new__(cls, *data: Any, **options: Any) -> Tensor:
         """``torch.Tensor(data)`` or ``torch.Tensor(2, 3)``: a tensor of the default dtype with this data or size."""
-        from gviz.engine.legacy import empty_of  # built on tensors
-
-        return empty_of(cls, data, options)
+        return callbacks.empty_of(cls, data, options)
 
     # What it is
 
@@ -450,7 +474,7 @@ class Tensor(Conversions, Displayed):
         if changed and watchers.watchers and (recorder := watchers.recorder()) is not None:
             recorder.switched(self, "requires_grad_()")
         if changed and emit.channel is not None:
-            emission.requires_grad_set(emit.channel, self)
+            callbacks.requires_grad_set(emit.channel, self)
 
     @property
     def grad(self) -> Tensor | None:
@@ -465,10 +489,10 @@ class Tensor(Conversions, Displayed):
                 raise TypeError(messages.GRAD_TYPE.format(name=type(value).__name__))
             refuse_unfit(self, value)
             if channel is not None:
-                emission.seen(channel, value)  # while it is known whose ``.grad`` it was before
+                callbacks.seen(channel, value)  # while it is known whose ``.grad`` it was before
         self._set_grad(value)
         if channel is not None:
-            emission.grad_set(channel, self, "none" if value is None else "assigned", channel.stack())
+            callbacks.grad_set(channel, self, "none" if value is None else "assigned", channel.stack())
 
     @grad.deleter
     def grad(self) -> None:
@@ -564,9 +588,7 @@ class Tensor(Conversions, Displayed):
     def _refresh(self) -> None:
         """Bring a view's ``grad_fn`` up to date with what was written to its base since."""
         if self._is_stale_view():
-            from gviz.engine.views import refresh  # the one place where a tensor needs the ops built on it
-
-            refresh(self)
+            callbacks.refresh(self)
 
     __hash__ = object.__hash__
 

@@ -9,7 +9,7 @@ from gviz.engine import messages
 from gviz.engine.methods import Methods
 from gviz.engine.surface import NAMESPACE, set_address
 from gviz.engine.tensor import Conversions, Placement, Tensor
-from gviz.engine.unsupported_names import sentence
+from gviz.engine.unsupported_names import Lacking
 
 _NAMES = """
 H T abs abs_ absolute absolute_ acos acos_ acosh acosh_ add add_ addbmm addbmm_ addcdiv addcdiv_ addcmul addcmul_
@@ -60,23 +60,6 @@ vdot view view_as volatile vsplit where xlogy xlogy_ xpu zero_
 """
 
 
-class Lacking:
-    """Stands for an attribute of PyTorch's tensors: reading it is an AttributeError, as if it were not there.
-
-    ``Tensor.__getattr__`` would do the same, and make every other attribute slower to read. ``Tensor.__dir__`` leaves
-    them out.
-    """
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, tensor: Tensor | None, kind: type[Tensor]) -> object:
-        text = sentence(f"torch.Tensor.{self.name}", [name for name in dir(Tensor) if offers(name)])
-        raise AttributeError(f"'{kind.__name__}' object has no attribute '{self.name}': {text}", name=self.name)
-
-
 def offers(name: str) -> bool:
     """Whether a tensor has what it is asked for by this name."""
     return not isinstance(vars(Methods).get(name), Lacking)
@@ -104,7 +87,7 @@ def refuse_writes(kind: type) -> None:
 
 for name in _NAMES.split():
     if not hasattr(Tensor, name):
-        setattr(Methods, name, Lacking(name))
+        setattr(Methods, name, Lacking(Tensor, name))
 for kind in (Methods, Placement, Conversions, Tensor):
     refuse_writes(kind)
     for name, member in vars(kind).items():

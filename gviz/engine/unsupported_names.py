@@ -6,6 +6,7 @@ import dis
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from inspect import getattr_static
 from pkgutil import resolve_name
 from types import FrameType, MappingProxyType
 from typing import Any
@@ -35,6 +36,24 @@ def sentence(path: str, present: Iterable[str]) -> str:
     near = get_close_matches(name, [known for known in present if not known.startswith("_")], 3)
     nearest = f"; it has {', '.join(near)}" if near else ""
     return f"gviz's built-in engine has no {path} yet{nearest}"
+
+
+class Lacking:
+    """Stands for an attribute of PyTorch's tensors: reading it is an AttributeError, as if it were not there.
+
+    ``Tensor.__getattr__`` would do the same, and make every other attribute slower to read. ``Tensor.__dir__`` leaves
+    them out.
+    """
+
+    __slots__ = ("kind", "name")
+
+    def __init__(self, kind: type, name: str) -> None:
+        self.kind, self.name = kind, name
+
+    def __get__(self, instance: object, owner: type) -> object:
+        present = [name for name in dir(self.kind) if not isinstance(getattr_static(self.kind, name, None), Lacking)]
+        text = sentence(f"torch.{self.kind.__name__}.{self.name}", present)
+        raise AttributeError(f"'{owner.__name__}' object has no attribute '{self.name}': {text}", name=self.name)
 
 
 def _is_import(frame: FrameType) -> bool:

@@ -24,7 +24,7 @@ from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Grad, Metadata, Node, freed, pack, plain_name, remember_write
 from gviz.engine.op import Attrs, Op, OpNode, Overlap, compute, edges_of, operands, start_node, why_untracked
 from gviz.engine.ops.strided import Geometry, overlap, overlaps_itself, read_part, replace_part
-from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.tensor import Tensor, callbacks, new_tensor
 from gviz.events import OpSeen
 from gviz.values import Array
 
@@ -85,6 +85,9 @@ def refresh(view: Tensor) -> None:
     _give_history(node, view)
     if emit.channel is not None:
         emission.regenerated(emit.channel, read_part, base, view, node)
+
+
+callbacks.refresh = refresh
 
 
 def apply_in_place(

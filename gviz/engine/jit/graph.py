@@ -113,8 +113,6 @@ class StaticGraph:
         return tuple([number for number, node in self.operations() if is_dynamic(self, node)])
 
     def __str__(self) -> str:
-        from gviz.engine.jit.graph import code  # which reads graphs
-
         return code(self)
 
 

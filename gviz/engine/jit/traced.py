@@ -61,8 +61,6 @@ class TracedFunction:
 
     def save(self, f: Any) -> None:
         """Write the graph to a path or an open file, with its parameters and constants."""
-        from gviz.engine.jit.traced import save  # which makes such functions
-
         save(self, f)
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ from gviz.engine.modes import thread
 from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import normal
 from gviz.engine.surface import Number, attribute, derive, front, operand
-from gviz.engine.tensor import Tensor
+from gviz.engine.tensor import Tensor, callbacks
 from gviz.engine.views import apply_in_place
 from gviz.values import Array
 
@@ -141,6 +141,13 @@ def _cloned(self: Tensor, order: MemoryFormat) -> Tensor:
     else:
         copy = apply(clone_in_format, (self,), {"memory_format": order.name})
     return copy
+
+
+def _copy_into(target: Tensor, source: Tensor) -> Tensor:
+    return apply_in_place(copy, (target, source), {}, rule="free")
+
+
+callbacks.copy_into = _copy_into
 
 
 @front("copy_", function=False)
