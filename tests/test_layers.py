@@ -129,6 +129,9 @@ INSIDE = {
         _paths evaluation breaks graph_view live_acts source_listing external_programs info_pages compare what_if
         session_file inspection export_copy table""",
     "tui/drawing": "source status help node saved elements pairs pass_list lists tape",
+    "tui/screens": """
+        session_screen panels palette graph_reading prompts key_actions pages comparison_screen controller
+        debugger_screen tutor_screen live_screen""",
     "tui/language": "command other_debuggers parser command_lines completion",
     "tui/widgets": "messages _base prompt node status lists source tape graph_drawings graph_canvas",
 }

@@ -1,23 +1,23 @@
 """The debugger: full screen in a terminal, or line by line (`gviz.tui.plain`), over the same core.
 
 It steps through a recording, forwards and backwards. Over a program that still runs (`gviz.tui.live`), the end of the
-recording is where the program is, and going on there lets it run.
+recording is where the program is; a step forward from there lets the program run.
 
-Read first: ``cursor.py`` (where one is in time, and every way to move), ``commands/table.py`` (every command, declared
-once), ``screens/debugger.py`` (what keys, prompt and mouse do).
+Read first: ``cursor.py`` (the position in time, and every way to move it), ``commands/table.py`` (every command,
+declared once), ``screens/controller.py`` (how the screen carries commands out, with its states).
 
 The walk of a key, ``s``, from the keyboard to the screen:
 
-1. ``driver.py`` reads the bytes; ``app.py`` lets keys act one after the other (``type_ahead.py``).
-2. ``keymaps.py`` says what the key does: ``travel('step')``, an action of `DebuggerScreen`, which makes a `Command`.
-   A typed line becomes one in ``language/parser.py``.
-3. ``screens/orders.py`` runs what ``commands/table.py`` declares for it. That moves the `Cursor` of the `Session`, and
-   answers with an `Arrival`. What takes long is done a little at a time (``screens/errand.py``).
-4. ``screens/carry_out.py`` shows the answer; `show_arrival` sets the ``moment`` that all panels follow.
+1. ``driver.py`` reads the bytes. ``type_ahead.py`` lets keys act one after the other, however fast they come.
+2. ``keymaps.py`` names the action of the key, ``travel('step')``. ``screens/debugger_screen.py`` makes a `Command` of
+   it. (``language/parser.py`` makes one of a typed line.)
+3. ``screens/controller.py`` runs the function that ``commands/table.py`` declares for the command. The function moves
+   the `Cursor` of the `Session` and returns an `Arrival`: the new position, and the reason for the stop.
+4. The controller shows the `Arrival`: ``screens/session_screen.py`` sets the ``moment`` that all panels follow.
 5. Each panel in ``widgets/`` asks its file in ``drawing/`` for lines of styled text, and paints the rows that differ.
 
-Line by line, `plain.answers` takes the place of 3 to 5, and prints the lines of ``drawing/``. So these know no widget:
-Textual takes 0.2 s to import, which ``gviz show`` and the line-by-line debugger do not pay.
+Line by line, `plain.answers` does 3 to 5, and prints the lines of ``drawing/``. So ``commands/``, ``language/`` and
+``drawing/`` import no widget: Textual takes 0.2 s to import, which ``gviz show`` and the line-by-line debugger save.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def debug_live(beginning: LiveBeginning, *, ascii: bool = False, theme: str | No
         from gviz.tui.config import read
         from gviz.tui.glyphs import glyphs
         from gviz.tui.live import code_of
-        from gviz.tui.screens.live import LiveScreen
+        from gviz.tui.screens.live_screen import LiveScreen
 
     own = read()
     columns, rows = shutil.get_terminal_size()
@@ -92,7 +92,7 @@ def teach(timeline: Timeline, *, title: Title, ascii: bool = False, theme: str |
         from gviz.tui.beginning import Beginning
         from gviz.tui.config import read
         from gviz.tui.glyphs import glyphs
-        from gviz.tui.screens.tutor import TutorScreen
+        from gviz.tui.screens.tutor_screen import TutorScreen
 
     own = read()
     screen = TutorScreen(timeline, Beginning(title, at=1), glyphs(ascii=ascii), config=own)

@@ -27,10 +27,9 @@ from gviz.tui.echo import with_echo
 from gviz.tui.glyphs import glyphs
 from gviz.tui.leaving import Leaving
 from gviz.tui.lines import STYLES
-from gviz.tui.screens.bindings import APP_BINDINGS
-from gviz.tui.screens.debugger import DebuggerScreen
+from gviz.tui.screens.debugger_screen import DebuggerScreen, PausedProgramScreen
+from gviz.tui.screens.key_actions import APP_BINDINGS
 from gviz.tui.screens.palette import Palette, PalettePage
-from gviz.tui.screens.waiting import WaitingScreen
 from gviz.tui.terminal import is_there
 from gviz.tui.terminal_guard import guarded_terminal
 from gviz.tui.themes import THEMES, colours_fall_together, named, semantic_colours, starting_theme
@@ -156,7 +155,7 @@ class ScreenApp(App[None]):
 
     def action_command_palette(self) -> None:
         """Search what can be done; a page over the panels leaves, as at any key, so that what is done can be seen."""
-        if isinstance(self.screen, CommandPalette) or self._start.panels.too_small:
+        if isinstance(self.screen, CommandPalette) or self._start.too_small:
             return
         if self.screen is not self._start:
             self.screen.dismiss(None)
@@ -190,7 +189,7 @@ class DebuggerApp(ScreenApp):
         theme: str | None,
         config: Config | None = None,
     ) -> None:
-        kind = WaitingScreen if beginning.waited_for else DebuggerScreen
+        kind = PausedProgramScreen if beginning.waited_for else DebuggerScreen
         super().__init__(kind(timeline, beginning, glyphs(ascii=ascii), config=config), ascii=ascii, theme=theme)
 
     @property

@@ -21,7 +21,7 @@ from gviz.tui.config import Config
 from gviz.tui.drawing import node as node_panel
 from gviz.tui.glyphs import glyphs
 from gviz.tui.live import Live
-from gviz.tui.screens.live import LiveScreen
+from gviz.tui.screens.live_screen import LiveScreen
 from gviz.tui.title import Title
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.node import NodePanel
@@ -366,7 +366,7 @@ def test_ctrl_c_between_two_runs_does_not_end_the_debugger(monkeypatch):
             self.restarts = False
             return self
 
-    monkeypatch.setattr("gviz.tui.screens.live.LiveScreen", lambda *_, **__: Screen())
+    monkeypatch.setattr("gviz.tui.screens.live_screen.LiveScreen", lambda *_, **__: Screen())
     monkeypatch.setattr("gviz.tui.app.ScreenApp", lambda *_, **__: SimpleNamespace(theme=None))
     monkeypatch.setattr("gviz.tui.app.run", lambda app: None)
     monkeypatch.setattr("gviz.tui.live.code_of", lambda program: 0)

@@ -15,7 +15,7 @@ from stories import chain, demo, failed, hostile, iterations
 from gviz.system.crash import report
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui.screens.debugger import DebuggerScreen
+from gviz.tui.screens.debugger_screen import DebuggerScreen
 
 KEYS = [*"sSnNfFcCtTjkhlgGudvziomq12345/:?,.'x", "space", "enter", "escape", "backspace", "tab", "up", "down", "left",
         "right", "left_curly_bracket", "right_curly_bracket", "less_than_sign", "greater_than_sign", "home", "end",

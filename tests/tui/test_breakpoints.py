@@ -23,7 +23,7 @@ from gviz.tui.drawing.lists import break_rows
 from gviz.tui.glyphs import glyphs
 from gviz.tui.language.parser import parse
 from gviz.tui.plain import debug
-from gviz.tui.screens.sheet import SheetScreen
+from gviz.tui.screens.pages import SheetScreen
 from gviz.tui.widgets.status import KeysRow
 from gviz.tui.widgets.tape import Tape
 from gviz.where.stop import stop

@@ -19,7 +19,7 @@ from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs
 from gviz.tui.language.command import Command
 from gviz.tui.plain import moved
-from gviz.tui.screens.sheet import Sheet
+from gviz.tui.screens.pages import Sheet
 from gviz.tui.session import Session
 
 

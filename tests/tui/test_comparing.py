@@ -10,7 +10,7 @@ from gviz.render import comparison_text
 from gviz.trace.log import MemoryLog
 from gviz.trace.recording.source_text import write
 from gviz.tui.glyphs import ASCII
-from gviz.tui.screens.compared import PairList
+from gviz.tui.screens.comparison_screen import PairList
 
 
 def loops():

@@ -5,7 +5,7 @@ from driving import app_of
 from stories import demo
 
 from gviz.tui.keymaps import ACTS, KEYMAPS, keys_of
-from gviz.tui.screens.debugger import DebuggerScreen
+from gviz.tui.screens.debugger_screen import DebuggerScreen
 
 FIRST = {
     "find.next": ("slash", *"Mul", "enter"),
@@ -32,7 +32,7 @@ def seen(app):
     main = next((one for one in app.screen_stack if isinstance(one, DebuggerScreen)), None)
     rows = tuple("".join(segment.text for segment in strip) for strip in screen._compositor.render_strips())
     styles = tuple(str(strip) for strip in screen._compositor.render_strips())
-    playing = main is not None and main.player.plays
+    playing = main is not None and main.controller.player.plays
     return type(screen), rows, styles, str(app.focused), playing, app._exit
 
 

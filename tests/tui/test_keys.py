@@ -7,9 +7,8 @@ from textual.events import Key, MouseScrollDown
 
 from gviz.tui.arrangement import PANELS
 from gviz.tui.cursor import Cursor
-from gviz.tui.screens.bindings import BINDINGS
-from gviz.tui.screens.inspector import InspectorScreen
-from gviz.tui.screens.sheet import SheetScreen
+from gviz.tui.screens.key_actions import BINDINGS
+from gviz.tui.screens.pages import InspectorScreen, SheetScreen
 from gviz.tui.widgets.prompt import Prompt
 from gviz.tui.widgets.status import KeysRow, TimelineBar
 from gviz.tui.widgets.tape import Tape
@@ -275,11 +274,11 @@ async def test_space_plays_and_any_time_key_pauses():
     app = app_of(demo())
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("space")
-        assert app.screen.player.plays
-        app.screen.player.play_on()
+        assert app.screen.controller.player.plays
+        app.screen.controller.player.play_on()
         assert app.screen.cursor.position >= 2  # its clock runs too
         await pilot.press("s")
-        assert not app.screen.player.plays
+        assert not app.screen.controller.player.plays
 
 
 async def test_q_leaves():

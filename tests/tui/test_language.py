@@ -20,8 +20,7 @@ from gviz.tui.language.command import Look, Said, work
 from gviz.tui.language.parser import parse, spec_of
 from gviz.tui.plain import debug
 from gviz.tui.screens import pages
-from gviz.tui.screens.menu import MenuScreen
-from gviz.tui.screens.sheet import QuestionScreen, Sheet
+from gviz.tui.screens.pages import MenuScreen, QuestionScreen, Sheet
 from gviz.tui.widgets.status import KeysRow
 
 
@@ -189,8 +188,8 @@ def test_a_session_is_the_same_after_it_was_read(tmp_path):
     app = app_of(iterations(3))
     screen = app._start
     for line in path.read_text().splitlines()[1:]:
-        screen.reader.typed(line)
-        while (command := screen.reader.next()) is not None:
+        screen.controller.reader.typed(line)
+        while (command := screen.controller.reader.next()) is not None:
             finished(work(spec_of(command).run(screen.session, command)))
     assert list(session_lines(screen.session)) == path.read_text().splitlines()[1:]
 

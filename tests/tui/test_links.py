@@ -6,8 +6,7 @@ from stories import demo
 from textual.command import CommandPalette
 
 from gviz.tui.lines import line, link
-from gviz.tui.screens.inspector import InspectorScreen
-from gviz.tui.screens.pages import show_sheet
+from gviz.tui.screens.pages import InspectorScreen, show_sheet
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.messages import Seek
 from gviz.tui.widgets.node import NodePanel

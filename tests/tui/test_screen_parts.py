@@ -8,10 +8,9 @@ from gviz.tui.cursor import SELECTIONS, Cursor
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.language.command import work
 from gviz.tui.language.parser import spec_of
-from gviz.tui.screens.carry_out import set_to
-from gviz.tui.screens.playing import PLAY_SECONDS, Player
-from gviz.tui.screens.prompting import PROMPTS
-from gviz.tui.screens.toggling import toggle_line, toggle_node
+from gviz.tui.screens.controller import PLAY_SECONDS, Player, set_to
+from gviz.tui.screens.key_actions import toggle_line, toggle_node
+from gviz.tui.screens.prompts import PROMPTS
 from gviz.tui.session import Session
 from gviz.tui.title import Title
 from gviz.tui.widgets.messages import LinePointed

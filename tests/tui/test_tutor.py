@@ -15,7 +15,7 @@ from gviz.tui.beginning import Beginning
 from gviz.tui.config import Config
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.plain import teach
-from gviz.tui.screens.tutor import TutorScreen
+from gviz.tui.screens.tutor_screen import TutorScreen
 from gviz.tui.title import Title
 from gviz.tui.tutor import PAGES, Tutor
 from gviz.tui.widgets.graph_canvas import GraphCanvas

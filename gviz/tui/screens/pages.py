@@ -1,80 +1,303 @@
-"""What is laid over the panels: texts, lists to choose from, one node, two graphs."""
+"""Pages over the panels: the help and other texts, a question, the inspector, the menu, the list of iterations.
+
+First the screens, each of which is left with an answer; then the functions that open them over a `SessionScreen`.
+The comparison of two graphs, which is larger, has a file of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import ClassVar, TypeVar
 
-from textual.app import App
+from textual import events
+from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.geometry import Size
+from textual.screen import ModalScreen
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
 
 from gviz.explain.names import label
 from gviz.trace.moment import Moment
-from gviz.tui.arrival import Arrival
-from gviz.tui.commands.compare import Compared
 from gviz.tui.commands.inspection import wrapped_lines
 from gviz.tui.drawing.help import help_page
 from gviz.tui.drawing.pass_list import pass_rows
+from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, line
-from gviz.tui.screens.chooser import ChooserScreen
-from gviz.tui.screens.inspector import InspectorScreen
-from gviz.tui.screens.menu import MenuScreen
-from gviz.tui.screens.panels import Panels
-from gviz.tui.screens.prompting import Prompting
-from gviz.tui.screens.sheet import Draw, Over, QuestionScreen, SheetScreen
-from gviz.tui.screens.toggling import Stopping, toggle_node
+from gviz.tui.screens.key_actions import toggle_node
+from gviz.tui.screens.session_screen import SessionScreen
+from gviz.tui.session import Session
+from gviz.tui.widgets._base import LinkedPage
+from gviz.tui.widgets.messages import Seek
+from gviz.tui.widgets.node import NodePanel
+
+Answer = TypeVar("Answer")
+
+Draw = Callable[[int], Iterable[Line]]
+"""The lines of a page at a width."""
+
+Take = Callable[[events.Key], None]
+"""What a key does that must not wait for the bindings."""
+
+MENU = (
+    ("Run to its next event", "to"),
+    ("Run back to its last event", "reverse-to"),
+    ("Go to where it was made", "goto #{node}"),
+    ("Everything about it", "node"),
+    ("Why it is as it is", "explain"),
+    ("Stop at it, or no longer", "break"),
+    ("Watch its value", "watch #{node}"),
+    ("Watch its gradient", "watch #{node}.grad"),
+    ("Copy its value", "copy value"),
+    ("Copy its gradient", "copy grad"),
+    ("Back to the last change of its value", "last #{node}"),
+    ("Back to the last change of its gradient", "last #{node}.grad"),
+)
+"""The entries of the menu, each with the line of the command language that does it; ``break`` sets or deletes."""
 
 
-class Covered(Stopping, Protocol):
-    """What a page needs of the screen below it."""
+class Page(ModalScreen[Answer]):
+    """A screen over the debugger, which is left with an answer."""
 
-    panels: Panels
-    prompting: Prompting
-
-    @property
-    def app(self) -> App[object]:
-        """Where screens lie over each other."""
-
-    @property
-    def headroom(self) -> int:
-        """Rows at the top that stay in sight."""
-
-    @property
-    def moment(self) -> Moment | None:
-        """The moment that the panels show."""
-
-    def run_line(self, text: str) -> None:
-        """Carry out a line of the command language."""
-
-    def action_seek(self, position: int) -> None:
-        """Go to an event."""
-
-    def show_arrival(self, stop: Arrival) -> None:
-        """Let everything follow the cursor."""
+    def dismiss(self, result: Answer | None = None) -> AwaitComplete:
+        """Leave; a page that is left a second time does not close the screen that came after it."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
-def show_sheet(screen: Covered, title: str, draw: Draw) -> None:
+class Sheet(LinkedPage):
+    """A text made to the width it gets."""
+
+    def __init__(self, draw: Draw, glyphs: Glyphs, *, id: str = "sheet") -> None:
+        super().__init__(id=id)
+        self._draw_lines = draw
+        self.glyphs = glyphs
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """The rows that the text takes at a width."""
+        return len(tuple(self._draw_lines(width)))
+
+    def draw(self) -> None:
+        """Make the text."""
+        self.show_fitted(self._draw_lines)
+
+
+class Overlay(Page[None]):
+    """A screen with one page."""
+
+    headroom = 0
+    """Rows at the top where the screen below stays in sight."""
+
+    def on_mount(self) -> None:
+        """Keep the `headroom` free. This is a margin, because a padding would move what is below."""
+        for page in self.children:
+            page.styles.margin = (self.headroom, 0, 0, 0)
+
+    def on_seek(self, message: Seek) -> None:
+        """Leave, and let the debugger go to an event that the page mentions; a second click comes too late."""
+        message.stop()
+        if self.is_active:
+            debugger = self.app.screen_stack[-2]
+            self.dismiss()
+            debugger.post_message(Seek(message.position))
+
+
+class SheetScreen(Overlay):
+    """A text, which any key closes except those that scroll it or choose a number in it.
+
+    No key is lost: one that is not in `closing` also does what it does on the screen below, where `take` sees it first.
+    """
+
+    SCROLLING: ClassVar[frozenset[str]] = frozenset(
+        {"up", "down", "left", "right", "pageup", "pagedown", "home", "end"}
+    )
+
+    def __init__(
+        self, title: str, draw: Draw, glyphs: Glyphs, closing: Collection[str] = (), take: Take | None = None
+    ) -> None:
+        super().__init__()
+        self._title, self._draw, self._glyphs = title, draw, glyphs
+        self._closing_keys, self._take = {"escape", "enter", "space", *closing}, take
+
+    def compose(self) -> ComposeResult:
+        """One page."""
+        yield Sheet(self._draw, self._glyphs)
+
+    def on_mount(self) -> None:
+        """Name the page."""
+        sheet = self.query_one(Sheet)
+        sheet.set_title(f"{self._title}: Esc closes this; other keys also act")
+        sheet.all_of_it = ": PageDown"
+        sheet.focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """Leave at any key that does not scroll or follow a number, and pass it on to the screen below.
+
+        Keys that were typed after it in one go may still arrive here; they are passed on, too.
+        """
+        stays = self.is_current
+        if stays and (event.key in self.SCROLLING or (event.key == "enter" and self.query_one(Sheet).link_chosen)):
+            return
+        event.prevent_default()
+        if stays:
+            self.dismiss()
+        if stays and event.key in self._closing_keys:
+            event.stop()
+        elif self._take is not None:
+            self._take(event)
+
+    def on_click(self) -> None:
+        """Leave at a click."""
+        self.dismiss()
+
+
+class QuestionScreen(Page[bool]):
+    """A text with a question: y answers yes, and any other key no, except those that scroll a long text."""
+
+    def __init__(self, title: str, draw: Draw, glyphs: Glyphs) -> None:
+        super().__init__()
+        self._title, self._draw, self._glyphs = title, draw, glyphs
+
+    def compose(self) -> ComposeResult:
+        """One page."""
+        yield Sheet(self._draw, self._glyphs)
+
+    def on_mount(self) -> None:
+        """Name the page."""
+        sheet = self.query_one(Sheet)
+        sheet.set_title(self._title)
+        sheet.all_of_it = ": PageDown"
+        sheet.focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """Answer."""
+        if event.key not in SheetScreen.SCROLLING or not self.query_one(Sheet).max_scroll_y:
+            event.stop()
+            event.prevent_default()
+            self.dismiss(event.key in ("y", "Y"))
+
+
+class InspectorScreen(Overlay):
+    """The node panel in full; a click on a number leaves and goes to the event that made it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "leave", show=False)]
+
+    def __init__(self, session: Session, moment: Moment, node: int) -> None:
+        super().__init__()
+        self._session, self._moment, self._node = session, moment, node
+
+    def compose(self) -> ComposeResult:
+        """One panel."""
+        yield NodePanel(self._session.timeline, self._session.glyphs, id="inspector")
+
+    def on_mount(self) -> None:
+        """Fill it."""
+        panel = self.query_one(NodePanel)
+        panel.full = panel.tensors = True
+        panel.all_of_it = ": PageDown"
+        panel.moment, panel.selected, panel.beside = self._moment, self._node, self._session.beside
+        panel.set_title(f"#{self._node} at event {self._moment.n}: esc leaves")
+        panel.focus()
+
+    def action_leave(self) -> None:
+        """Back to the debugger."""
+        self.dismiss()
+
+
+class MenuScreen(Page[str | None]):
+    """A list over the panels; answers with the line that was chosen, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,M", "leave", "Leave", show=False),
+        Binding("j", "move(1)", show=False),
+        Binding("k", "move(-1)", show=False),
+    ]
+
+    def __init__(self, node: int, title: str, glyphs: Glyphs) -> None:
+        super().__init__()
+        self._node, self._title, self._glyphs = node, title, glyphs
+
+    def compose(self) -> ComposeResult:
+        """The entries in a frame that has the node's title."""
+        entries = OptionList(*(Option(text, id=str(at)) for at, (text, _) in enumerate(MENU)), id="menu", markup=False)
+        entries.border_title = Content(self._glyphs.text(self._title))
+        yield entries
+
+    def action_move(self, steps: int) -> None:
+        """As the arrows do; a key that comes before the list is mounted waits for it."""
+        if not self.is_mounted:
+            self.call_later(self.action_move, steps)
+            return
+        for entries in self.query(OptionList):  # none once the menu leaves
+            entries.action_cursor_down() if steps > 0 else entries.action_cursor_up()
+
+    def action_leave(self) -> None:
+        """Close without a line."""
+        self.dismiss(None)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Close with the line of the chosen entry, for this node."""
+        event.stop()
+        self.dismiss(MENU[event.option_index][1].replace("{node}", str(self._node)))
+
+    def on_click(self, event: events.Click) -> None:
+        """A click next to the list leaves."""
+        if event.widget is self:
+            self.dismiss(None)
+
+
+class ChooserScreen(Page[int | None]):
+    """Rows with an event each; Enter or a click answers with the event, Esc with None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "leave", show=False),
+        Binding("j", "move(1)", show=False),
+        Binding("k", "move(-1)", show=False),
+    ]
+
+    def __init__(self, title: str, rows: Sequence[tuple[str, int, bool]], glyphs: Glyphs) -> None:
+        super().__init__()
+        self._heading, self._rows, self._glyphs = title, rows, glyphs
+
+    def compose(self) -> ComposeResult:
+        """The list, in which the row of the current moment is marked."""
+        marks = ((self._glyphs.now if here else " ", text, event) for text, event, here in self._rows)
+        options = [Option(Content(self._glyphs.text(f"{mark} {text}"))) for mark, text, event in marks]
+        yield OptionList(*options, id="chooser", classes="-panel", compact=True)
+
+    def on_mount(self) -> None:
+        """Start at the row of the current moment."""
+        chooser = self.query_one(OptionList)
+        chooser.border_title = Content(f"{self._heading}: enter goes there, esc leaves")
+        chooser.highlighted = max((at for at, (_, _, here) in enumerate(self._rows) if here), default=0)
+        chooser.focus()
+
+    def action_move(self, steps: int) -> None:
+        """As the arrows do."""
+        chooser = self.query_one(OptionList)
+        chooser.action_cursor_down() if steps > 0 else chooser.action_cursor_up()
+
+    def action_leave(self) -> None:
+        """Choose nothing."""
+        self.dismiss(None)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Answer with the event of the row."""
+        event.stop()
+        self.dismiss(self._rows[event.option_index][1])
+
+
+def show_sheet(screen: SessionScreen, title: str, draw: Draw) -> None:
     """A text, until a key."""
     session = screen.session
     closing = {key for id in ("act.help", "look.explain", "look.happened", "act.quit") for key in session.keys[id]}
-    _lay_over(screen, lambda: SheetScreen(title, draw, session.glyphs, closing, screen.prompting.take_key))
+    _lay_over(screen, lambda: SheetScreen(title, draw, session.glyphs, closing, screen.take_key))
 
 
-def show_compared(screen: Covered, look: Compared) -> None:
-    """Two graphs aligned; a row of them leads to its event and node."""
-    from gviz.tui.screens.compared import ComparedScreen
-
-    def go(place: tuple[int, int] | None) -> None:
-        if place is not None:
-            screen.action_seek(place[0])
-            screen.show_arrival(screen.session.cursor.select(place[1]))
-
-    if screen.moment is not None and not screen.panels.too_small:
-        screen.app.push_screen(ComparedScreen(screen.session, look, screen.moment), go)
-
-
-def ask(screen: Covered, question: str, lines: tuple[str, ...]) -> None:
-    """Show some lines and a question; y goes on, any other key that does not scroll them does not."""
+def ask(screen: SessionScreen, question: str, lines: tuple[str, ...]) -> None:
+    """Show some lines and a question; the answer is given to the reader of commands as a line, y or n."""
 
     def draw(width: int) -> list[Line]:
         return [*wrapped_lines(lines, width), (), line((f"y: {question}   any other key: no", "key"))]
@@ -85,14 +308,14 @@ def ask(screen: Covered, question: str, lines: tuple[str, ...]) -> None:
     screen.app.push_screen(QuestionScreen(question, draw, screen.session.glyphs), answered)
 
 
-def inspect(screen: Covered) -> None:
+def inspect(screen: SessionScreen) -> None:
     """Everything about the selected node."""
     moment = screen.moment
     if moment is not None:
         _lay_over(screen, lambda: InspectorScreen(screen.session, moment, screen.session.cursor.selected))
 
 
-def menu(screen: Covered) -> None:
+def menu(screen: SessionScreen) -> None:
     """What can be done with the selected node."""
     session = screen.session
 
@@ -107,7 +330,7 @@ def menu(screen: Covered) -> None:
         screen.app.push_screen(MenuScreen(node, label(session.timeline, node), session.glyphs), chosen)
 
 
-def passes(screen: Covered) -> None:
+def passes(screen: SessionScreen) -> None:
     """Choose an iteration, or a pass of one, and go there."""
     session = screen.session
 
@@ -119,18 +342,18 @@ def passes(screen: Covered) -> None:
     screen.app.push_screen(ChooserScreen("Iterations and passes", rows, session.glyphs), go)
 
 
-def _lay_over(screen: Covered, page: Callable[[], Over]) -> None:
-    """Open a screen over this one, unless the terminal is too small to show either."""
-    if not screen.panels.too_small:
+def _lay_over(screen: SessionScreen, page: Callable[[], Overlay]) -> None:
+    """Open a page, unless the terminal is too small for any."""
+    if not screen.too_small:
         over = page()
         over.headroom = screen.headroom
         screen.app.push_screen(over)
 
 
-PAGES: Mapping[str, Callable[[Covered], None]] = {
+PAGES: Mapping[str, Callable[[SessionScreen], None]] = {
     "help": lambda screen: show_sheet(screen, "Help", partial(help_page, screen.session.keys)),
     "inspect": inspect,
     "menu": menu,
     "passes": passes,
 }
-"""What a key opens."""
+"""What a key opens, by the name in `gviz.tui.keymaps`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from textual import events
 from textual.await_complete import AwaitComplete
@@ -15,10 +14,8 @@ from textual.widgets.option_list import Option
 
 from gviz.tui.commands.table import SPECS
 from gviz.tui.keymaps import ACTS, KEYMAPS, Keys, first
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.themes import SHORT
-
-if TYPE_CHECKING:
-    from gviz.tui.screens.debugger import DebuggerScreen
 
 Entry = tuple[str, str, str]
 """What is found, the line of the command language (one that ends in a blank is typed on), and what it does."""
@@ -163,13 +160,11 @@ class Palette(Provider):
             yield title, help, partial(debugger.run_action, action)
 
     @property
-    def _debugger(self) -> DebuggerScreen:
-        from gviz.tui.screens.debugger import DebuggerScreen
-
-        return next(screen for screen in self.app.screen_stack if isinstance(screen, DebuggerScreen))
+    def _debugger(self) -> SessionScreen:
+        return next(screen for screen in self.app.screen_stack if isinstance(screen, SessionScreen))
 
     def _carry_out(self, text: str) -> None:
         if text.endswith((" ", "@")):
-            self._debugger.prompting.open(":", text)
+            self._debugger.open_prompt(":", text)
         else:
             self._debugger.run_line(text)

@@ -1,10 +1,17 @@
-"""Which panels of the debugger are in front: what the user chose, brought onto the screen."""
+"""The panels of the debugger's screen: what each of them follows, and which are in front.
+
+`composed` makes all of them, always. `Panels` knows what the user chose (view, tab, zoom); with the size of the
+terminal, `gviz.tui.arrangement.arranged` makes of that the panels that are seen.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.widget import Widget
 from textual.widgets import Static
 
 from gviz.tui.arrangement import (
@@ -19,30 +26,97 @@ from gviz.tui.arrangement import (
     graph_area,
     in_its_place,
     next_view,
+    numbered,
     opening_view,
     own_panels,
     says_what_happened,
     size_class,
 )
 from gviz.tui.keymaps import first
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.widgets._base import Lines
 from gviz.tui.widgets.graph_canvas import GraphCanvas
-from gviz.tui.widgets.lists import WatchList
-from gviz.tui.widgets.node import NodePanel
+from gviz.tui.widgets.lists import BreakList, ModuleTree, OutputPanel, StackList, WatchList
+from gviz.tui.widgets.node import NodePanel, SavedPanel
 from gviz.tui.widgets.prompt import Prompt
-from gviz.tui.widgets.status import HappeningRow, KeysRow
+from gviz.tui.widgets.source import SourcePane
+from gviz.tui.widgets.status import HappeningRow, KeysRow, StatusRow, TimelineBar
 from gviz.tui.widgets.tape import Tape
 
-if TYPE_CHECKING:
-    from gviz.tui.screens.debugger import DebuggerScreen
-
 _SIZES = ("tiny", "single", "portrait", "narrow", "wide", "huge")
+
+
+class Body(Horizontal):
+    """Columns side by side, which cover it: Textual need not paint what is below them."""
+
+    BLANK = True
+
+
+class Column(Vertical):
+    """Panels one above the other, which cover it."""
+
+    BLANK = True
+
+
+def composed(screen: SessionScreen) -> ComposeResult:
+    """All panels, always; which of them are seen is `arranged`."""
+    timeline, glyphs, here = screen.timeline, screen.glyphs, type(screen)
+    yield StatusRow(timeline, screen.session.title, glyphs).data_bind(here.moment, here.stop, here.time, here.beside)
+    yield TimelineBar(timeline, glyphs).data_bind(here.moment, here.length)
+    left = ModuleTree(screen.session, "Modules", id="side-modules")
+    with Body(id="body"):
+        yield left.data_bind(here.moment, here.selected, here.wanted)
+        with Column(id="main"):
+            yield from _views(screen)
+            yield from _tabs(screen)
+        with Column(id="side"):
+            yield from _beside(screen)
+    yield Static(id="small", markup=False)
+    yield HappeningRow(timeline, glyphs).data_bind(here.moment, here.length)
+    yield KeysRow(glyphs).data_bind(here.remark)
+    yield Prompt()
+
+
+def _views(screen: SessionScreen) -> Iterator[Widget]:
+    """Graph and tape: one of them leads."""
+    timeline, glyphs, stops, here = screen.timeline, screen.glyphs, screen.cursor.breakpoints, type(screen)
+    yield GraphCanvas(timeline, glyphs, stops, screen.session.folds).data_bind(
+        here.moment, here.selected, here.breaks, here.wanted, here.length, here.beside
+    )
+    yield Tape(timeline, glyphs, stops).data_bind(here.moment, here.selected, here.breaks, here.length, here.beside)
+
+
+def _tabs(screen: SessionScreen) -> Iterator[Widget]:
+    """The panels that share the place below, in the order of `TABS`."""
+    timeline, session, glyphs, here = screen.timeline, screen.session, screen.glyphs, type(screen)
+    source = SourcePane(timeline, glyphs, screen.cursor.breakpoints)
+    yield source.data_bind(here.moment, here.selected, here.frame, here.stood, here.breaks)
+    watch = WatchList(session, numbered("watch", "Watch"), id="watch")
+    yield watch.data_bind(here.moment, here.watched, here.breaks)
+    yield BreakList(session, numbered("breaks", "Breaks"), id="breaks").data_bind(here.moment, here.breaks)
+    yield OutputPanel(timeline, glyphs).data_bind(here.moment)
+    stack = StackList(session, numbered("stack", "Stack"), id="stack")
+    yield stack.data_bind(here.moment, here.selected, here.frame, here.stood)
+    yield SavedPanel(timeline, numbered("saved", "Saved"), glyphs).data_bind(here.moment, here.selected)
+    modules = ModuleTree(session, numbered("modules", "Modules"), id="modules")
+    yield modules.data_bind(here.moment, here.selected, here.wanted)
+
+
+def _beside(screen: SessionScreen) -> Iterator[Widget]:
+    """The node, and what has a place of its own on a large screen."""
+    timeline, glyphs, here = screen.timeline, screen.glyphs, type(screen)
+    node = NodePanel(timeline, glyphs, screen.cursor.asker)
+    yield node.data_bind(here.moment, here.selected, here.full, here.watched, here.beside)
+    heading = f"{numbered('watch', 'Watch')}, {numbered('breaks', 'Breaks')}"
+    watch = WatchList(screen.session, heading, id="side-watch", stops=True)
+    yield watch.data_bind(here.moment, here.watched, here.breaks)
+    yield OutputPanel(timeline, glyphs, id="side-output").data_bind(here.moment)
 
 
 class Panels:
     """View, tab and zoom of one screen. Until the user chooses, the view is the one that suits the size."""
 
-    def __init__(self, screen: DebuggerScreen) -> None:
+    def __init__(self, screen: SessionScreen) -> None:
         self._screen = screen
         self._chosen = False
         self._asked = False
@@ -51,12 +125,7 @@ class Panels:
         self._zoomed = ""
         self._leading = "tape"
         self.room = 0
-        """So many nodes there is to be room for in the tape, also if there are fewer by now."""
-
-    @property
-    def too_small(self) -> bool:
-        """Whether there is no room for any panel."""
-        return size_class(*self._screen.room) == "tiny"
+        """The number of nodes for which the tape has room, also if there are fewer by now."""
 
     @property
     def _modules(self) -> bool:
@@ -141,7 +210,7 @@ class Panels:
             widget.choose_first("break" if self._leading == "breaks" else "watch")
 
     def classify(self, *, update: bool = True) -> None:
-        """Tell the style sheet the size; without `update` for what is still to be mounted, which is styled then."""
+        """Give the style sheet the size; without `update` for what is still to be mounted, which is styled then."""
         now = size_class(*self._screen.room)
         classes = {f"-{name}": name == now for name in _SIZES} | {"-zoomed": bool(self._zoomed)}
         self._screen.update_classes(classes, update=update)
@@ -179,7 +248,7 @@ class Panels:
         """Show the rows at the bottom: the prompt while somebody types, else the keys."""
         screen, typing = self._screen, self._screen.query_one(Prompt).display
         screen.query_one(HappeningRow).display = says_what_happened(*screen.room) and (screen.offers_keys or not typing)
-        screen.query_one(KeysRow).display = screen.offers_keys and not typing and not self.too_small
+        screen.query_one(KeysRow).display = screen.offers_keys and not typing and not screen.too_small
 
     def _name_tabs(self, tabs: list[str]) -> None:
         """Let the panels that share a place name those that do, and no other."""

@@ -1,28 +1,33 @@
-"""The prompt of the screen: what opens it, with which text, and the keys that must not wait for the bindings."""
+"""The prompt: what opens it and with which text, what happens to a typed line, and keys that are typed ahead.
+
+A key that asks for more keys (``:``, ``/``, ``m``, ``'``) must act before the next key is looked up, because both may
+arrive in one read. So such keys do not wait for the bindings: `Prompts.take_key` sees every key first.
+
+    prompt open                  the key is text of the prompt, even before the prompt has the focus
+    a question or letter waits   the key is the answer
+    the key opens something      it opens
+    else                         the bindings have it
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Protocol, TypeVar
 
 from textual import events
-from textual.widget import Widget
 
 from gviz.tui.commands.export_copy import usual_name
 from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
 from gviz.tui.language.completion import completions
-from gviz.tui.screens.ahead import KeysAhead
 from gviz.tui.screens.panels import Panels
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.widgets.messages import Typed
 from gviz.tui.widgets.prompt import Prompt
 
-Part = TypeVar("Part", bound=Widget)
-
 Opening = tuple[str, str, str]
-"""The sign that the prompt opens with, the text in it, and one behind the text that typing replaces."""
+"""The sign that the prompt opens with, the text in it, and a text after it that typing replaces."""
 
 _OPENERS = {"act.command": "command", "find.ask": "find", "live.answer": "answer"}
 """Acts that ask for more keys, and so open the prompt at once."""
@@ -31,54 +36,43 @@ _LETTERS = {"time.mark": "m", "time.goto-mark": "go"}
 """Acts that ask for the letter of a bookmark, each with its purpose."""
 
 
-class Prompted(Protocol):
-    """What the prompt needs of its screen."""
-
-    session: Session
-    panels: Panels
-
-    def query_one(self, selector: type[Part], /) -> Part:
-        """A widget of the screen."""
-
-    def pause(self) -> None:
-        """Stop what goes on by itself."""
-
-    def say(self, remark: str) -> None:
-        """Say something in the bottom row."""
-
-    def run_command(self, command: Command) -> None:
-        """Carry out a command."""
-
-    def run_line(self, text: str) -> None:
-        """Carry out a line of the command language."""
-
-
-class Prompting:
+class Prompts:
     """What is typed rather than pressed; the screen carries it out."""
 
-    def __init__(self, screen: Prompted) -> None:
-        self._screen = screen
-        self._ahead = KeysAhead()
+    def __init__(self, screen: SessionScreen, panels: Panels) -> None:
+        self._screen, self._panels = screen, panels
+        self._awaiting: Callable[[events.Key], None] | None = None
+        self._openers: Mapping[str, Callable[[], None]] = {}
 
     def ask(self, what: str) -> None:
         """Open the prompt for one of `PROMPTS`."""
         self.open(*PROMPTS[what](self._screen.session))
 
     def open(self, sign: str, text: str = "", offered: str = "") -> None:
-        """Open the command line or the search, with a text and one behind it that typing replaces."""
+        """Open the command line or the search, with a text and one after it that typing replaces."""
         screen = self._screen
         screen.pause()
         screen.say("")
-        if screen.panels.too_small:
+        if screen.too_small:
             return
         prompt = screen.query_one(Prompt)
         prompt.completer.complete = partial(completions, screen.session) if sign != "/" else lambda _: []
         prompt.ask(sign, text, offered)
-        screen.panels.show_rows()
+        self._panels.show_rows()
+
+    def typed(self, message: Typed) -> None:
+        """A command or a search was typed, or the prompt was left."""
+        screen, text = self._screen, message.text.strip()
+        self._panels.show_rows()
+        self._panels.focus()
+        if message.sign == "/" and text:
+            screen.run_command(Command("find", 1, text))
+        elif message.sign == ">" or (message.sign == ":" and text):
+            screen.run_line(text)
 
     def choose(self, question: str, answers: Mapping[str, Callable[[], None]]) -> None:
         """Let the next key be an answer; any other leaves all as it is."""
-        self._ahead.await_key(partial(self._answered, answers))
+        self._awaiting = partial(self._answered, answers)
         self._screen.say(question)
 
     def _answered(self, answers: Mapping[str, Callable[[], None]], event: events.Key) -> None:
@@ -88,7 +82,7 @@ class Prompting:
 
     def await_letter(self, purpose: str) -> None:
         """Let the next key name a bookmark: to set it (``m``), or to go there."""
-        self._ahead.await_key(partial(self._named, purpose))
+        self._awaiting = partial(self._named, purpose)
         self._screen.say(
             "mark: a letter names this position" if purpose == "m" else "go to mark: its letter, ' for the last jump"
         )
@@ -103,23 +97,29 @@ class Prompting:
         """Let the keys of a keymap that ask for more keys act at once, and some `more` keys do what they do."""
         asking = {key: partial(self.ask, what) for id, what in _OPENERS.items() for key in keys[id]}
         naming = {key: partial(self.await_letter, purpose) for id, purpose in _LETTERS.items() for key in keys[id]}
-        self._ahead.openers = {**more, **asking, **naming}
+        self._openers = {**more, **asking, **naming}
 
     def take_key(self, event: events.Key) -> None:
-        """Stop a key that an open prompt wants, or that opens one."""
-        if self._ahead.take(event, self._screen.query_one(Prompt)):
+        """Stop a key that an open prompt or a question wants, or that opens one."""
+        if self._takes(event):
             event.stop()
             event.prevent_default()
 
-    def typed(self, message: Typed) -> None:
-        """A command or a search was typed, or the prompt was left."""
-        screen, text = self._screen, message.text.strip()
-        screen.panels.show_rows()
-        screen.panels.focus()
-        if message.sign == "/" and text:
-            screen.run_command(Command("find", 1, text))
-        elif message.sign == ">" or (message.sign == ":" and text):
-            screen.run_line(text)
+    def _takes(self, event: events.Key) -> bool:
+        prompt = self._screen.query_one(Prompt)
+        if prompt.display:
+            if event.character is None or not event.is_printable:
+                return prompt.early(event.key)
+            prompt.insert(event.character)
+            return True
+        if self._awaiting is not None:
+            awaiting, self._awaiting = self._awaiting, None
+            awaiting(event)
+            return True
+        opener = self._openers.get(event.key) if event.is_printable else None
+        if opener is not None:
+            opener()
+        return opener is not None
 
 
 def condition_of(session: Session, number: int) -> Opening:

@@ -14,8 +14,8 @@ from textual.widgets import Static
 from gviz.tui.arrangement import TALL
 from gviz.tui.arrival import Arrival
 from gviz.tui.language.command import Command
-from gviz.tui.screens.debugger import DebuggerScreen
-from gviz.tui.screens.sheet import SheetScreen
+from gviz.tui.screens.debugger_screen import DebuggerScreen
+from gviz.tui.screens.pages import SheetScreen
 from gviz.tui.tutor import Noticed, Tutor, every_text
 from gviz.tui.widgets.messages import Typed
 from gviz.tui.widgets.prompt import Prompt

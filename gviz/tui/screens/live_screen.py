@@ -24,7 +24,7 @@ from gviz.tui.keymaps import Keys, first
 from gviz.tui.language.command import Command
 from gviz.tui.language.parser import parse
 from gviz.tui.live import Live
-from gviz.tui.screens.debugger import DebuggerScreen
+from gviz.tui.screens.debugger_screen import DebuggerScreen
 from gviz.tui.widgets.lists import OutputPanel
 
 TICK_SECONDS = 0.2
@@ -138,12 +138,12 @@ class LiveScreen(DebuggerScreen):
         self.follow_settings()
         self.show_arrival(arrival)
         self._say_what_is_first(arrival)
-        self.reader.take(arrival)
+        self.controller.reader.take(arrival)
         if isinstance(report, Ended):
             self.say("; ".join((*([arrival.notice] if arrival.said else []), report.words)))
             self._queue.clear()
-        elif self.reader.waits:
-            self.orders.attempt(self.orders.go_on)
+        elif self.controller.reader.waits:
+            self.attempt(self.controller.go_on)
         while self._queue and not self.live.running:
             self.run_command(self._queue.popleft())
 
@@ -158,7 +158,7 @@ class LiveScreen(DebuggerScreen):
 
     def action_pause_program(self) -> None:
         """Hold the program where it is."""
-        waiting = self.orders.errand.goes_on
+        waiting = self.controller.task.works
         self.pause()
         self._queue.clear()
         if self.live.running:
@@ -177,7 +177,7 @@ class LiveScreen(DebuggerScreen):
         """Leave; ask what is to become of a program that has not ended."""
         if self.live.alive:
             question = "not ended: s stops it, k keeps it running alone (output to the trace), else no"
-            self.prompting.choose(question, {"s": self._stop, "k": self._let_go})
+            self.prompts.choose(question, {"s": self._stop, "k": self._let_go})
         else:
             self.app.exit()
 

@@ -8,7 +8,7 @@ from textual.widgets import OptionList
 from gviz.errors import GvizError
 from gviz.tui import folds
 from gviz.tui.folds import Folds
-from gviz.tui.screens.preparing import Preparation
+from gviz.tui.screens.graph_reading import GraphReading
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def everything_is_large(monkeypatch):
 @pytest.fixture
 def by_hand(monkeypatch):
     """What goes on with the work, to be called by the test."""
-    monkeypatch.setattr(Preparation, "_soon", lambda self: None)
+    monkeypatch.setattr(GraphReading, "_soon", lambda self: None)
 
 
 @pytest.mark.usefixtures("everything_is_large", "by_hand")
@@ -42,9 +42,9 @@ async def test_panels_are_there_and_keys_act_before_the_graph_is_read():
         await pilot.pause()
         assert app.screen.query_one(OptionList).option_count
         await pilot.press("escape", "escape")
-        start.preparation._take_turn()
-        while start.preparation._work is not None:
-            start.preparation._take_turn()
+        start.graph_reading._take_turn()
+        while start.graph_reading._work is not None:
+            start.graph_reading._take_turn()
         await pilot.press(*":close all", "enter")
         await pilot.pause()
         assert "every module is closed" in start.remark

@@ -16,8 +16,8 @@ from gviz.tui import plain
 from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Command, Look, work
 from gviz.tui.language.parser import parse, spec_of
-from gviz.tui.screens import errand, orders
-from gviz.tui.screens.sheet import Sheet
+from gviz.tui.screens import controller
+from gviz.tui.screens.pages import Sheet
 
 LONG = ("check", "check all", "diff @1 @60", "info params", "info graph", "info leaks",
         "/nosuchname", "/nan", "break finding", "until y if value > 1e9", "next 20", "continue", "last y",
@@ -29,7 +29,7 @@ LONG = ("check", "check all", "diff @1 @60", "info params", "info graph", "info 
 def slow(monkeypatch):
     """Nothing is done at once: events are looked at seven at a time, and then the screen has its turn."""
     monkeypatch.setattr(stops, "STRETCH", 7)
-    monkeypatch.setattr(errand, "AT_ONCE_SECONDS", -1.0)
+    monkeypatch.setattr(controller, "AT_ONCE_SECONDS", -1.0)
 
 
 def story():
@@ -53,7 +53,7 @@ def at_once(text):
 @pytest.mark.parametrize("text", LONG)
 async def test_a_long_command_is_answered_as_a_short_one_is(slow, monkeypatch, text):
     replies = []
-    monkeypatch.setattr(orders, "carry_out", lambda screen, reply: replies.append(compared(reply)))
+    monkeypatch.setattr(controller.Controller, "show", lambda self, reply: replies.append(compared(reply)))
     app = app_of(story(), at=90)
     async with app.run_test(size=(80, 24)) as pilot:
         app.screen.run_line(text)
@@ -145,9 +145,9 @@ async def test_what_waits_behind_it_is_carried_out_after_it(slow):
     app = app_of(timeline, at=1)
     async with app.run_test(size=(80, 24)) as pilot:
         app.screen.run_line("break y if value > 1e9")
-        app.screen.reader.typed("watch x")
-        app.screen.reader.typed("continue")
-        app.screen.orders.attempt(app.screen.orders.go_on)
+        app.screen.controller.reader.typed("watch x")
+        app.screen.controller.reader.typed("continue")
+        app.screen.attempt(app.screen.controller.go_on)
         assert app.screen.cursor.asker.watched == []
         while app.screen.busy:
             await pilot.pause()

@@ -15,8 +15,8 @@ from gviz.tui import lines
 from gviz.tui.commands.compare import Compared
 from gviz.tui.drawing.pairs import pair_lines
 from gviz.tui.lines import Line
-from gviz.tui.screens.page import Page
-from gviz.tui.screens.sheet import Sheet
+from gviz.tui.screens.pages import Page, Sheet
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.widgets.lists import Key, RowList
 from gviz.tui.widgets.messages import RowActed
@@ -77,7 +77,7 @@ class PairList(RowList):
         return -1 if key is None else int(key[1])
 
 
-class ComparedScreen(Page[tuple[int, int] | None]):
+class ComparisonScreen(Page[tuple[int, int] | None]):
     """Enter answers with the event and the node of this recording that the chosen row is about; escape with none."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -151,3 +151,15 @@ class ComparedScreen(Page[tuple[int, int] | None]):
         if at >= 0:
             look = self._look
             yield from pair_lines(look.comparison, look.comparison.pairs[at], look.names, width, self._session.glyphs)
+
+
+def show_compared(screen: SessionScreen, look: Compared) -> None:
+    """Two graphs aligned; a row of them leads to its event and node."""
+
+    def go(place: tuple[int, int] | None) -> None:
+        if place is not None:
+            screen.action_seek(place[0])
+            screen.show_arrival(screen.session.cursor.select(place[1]))
+
+    if screen.moment is not None and not screen.too_small:
+        screen.app.push_screen(ComparisonScreen(screen.session, look, screen.moment), go)

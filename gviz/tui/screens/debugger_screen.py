@@ -1,49 +1,44 @@
-"""The main screen: what keys, the prompt and the mouse do. They move the cursor, and everything follows from it."""
+"""The main screen: what keys, the prompt and the mouse do. They move the cursor, and everything follows from it.
+
+`DebuggerScreen` is over a recording, `PausedProgramScreen` over what a program has done that waits in
+``gviz.breakpoint()``. The screen over a program that ``gviz run`` holds is in ``live_screen.py``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.geometry import Size
 
 from gviz.explain.names import frame_text
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrangement import LEAST
-from gviz.tui.arrival import ERROR, Arrival, Reason, saying
+from gviz.tui.arrival import END, ERROR, Arrival, Reason, saying
 from gviz.tui.beginning import Beginning
 from gviz.tui.config import Config
 from gviz.tui.cursor import SELECTIONS
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
-from gviz.tui.language.parser import Reader
-from gviz.tui.leaving import Leaving
-from gviz.tui.screens import row_acts
-from gviz.tui.screens.bindings import BINDINGS, follow_keymap
-from gviz.tui.screens.carry_out import set_to
-from gviz.tui.screens.composing import composed
-from gviz.tui.screens.followed import FollowedScreen
-from gviz.tui.screens.orders import Orders
+from gviz.tui.leaving import ACTS, ANSWERS, QUESTION, Leaving
+from gviz.tui.screens.controller import Controller, set_to
+from gviz.tui.screens.graph_reading import GraphReading
+from gviz.tui.screens.key_actions import BINDINGS, LOOKS, act_on_row, follow_keymap, toggle_line
 from gviz.tui.screens.pages import PAGES
-from gviz.tui.screens.panels import Panels
-from gviz.tui.screens.playing import Player
-from gviz.tui.screens.preparing import Preparation
-from gviz.tui.screens.prompting import Prompting
-from gviz.tui.screens.toggling import toggle_line
-from gviz.tui.screens.views import LOOKS
+from gviz.tui.screens.panels import Panels, composed
+from gviz.tui.screens.prompts import Prompts
+from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
-from gviz.tui.widgets.lists import ModuleTree
 from gviz.tui.widgets.messages import LinePointed, NodePointed, Pressed, RowActed, Seek, Typed
 
 RIGHT = 3
 """The right mouse button."""
 
 
-class DebuggerScreen(FollowedScreen):
+class DebuggerScreen(SessionScreen):
     """Status, timeline, panels and keys over one recording."""
 
     BINDINGS: ClassVar[list[BindingType]] = BINDINGS
@@ -54,38 +49,15 @@ class DebuggerScreen(FollowedScreen):
     def __init__(
         self, timeline: Timeline, beginning: Beginning, glyphs: Glyphs, *, config: Config | None = None
     ) -> None:
-        super().__init__(timeline, Session(beginning.cursor(timeline), glyphs, beginning.title))
+        super().__init__(timeline, Session(beginning.cursor(timeline), glyphs, beginning.title), glyphs)
         self._opening = (*beginning.opening, *(["lesson"] if beginning.lesson else []))
         self._config = Config() if config is None else config
         self.session.configure(self._config)
-        self.reader = Reader(self.session.cursor.breakpoints)
-        self.glyphs = glyphs
         self.panels = Panels(self)
-        self.prompting = Prompting(self)
-        self.player = Player(self)
-        self.orders = Orders(self)
-        self.preparation = Preparation(self)
+        self.prompts = Prompts(self, self.panels)
+        self.controller = Controller(self, self.panels)
+        self.graph_reading = GraphReading(self, self.panels)
         self.session.folds.prepares = True
-
-    @property
-    def room(self) -> Size:
-        """The part of the terminal that the debugger has for itself."""
-        return self.app.size
-
-    @property
-    def least(self) -> Size:
-        """The smallest terminal, as wide as this one or wider, in which there is room for a panel."""
-        return Size(*LEAST)
-
-    @property
-    def headroom(self) -> int:
-        """Rows at the top that no text is laid over."""
-        return 0
-
-    @property
-    def offers_keys(self) -> bool:
-        """Whether the bottom row names the most needed keys."""
-        return True
 
     def compose(self) -> ComposeResult:
         """All panels, always; which of them are seen is `arranged`."""
@@ -93,7 +65,7 @@ class DebuggerScreen(FollowedScreen):
         yield from composed(self)
 
     def on_mount(self) -> None:
-        """Stand at the starting position."""
+        """Show the starting position, and carry out the commands to open with."""
         here = self.cursor.position
         stood = self.session.stood
         why = saying("? for help") if stood is None else Reason("held", f"at {frame_text(stood.frames[0], 30)}")
@@ -110,50 +82,58 @@ class DebuggerScreen(FollowedScreen):
     def show_arrival(self, stop: Arrival) -> None:
         """Let every panel follow the cursor; a large graph is read first."""
         super().show_arrival(stop)
-        self.preparation.begin()
-
-    def show_prepared(self) -> None:
-        """Let the panels know that the graph of the iteration has been read."""
-        self.follow_settings()
-        self.panels.fit()
-        for tree in self.query(ModuleTree):
-            tree.draw_soon()
+        self.graph_reading.begin()
 
     def on_resize(self) -> None:
         """Another size may show other panels."""
         self.panels.fit()
 
-    def run_command(self, command: Command) -> None:
-        """Carry out a command of the prompt or a key."""
-        self.orders.run(command)
-
-    def run_line(self, text: str) -> None:
-        """Carry out what was typed, and what it leads to."""
-        self.orders.run_line(text)
+    # What the parts of the screen ask of each other (see `SessionScreen`).
 
     @property
     def busy(self) -> bool:
-        """Whether lines that wait have to wait on."""
-        return self.orders.errand.goes_on
+        """Whether the lines that wait must keep waiting: for the work of a command."""
+        return self.controller.task.works
+
+    def attempt(self, act: Callable[[], None]) -> None:
+        """Do something that may raise GvizError, which is shown in the bottom row."""
+        self.controller.attempt(act)
+
+    def run_command(self, command: Command) -> None:
+        """Carry out a command of the prompt or a key, then the lines that wait."""
+        self.controller.run(command)
+
+    def run_line(self, text: str) -> None:
+        """Carry out what was typed, and what it leads to."""
+        self.controller.run_line(text)
 
     def perform(self, command: Command) -> None:
-        """Carry out a command, or begin what has to be done before; raises GvizError where that cannot be done."""
-        self.orders.perform(command)
+        """Carry out one command, or begin the work that comes before its answer; raises GvizError where it cannot."""
+        self.controller.perform(command)
 
     def pause(self) -> None:
-        """Stand still, and give up an errand."""
-        self.player.pause()
-        self.orders.errand.cancel()
+        """Stop playing, and cancel the work of a command."""
+        self.controller.pause()
+
+    def open_prompt(self, sign: str, text: str = "", offered: str = "") -> None:
+        """Open the prompt with a text, and with one after it that typing replaces."""
+        self.prompts.open(sign, text, offered)
+
+    def take_key(self, event: events.Key) -> None:
+        """Stop a key that must not wait for the bindings, and do what it does."""
+        self.prompts.take_key(event)
 
     def follow_keymap(self) -> None:
         """Let keys, bottom row and prompt be those of the keymap."""
         keys = self.session.keys
         follow_keymap(self, keys)
-        self.prompting.follow(keys, self.openers(keys))
+        self.prompts.follow(keys, self.openers(keys))
 
     def openers(self, keys: Keys) -> Mapping[str, Callable[[], None]]:
-        """What asks for more keys, by its key, beside the prompt: nothing."""
+        """What asks for more keys, by its key, apart from the prompt: nothing."""
         return {}
+
+    # What keys do: the actions that `gviz.tui.keymaps` names.
 
     def action_travel(self, name: str) -> None:
         """Move in time by a command."""
@@ -166,14 +146,14 @@ class DebuggerScreen(FollowedScreen):
 
     def action_ask(self, what: str) -> None:
         """Open the prompt for one of `PROMPTS`."""
-        self.prompting.ask(what)
+        self.prompts.ask(what)
 
     def action_await_letter(self, purpose: str) -> None:
         """Let the next key name a bookmark."""
-        self.prompting.await_letter(purpose)
+        self.prompts.await_letter(purpose)
 
     def action_open(self, page: str) -> None:
-        """Lay one of `PAGES` over the panels."""
+        """Open one of `PAGES` over the panels."""
         PAGES[page](self)
 
     def action_seek(self, position: int) -> None:
@@ -183,25 +163,25 @@ class DebuggerScreen(FollowedScreen):
 
     def action_select(self, how: str, where: Any) -> None:
         """Select a node by one of `SELECTIONS`."""
-        self.orders.attempt(lambda: self.orders.begin("search", SELECTIONS[how](self.cursor, where)))
+        self.attempt(lambda: self.controller.begin("search", SELECTIONS[how](self.cursor, where)))
 
     def action_look(self, what: str) -> None:
         """Change what is looked at by one of `LOOKS`."""
         LOOKS[what](self)
 
     def _move(self, move: Callable[[], Arrival]) -> None:
-        self.orders.attempt(lambda: self.show_arrival(move()))
+        self.attempt(lambda: self.show_arrival(move()))
 
     def action_play(self) -> None:
         """Step by itself until a key or the end."""
-        played = self.player.plays
+        played = self.controller.player.plays
         self.pause()
         if not played:
-            self.player.play()
+            self.controller.player.play()
 
     def action_stop(self) -> None:
-        """Give up an errand, stand still; else copy what is selected, or say how to leave."""
-        if self.player.plays or self.orders.errand.goes_on:
+        """Stop playing or the work of a command; else copy the selected text, or say how to leave."""
+        if self.controller.player.plays or self.controller.task.works:
             self.pause()
         elif self.get_selected_text():
             self.action_copy_text()
@@ -226,51 +206,45 @@ class DebuggerScreen(FollowedScreen):
         self.panels.bring(panel)
 
     def action_zoom(self) -> None:
-        """The focused panel alone, and back."""
+        """Only the focused panel, and back."""
         self.panels.zoom()
 
     def action_leave(self) -> None:
-        """Undo, one after the other: the errand, the remark, the zoom."""
-        if self.orders.errand.cancel():
+        """Undo one after the other: the work of a command, the remark, the zoom."""
+        if self.controller.task.cancel():
             return
         if self.remark:
             self.remark = ""
         else:
             self.panels.unzoom()
 
-    def action_quit(self) -> None:
-        """Leave."""
-        self.app.exit()
-
-    def leave_at_once(self) -> None:
-        """Leave without a question."""
-        self.app.exit()
+    # What arrives from the terminal and the panels.
 
     def on_key(self, event: events.Key) -> None:
         """Take keys that must not wait for the bindings."""
-        self.prompting.take_key(event)
+        self.prompts.take_key(event)
 
     def on_paste(self, event: events.Paste) -> None:
-        """Put the first line of what is pasted over the panels into the prompt: nothing of it acts before Enter."""
+        """Put the first line of a pasted text into the prompt: nothing of it acts before Enter."""
         text = next((row.strip() for row in event.text.splitlines() if row.strip()), "").removeprefix(":")
         if text:
-            self.prompting.open(":", text)
+            self.prompts.open(":", text)
 
     def on_typed(self, message: Typed) -> None:
         """A command or a search was typed, or the prompt was left."""
-        self.prompting.typed(message)
+        self.prompts.typed(message)
 
     def on_click(self, event: events.Click) -> None:
         """The right button opens the menu, after the click has selected what it points at."""
-        if event.button == RIGHT and not self.panels.too_small:
+        if event.button == RIGHT and not self.too_small:
             self.call_later(self.action_open, "menu")
 
     def on_seek(self, message: Seek) -> None:
-        """Somebody pointed at an event."""
+        """A click on an event, or on a number that leads to one."""
         self.action_seek(message.position)
 
     def on_node_pointed(self, message: NodePointed) -> None:
-        """Somebody pointed at a node."""
+        """A click on a node; a double click runs to its next event."""
         self._move(lambda: self.cursor.select(message.node))
         if message.run:
             self.action_travel("to")
@@ -282,9 +256,45 @@ class DebuggerScreen(FollowedScreen):
             self._move(lambda: self.cursor.select(message.node))
 
     def on_line_pointed(self, message: LinePointed) -> None:
-        """Somebody pointed at a line."""
+        """A click on a line of the source."""
         toggle_line(self, message)
 
     def on_row_acted(self, message: RowActed) -> None:
-        """Somebody wants something of a row of a list."""
-        self.orders.attempt(lambda: row_acts.act(self, message))
+        """A key or a click on a row of a list."""
+        self.attempt(lambda: act_on_row(self, message))
+
+
+class PausedProgramScreen(DebuggerScreen):
+    """The same over a program that waits until the debugger is left; leaving asks what the program does then."""
+
+    def perform(self, command: Command) -> None:
+        """Carry out a command; at the end of the recording ``continue`` lets the program run on, as in pdb."""
+        at_end = self.cursor.position == len(self.timeline)
+        if command.name in ACTS:
+            self._leave(ACTS[command.name])
+        elif command.name == "continue" and at_end:
+            self._leave("go on")
+        else:
+            super().perform(command)
+
+    def show_arrival(self, stop: Arrival) -> None:
+        """Let every panel follow the cursor."""
+        super().show_arrival(stop)
+        if stop.reason is END and stop.notice:
+            self.say(f"{END.words}: c lets the program go on, q asks")
+
+    def action_quit(self) -> None:
+        """Ask what the program does next."""
+        self.prompts.choose(QUESTION, {key: partial(self._leave, how) for key, how in ANSWERS.items()})
+
+    def leave_at_once(self) -> None:
+        """Stop the program without a question."""
+        self._leave("stop")
+
+    def openers(self, keys: Keys) -> dict[str, Callable[[], None]]:
+        """What asks for more keys, apart from the prompt: to leave, because a question follows."""
+        return dict.fromkeys(keys["act.quit"], self.action_quit)
+
+    def _leave(self, leaving: Leaving) -> None:
+        self.leaving = leaving
+        self.app.exit()

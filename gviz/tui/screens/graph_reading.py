@@ -1,31 +1,30 @@
-"""The graph of a large iteration, read a little at a time: the other panels are there at once, and keys act."""
+"""Reads the graph of a large iteration a little at a time, while the other panels are there and keys act."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
 from gviz.system.cooperative import Driven, paced
-
-if TYPE_CHECKING:
-    from gviz.tui.screens.debugger import DebuggerScreen
+from gviz.tui.screens.panels import Panels
+from gviz.tui.screens.session_screen import SessionScreen
+from gviz.tui.widgets.lists import ModuleTree
 
 _WORK_SECONDS = 0.1
 _PAUSE_SECONDS = 0.005
 
 
-class Preparation:
+class GraphReading:
     """Reads the graph of the iteration that the cursor is in, unless `Folds` has it; then the panels follow."""
 
-    def __init__(self, screen: DebuggerScreen) -> None:
-        self._screen = screen
+    def __init__(self, screen: SessionScreen, panels: Panels) -> None:
+        self._screen, self._panels = screen, panels
         self._work: Driven[None] | None = None
         self._iteration = -1
         self._said = ""
 
     def begin(self) -> None:
-        """Begin with the iteration of the moment, in the place of any other."""
+        """Begin to read the iteration of the moment, and drop any other."""
         screen = self._screen
         if not screen.timeline.iterations:
             return
@@ -50,7 +49,7 @@ class Preparation:
         except StopIteration:
             self._work = None
             self._say("")
-            screen.orders.attempt(screen.show_prepared)
+            screen.attempt(self._show)
         except GvizError as error:
             self._work = None
             self._say(error.what)
@@ -58,8 +57,16 @@ class Preparation:
             self._say(str(far))
             self._soon()
 
+    def _show(self) -> None:
+        """Let the panels follow the graph, which has been read."""
+        screen = self._screen
+        screen.follow_settings()
+        self._panels.fit()
+        for tree in screen.query(ModuleTree):
+            tree.draw_soon()
+
     def _say(self, text: str) -> None:
-        """Say how far it is, where nothing else is said."""
+        """Show how far it is, unless there is another remark."""
         if self._screen.remark in ("", self._said):
             self._screen.say(text)
             self._said = text

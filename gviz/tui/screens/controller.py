@@ -1,0 +1,351 @@
+"""What the debugger's screen is doing: the queue of commands, the background task, playing, and what answers lead to.
+
+A key makes one `Command`; a typed line, a script or a breakpoint makes several, which wait in the `Reader`. A command
+answers at once, or with work that takes long. Such work runs a little at a time, so that the screen stays awake and a
+key can end it. The lines that wait follow when it is done.
+
+    state     what happens                              what follows                                       next state
+    idle      a command answers at once                 its answer is shown, the next line is carried out  idle
+    idle      a command answers with work               0.1 s of the work; if that is all, as above        working
+    idle      Space, ``play``                           a timer runs                                       playing
+    working   the task has its turn, and is not done    the remark shows how far it is                     working
+    working   the task is done                          its answer is shown, the next line is carried out  idle
+    working   GvizError                                 the reason is shown, the lines that wait dropped   idle
+    working   another command is performed              the task is cancelled; as from idle
+    working   a key that moves in time, Esc, Ctrl+C     the task is cancelled, the position stays          idle
+    playing   the timer                                 ``step``; where there is none, the timer stops     playing
+    playing   a key that moves in time, ``:``, Ctrl+C   the timer stops                                    idle
+
+For example ``break y if value > 3``, then ``continue`` in a recording of a million events: `perform` gets work from
+``continue``, which searches for 0.1 s and shows *looking for a stop: event 40,000 of 1,000,000; ctrl+c stops*. Ctrl+C
+cancels it where it is; else `show` gets the `Arrival`, and ``commands`` of the breakpoint are the next lines.
+
+Over a program that runs there is one state more, *running*, which `gviz.tui.live` has: lines wait there, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Generator
+from functools import partial
+
+from rich.cells import cell_len
+from textual.app import SuspendNotSupported
+from textual.timer import Timer
+
+from gviz.errors import GvizError
+from gviz.plain_text import clipped, shown
+from gviz.system.cooperative import paced
+from gviz.tui.arrangement import PANELS
+from gviz.tui.arrival import Arrival
+from gviz.tui.commands.compare import Compared
+from gviz.tui.commands.inspection import wrapped_lines
+from gviz.tui.language.command import Command, Confirm, FrontEnd, Look, Outside, Reply, Said, Work
+from gviz.tui.language.parser import Reader, spec_of
+from gviz.tui.screens import pages
+from gviz.tui.screens.panels import Panels
+from gviz.tui.screens.session_screen import SessionScreen
+from gviz.tui.themes import colours_fall_together, named
+from gviz.tui.widgets.node import NodePanel
+
+AT_ONCE_SECONDS = 0.1
+"""How long the screen may stand still before a user notices."""
+
+_PAUSE_SECONDS = 0.005
+
+PLAY_SECONDS = 0.4
+SPEEDS = {"1x": 1, "2x": 2, "4x": 4, "8x": 8}
+
+
+class Controller:
+    """Carries out commands on a screen, one after the other."""
+
+    def __init__(self, screen: SessionScreen, panels: Panels) -> None:
+        self._screen, self._panels = screen, panels
+        self.reader = Reader(screen.session.cursor.breakpoints)
+        self.task = BackgroundTask(screen, self._resume)
+        self.player = Player(screen)
+        self._said: list[str] = []
+
+    # The queue.
+
+    def attempt(self, act: Callable[[], None]) -> None:
+        """Do something, then show what was said on the way, and last the reason why it cannot be done."""
+        self._said = []
+        self.reader.forget_line()
+        self._attempt_more(act)
+
+    def run(self, command: Command) -> None:
+        """Carry out a command of the prompt or a key, then the lines that wait."""
+        self.attempt(partial(self._run_on, command))
+
+    def run_line(self, text: str) -> None:
+        """Carry out what was typed, and what it leads to."""
+        self.reader.typed(text)
+        self.attempt(self.go_on)
+        if self.reader.sign == ">":
+            self._screen.open_prompt(">")
+
+    def go_on(self) -> None:
+        """Carry out the lines that wait; raises GvizError at the first that cannot be."""
+        while (command := self.reader.next()) is not None:
+            if isinstance(command, Said):
+                self._say(command.lines)
+            else:
+                self._screen.perform(command)
+            if self._screen.busy:
+                return
+
+    def perform(self, command: Command) -> None:
+        """Carry out one command, or begin the work that comes before its answer; raises GvizError where it cannot."""
+        self.task.cancel()
+        self.begin(command.name, spec_of(command).run(self._screen.session, command))
+
+    def begin(self, name: str, answer: Reply | Work) -> None:
+        """Show an answer; work that comes before it ends the work of another command. Raises GvizError as `perform`."""
+        if not isinstance(answer, Generator):
+            self.show(answer)
+            return
+        self.task.cancel()
+        reply = self.task.begin(name, answer)
+        if reply is not None:
+            self.show(reply)
+
+    def pause(self) -> None:
+        """Stop playing, and cancel the work of a command."""
+        self.player.pause()
+        self.task.cancel()
+
+    def _run_on(self, command: Command) -> None:
+        self._screen.perform(command)
+        self.go_on()
+
+    def _resume(self, advance: Callable[[], Reply | None]) -> None:
+        """Give the task its turn; when it is done, go on with the lines that wait."""
+
+        def act() -> None:
+            reply = advance()
+            if reply is not None:
+                self.show(reply)
+            if not self.task.works and self.reader.waits:
+                self.go_on()
+
+        self._attempt_more(act)
+
+    def _attempt_more(self, act: Callable[[], None]) -> None:
+        self._screen.say("")
+        try:
+            act()
+        except GvizError as error:
+            before = self._said if self.reader.at_stop else []
+            self._said = [*before, _refusal(error, self.reader.refused(error))]
+        if self._said and not self.task.works:
+            said, self._said = tuple(self._said), []
+            if len(said) == 1 and cell_len(said[0]) < self._screen.size.width:
+                self._screen.say(said[0])
+            else:
+                pages.show_sheet(self._screen, "Answer", partial(wrapped_lines, said))
+
+    def _say(self, lines: tuple[str, ...]) -> None:
+        """Keep lines until all is done, or waits for the program: in the place of what the line before has said.
+
+        What the commands of a breakpoint say is shown together.
+        """
+        self._said = [*self._said, *lines] if self.reader.at_stop else [*lines]
+
+    # What the answer to a command leads to.
+
+    def show(self, reply: Reply) -> None:
+        """Show the answer to a command, and do what is left to do; raises GvizError where it cannot be done."""
+        screen = self._screen
+        self.reader.take(reply)
+        screen.follow_settings()
+        match reply:
+            case Arrival():
+                screen.show_arrival(reply)
+            case Said(lines):
+                self._say(lines)
+            case Look():
+                self._look(reply)
+            case Confirm(lines, question):
+                pages.ask(screen, question, lines)
+            case Outside(run):
+                _outside(screen, run)
+            case FrontEnd("quit", at_once):
+                screen.leave_at_once() if at_once else screen.action_quit()
+            case FrontEnd("set", text):
+                _set(screen, text)
+            case FrontEnd("play", text):
+                self._play(text)
+            case FrontEnd("copy", text):
+                screen.say(_copied(screen, text))
+            case FrontEnd("copy script", text):
+                screen.say(f"{_copied(screen, text)}; copy script FILE writes a file")
+
+    def _look(self, look: Look) -> None:
+        """Bring its panel to the front, or open a page."""
+        screen = self._screen
+        if look.panel == "inspector":
+            screen.show_arrival(screen.cursor.select(screen.cursor.selected))
+            pages.inspect(screen)
+        elif look.panel in PANELS:
+            screen.show_arrival(screen.cursor.select(screen.cursor.selected))
+            self._panels.bring(look.panel)
+            if look.at_end:
+                screen.query_one(NodePanel).scroll_end(animate=False)
+        elif isinstance(look, Compared):
+            from gviz.tui.screens.comparison_screen import show_compared  # all of gviz.compare, for this page only
+
+            show_compared(screen, look)
+        else:
+            pages.show_sheet(screen, look.title, look.lines)
+        screen.show_frame()
+
+    def _play(self, text: str) -> None:
+        if text in ("", *SPEEDS):
+            self.pause()
+            self.player.play(SPEEDS.get(text, 0))
+        elif text == "stop":
+            self.pause()
+        else:
+            raise GvizError(f"play cannot be {clipped(text, 20)}", hint="play, play 2x, play stop", exit_code=2)
+
+
+class BackgroundTask:
+    """The work of at most one command, a little at a time.
+
+    When its turn comes, `resume` gets the function that does the next part, and calls it where errors are shown.
+    """
+
+    def __init__(self, screen: SessionScreen, resume: Callable[[Callable[[], Reply | None]], None]) -> None:
+        self._screen, self._resume = screen, resume
+        self._left: Work | None = None
+        self._name = ""
+
+    @property
+    def works(self) -> bool:
+        """Whether there is work left."""
+        return self._left is not None
+
+    def begin(self, name: str, work: Work) -> Reply | None:
+        """Work for a moment; the answer, or None if work is left. Raises GvizError where there is no answer."""
+        self._left, self._name = paced(work, AT_ONCE_SECONDS), name
+        return self._advance()
+
+    def cancel(self) -> bool:
+        """Drop the work; whether there was any."""
+        dropped, self._left = self._left, None
+        if dropped is not None:
+            self._screen.say(f"{self._name} was stopped; the time is where it was")
+        return dropped is not None
+
+    def _take_turn(self) -> None:
+        if self._left is not None:
+            self._resume(self._advance)
+
+    def _advance(self) -> Reply | None:
+        work, self._left = self._left, None
+        if work is None:
+            return None
+        try:
+            far = next(work)
+        except StopIteration as end:
+            reply: Reply = end.value
+            return reply
+        self._left = work
+        self._screen.say(f"{far}; ctrl+c stops")
+        # No timer of Textual: one never rings if its time is over before it is set, as it may be on a busy machine.
+        asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self._screen.call_next, self._take_turn)
+        return None
+
+
+class Player:
+    """Steps while its timer runs; at most one timer at a time."""
+
+    def __init__(self, screen: SessionScreen) -> None:
+        self._screen = screen
+        self._timer: Timer | None = None
+
+    @property
+    def plays(self) -> bool:
+        """Whether it steps by itself."""
+        return self._timer is not None
+
+    def play(self, speed: int = 0) -> None:
+        """Step by itself, `speed` times as fast as usual (0: the setting ``speed``)."""
+        self.pause()
+        speed = speed or int(self._screen.session.settings.values["speed"].removesuffix("x"))
+        self._timer = self._screen.set_interval(PLAY_SECONDS / speed, self.play_on)
+
+    def pause(self) -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+    def play_on(self) -> None:
+        """One step; where there is none, the end."""
+        cursor = self._screen.session.cursor
+        before = cursor.position
+        self._screen.run_command(Command("step"))
+        if cursor.position == before:
+            self.pause()
+
+
+def set_to(screen: SessionScreen, name: str, value: str) -> None:
+    """Keep a setting and apply it; GvizError for an unknown theme, and for a setting that cannot change any more."""
+    if name == "ascii":
+        hint = "gviz --ascii, or GVIZ_ASCII=1"
+        raise GvizError("the characters are chosen at the start", hint=hint, exit_code=2)
+    if name == "theme":
+        screen.app.theme = named(value, screen.app.available_themes)
+    screen.session.settings.values[name] = value
+    if name == "keymap":
+        screen.follow_keymap()
+    elif name == "motion":
+        screen.app.animation_level = "full" if value == "on" else "none"
+
+
+def _set(screen: SessionScreen, text: str) -> None:
+    name, value = text.split(" ", 1)
+    set_to(screen, name, value)
+    remark = colours_fall_together(screen.app.current_theme) if name == "theme" else ""
+    screen.say(remark or f"{name} is {value}")
+
+
+def _copied(screen: SessionScreen, text: str) -> str:
+    """Copy to the clipboard, by the escape sequence that most terminals take; no answer says whether this one did."""
+    screen.app.copy_to_clipboard(text)
+    lines = text.count("\n")
+    return f"sent to the terminal's clipboard: {f'{lines} lines' if lines > 1 else clipped(text, 40)}"
+
+
+def _outside(screen: SessionScreen, run: Callable[[], str]) -> None:
+    """Lend the terminal for a while. Ctrl+C there is for what runs there: it would end the debugger's own loop."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        with screen.app.suspend():
+            said = _interruptible(run)
+    except SuspendNotSupported:
+        raise GvizError("this needs a terminal of its own", exit_code=2) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+    screen.refresh()
+    screen.say(said)
+
+
+def _interruptible(run: Callable[[], str]) -> str:
+    waiting = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return run()
+    except KeyboardInterrupt:
+        return "interrupted"
+    finally:
+        signal.signal(signal.SIGINT, waiting)
+
+
+def _refusal(error: GvizError, reported: GvizError) -> str:
+    """Why something cannot be done, in one line; where it came from a script, `reported` has the line of it."""
+    at = f"; {reported.why}" if reported is not error and reported.why else ""
+    return shown(error.what + (f" ({error.hint})" if error.hint else "") + at)

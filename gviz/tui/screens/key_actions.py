@@ -1,0 +1,204 @@
+"""What keys, clicks on lines, and rows of lists do where that is no command: bindings, views, breakpoints, rows.
+
+Which key does what is in `gviz.tui.keymaps`. Most acts there are a command (``travel('step')``, ``do('explain')``);
+the others are here or are actions of `DebuggerScreen` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import PurePath
+
+from textual.binding import Binding, BindingType
+from textual.scroll_view import ScrollView
+
+from gviz.tui.breakpoints import Listed, marked_lines
+from gviz.tui.commands import graph_view
+from gviz.tui.drawing.status import offered
+from gviz.tui.keymaps import ACTS, Act, Keys, first, keys_of
+from gviz.tui.language.command import Command
+from gviz.tui.language.parser import spec_of
+from gviz.tui.screens.prompts import condition_of
+from gviz.tui.screens.session_screen import SessionScreen
+from gviz.tui.widgets.messages import LinePointed, RowActed
+from gviz.tui.widgets.status import HappeningRow, KeysRow
+from gviz.tui.widgets.tape import Tape
+from gviz.where.stop import stop
+
+
+def _binding(act: Act, *, everywhere: bool) -> Binding:
+    keys = ",".join(keys_of("default")[act.id])
+    return Binding(keys, act.action, act.says, show=False, id=act.id, priority=everywhere)
+
+
+BINDINGS: list[BindingType] = [_binding(act, everywhere=False) for act in ACTS if not act.action.startswith("app.")]
+APP_BINDINGS: list[BindingType] = [_binding(act, everywhere=True) for act in ACTS if act.action.startswith("app.")]
+"""Keys that act over a page, too."""
+
+
+def keymap(keys: Keys) -> dict[str, str]:
+    """What is not as it is by default, in the form that Textual takes: a key it names is taken from every other act."""
+    default = keys_of("default")
+    return {id: ",".join(names) for id, names in keys.items() if names != default[id]}
+
+
+def follow_keymap(screen: SessionScreen, keys: Keys) -> None:
+    """Let bindings and bottom row be those of a keymap."""
+    screen.app.set_keymap(keymap(keys))
+    row = screen.query_one(KeysRow)
+    row.offered = offered(keys)
+    row.refresh()
+    screen.query_one(HappeningRow).more = first(keys, "look.happened")
+
+
+def toggle_node(screen: SessionScreen) -> None:
+    """Set a breakpoint at the selected node, or take it away."""
+    if screen.session.cursor.selected:
+        _toggle(screen, f"#{screen.session.cursor.selected}")
+
+
+def toggle_line(screen: SessionScreen, pointed: LinePointed) -> None:
+    """Set a breakpoint at a line, or take away those that it shows."""
+    breakpoints = screen.session.cursor.breakpoints
+    there = marked_lines(breakpoints, pointed.path).get(pointed.line)
+    if there:
+        breakpoints.delete(there)
+        screen.follow_settings()
+        screen.say(f"no breakpoint at line {pointed.line}")
+    elif calls := [one for one in breakpoints.calls if (one.site.path, one.site.line) == (pointed.path, pointed.line)]:
+        for one in calls:
+            one.enabled = True
+        screen.follow_settings()
+        screen.say("; ".join(f"breakpoint {one.number} at line {pointed.line}: {one.words}" for one in calls))
+    else:
+        _toggle(screen, f"{PurePath(pointed.path).name}:{pointed.line}")
+
+
+def _toggle(screen: SessionScreen, place: str) -> None:
+    made = screen.session.cursor.breakpoints.toggle(stop(place))
+    screen.follow_settings()
+    never = "" if made is None or made.hits.can_hit() else ": nothing was made there, so it never stops"
+    screen.say(f"breakpoint {made.number} at {place}{never}" if made else f"no breakpoint at {place} any more")
+
+
+def _caller(screen: SessionScreen, name: str) -> None:
+    """Look at a caller further up or down: in the source, or in the stack if that is in front."""
+    command = Command(name)
+    if screen.query_one("#stack").display:
+        screen.attempt(partial(_move_to_caller, screen, command))
+    else:
+        screen.run_command(command)
+
+
+def _move_to_caller(screen: SessionScreen, command: Command) -> None:
+    spec_of(command).run(screen.session, command)
+    screen.show_frame()
+
+
+def _part(screen: SessionScreen) -> None:
+    """Only what the selected node was made from, only what is near it, all."""
+    screen.attempt(partial(_next_part, screen))
+
+
+def _next_part(screen: SessionScreen) -> None:
+    said = graph_view.next_focus(screen.session)
+    screen.follow_settings()
+    screen.say(said.lines[0])
+
+
+def _page(screen: SessionScreen, pages: int) -> None:
+    """Scroll the focused panel by a page; in the tape select the node there."""
+    panel = screen.focused
+    if isinstance(panel, Tape):
+        panel.action_page(pages)
+    elif isinstance(panel, ScrollView):
+        (panel.scroll_page_up if pages < 0 else panel.scroll_page_down)(animate=False)
+
+
+def _redraw(screen: SessionScreen) -> None:
+    """Draw everything anew, where something else has written on the terminal."""
+    screen.app.refresh(layout=True)
+    screen.say("drawn anew")
+
+
+LOOKS: Mapping[str, Callable[[SessionScreen], None]] = {
+    "up": lambda screen: _caller(screen, "up"),
+    "down": lambda screen: _caller(screen, "down"),
+    "part": _part,
+    "page-up": lambda screen: _page(screen, -1),
+    "page-down": lambda screen: _page(screen, 1),
+    "redraw": _redraw,
+    "break": toggle_node,
+}
+"""What a key does to the view."""
+
+RowKey = int | str
+"""What a row stands for: the number of a watch, breakpoint or frame, the name of a module."""
+
+
+def act_on_row(screen: SessionScreen, message: RowActed) -> None:
+    """Do what a row was asked to do; what its kind cannot do does nothing."""
+    known = _ROW_ACTS.get((message.kind, message.act))
+    if known is not None:
+        known(screen, message.key)
+
+
+def _watched(screen: SessionScreen, key: RowKey) -> str:
+    return screen.session.cursor.asker.watched[int(key) - 1]
+
+
+def _breakpoint(screen: SessionScreen, key: RowKey) -> Listed:
+    (one,) = screen.session.cursor.breakpoints.numbered(str(key))
+    return one
+
+
+def _last_change(screen: SessionScreen, key: RowKey) -> None:
+    screen.run_command(Command("last", 1, _watched(screen, key)))
+
+
+def _edit_watch(screen: SessionScreen, key: RowKey) -> None:
+    screen.open_prompt(":", f"rewatch {key} {_watched(screen, key)}")
+
+
+def _edit_condition(screen: SessionScreen, key: RowKey) -> None:
+    screen.open_prompt(*condition_of(screen.session, int(key)))
+
+
+def _to_hit(screen: SessionScreen, key: RowKey) -> None:
+    """To where a breakpoint stops next, or else stops first."""
+    one = _breakpoint(screen, key)
+    hit = next(one.after(screen.session.cursor.position), None) or next(one.after(0), None)
+    if hit is None:
+        screen.say(f"breakpoint {key} never stops in this recording")
+    else:
+        screen.action_seek(hit.n)
+
+
+def _switch(screen: SessionScreen, key: RowKey) -> None:
+    screen.run_command(Command("disable" if _breakpoint(screen, key).enabled else "enable", 1, str(key)))
+
+
+def _look_at_frame(screen: SessionScreen, key: RowKey) -> None:
+    screen.session.look_from(int(key))
+    screen.show_frame()
+
+
+def _fold(screen: SessionScreen, key: RowKey) -> None:
+    session = screen.session
+    closed = session.folds.wanted(session.timeline.iteration_at(session.cursor.position)).closed
+    screen.run_command(Command("open" if key in closed else "close", 1, str(key)))
+
+
+_ROW_ACTS: dict[tuple[str, str], Callable[[SessionScreen, RowKey], None]] = {
+    ("watch", "go"): _last_change,
+    ("watch", "edit"): _edit_watch,
+    ("watch", "remove"): lambda screen, key: screen.run_command(Command("unwatch", 1, str(key))),
+    ("break", "go"): _to_hit,
+    ("break", "edit"): _edit_condition,
+    ("break", "remove"): lambda screen, key: screen.run_command(Command("delete", 1, str(key))),
+    ("break", "switch"): _switch,
+    ("frame", "go"): _look_at_frame,
+    ("module", "go"): _fold,
+    ("module", "switch"): _fold,
+}

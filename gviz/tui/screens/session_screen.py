@@ -1,0 +1,189 @@
+"""What every part of the debugger's screen knows of it: what the panels follow, its size, and what it can be asked for.
+
+One integer, the position of the cursor, is the truth. `SessionScreen.show_arrival` makes the `moment` of it, which all
+panels follow. The parts (panels, prompt, controller, pages, key actions) know this class only; the screen that has
+them all is `DebuggerScreen`, which passes on what one part asks of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.geometry import Size
+from textual.reactive import Reactive, reactive
+from textual.screen import Screen
+from textual.widget import Widget
+
+from gviz.render.boxes.fold import ALL, Filter
+from gviz.trace.moment import Moment
+from gviz.trace.timeline import Timeline
+from gviz.tui.arrangement import LEAST, size_class
+from gviz.tui.arrival import Arrival, saying
+from gviz.tui.breakpoints import Listed
+from gviz.tui.cursor import Cursor
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.language.command import Command
+from gviz.tui.places import Stood
+from gviz.tui.session import Session
+from gviz.tui.widgets._base import Sized
+
+if TYPE_CHECKING:
+    from gviz.rerun.branch import BranchView  # only a what-if needs to run anything again
+
+
+class SessionScreen(Screen[None]):
+    """A screen whose panels follow a session over one recording.
+
+    No frame is shown of panels that do not know their size yet.
+    """
+
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)  # what has it, or had it, paints itself
+    moment: reactive[Moment | None] = reactive(None, repaint=False)
+    selected: reactive[int] = reactive(0, repaint=False)
+    frame: reactive[int] = reactive(0, repaint=False)
+    stood: reactive[Stood | None] = reactive(None, repaint=False)
+    full: reactive[bool] = reactive(False, repaint=False)
+    breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
+    wanted: reactive[Filter] = reactive(ALL, repaint=False)
+    beside: reactive[BranchView | None] = reactive(None, repaint=False)
+    remark: reactive[str] = reactive("", repaint=False)
+    stop: reactive[Arrival] = reactive(Arrival(0, 0, saying("")), repaint=False)
+    watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
+    length: reactive[int] = reactive(0, repaint=False)
+    time: reactive[str] = reactive("REPLAY", repaint=False)
+
+    _laid_out = False
+
+    def __init__(self, timeline: Timeline, session: Session, glyphs: Glyphs) -> None:
+        super().__init__()
+        self.timeline = timeline
+        self.session = session
+        self.glyphs = glyphs
+
+    @property
+    def cursor(self) -> Cursor:
+        """The position of the session, and every way to move it."""
+        return self.session.cursor
+
+    @property
+    def room(self) -> Size:
+        """The part of the terminal that the debugger has for itself."""
+        return self.app.size
+
+    @property
+    def too_small(self) -> bool:
+        """Whether there is no room for any panel."""
+        return size_class(*self.room) == "tiny"
+
+    @property
+    def least(self) -> Size:
+        """The smallest terminal, as wide as this one or wider, in which there is room for a panel."""
+        return Size(*LEAST)
+
+    @property
+    def headroom(self) -> int:
+        """Rows at the top that no page covers."""
+        return 0
+
+    @property
+    def offers_keys(self) -> bool:
+        """Whether the bottom row names the most needed keys."""
+        return True
+
+    def action_quit(self) -> None:
+        """Leave; a screen over a program asks first what happens to it."""
+        self.app.exit()
+
+    def leave_at_once(self) -> None:
+        """Leave without a question."""
+        self.app.exit()
+
+    def say(self, remark: str) -> None:
+        """Show a remark in the bottom row until the next key."""
+        self.remark = remark
+
+    def follow_settings(self) -> None:
+        """Let the panels follow the breakpoints, watches, modules and branch of the session."""
+        self.breaks = self.cursor.breakpoints.as_they_are()
+        self.watched = tuple(self.cursor.asker.watched)
+        self.beside = self.session.beside
+        self.wanted = self.session.folds.wanted(self.timeline.iteration_at(self.cursor.position))
+
+    def show_frame(self) -> None:
+        """Let the source follow ``up`` and ``down``, and all panels a node that was selected."""
+        if self.selected != self.cursor.selected:
+            self.selected = self.cursor.selected
+        self.stood = self.session.stood
+        self.frame = self.session.frame_of(self.selected)
+
+    def show_arrival(self, stop: Arrival) -> None:
+        """Let every panel follow the cursor."""
+        self.stop = stop
+        if self.moment is None or self.moment.n != self.cursor.position:
+            self.moment = self.timeline.at(self.cursor.position)
+        self.show_frame()
+        if stop.notice:
+            self.say(stop.notice)
+
+    def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
+        """Lay out; the first time twice before anything is painted: panels that know their size want scroll bars now.
+
+        Later a batch of updates would keep keys from a prompt that is being opened.
+        """
+        if self._laid_out or scroll:
+            super()._refresh_layout(size, scroll)
+            return
+        with self.app.batch_update():
+            super()._refresh_layout(size)
+        panels = [each for each in self.query() if isinstance(each, Sized)]  # by name it would be first bases alone
+        self._laid_out = any(panel.size or not panel.display for panel in panels)  # in a tiny terminal none is shown
+        if any(panel._layout_required for panel in panels):
+            super()._refresh_layout(size)
+
+    # What one part of the screen asks of another. The screen that has the parts answers.
+
+    @property
+    def busy(self) -> bool:
+        """Whether the lines that wait must keep waiting."""
+        raise NotImplementedError
+
+    def attempt(self, act: Callable[[], None]) -> None:
+        """Do something that may raise GvizError, which is shown in the bottom row."""
+        raise NotImplementedError
+
+    def run_command(self, command: Command) -> None:
+        """Carry out a command of the prompt or a key, then the lines that wait."""
+        raise NotImplementedError
+
+    def run_line(self, text: str) -> None:
+        """Carry out a line of the command language, and what it leads to."""
+        raise NotImplementedError
+
+    def perform(self, command: Command) -> None:
+        """Carry out one command, or begin the work that comes before its answer.
+
+        Raises GvizError where it cannot be carried out.
+        """
+        raise NotImplementedError
+
+    def pause(self) -> None:
+        """Stop playing, and cancel the work of a command."""
+        raise NotImplementedError
+
+    def action_seek(self, position: int) -> None:
+        """Go to an event; -1 is the last."""
+        raise NotImplementedError
+
+    def open_prompt(self, sign: str, text: str = "", offered: str = "") -> None:
+        """Open the prompt with a text, and with one after it that typing replaces."""
+        raise NotImplementedError
+
+    def take_key(self, event: events.Key) -> None:
+        """Stop a key that must not wait for the bindings, and do what it does."""
+        raise NotImplementedError
+
+    def follow_keymap(self) -> None:
+        """Let keys, bottom row and prompt be those of the keymap in force."""
+        raise NotImplementedError
