@@ -1,25 +1,36 @@
 """A torch-shaped autograd on numpy: ``import gviz.engine as torch``.
 
 Everything that can be imported from here has PyTorch's name and behaves as PyTorch does. docs/differences.md lists the
-exceptions. Read first, in this order:
+exceptions. Five files are the heart. Read them in this order:
 
 1. `op`: what an operation is, declared once (`Op`, `Rule`), and how one runs (`apply`).
-2. `node`: the nodes of the backward graph, one for each tracked operation and one for each leaf.
-3. `backward`: the backward pass (`Pass`), and how a gradient is added to ``.grad``.
+2. `tensor`: an array with its place in the graph and its gradient (`Tensor`), and the end of a graph at a leaf
+   (`AccumulateGrad`).
+3. `node`: what a tracked operation leaves behind (`Node`): edges to the nodes of its inputs, saved tensors, hooks.
+4. `backward`: ``backward()`` and the pass through the graph (`Pass`).
+5. `surface`: the functions and methods that users call, made from the declared operations.
 
-The walk of ``y = x * x`` and ``y.backward()``:
+The walk of ``y = x * x`` and ``y.backward()`` for a leaf ``x`` that requires a gradient:
 
-* `surface` has put the operator into `Tensor` when `ops.arithmetic` declared ``mul``; it hands both tensors to `apply`.
-* `apply` computes the result with numpy and makes a tensor of it (`tensor`). Because ``x`` requires a gradient, it also
-  makes a node, with an edge to the node of each input and with the tensors that the rules will need.
-* While somebody listens, `apply` has `emission` report the node as an event. Without a listener that costs one test.
-* ``y.backward()`` starts a `Pass`. This counts the edges that lead to each node, begins at ``y``'s node with a gradient
-  of one, and runs each node when all its contributions have arrived. ``mul`` has two rules; each sends ``g * x``.
-* At the leaf ``x`` the pass adds the sum to ``.grad``, and frees what each node had saved as it goes.
+    y = x * x      surface   operator      the method __mul__, made when `ops.arithmetic` declared mul
+                   op        apply         runs mul on the tensors x and x
+                   op        compute       multiplies the two arrays with numpy
+                   tensor    new_tensor    makes y, a tensor around the result
+                   tensor    Tensor._edge  where a gradient of x goes: its AccumulateGrad
+                   op        apply         makes y's node, a MulBackward0, with two such edges and x saved twice
+    y.backward()   backward  backward      a pass from y's node with a gradient of 1
+                   backward  Pass.run      counts the edges to each node, runs a node when all contributions arrived
+                   op        vjp_of        the two rules of mul: each gives g * x
+                   node      Node.release  frees what the node saved
+                   backward  accumulate    adds the sum of both contributions, 2 * x, to x.grad
 
-Around this heart: `ops` declares the operations by the chapters of PyTorch's documentation; `nn`, `optim` and `jit` are
-built on them; `views` and `memory` say which tensors share memory and what a write in place does; `arguments` reads
-calls as PyTorch does, and `messages` has its words for errors.
+While somebody listens, each of these steps is also an event, see `emission`. Without a listener that costs one test.
+
+Files import in one direction; the layer test has their order. What is built on `Tensor` and yet needed by it is
+registered there: `surface` puts the methods of operations into `Methods`, other files put functions into
+`tensor.callbacks`. Around the heart, `ops` declares the operations by the chapters of PyTorch's documentation; `nn`,
+`optim` and `jit` are built on them. `views` says what a write in place does and which tensors share memory. `arguments`
+reads calls as PyTorch does, and `messages` has its words for errors.
 """
 
 # ruff: noqa: F403  # the namespace is what the modules declare in `__all__`

@@ -14,18 +14,18 @@ import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
+from math import prod
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gviz import emit
-from gviz.engine import anomaly, emission, messages, watchers
-from gviz.engine.broadcasting import broadcast_error, conformed, in_form
+from gviz.engine import anomaly, dtypes, emission, messages, watchers
+from gviz.engine.broadcasting import broadcast_error, reducible, sum_to
 from gviz.engine.emission import PassReport
 from gviz.engine.modes import thread
 from gviz.engine.node import (
-    AccumulateGrad,
     Edge,
     Extras,
     Grad,
@@ -37,12 +37,8 @@ from gviz.engine.node import (
     hook_name,
 )
 from gviz.engine.ops.strided import overlaps_itself
-from gviz.engine.size import Size
-from gviz.engine.tensor import Tensor, new_tensor
+from gviz.engine.tensor import AccumulateGrad, Tensor, new_tensor
 from gviz.values import Array
-
-if TYPE_CHECKING:
-    from gviz.engine.emission import PassReport
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Adding to a leaf's ``.grad``: what is taken over as it is, what is copied, what is written in place.
@@ -62,7 +58,7 @@ def accumulate(leaf: Tensor, arrived: list[Grad | None], written: int, create_gr
     `written` says how often what arrived was added to in place (see `adds_in_place`).
     """
     before = leaf._grad
-    if watchers.is_recording():
+    if watchers.watchers and watchers.is_recording():
         _accumulate_recorded(leaf, arrived[0])
     elif create_graph:
         grad: Grad = arrived[0]
@@ -159,6 +155,36 @@ def _is_dense(array: Array) -> bool:
 
 def _steps(array: Any) -> list[int]:
     return [step for step, size in zip(array.strides, array.shape, strict=True) if size != 1]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The shape and dtype of a gradient.
+
+
+def conformed(part: Grad, node: Node, slot: int, edge: Edge) -> Grad:
+    """A gradient in the shape and dtype of what it belongs to: what was broadcast forward is summed backward."""
+    shape, kind = edge[0].outputs[edge[1]]
+    if isinstance(part, Tensor):
+        array = part._array
+        if array.shape != shape:
+            part = (
+                part.sum_to_size(shape) if reducible(array.shape, shape) else _invalid(node, slot, array.shape, shape)
+            )
+        return part if array.dtype == kind else part.to(dtypes.of_numpy(kind))
+    if part.shape != shape:
+        part = sum_to(part, shape) if reducible(part.shape, shape) else _invalid(node, slot, part.shape, shape)
+    return part if part.dtype == kind else part.astype(kind)
+
+
+def in_form(seed: Tensor, edge: Edge) -> Tensor:
+    """A gradient given by the program in the dtype of what it belongs to."""
+    _, kind = edge[0].outputs[edge[1]]
+    return seed if seed._array.dtype == kind else seed.to(dtypes.of_numpy(kind))
+
+
+def _invalid(node: Node, slot: int, got: tuple[int, ...], expected: tuple[int, ...]) -> Grad:
+    text = messages.INVALID_GRADIENT.format(name=node.name(), index=slot, got=list(got), expected=list(expected))
+    raise RuntimeError(text)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -679,7 +705,7 @@ def _seed(root: Place, gradient: object, index: int) -> Tensor | None:
         raise TypeError(messages.GRADIENT_KIND.format(name=type(gradient).__name__))
     if isinstance(root, Tensor) and not root.requires_grad:
         return None
-    if Size(shape).numel() != 1:
+    if prod(shape) != 1:
         raise RuntimeError(messages.NON_SCALAR_ROOT)
     return new_tensor(np.ones(shape, kind))
 

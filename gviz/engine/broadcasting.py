@@ -1,4 +1,4 @@
-"""What was broadcast forward is summed backward."""
+"""Shapes that broadcast: whether they do, what PyTorch says if not, and the sum that undoes it."""
 
 from __future__ import annotations
 
@@ -6,43 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine import dtypes, messages
-from gviz.engine.node import Edge, Grad, Node
-from gviz.engine.tensor import Tensor
+from gviz.engine import messages
 
 Shape = tuple[int, ...]
-
-
-def conformed(part: Grad, node: Node, slot: int, edge: Edge) -> Grad:
-    """A gradient in the shape and dtype of what it belongs to: what was broadcast forward is summed backward."""
-    shape, kind = edge[0].outputs[edge[1]]
-    if isinstance(part, Tensor):
-        array = part._array
-        if array.shape != shape:
-            part = (
-                part.sum_to_size(shape) if reducible(array.shape, shape) else _invalid(node, slot, array.shape, shape)
-            )
-        return part if array.dtype == kind else part.to(dtypes.of_numpy(kind))
-    if part.shape != shape:
-        part = sum_to(part, shape) if reducible(part.shape, shape) else _invalid(node, slot, part.shape, shape)
-    return part if part.dtype == kind else part.astype(kind)
-
-
-def in_form(seed: Tensor, edge: Edge) -> Tensor:
-    """A gradient given by the program in the dtype of what it belongs to."""
-    _, kind = edge[0].outputs[edge[1]]
-    return seed if seed._array.dtype == kind else seed.to(dtypes.of_numpy(kind))
 
 
 def reducible(wide: Shape, narrow: Shape) -> bool:
     """Whether `narrow` broadcasts to `wide`."""
     extra = len(wide) - len(narrow)
     return extra >= 0 and all(n in (1, w) for n, w in zip(narrow, wide[extra:], strict=True))
-
-
-def _invalid(node: Node, slot: int, got: Shape, expected: Shape) -> Grad:
-    text = messages.INVALID_GRADIENT.format(name=node.name(), index=slot, got=list(got), expected=list(expected))
-    raise RuntimeError(text)
 
 
 def summed_dims(wide: Shape, narrow: Shape) -> tuple[Shape, Shape]:

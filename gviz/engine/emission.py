@@ -19,9 +19,9 @@ from gviz import emit, variables
 from gviz.emit import Channel, Seen
 from gviz.engine.memory import address_of, owner_of
 from gviz.engine.modes import thread
-from gviz.engine.node import AccumulateGrad, Grad, GradientEdge, Node
 from gviz.engine.node import Edge as GraphEdge
-from gviz.engine.tensor import Storage, Tensor, callbacks
+from gviz.engine.node import Grad, GradientEdge, Node
+from gviz.engine.tensor import AccumulateGrad, Storage, Tensor, callbacks
 from gviz.events import (
     Attr,
     BackwardFinished,

@@ -11,8 +11,8 @@ import msgspec
 from gviz.emit import Channel, aside
 from gviz.engine import emission
 from gviz.engine.jit import StaticGraph, TracedFunction, TracedModule, events_of
-from gviz.engine.node import AccumulateGrad, Node
-from gviz.engine.tensor import Tensor
+from gviz.engine.node import Node
+from gviz.engine.tensor import AccumulateGrad, Tensor
 from gviz.errors import GvizError
 from gviz.events import Event, Marked, Named, NodeCreated
 

@@ -1,9 +1,10 @@
-"""The nodes of the backward graph: one per tracked operation, and one `AccumulateGrad` per leaf.
+"""The nodes of the backward graph, and what they carry.
 
 A node's *outputs* below are those of the forward operation; backward, they are where gradients come in. An edge
 ``(node, output_nr)`` is one such place. Edges stay when saved tensors are freed; only the saved tensors go.
 
-Below are also what nodes carry: hooks, saved tensors with their pack and unpack hooks, and what errors say of a node.
+There is one node for each tracked operation, and one for each leaf: `AccumulateGrad`, see `tensor`. Nodes carry hooks
+and saved tensors, which have hooks of their own to pack and unpack them, and know what errors report of them.
 """
 
 from __future__ import annotations
@@ -287,10 +288,7 @@ def _shown(frames: tuple[Frame, ...]) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The nodes of the backward graph: one per tracked operation, and one `AccumulateGrad` per leaf.
-#
-# A node's *outputs* below are those of the forward operation; backward, they are where gradients come in. An edge
-# ``(node, output_nr)`` is one such place. Edges stay when saved tensors are freed; only the saved tensors go.
+# The nodes themselves.
 
 
 Grad = Any
@@ -311,7 +309,7 @@ class Node:
 
     `saved` are the tensors named by the op's rules (None where no rule needs one), `versions` their version counters
     when they were saved; `saved` becomes None once they are released. `extras` is made when first needed. Subclasses
-    add the name and the rule: `op.OpNode` and one of it for each declared operation, `AccumulateGrad` for leaves.
+    add the name and the rule: `op.OpNode` for declared operations, `tensor.AccumulateGrad` for leaves.
     """
 
     __slots__ = (
@@ -341,10 +339,7 @@ class Node:
 
     def __init__(self) -> None:
         self.seen = None
-        self._begin(next_sequence_nr())
-
-    def _begin(self, sequence_nr: int) -> None:
-        self.sequence_nr = sequence_nr
+        self.sequence_nr = next_sequence_nr()
         self.extras = None
         if anomaly.mode.enabled:
             anomaly.remember(self)
@@ -524,31 +519,3 @@ def plain_name(node: Node) -> str:
     name = node.name()
     stem, _, number = name.rpartition("Backward")
     return stem + number.lstrip("0") if not number or number.isdigit() else name
-
-
-class AccumulateGrad(Node):
-    """The end of a graph at a leaf: what arrives here is added to the leaf's ``.grad``.
-
-    There is one per leaf, held weakly by the leaf and strongly by the graphs that use it.
-    """
-
-    __slots__ = ("variable",)
-    variable: Tensor
-
-    def __init__(self, variable: Tensor) -> None:
-        self.variable = variable
-        self._begin(LAST)
-        self.outputs = ((variable._array.shape, variable._array.dtype),)
-
-    @property
-    def seen(self) -> Seen | None:  # type: ignore[override]  # a leaf and its accumulator are one node
-        """The announcement of the leaf."""
-        return self.variable._seen
-
-    @classmethod
-    def name(cls) -> str:
-        """PyTorch's name, which here differs from the class's."""
-        return "torch::autograd::AccumulateGrad"
-
-    def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
-        raise AssertionError("a leaf accumulates; it has no rule")

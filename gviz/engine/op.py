@@ -365,7 +365,9 @@ def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
                 raise
             with np.errstate(all="ignore"):
                 result = op.forward(*arrays, **attrs)
-        return laid_out(result, arrays) if op.pointwise else result
+        if op.pointwise and result.__class__ is np.ndarray and result.ndim > 1:  # otherwise there is one order only
+            return laid_out(result, arrays)
+        return result
     except ValueError as error:
         if thread.grad_enabled:
             edges_of(tensors)  # raises for a view that must not be used: PyTorch looks at that first

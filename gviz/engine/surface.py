@@ -395,29 +395,32 @@ def number(value: Any, like: Array) -> Tensor:
     return made
 
 
-def operator(op: Op, with_number: Op | None = None, *, takes_arrays: bool = False) -> Callable[[Tensor, Any], Any]:
+def operator(op: Op, with_number: Op | None = None, *, takes_arrays: bool = False) -> Callable[[Tensor, Any], Tensor]:
     """A binary operator's method: NotImplemented for what is neither tensor nor number, nor an array it takes."""
     beside_number = with_number or op
 
-    def method(self: Tensor, other: Tensor | Number) -> Any:
+    def method(self: Tensor, other: Tensor | Number) -> Tensor:
         if isinstance(other, Tensor):
-            return apply(op, (self, other))
-        if takes_arrays and isinstance(other, np.ndarray):
-            return apply(op, (self, new_tensor(other)))
-        if not isinstance(other, (bool, int, float, np.number, np.bool_)):
+            result: Tensor = apply(op, (self, other))
+        elif takes_arrays and isinstance(other, np.ndarray):
+            result = apply(op, (self, new_tensor(other)))
+        elif isinstance(other, (bool, int, float, np.number, np.bool_)):
+            result = apply(beside_number, (self, number(other, self._array)))
+        else:
             return NotImplemented
-        return apply(beside_number, (self, number(other, self._array)))
+        return result
 
     return method
 
 
-def reflected(op: Op) -> Callable[[Tensor, Any], Any]:
+def reflected(op: Op) -> Callable[[Tensor, Any], Tensor]:
     """The operator's method for a number on the left."""
 
-    def method(self: Tensor, other: Number) -> Any:
+    def method(self: Tensor, other: Number) -> Tensor:
         if not isinstance(other, (bool, int, float, np.number, np.bool_)):
             return NotImplemented
-        return apply(op, (number(other, self._array), self))
+        result: Tensor = apply(op, (number(other, self._array), self))
+        return result
 
     return method
 

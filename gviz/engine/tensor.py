@@ -7,7 +7,7 @@ that derive from operations come from `Methods`, which `surface` fills from the 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from inspect import getattr_static
 from typing import Any, ClassVar, NoReturn
@@ -16,7 +16,7 @@ import numpy as np
 
 from gviz import emit
 from gviz.emit import Channel, Seen
-from gviz.engine import dtypes, messages, modes, watchers
+from gviz.engine import anomaly, dtypes, messages, modes, watchers
 from gviz.engine.devices import CPU, say_what_cuda_means
 from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
@@ -26,7 +26,7 @@ from gviz.engine.layout import strided
 from gviz.engine.memory import InMemory, copy_with_owner
 from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
-from gviz.engine.node import AccumulateGrad, Edge, Hook, Node, Registered, RemovableHandle
+from gviz.engine.node import LAST, Edge, Grad, Hook, Node, Registered, RemovableHandle
 from gviz.engine.printing import tensor_text
 from gviz.engine.size import Size
 from gviz.engine.unsupported_names import Lacking
@@ -671,6 +671,43 @@ def _restored(
     restored._requires_grad = requires_grad
     restored._counter[0] = 1  # PyTorch makes it empty and then gives it its memory
     return restored
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The node of a leaf.
+
+
+class AccumulateGrad(Node):
+    """The end of a graph at a leaf: what arrives here is added to the leaf's ``.grad``.
+
+    There is one per leaf, held weakly by the leaf and strongly by the graphs that use it.
+    """
+
+    __slots__ = ("variable",)
+    variable: Tensor
+
+    def __init__(self, variable: Tensor) -> None:
+        self.variable = variable
+        self.sequence_nr = LAST
+        self.extras = None
+        if anomaly.mode.enabled:
+            anomaly.remember(self)
+        self.next_edges = self.saved = self.versions = ()
+        self.attrs = {}
+        self.outputs = ((variable._array.shape, variable._array.dtype),)
+
+    @property
+    def seen(self) -> Seen | None:  # type: ignore[override]  # a leaf and its accumulator are one node
+        """The announcement of the leaf."""
+        return self.variable._seen
+
+    @classmethod
+    def name(cls) -> str:
+        """PyTorch's name, which here differs from the class's."""
+        return "torch::autograd::AccumulateGrad"
+
+    def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
+        raise AssertionError("a leaf accumulates; it has no rule")
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ from weakref import WeakKeyDictionary, ref
 
 from gviz.engine import messages
 from gviz.engine.backward import Pass, Place, running
-from gviz.engine.node import AccumulateGrad, Pair, RemovableHandle, hooks, pop, push
 from gviz.engine.node import GradientEdge as GradientEdge
 from gviz.engine.node import Node as Node
-from gviz.engine.tensor import Tensor
+from gviz.engine.node import Pair, RemovableHandle, hooks, pop, push
+from gviz.engine.tensor import AccumulateGrad, Tensor
 from gviz.engine.unsupported_names import lookup_in
 
 

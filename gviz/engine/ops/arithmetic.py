@@ -334,7 +334,7 @@ def rsub_front(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> T
 
 
 @front("__sub__", function=False)
-def minus(self: Tensor, other: Tensor | Number) -> Any:
+def minus(self: Tensor, other: Tensor | Number) -> Tensor:
     """``self - other``."""
     if self._array.dtype is BOOL or other is True or other is False or _is_boolean(other):
         _refuse_booleans(self, other)
@@ -342,7 +342,7 @@ def minus(self: Tensor, other: Tensor | Number) -> Any:
 
 
 @front("__rsub__", function=False)
-def minus_from(self: Tensor, other: Number) -> Any:
+def minus_from(self: Tensor, other: Number) -> Tensor:
     """``other - self`` for a number."""
     if self._array.dtype is BOOL or other is True or other is False:
         _refuse_booleans(self, other)

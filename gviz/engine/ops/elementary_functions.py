@@ -316,7 +316,7 @@ def pow_in_place(self: Tensor, exponent: Tensor | Number) -> Tensor:
 
 
 @front("__pow__", function=False)
-def pow_operator(self: Tensor, exponent: Tensor | Number) -> Any:
+def pow_operator(self: Tensor, exponent: Tensor | Number) -> Tensor:
     """``self ** exponent``."""
     if not isinstance(exponent, (Tensor, bool, int, float, np.number)):
         return NotImplemented

@@ -574,7 +574,7 @@ def bmm_front(self: Tensor, mat2: Tensor) -> Tensor:
 
 
 @front("__matmul__", function=False, checks=True)
-def matmul_operator(self: Tensor, other: Any) -> Any:
+def matmul_operator(self: Tensor, other: Any) -> Tensor:
     """``self @ other``, which numbers have not."""
     return NotImplemented if isinstance(other, (bool, int, float)) else matmul(self, other)
 
