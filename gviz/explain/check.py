@@ -4,6 +4,7 @@ for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -16,6 +17,7 @@ from gviz.explain.grad_history import is_zero
 from gviz.explain.kinds import BY_NAME, KINDS, Kind
 from gviz.explain.names import label
 from gviz.explain.optimizer_steps import never_found
+from gviz.explain.program_text import line_text
 from gviz.explain.survey import Survey
 from gviz.explain.tracking import ancestors
 from gviz.explain.why import answer, why, why_failure
@@ -133,6 +135,8 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
         found = why(timeline, end, node, "grad")
         looked_at = _is_never_trained(found)
         elsewhere = bool(survey.optimized) and node not in survey.optimized
+        if _is_taken_as_data(survey, found):
+            continue
         if not (looked_at and elsewhere):  # else it follows another model, as the target of one that learns
             yield replace(found, suspected=found.suspected or elsewhere or (looked_at and node not in idle))
     if survey.passes[-1][1].pass_nr in _failed(survey):
@@ -168,6 +172,25 @@ def _is_never_trained(found: Finding) -> bool:
     """Whether every path to the leaf ends where autograd is off, as for a copy that follows another model."""
     ends = [part.text for part in found.parts]
     return found.kind == "cut" and bool(ends) and all("no_grad" in text or "inference_mode" in text for text in ends)
+
+
+_ALL_PARAMETERS = re.compile(r"\bparameters\(|named_parameters\(|state_dict\(|stack_module_state\(|\b_parameters\b")
+
+
+def _is_taken_as_data(survey: Survey, found: Finding) -> bool:
+    """Whether a program takes all parameters of a model as data, and no optimizer has this one.
+
+    ``{k: v.detach() for k, v in model.named_parameters()}`` is how `torch.func` wants them.
+    """
+    if found.kind != "cut" or found.node in survey.optimized or not found.parts:
+        return False
+    cuts = [survey.nodes.get(part.node) for part in found.parts]
+    return all(
+        cut is not None
+        and cut.created.untracked in ("detach", "data")
+        and _ALL_PARAMETERS.search(line_text(survey.timeline, survey.at(cut)))
+        for cut in cuts
+    )
 
 
 def answers(timeline: Timeline, place: str | None, n: int | None = None) -> list[Finding]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 
 from gviz.program.torch_alias import BuiltinTorch
 from gviz.trace import load
@@ -36,6 +37,30 @@ def recorded(folder, name, engine="builtin"):
         ):
             kept = runpy.run_path(path)
         del kept
+        return load(trace)
+
+
+def recorded_text(text, folder, engine="builtin"):
+    """The timeline of a program given as text, which runs as ``__main__``: its variables live until the end."""
+    path = folder / "program.py"
+    path.write_text(text)
+    main = ModuleType("__main__")
+    main.__file__ = str(path)
+    trace = folder / f"{engine}.gviz"
+    trace.unlink(missing_ok=True)
+    before = sys.modules["__main__"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sys.modules["__main__"] = main
+        try:
+            with (
+                suppress(RuntimeError, TypeError, AttributeError, ValueError),
+                record(trace, Kept(limit=1 << 16), framework=FRAMEWORKS[engine]) as recording,
+                ENGINES[engine](recording),
+            ):
+                exec(compile(text, str(path), "exec"), main.__dict__)
+        finally:
+            sys.modules["__main__"] = before
         return load(trace)
 
 

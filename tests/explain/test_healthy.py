@@ -1,7 +1,7 @@
 """Programs with nothing wrong in them: the check says nothing false, and what it only suspects it says so."""
 
 import pytest
-from explain.programs import HERE, recorded
+from explain.programs import HERE, recorded, recorded_text
 from samples.lessons import LESSONS, recording
 
 from gviz.explain.check import check
@@ -48,3 +48,55 @@ def test_the_line_that_froze_a_parameter_is_named(name, line, engine):
     assert found.kind == "requires-none"
     assert timeline.info(node).created.kind == "parameter"
     assert [part.text for part in found.parts] == [f"requires_grad was set to False at frozen_by_lines.py{line}"]
+
+
+AS_DATA = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+m, x = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)), torch.randn(5, 4)
+"""
+FUNCTIONAL = [
+    """
+from torch.func import functional_call, grad, vmap
+P = {k: v.detach() for k, v in m.named_parameters()}
+def f(p, x):
+    return functional_call(m, p, (x[None],)).pow(2).sum()
+g = vmap(grad(f), (None, 0))(P, x)
+q = {k: v.clone().requires_grad_() for k, v in P.items()}
+functional_call(m, q, (x,)).sum().backward()
+""",
+    """
+from torch.func import functional_call
+p = {k: v.detach().requires_grad_() for k, v in m.named_parameters()}
+opt = torch.optim.SGD(p.values(), 0.1)
+for i in range(3):
+    loss = functional_call(m, p, (x,)).pow(2).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    """
+from torch.func import functional_call, stack_module_state, vmap
+ms = [nn.Linear(4, 1) for _ in range(3)]
+params, buffers = stack_module_state(ms)
+out = vmap(lambda p, b: functional_call(ms[0], (p, b), (x,)))(params, buffers)
+out.pow(2).mean().backward()
+""",
+]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("program", FUNCTIONAL)
+def test_parameters_that_are_taken_as_data_are_not_cut(program, tmp_path):
+    assert found(recorded_text(AS_DATA + program, tmp_path, "torch")) == []
+
+
+@pytest.mark.torch
+def test_parameters_of_an_optimizer_that_are_taken_as_data_are_cut(tmp_path):
+    program = """
+from torch.func import functional_call
+opt, s = torch.optim.SGD(m.parameters(), 0.1), torch.ones((), requires_grad=True)
+p = {k: v.detach() for k, v in m.named_parameters()}
+loss = (s * functional_call(m, p, (x,))).pow(2).mean()
+loss.backward(); opt.step()
+"""
+    assert ("warning", "cut") in found(recorded_text(AS_DATA + program, tmp_path, "torch"))

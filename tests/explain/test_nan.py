@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from explain.programs import HERE, line_of, recorded
+from explain.programs import HERE, line_of, recorded, recorded_text
 from recording import timeline_of
 
 import gviz
@@ -326,3 +326,69 @@ def test_a_number_of_the_program_may_be_beyond_half_precision(tmp_path, number, 
     (tmp_path / "half.py").write_text(program)
     found = answers(recorded(tmp_path, "half", "torch"), "y")[0]
     assert said in found.text
+
+
+# A gradient that overflowed and was thrown away
+
+SCALED = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+m = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+opt = torch.optim.SGD(m.parameters(), 0.1)
+sc = torch.amp.GradScaler("cpu", init_scale=SCALE)
+for i in range(ROUNDS):
+    opt.zero_grad()
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = (m(torch.randn(8, 4)) - 1).pow(2).mean()
+    sc.scale(loss).backward()
+    STEP
+"""
+BY_HAND = """
+import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+opt = torch.optim.SGD([w], lr=0.1)
+for i in range(4):
+    opt.zero_grad()
+    scale = 1e39 if i == FIRST else 2.0
+    ((w * w).sum() * scale).backward()
+    if USES or torch.isfinite(w.grad).all():
+        w.grad /= scale
+        opt.step()
+"""
+
+
+def scaled(scale, rounds, step):
+    return SCALED.replace("SCALE", scale).replace("ROUNDS", str(rounds)).replace("STEP", step)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "step",
+    [
+        "sc.step(opt); sc.update()",
+        "sc.unscale_(opt); nn.utils.clip_grad_norm_(m.parameters(), 1.0); sc.step(opt); sc.update()",
+    ],
+)
+def test_the_first_steps_that_a_scaler_skips_are_how_it_is_meant(step, tmp_path):
+    assert check(recorded_text(scaled("2.0**18", 8, step), tmp_path, "torch")) == []
+
+
+@pytest.mark.torch
+def test_a_scaler_that_skips_every_step_is_found(tmp_path):
+    found = check(recorded_text(scaled("2.0**40", 3, "sc.step(opt); sc.update()"), tmp_path, "torch"))
+    assert ("error", "nan-born-backward") in [(one.level, one.finding.kind) for one in found]
+
+
+@pytest.mark.torch
+def test_a_step_without_the_scaler_uses_the_infinity(tmp_path):
+    found = check(recorded_text(scaled("2.0**18", 3, "opt.step()"), tmp_path, "torch"))
+    assert ("error", "nan-born-backward") in [(one.level, one.finding.kind) for one in found]
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_program_that_skips_a_step_itself_is_healthy_and_one_that_takes_it_is_not(engine, tmp_path):
+    skipping = BY_HAND.replace("FIRST", "0").replace("USES", "False")
+    assert [one for one in check(recorded_text(skipping, tmp_path, engine)) if one.level == "error"] == []
+    taking = BY_HAND.replace("FIRST", "1").replace("USES", "True")
+    assert [one.level for one in check(recorded_text(taking, tmp_path, engine))][:1] == ["error"]

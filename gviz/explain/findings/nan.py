@@ -30,6 +30,7 @@ from gviz.events import (
     GradFlowed,
     GradSet,
     NodeCreated,
+    OptimizerStepped,
     StorageWritten,
     grad_left,
 )
@@ -127,15 +128,22 @@ def _bad_contribution(asked: Question) -> Finding | None:
 
 
 def first_bad_number(survey: Survey) -> Iterator[Finding]:
-    """The first nan or inf that reached a loss or a ``.grad``; else, suspected, one that did not."""
+    """The first nan or inf that reached a loss or a ``.grad``; else, suspected, one that did not.
+
+    A gradient that overflowed and was thrown away before any step could use it is what loss scaling is for: a
+    ``GradScaler`` skips such a step, and tries a smaller scale. That is no finding where later steps were taken.
+    """
     timeline, seq = survey.timeline, survey.timeline.troubles.first_bad()
-    first = next(_reached(survey), None) if seq else None
+    skipped = _skipped_passes(survey) if seq else frozenset()
+    first = next(_reached(survey, skipped), None) if seq else None
     if first is None and timeline.cut_off:  # by the nan that it was to end with
         first = _place_of(timeline, len(timeline))
     if first is not None:
         yield trace_back(timeline, first)
     elif seq:
         stopped = trace_back(timeline, _place_of(timeline, seq))
+        if skipped and (stopped.kind == "nan-born-backward" or "nan" not in stopped.text.partition("born")[0]):
+            return
         if not _is_a_mask(timeline, stopped.node):
             came_to = Finding("healed", _came_to(survey, stopped.event))
             yield replace(stopped, parts=(*stopped.parts, came_to), suspected=timeline.growing or bool(survey.passes))
@@ -149,9 +157,37 @@ def _came_to(survey: Survey, born: int) -> str:
     return f"{where} before any backward from it: what becomes of it is not known"
 
 
-def _reached(survey: Survey) -> Iterator[Place]:
-    """The bad losses, the bad additions to a ``.grad`` and the bad results of ``autograd.grad``, in order of time."""
+def _skipped_passes(survey: Survey) -> frozenset[int]:
+    """The passes that brought a bad number which was thrown away: no step has used it, and other steps were taken."""
+    steps = list(survey.select(OptimizerStepped))
+    stepped = {node for _, step in steps for node in step.parameters}
+    skipped = set()
+    for seq, event in survey.accumulated:
+        if bad_text(event.part):
+            if event.node not in stepped or _is_used(survey, steps, event.node, seq):
+                return frozenset(skipped - {event.pass_nr})  # it is the one to be explained, and no later one is
+            skipped.add(event.pass_nr)
+    return frozenset(skipped)
+
+
+def _is_used(survey: Survey, steps: list[tuple[int, OptimizerStepped]], node: int, seq: int) -> bool:
+    """Whether a step has changed a parameter before its ``.grad``, which is bad since an event, was cleared."""
+    timeline = survey.timeline
+    later = (n for n in timeline.events_of(node) if n > seq)
+    changes = ((n, change) for n in later if isinstance(change := timeline.event(n), GradSet))
+    cleared = next((n for n, change in changes if change.how in ("none", "zero")), len(timeline) + 1)
+    at = [n for n, step in steps if seq < n < cleared and node in step.parameters]
+    return any(timeline.held(node, 0, n) != timeline.held(node, 0, seq) for n in at)  # a fused step may skip by itself
+
+
+def _reached(survey: Survey, skipped: frozenset[int]) -> Iterator[Place]:
+    """The bad losses, the bad additions to a ``.grad`` and the bad results of ``autograd.grad``, in order of time.
+
+    What the `skipped` passes brought has reached nothing.
+    """
     for seq, event in survey.select(BackwardStarted, GradAccumulated, GradCaptured):
+        if not isinstance(event, GradCaptured) and event.pass_nr in skipped:
+            continue
         match event:
             case GradAccumulated(node=node, part=given) | GradCaptured(node=node, value=given):
                 if bad_text(given):
