@@ -46,6 +46,12 @@ LOSSES_OF_PAIRS = frozenset(
 )
 """Losses between an input and a target of the same shape that are one operation."""
 
+LOSSES = LOSSES_OF_PAIRS | {
+    "l1_loss", "margin_ranking_loss", "hinge_embedding_loss", "triplet_margin_loss", "multi_margin_loss",
+    "multilabel_margin_loss", "multilabel_margin_loss_forward", "cosine_embedding_loss", "soft_margin_loss",
+}  # fmt: skip
+"""Losses whose least value is 0."""
+
 ELEMENT_BY_ELEMENT = LOSSES_OF_PAIRS | ARITHMETIC.keys()
 """Operations in which each element of the one input meets one of the other."""
 

@@ -1,10 +1,14 @@
 """Zero gradients of many leaves with one cause."""
 
+import pytest
+from explain.programs import recorded_text
 from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.check import check
 from gviz.explain.findings import zero
+from gviz.explain.why import answer
+from gviz.query.names import NamedNodes
 
 
 def dead_at_its_end(layers):
@@ -13,7 +17,7 @@ def dead_at_its_end(layers):
         weights = [torch.tensor([0.5, 0.2], requires_grad=True) for _ in range(layers)]
         for weight in weights:
             h = torch.cos(h * weight)
-        torch.relu(h - 10.0).sum().backward()
+        (torch.relu(h - 10.0).sum() - 1.0).pow(2).backward()
 
     return timeline_of(program)
 
@@ -54,3 +58,56 @@ def test_a_mask_in_half_precision_is_no_underflow():
 
     (found,) = check(timeline_of(program))
     assert found.finding.kind == "masked"
+
+
+MET = """
+import torch
+F = torch.nn.functional
+w = torch.tensor([3.0, -2.0], requires_grad=True)
+b = torch.tensor(0.0, requires_grad=True)
+y = torch.tensor([1.0, -1.0])
+s = torch.tensor([[1.0, 0.0], [0.0, 1.0]]) @ w + b
+(LOSS).backward()
+"""
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "torch.relu(1 - y * s).mean()",
+        "torch.clamp(1 - y * s, min=0).mean()",
+        "torch.maximum(torch.zeros(2), 1 - y * s).sum()",
+        "(torch.relu(1 - y * s) ** 2).mean()",
+        "0.5 * torch.relu(1 - y * s).mean() / 2 + 0.01 * w.pow(2).sum()",
+        "torch.stack([F.relu(1 - y[i] * s[i]) for i in range(2)]).mean()",
+        "F.relu(1 - y[0] * s[0]) + F.relu(1 - y[1] * s[1])",
+        "F.margin_ranking_loss(s[:1], s[1:], torch.ones(1), margin=0.5)",
+        "F.triplet_margin_loss(s[None, :1], s[None, :1] + 0.1, s[None, 1:])",
+        "F.multi_margin_loss(torch.stack([s, s - 5], 1), torch.tensor([0, 0]))",
+        "F.hinge_embedding_loss(s.abs(), -torch.ones(2), margin=0.5)",
+        "F.mse_loss(s, s.detach().clone())",
+    ],
+)
+def test_a_loss_whose_margins_are_all_met_is_healthy(loss, engine, tmp_path):
+    timeline = recorded_text(MET.replace("LOSS", loss), tmp_path, engine)
+    assert check(timeline) == []
+    found = answer(NamedNodes(timeline), "b.grad", len(timeline))
+    assert found.kind == "spent-loss"
+    assert "has nothing left to learn" in found.text
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    ("loss", "kind"),
+    [
+        ("(torch.relu(s - 100).sum() - 1).pow(2)", "dead-units"),
+        ("-torch.relu(s - 100).mean()", "dead-units"),
+        ("(torch.relu(s - 100) * torch.tensor([2.0, 3.0], requires_grad=True)).sum()", "dead-units"),
+        ("(s * torch.zeros(2)).sum()", "masked"),
+        ("s.clamp(-1, 1).sum()", "clamped"),
+    ],
+)
+def test_units_that_are_off_are_no_margins_that_are_met(loss, kind, engine, tmp_path):
+    timeline = recorded_text(MET.replace("LOSS", loss), tmp_path, engine)
+    assert kind in {one.finding.kind for one in check(timeline)}

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from gviz.explain.backward_passes import pass_started
 from gviz.explain.computation import computation
 from gviz.explain.contributions import arriving_gradient, contributions
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
 from gviz.explain.hooks import HOOK_FIX, HookEffect, zeroing_hook, zeroing_hook_after_rule
 from gviz.explain.names import innermost, label, label_at
-from gviz.explain.operations import CHOOSING, FLAT, HOLDING, PRODUCTS, SHUTTING, SOFTMAXES, STEPPING
+from gviz.explain.operations import (
+    CHOOSING,
+    FLAT,
+    HOLDING,
+    LISTS,
+    LOSSES,
+    PRODUCTS,
+    SAME_NUMBERS,
+    SHUTTING,
+    SOFTMAXES,
+    STEPPING,
+)
+from gviz.explain.program_text import line_text
 from gviz.explain.question import Question
 from gviz.numbers import number
 from gviz.trace.state import Contribution, NodeInfo, OutputState
@@ -22,6 +36,9 @@ from gviz.trace.timeline import Timeline
 from gviz.values import Value
 
 _TINY = 1e-6
+_LEAST_ZERO = SHUTTING | LOSSES | {"clamp", "clamp_min", "maximum", "pow", "square", "abs"}
+"""Operations whose result is no loss any more where it is 0: a hinge that is met, the square of no error."""
+
 _CLAMPED_FIX = "widen the border, or clamp later"
 
 
@@ -218,6 +235,8 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_
     reason = _of_zeros(info) if culprit is not None and not dead else _reason(timeline, info)
     if reason is _UNKNOWN and part.value.size < arrived_size:
         reason = _ADDED_UP
+    if (term := _spent_term(timeline, info, timeline.at(part.seq).pass_nr)) is not None:
+        return _spent(timeline, asked, part, term)
     share = _inactive(info)
     value = info.created.first_value
     is_number = culprit is not None and info.created.kind != "op" and value is not None and value.size == 1
@@ -231,6 +250,57 @@ def _made_zero(timeline: Timeline, asked: Question, part: Contribution, arrived_
         parts = (*parts, Finding("share", f"{number(100 * share, 3)}% of its result is zero", info.born, info.node))
     at, suspected = innermost(info), reason.kind == "cancelled" or is_number
     return Finding(reason.kind, text, part.seq, info.node, parts, reason.fix, at, numbers, suspected)
+
+
+# A loss at its least value: margins that are all met, a fit without an error
+
+_LINEAR = SAME_NUMBERS | LISTS | {"mean", "sum", "add", "mul", "div"}
+_CALLS_LOSS = re.compile(r"[lL]oss\w*\(")
+
+
+def _spent_term(timeline: Timeline, info: NodeInfo, pass_nr: int) -> NodeInfo | None:
+    """A term of the loss that is 0 for every element, which is the least it can be; None if this is no such term.
+
+    From it to the loss there are only sums, means and factors that are not trained: behind it nothing learns.
+    """
+    op, start = info.op.base_name, pass_started(timeline, pass_nr)
+    is_loss = op in _LEAST_ZERO or (op in CHOOSING and _CALLS_LOSS.search(line_text(timeline, innermost(info))))
+    known = _has_numbers(info)
+    if start is None or not is_loss or (known and not is_zero(info.created.first_value)):
+        return None
+    roots, waiting = {node for node, _ in start.roots}, [info]
+    while waiting:
+        one = waiting.pop()
+        if one.node in roots:
+            return info if known or is_zero(one.created.first_value) else None
+        users = map(timeline.info, timeline.nodes.users(one.node))
+        waiting += [user for user in users if user.created.requires_grad and _passes_on(timeline, one, user)]
+    return None
+
+
+def _has_numbers(info: NodeInfo) -> bool:
+    """Whether numbers of its result were kept: of what runs within one call of a library they are not."""
+    value = info.created.first_value
+    return value is not None and value.statistics() is not None
+
+
+def _passes_on(timeline: Timeline, one: NodeInfo, user: NodeInfo) -> bool:
+    op = user.op.base_name
+    if op in _LEAST_ZERO:
+        return is_zero(user.created.first_value) or not _has_numbers(user)
+    others = [node for node, _ in user.created.inputs if node and node != one.node]
+    is_factor = op in ("mul", "div") and any(timeline.info(node).created.requires_grad for node in others)
+    return op in _LINEAR and not is_factor
+
+
+def _spent(timeline: Timeline, asked: Question, part: Contribution, term: NodeInfo) -> Finding:
+    text = (
+        f"the gradient of {label(timeline, asked.node)} is zero: the loss {label_at(timeline, term.node)} is 0 for "
+        "every element, and has nothing left to learn"
+    )
+    how = computation(timeline, term.node).text
+    parts = (Finding("computed", f"it computed {how}", term.born, term.node),) if how else ()
+    return Finding("spent-loss", text, part.seq, term.node, parts, at=innermost(term))
 
 
 def _zero_operand(timeline: Timeline, info: NodeInfo, slot: int) -> NodeInfo | None:
