@@ -91,6 +91,8 @@ class Channel:
         self.next_storage = count(1).__next__
         self.next_pass = count(1).__next__
         self.next_scope = count(1).__next__
+        self.last_words: Callable[[], None] | None = None
+        """What is to be said when the recording ends, while it still listens."""
 
     def is_first(self, function: object) -> bool:
         """Whether a call of a function of the program's own, which is made now, is one of the first."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
+from types import FunctionType, ModuleType, NoneType
 from typing import Any, TypeVar
 
 from gviz import variables
 from gviz.emit import Channel
-from gviz.events import Named
+from gviz.events import Held, Named
 
 _Module = TypeVar("_Module")
 
@@ -202,3 +204,85 @@ def _say(channel: Channel, root: _Root) -> None:
         paths.setdefault(node, []).append(f"{root.holder}.{path}" if root.holder else path)
     for node, (first, *others) in paths.items():
         channel.say(Named(node, first, tuple(others)))
+
+
+# Which variables hold what: a name means the object that its variable holds
+
+
+@dataclass(slots=True)
+class _Holders:
+    """What was said of variables, and by the identity of a model its first parameter that is a node, with its path."""
+
+    said: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    places: dict[int, tuple[weakref.ref[object], int, str]] = field(default_factory=dict)
+    has_idle: bool = False
+
+
+_holders: weakref.WeakKeyDictionary[Channel, _Holders] = weakref.WeakKeyDictionary()
+
+
+def say_held(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
+    """Say what variables hold whose name alone would be taken for another object: see `Held`.
+
+    `leaf` gives the node of a tensor, 0 for a leaf that is none, and None for a tensor of which nobody asks the
+    ``.grad``.
+    """
+    known = _holders.setdefault(channel, _Holders())
+    channel.last_words = partial(say_held, channel, leaf)
+    found: dict[tuple[str, str], tuple[int, str, bool]] = {}
+    for variable, function, thing, passing in variables.holders(_is_model_or_tensor):
+        place = _place(known, thing, leaf)
+        if place is not None and (variable, function) not in found:
+            found[variable, function] = (*place, passing)
+    of_nodes = _of_nodes.get(channel, {})
+    known.has_idle |= any(
+        not passing and (not node or (path and node not in of_nodes)) for node, path, passing in found.values()
+    )
+    lasting = [node for node, path, passing in found.values() if not path and not passing]
+    for key, (node, path, passing) in found.items():
+        root = of_nodes.get(node)
+        if path:
+            is_clear = not known.has_idle and root is not None and root.nodes.get(path) == node
+        else:
+            is_clear = bool(node) and lasting.count(node) < 2 and (root is None or "[" in key[0])
+        if not passing and not is_clear and known.said.get(key) != (node, path):
+            known.said[key] = node, path
+            channel.say(Held(key[0], node, path, key[1]))
+
+
+def _place(known: _Holders, thing: Any, leaf: Callable[[Any], int | None]) -> tuple[int, str] | None:
+    """A leaf's node, or the first parameter of a model that is a node, with its path; None for any other thing."""
+    if not _is_model(type(thing)):
+        node = leaf(thing)
+        return None if node is None else (node, "")
+    before = known.places.get(id(thing))
+    if before is not None and before[0]() is thing:
+        return before[1:]
+    parameters = [*parameters_in(thing)]
+    if not parameters:
+        return None
+    place = next(((node, path) for path, one in parameters if (node := leaf(one))), None)
+    if place is not None:
+        known.places[id(thing)] = weakref.ref(thing), *place
+    return place or (0, "")
+
+
+_ORDER, _NAME, _HOME = (type.__dict__[name].__get__ for name in ("__mro__", "__name__", "__module__"))
+"""What Python itself says of a class, of which its metaclass is not asked."""
+
+_OF_MODULES = ("torch.nn.modules.module", "gviz.engine.nn.module")
+"""Where the class of all modules is defined, in PyTorch and in the built-in engine."""
+
+
+_PLAIN = frozenset(map(id, (int, float, str, bool, NoneType, list, tuple, dict, set, FunctionType, ModuleType)))
+"""Classes of which most things are, by their identity."""
+
+
+def _is_model_or_tensor(kind: type) -> bool:
+    if id(kind) in _PLAIN:
+        return False
+    return any((_NAME(one), _HOME(one)) == ("Tensor", "torch") for one in _ORDER(kind)) or _is_model(kind)
+
+
+def _is_model(kind: type) -> bool:
+    return any(_NAME(one) == "Module" and _HOME(one) in _OF_MODULES for one in _ORDER(kind))

@@ -103,6 +103,54 @@ def held_by_the_program(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _K
     return None
 
 
+def holders(is_wanted: Callable[[type], bool]) -> Iterator[tuple[str, str, object, bool]]:
+    """The things of wanted classes that the running program holds: name, function, thing, and whether it is passing.
+
+    A name is a variable, an item of one, an attribute, or an item of that: ``net``, ``nets[0]``, ``self.actor``,
+    ``self.nets[0]``. The variables of the innermost frame come first, those of the main module last. Passing ones are
+    arguments, and variables to which each turn of a loop gives another object.
+    """
+    spaces = [
+        (variables(frame), frame.f_code) for frame in _users_frames() if not _is_of_library(frame.f_code.co_filename)
+    ]
+    for names, code in spaces:
+        passing = _passing(code)
+        for name, thing in _holding(names, is_wanted):
+            yield name, code.co_name, thing, name in passing
+    main = vars(sys.modules.get("__main__", ModuleType("")))
+    if not any(names is main for names, _ in spaces):
+        yield from ((name, "<module>", thing, False) for name, thing in _holding(main, is_wanted))
+
+
+def _holding(names: _Names, is_wanted: Callable[[type], bool]) -> Iterator[tuple[str, object]]:
+    for name, held in _copy(names):
+        if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or issubclass(type(held), type):
+            continue
+        if is_wanted(type(held)):
+            yield name, held
+            continue
+        yield from ((f"{name}{key}", item) for key, item in _all_items(held) if is_wanted(type(item)))
+        for members in _members(held):
+            for key, member in _copy(members):
+                if not isinstance(key, str) or key.startswith("_"):
+                    continue
+                if is_wanted(type(member)):
+                    yield f"{name}.{key}", member
+                    continue
+                items = _all_items(member)
+                yield from ((f"{name}.{key}{place}", item) for place, item in items if is_wanted(type(item)))
+
+
+def _all_items(held: object) -> Iterator[tuple[str, object]]:
+    """The items of a list, tuple or dictionary that is not too long, each with its index as it is written."""
+    if issubclass(type(held), dict):
+        items = cast("dict[Any, object]", held)
+        pairs = list(dict.items(items)) if dict.__len__(items) <= _MOST_ITEMS else []
+        yield from ((f"[{key!r}]", item) for key, item in pairs if type(key) in (str, int))
+    else:
+        yield from ((f"[{place}]", item) for place, item in enumerate(_items(held)))
+
+
 def variables(frame: FrameType) -> _Names:
     """The variables of a frame that runs; none of a function that may itself hold a dictionary of them.
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from gviz import emit, variables
+from gviz import emit, model_names, variables
 from gviz.emit import Channel, Seen
 from gviz.engine.memory import address_of, owner_of
 from gviz.engine.modes import thread
@@ -518,6 +518,7 @@ class PassReport:
         edges = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in roots)
         wanted = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in inputs)
         values = tuple(self._captured(seed) for seed in seeds)
+        model_names.say_held(channel, functools.partial(_held_leaf, channel))
         self._stack = channel.stack()
         channel.say(BackwardStarted(self.number, edges, values, retain_graph, create_graph, wanted, self._stack))
 
@@ -617,6 +618,14 @@ class PassReport:
             if known is grad and value is not None:
                 return value
         return self._value(grad if isinstance(grad, _ARRAYS) else grad._array)
+
+
+def _held_leaf(channel: Channel, tensor: Tensor) -> int | None:
+    """The node of a leaf that a variable holds, 0 if it is none; None for a tensor without a gradient."""
+    if tensor._grad_fn is not None or not (tensor.requires_grad or tensor._is_parameter):
+        return None
+    mark = tensor._seen
+    return mark.node if mark is not None and mark.channel is channel else 0
 
 
 def refused(

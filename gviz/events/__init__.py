@@ -41,6 +41,7 @@ from gviz.events.gradients import (
 )
 from gviz.events.graph import (
     DataSet,
+    Held,
     KeyEntry,
     KeyPath,
     Named,
@@ -89,6 +90,7 @@ __all__ = [
     "GradFlowed",
     "GradRetained",
     "GradSet",
+    "Held",
     "HookRan",
     "KeyEntry",
     "KeyPath",
@@ -123,7 +125,7 @@ KINDS: tuple[type[Event], ...] = (
     NodeCreated, StorageWritten, RequiresGradSet, BackwardStarted, BackwardFinished, StepStarted, GradFlowed,
     StepFinished, GradAccumulated, GradRetained, GradCaptured, GradSet, SavedFreed, NodeFreed, ScopeEntered, ScopeLeft,
     OptimizerStepped, HookRan, Marked, OpSeen, StackSeen, SourceSeen, Named, Printed, Warned, Failed, OptimizerStarted,
-    Returned, DataSet,
+    Returned, DataSet, Held,
 )  # fmt: skip
 """Every event class; its index is its number in trace files. Append only."""
 

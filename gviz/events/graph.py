@@ -188,6 +188,22 @@ class Named(Event, frozen=True):
     also: tuple[str, ...] = ()
 
 
+class Held(Event, frozen=True):
+    """A variable of the program holds a model, or a leaf: its name alone would be taken for another object.
+
+    `node` is the first of the model's parameters that is part of the recording, and `path` the parameter's path in what
+    the variable holds; a leaf itself has an empty path. Node 0: nothing of it was part of the recording so far.
+    `function` is where the variable is (``<module>``, ``main``). It is said at the start of a backward pass, and at the
+    end, of variables that hold something that has no part in the recording, of what can be mixed up with that, and of
+    parts and leaves that have another name.
+    """
+
+    variable: str
+    node: Count
+    path: str
+    function: str
+
+
 KeyEntry = tuple[Count, Count, str]
 """One step into what a call gave: the place of a part, how many parts there are, and the name it can be read by (or
 empty); the places of a mapping's parts, which has names alone, are not counted."""

@@ -15,6 +15,7 @@ from gviz.events import (
     GradFlowed,
     GradRetained,
     GradSet,
+    Held,
     HookRan,
     Marked,
     Named,
@@ -104,6 +105,11 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
             return "nothing refers to it any more"
         case Named(name=name, also=others):
             return f"it is called {' and '.join((abridged(name, MAX_NAME), *further_names(others)))}"
+        case Held(variable=variable, node=0):
+            return f"{abridged(variable, MAX_NAME)} holds what has no part in this recording so far"
+        case Held(variable=variable, node=node, path=path):
+            part = f", which has {label(timeline, node)} as its {abridged(path, MAX_NAME)}" if path else ""
+            return f"{abridged(variable, MAX_NAME)} holds {'a model' + part if path else label(timeline, node)}"
         case Returned(node=node, output_nr=nr, path=path):
             which = output_called(timeline.info(node), nr) or "it"
             return f"{which} is {clipped(as_taken(path), 80)} of what the call gave"

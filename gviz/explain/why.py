@@ -16,11 +16,11 @@ from gviz.explain.failures import Failure, all_failures, failure_at
 from gviz.explain.finding import Finding
 from gviz.explain.findings.loop import alive_graphs
 from gviz.explain.kinds import KINDS
-from gviz.explain.names import further_names, label
+from gviz.explain.names import further_names, label, label_at, made_at
 from gviz.explain.question import Question, question
 from gviz.plain_text import shown
 from gviz.query.moments import event_at
-from gviz.query.names import NamedNodes
+from gviz.query.names import NamedNodes, TookNoPart
 from gviz.query.nodes import node_at
 from gviz.trace.moment import Moment
 from gviz.trace.state import BAD
@@ -114,7 +114,10 @@ def answer(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     if failure is not None and not failure.node:
         return why_failure(failure)
     place, aspect = split_aspect(_asked_place(text))
-    node = node_at(names, place, n, selected, aspect)
+    try:
+        node = node_at(names, place, n, selected, aspect)
+    except TookNoPart as unknown:
+        return _took_no_part(names.timeline, unknown)
     if not node:
         raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
     if not text.strip() and _is_written(names.timeline.at(n).event, node):
@@ -126,6 +129,21 @@ def answer(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     if len(names.timeline.info(node).created.outputs) > 1 and not place.startswith("#"):
         found = replace(found, text=f"{shown(place)} of {found.text}") if place else found
     return replace(found, parts=(_namesakes(same, node, place), *found.parts)) if len(same) > 1 else found
+
+
+def _took_no_part(timeline: Timeline, unknown: TookNoPart) -> Finding:
+    """A name means an object that has no part in the recording: that, and what could be mixed up with it."""
+    text = f"{unknown.what}: {unknown.why}"
+    parts = tuple(
+        Finding("namesake", f"{label_at(timeline, node)} is another tensor", timeline.info(node).born, node)
+        for node in unknown.others
+    )
+    if parts and unknown.hint:
+        first = timeline.info(unknown.others[0])
+        parts = (replace(parts[0], text=f"{unknown.hint}{made_at(first.frames)}, another tensor"), *parts[1:])
+    fix = f"compute the loss with {shown(unknown.variable)}"
+    fix += f", or ask for #{unknown.others[0]}.grad" if unknown.others else ""
+    return Finding("took-no-part", text, parts=parts, fix=fix)
 
 
 def _is_written(event: Event | None, node: int) -> bool:

@@ -208,7 +208,8 @@ class _Resolver(ast.NodeTransformer):
     def _tensor(self, name: str) -> Edge | None:
         numbered = node_of(name)
         if not numbered:
-            node = self._names.last(name, self._moment.n) or self._names.of_a_module(name, self._moment.n)
+            n = self._moment.n
+            node = self._names.held(name, n) or self._names.last(name, n) or self._names.of_a_module(name, n)
             return (node, self._names.output_nr(node, name, self._moment.n)) if node else None
         if numbered not in self._timeline.nodes:
             raise self._unknown(f"#{numbered}")

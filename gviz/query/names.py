@@ -6,13 +6,31 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from gviz.errors import GvizError
-from gviz.events import Output
+from gviz.events import Held, Output
 from gviz.plain_text import clipped
 from gviz.trace.places import says
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.where.place import paths_of, split_aspect
+from gviz.where.spelling import with_items
 from gviz.where.stop import CHANGES
+
+
+class TookNoPart(GvizError):
+    """A name means an object of the program that has no part in the recording.
+
+    `variable` holds it, and `others` are the nodes that could be mixed up with what was asked for.
+    """
+
+    def __init__(self, text: str, variable: str, others: tuple[int, ...], named: str) -> None:
+        super().__init__(
+            f"{clipped(text, 40)} took no part in this recording",
+            why=f"nothing recorded was computed with what {clipped(variable, 40)} holds",
+            hint=f"#{others[0]} is {clipped(named, 60)}" if others else "",
+            exit_code=2,
+        )
+        self.variable = variable
+        self.others = others
 
 
 class NamedNodes:
@@ -23,6 +41,7 @@ class NamedNodes:
         self._known: dict[str, list[int]] = {}
         self._count = 0
         self._naming = 0
+        self._held: tuple[int, dict[str, list[tuple[int, Held]]]] = -1, {}
 
     def last(self, name: str, n: int) -> int:
         """The node that got this name last by moment `n`, 0 if none has.
@@ -58,6 +77,75 @@ class NamedNodes:
         named = (node for node in self._known.get(name, ()) if info(node).means(name) and info(node).born <= n)
         return [*dict.fromkeys(tensor_of(self.timeline, node) for node in named)]
 
+    def held(self, text: str, n: int) -> int:
+        """The node of what a variable of the program holds at moment `n`: ``net.fc.weight``, ``nets[0].weight``, ``w``.
+
+        0 where it is not known what the variable holds. TookNoPart if it has no part in the recording.
+        """
+        text = text.replace('"', "'")
+        for variable, said in self._said_of_variables().items():
+            if text != variable and not text.startswith((f"{variable}.", f"{variable}[")):
+                continue
+            at, event = _at(said, n)
+            rest = with_items(text.removeprefix(variable)).removeprefix(".")
+            if event.node and bool(rest) == bool(event.path):
+                return self._within(event, rest) if rest else event.node
+            if not event.node and at <= n and (rest or self._has_taken_over(event, at, n)):
+                raise self._no_part(text, event, rest)
+        return 0
+
+    def _said_of_variables(self) -> dict[str, list[tuple[int, Held]]]:
+        """What was said of variables, the longest names first."""
+        timeline = self.timeline
+        if self._held[0] != len(timeline):
+            found: dict[str, list[tuple[int, Held]]] = {}
+            for seq, event in timeline.select((Held,)):
+                found.setdefault(event.variable, []).append((seq, event))
+            self._held = len(timeline), dict(sorted(found.items(), key=lambda one: -len(one[0])))
+        return self._held[1]
+
+    def _within(self, event: Held, rest: str) -> int:
+        """The parameter at a path in what a variable holds, of which another parameter is known."""
+        self._grow()
+        if rest == event.path:
+            return event.node
+        for name in self.timeline.info(event.node).names:
+            if name == event.path or name.endswith(f".{event.path}"):
+                path = name.removesuffix(event.path) + rest
+                found = [node for node in self._known.get(path, ()) if self.timeline.info(node).means(path)]
+                return min(found, key=lambda node: abs(node - event.node), default=0)
+        return 0
+
+    def _has_taken_over(self, event: Held, at: int, n: int) -> bool:
+        """Whether a variable now holds a leaf without a part, and held a recorded tensor before."""
+        node = self.last(event.variable, n)
+        info = self.timeline.info(node) if node else None
+        frame = self.timeline.nodes.assigned_at(info.created.stack) if info is not None else None
+        return info is None or (info.born < at <= n and frame is not None and frame.function == event.function)
+
+    def _no_part(self, text: str, event: Held, rest: str) -> TookNoPart:
+        """The error for what has no part; it names what has one: of the same path, or the same name."""
+        if not rest:
+            node = self.last(text, len(self.timeline))
+            return TookNoPart(text, event.variable, (node,) if node else (), f"the tensor that {text} held before")
+        self._grow()
+        nodes = [node for node in self._known.get(rest, ()) if self.timeline.info(node).means(rest)]
+        longer = (name for name in self._known if name.endswith(f".{rest}"))
+        nodes += [node for name in longer for node in self._known[name] if self.timeline.info(node).means(name)]
+        others = tuple(dict.fromkeys(node for node in nodes if self.timeline.info(node).created.kind == "parameter"))
+        holders = self._holders(others[0], rest) if others else ()
+        named = f"{rest} of {' and '.join(holders)}" if holders else rest
+        return TookNoPart(text, event.variable, others, named)
+
+    def _holders(self, node: int, rest: str) -> tuple[str, ...]:
+        """The variables that hold the model which has a parameter at this path, as far as that was said."""
+        found = []
+        for variable, said in self._said_of_variables().items():
+            event = said[-1][1]
+            if event.path and event.node and self._within(event, rest) == node:
+                found.append(variable)
+        return tuple(sorted(found, key=lambda one: ("." in one, one))[:2])
+
     def of_a_module(self, text: str, n: int) -> int:
         """The parameter that the program calls so: ``net.fc.weight`` is the ``fc.weight`` of what it calls ``net``.
 
@@ -65,6 +153,8 @@ class NamedNodes:
         `n`; GvizError if modules share that name, for then it may be any of theirs.
         """
         self._grow()
+        if node := self.held(text, n):
+            return node
         found = (self._of_a_module(module, name, n) for module, name in paths_of(text))
         return next(filter(None, found), 0) or self._with_its_model_before(text, n)
 
@@ -135,6 +225,16 @@ class NamedNodes:
 
     def _of_gradient(self, owner: int) -> str:
         return f"{self.timeline.info(owner).name or f'#{owner}'}.grad" if owner in self.timeline.nodes else ""
+
+
+def _at(said: list[tuple[int, Held]], n: int) -> tuple[int, Held]:
+    """What was said last of a variable by moment `n`, else first after it; what has a part goes before what has none.
+
+    Functions may have variables of one name.
+    """
+    by_function = {event.function: (seq, event) for seq, event in said if seq <= n}
+    before = sorted(by_function.values(), key=lambda one: (one[1].node > 0, one[0]))
+    return before[-1] if before else said[0]
 
 
 def tensor_of(timeline: Timeline, node: int) -> int:

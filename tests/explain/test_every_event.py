@@ -83,7 +83,15 @@ def untracked():
     return x, y, x.detach()
 
 
-PROGRAMS = {program.__name__: program for program in (twice, grads, other_data, training, raising, untracked)}
+def aliases():
+    w = torch.ones(2, requires_grad=True)
+    other = w
+    idle = torch.nn.Linear(1, 1)
+    (other * 2).sum().backward()
+    return w, idle
+
+
+PROGRAMS = {program.__name__: program for program in (twice, grads, aliases, other_data, training, raising, untracked)}
 SENTENCES = [
     ("twice", e.NodeCreated, "leaf 3, requires a gradient"),
     ("twice", e.NodeCreated, "3 (x) * 3 (x) = 9"),
@@ -113,6 +121,8 @@ SENTENCES = [
     ("training", e.OptimizerStepped, "SGD has updated 2 parameters"),
     ("raising", e.OptimizerStepped, "the step of SGD ends with ValueError: it has updated 0 parameters"),
     ("training", e.Named, "it is called weight"),
+    ("aliases", e.Held, "w holds #1 w"),
+    ("aliases", e.Held, "idle holds a model, which has #2 parameter as its weight"),
     ("grads", e.Returned, "_ is .indices of what the call gave"),
     ("training", e.Marked, "the program marked this moment: epoch 3"),
     ("training", e.Printed, "the program wrote to stdout: loss 3\\nloss 2"),

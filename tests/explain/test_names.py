@@ -1,12 +1,12 @@
 """One node, one phase: the same name wherever it is shown."""
 
 import pytest
-from explain.programs import recorded
+from explain.programs import recorded, recorded_text
 from recording import timeline_of
 from stories import demo, failed
 
 import gviz.engine as torch
-from gviz.events import OptimizerStarted, OptimizerStepped, StorageWritten
+from gviz.events import GradAccumulated, Held, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.event_description import sentence
 from gviz.explain.names import called, constant_value, frame_text, iteration_called, label, phase_words, symbol, title
 from gviz.explain.why import answer
@@ -94,3 +94,121 @@ def test_a_long_file_name_keeps_its_line():
     frame = Frame("/x/12_vanishing_gradients.py", "deep", 15, 15, 0, 1)
     assert frame_text(frame, 23) == "…ishing_gradients.py:15 in deep"
     assert frame_text(frame) == "12_vanishing_gradients.py:15 in deep"
+
+
+# A name means the object that the program's variable holds
+
+HEAD = """
+import copy
+import torch
+from torch import nn
+X = torch.ones(2, 1)
+"""
+IN_A_FUNCTION = """
+def main():
+    shared, worker = nn.Linear(1, 1), nn.Linear(1, 1)
+    worker(X).mean().backward()
+main()
+"""
+ATTRIBUTES = """
+class Agent:
+    def __init__(self):
+        self.actor = nn.Linear(1, 1)
+        self.target = copy.deepcopy(self.actor)
+    def learn(self):
+        self.actor(X).mean().backward()
+agent = Agent()
+agent.learn()
+"""
+COPIED_BEFORE_A_CALL = """
+def train(m):
+    m(X).mean().backward()
+model = nn.Linear(1, 1)
+train(copy.deepcopy(model))
+"""
+SAME_CLASS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(1, 1)
+    def forward(self, x):
+        return self.lin(x)
+a, b = Net(), Net()
+a(X).mean().backward()
+"""
+PATH_OF_ANOTHER = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head, self.other = nn.Linear(1, 1), nn.Linear(1, 1)
+    def forward(self, x):
+        return self.other(x) + 0 * self.head(x)
+net, head = Net(), nn.Linear(1, 1)
+net(X).mean().backward()
+"""
+ONE = "net = nn.Linear(1, 1)\nnet(X).mean().backward()\n"
+ELSEWHERE = [
+    ("shared, worker = nn.Linear(1, 1), nn.Linear(1, 1)\nworker(X).mean().backward()", "shared.weight", "worker"),
+    (IN_A_FUNCTION, "shared.weight", "worker"),
+    ("net = nn.Linear(1, 1)\nfast = copy.deepcopy(net)\nnet(X).mean().backward()", "fast.weight", "net"),
+    (f"{ONE}fast = copy.deepcopy(net)", "fast.weight", ""),
+    (f"{ONE}net = nn.Linear(1, 1)", "net.weight", ""),
+    (ATTRIBUTES, "self.target.weight", "agent.actor"),
+    (ATTRIBUTES, "agent.target.weight", "agent.actor"),
+    (COPIED_BEFORE_A_CALL, "model.weight", ""),
+    (SAME_CLASS, "b.lin.weight", "a"),
+    (PATH_OF_ANOTHER, "head.weight", ""),
+    ("nets = [nn.Linear(1, 1), nn.Linear(1, 1)]\nnets[1](X).mean().backward()", "nets[0].weight", "nets[1]"),
+    ("d = {'a': nn.Linear(1, 1), 'b': nn.Linear(1, 1)}\nd['b'](X).mean().backward()", 'd["a"].weight', "d['b']"),
+]
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(("program", "name", "other"), ELSEWHERE)
+def test_what_took_no_part_is_not_taken_for_another_object(program, name, other, engine, tmp_path):
+    timeline = recorded_text(HEAD + program, tmp_path, engine)
+    trained = {event.node for _, event in timeline.select((GradAccumulated,))}
+    found = answer(NamedNodes(timeline), f"{name}.grad", len(timeline))
+    if engine == "torch":
+        assert found.kind == "took-no-part"
+        assert found.text.startswith(name.replace('"', "'") + " took no part in this recording")
+        assert found.parts[0].node in timeline.nodes
+        assert not other or f" of {other}" in found.parts[0].text
+    else:  # the built-in engine records a parameter when it is made
+        assert found.kind in ("unused", "no-pass")
+        assert found.node not in trained
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    ("program", "name"),
+    [
+        (f"{ONE}fast = net", "fast.weight"),
+        (f"{ONE}fast = net", "net.weight"),
+        ("net = nn.Sequential(nn.Linear(1, 1))\nenc = net[0]\nnet(X).mean().backward()", "enc.weight"),
+        ("def train(model):\n    model(X).mean().backward()\nnet = nn.Linear(1, 1)\ntrain(net)", "model.weight"),
+        ("def train(model):\n    model(X).mean().backward()\nnet = nn.Linear(1, 1)\ntrain(net)", "net.weight"),
+        ("a = b = torch.ones(3, requires_grad=True)\n(b * 2).sum().backward()", "b"),
+        ("w = torch.ones(3, requires_grad=True)\nv = w\n(v * 2).sum().backward()", "v"),
+        ("idle, net = nn.Linear(1, 1), nn.Linear(1, 1)\nnet(X).mean().backward()", "net.weight"),
+        ("a, b = nn.Linear(1, 1), nn.Linear(1, 1)\na(X).mean().backward()\nb(X).mean().backward()", "b.weight"),
+        (ATTRIBUTES, "agent.actor.weight"),
+    ],
+)
+def test_every_name_of_an_object_means_it(program, name, engine, tmp_path):
+    timeline = recorded_text(HEAD + program, tmp_path, engine)
+    trained = {event.node for _, event in timeline.select((GradAccumulated,))}
+    found = answer(NamedNodes(timeline), f"{name}.grad", len(timeline))
+    assert found.kind == "gradient"
+    assert found.node in trained
+
+
+@pytest.mark.torch
+def test_a_leaf_that_a_name_was_bound_to_later_is_not_taken_for_the_one_before(tmp_path):
+    program = "w = torch.ones(3, requires_grad=True)\n(w * 2).sum().backward()\nw = nn.Parameter(torch.zeros(3))"
+    timeline = recorded_text(HEAD + program, tmp_path, "torch")
+    found = answer(NamedNodes(timeline), "w.grad", len(timeline))
+    assert found.kind == "took-no-part"
+    assert "is the tensor that w held before" in found.parts[0].text
+    n = next(seq for seq, _ in timeline.select((Held,)))
+    assert answer(NamedNodes(timeline), "w.grad", n - 1).kind == "gradient"

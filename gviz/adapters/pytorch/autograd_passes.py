@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
 
+from gviz import model_names
 from gviz.adapters.pytorch.autograd_graph import border, edge_of, entered_end, visit
 from gviz.adapters.pytorch.creation import NO_CALL, is_accumulator
 from gviz.adapters.pytorch.function_mode import Listening
@@ -100,12 +102,22 @@ def _start(
                 given = torch.ones_like(root, device="cpu" if on_device else None)
         values.append(session.value(given))
         del root, edge, given
+    model_names.say_held(channel, partial(_held_leaf, session))
     stack = channel.stack()
     started = BackwardStarted(
         current.number, tuple(edges), tuple(values), retain_graph, create_graph, tuple(wanted), stack
     )
     channel.say(started)
     return current, wanted
+
+
+def _held_leaf(session: Session, tensor: torch.Tensor) -> int | None:
+    """The node of a leaf that a variable holds, 0 if it is none; None for a tensor without a gradient."""
+    with without_overrides():
+        if not is_leaf(tensor) or not (tensor.requires_grad or issubclass(type(tensor), torch.nn.Parameter)):
+            return None
+        mark = session.marks.of_tensor(tensor)
+    return mark.node if mark is not None else 0
 
 
 def _edge(session: Session, root: Any) -> Edge:

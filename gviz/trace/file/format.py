@@ -15,7 +15,7 @@ from pathlib import Path
 from gviz.errors import GvizError, SystemRefusal
 from gviz.trace.file.lock import Lock
 
-FORMAT = 6
+FORMAT = 7
 """Counts up when a reader of the old format would misread a new file; `schema.sql` keeps the history."""
 
 MAGIC = b"SQLite format 3\0"

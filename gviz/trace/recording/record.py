@@ -286,6 +286,8 @@ class Recording(Displayed):
 
     def _close(self, error: BaseException | None = None) -> None:
         try:
+            if self.active and (last_words := self.channel.last_words) is not None:
+                last_words()
             self._joined.close()
         except Exception as trouble:  # what listened to a framework could not take itself out
             self._warn(file_format.in_words(trouble))
