@@ -161,7 +161,7 @@ def _skipped_passes(survey: Survey) -> frozenset[int]:
     """The passes that brought a bad number which was thrown away: no step has used it, and other steps were taken."""
     steps = list(survey.select(OptimizerStepped))
     stepped = {node for _, step in steps for node in step.parameters}
-    skipped = set()
+    skipped: set[int] = set()
     for seq, event in survey.accumulated:
         if bad_text(event.part):
             if event.node not in stepped or _is_used(survey, steps, event.node, seq):
@@ -186,7 +186,7 @@ def _reached(survey: Survey, skipped: frozenset[int]) -> Iterator[Place]:
     What the `skipped` passes brought has reached nothing.
     """
     for seq, event in survey.select(BackwardStarted, GradAccumulated, GradCaptured):
-        if not isinstance(event, GradCaptured) and event.pass_nr in skipped:
+        if isinstance(event, BackwardStarted | GradAccumulated) and event.pass_nr in skipped:
             continue
         match event:
             case GradAccumulated(node=node, part=given) | GradCaptured(node=node, value=given):
