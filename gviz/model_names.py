@@ -15,9 +15,9 @@ from itertools import count
 from types import FunctionType, ModuleType, NoneType
 from typing import Any, TypeVar
 
-from gviz import variables
 from gviz.emit import Channel
 from gviz.events import Held, Named
+from gviz.source import variables
 
 _Module = TypeVar("_Module")
 

@@ -21,7 +21,7 @@ from gviz.events import (
     StepFinished,
     StepStarted,
 )
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values import capture

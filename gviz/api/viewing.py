@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gviz.representation import in_notebook, notebook_front
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.system import notice, processes
 from gviz.tui import terminal
 from gviz.tui.leaving import Leaving, by_exit_code

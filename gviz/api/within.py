@@ -15,11 +15,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from gviz import emit, frameworks, site
+from gviz import emit, frameworks
 from gviz.api.viewing import view
 from gviz.errors import GvizError
 from gviz.live.protocol import Why
 from gviz.representation import in_notebook, notebook_front
+from gviz.source import site
 from gviz.system import notice
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.record import Recording, Within

@@ -25,7 +25,7 @@ from gviz.engine.layout import layout as Layout
 from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.signatures import FUNCTIONS, INNER, INNER_CALLS, METHODS
 from gviz.engine.tensor import Tensor
-from gviz.site import forwards
+from gviz.source.site import forwards
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What factories are called with: sizes, numbers and options, checked in PyTorch's words.

@@ -31,7 +31,7 @@ from gviz.engine.layout import zeros_like as zeros_as
 from gviz.engine.modes import thread
 from gviz.engine.surface import front, taking_out
 from gviz.engine.tensor import Tensor, callbacks, new_tensor
-from gviz.site import warn
+from gviz.source.site import warn
 from gviz.values import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

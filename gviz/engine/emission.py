@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from gviz import emit, model_names, variables
+from gviz import emit, model_names
 from gviz.emit import Channel, Seen
 from gviz.engine.memory import address_of, owner_of
 from gviz.engine.modes import thread
@@ -47,7 +47,8 @@ from gviz.events import (
     StorageWritten,
 )
 from gviz.returned import parts
-from gviz.site import called_by_the_program, forwards
+from gviz.source import variables
+from gviz.source.site import called_by_the_program, forwards
 from gviz.values import Value, shape_of
 
 # ----------------------------------------------------------------------------------------------------------------------

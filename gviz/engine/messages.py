@@ -5,7 +5,7 @@ Facts of PyTorch 2.13, each raised from one place in the engine.
 
 from __future__ import annotations
 
-from gviz.site import warn
+from gviz.source.site import warn
 
 SECOND_BACKWARD = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "

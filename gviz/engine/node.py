@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from gviz import emit, site
+from gviz import emit
 from gviz.emit import Seen
 from gviz.engine import anomaly, dtypes, messages, watchers
 from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
 from gviz.events import OpSeen
-from gviz.site import Frame
+from gviz.source import site
+from gviz.source.site import Frame
 
 if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor

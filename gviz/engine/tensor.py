@@ -31,7 +31,7 @@ from gviz.engine.printing import tensor_text
 from gviz.engine.size import Size
 from gviz.engine.unsupported_names import Lacking
 from gviz.representation import Displayed
-from gviz.site import forwards, warn
+from gviz.source.site import forwards, warn
 from gviz.values import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Literal
 
 from gviz.events.event import Count, Event
 from gviz.events.options import Groups
-from gviz.site import Frame
+from gviz.source.site import Frame
 
 
 class ScopeEntered(Event, frozen=True):

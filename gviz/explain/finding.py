@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gviz.plain_text import file_line
 from gviz.representation import Displayed
-from gviz.site import Frame
+from gviz.source.site import Frame
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gviz.events import GradAccumulated, GradRetained, GradSet, grad_left
 from gviz.numbers import number
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text, grad

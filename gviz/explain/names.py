@@ -8,7 +8,7 @@ from itertools import pairwise
 from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
 from gviz.explain.formula import is_small
 from gviz.plain_text import abridged, clipped, clipped_name, file_line, file_name, shown
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline

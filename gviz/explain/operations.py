@@ -5,7 +5,7 @@ An operation that is new to this table is explained by its formula and rules alo
 
 from __future__ import annotations
 
-from gviz.syntax import ARITHMETIC
+from gviz.source.syntax import ARITHMETIC
 
 DROPOUTS = frozenset({"dropout", "dropout1d", "dropout2d", "dropout3d", "native_dropout"})
 

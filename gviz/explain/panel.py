@@ -22,7 +22,7 @@ from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
 from gviz.explain.tracking import as_at
 from gviz.numbers import bytes_text, dtype_text, shape_text
 from gviz.plain_text import abridged, clipped, shown
-from gviz.site import source_lines
+from gviz.source.site import source_lines
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline

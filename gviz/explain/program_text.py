@@ -11,8 +11,8 @@ from inspect import cleandoc
 from io import StringIO
 from textwrap import dedent
 
-from gviz import syntax
-from gviz.site import Frame, source_lines
+from gviz.source import syntax
+from gviz.source.site import Frame, source_lines
 from gviz.trace.timeline import Timeline
 
 

@@ -12,7 +12,7 @@ from typing import cast
 
 from gviz import events as e
 from gviz.explain.operations import SAME_NUMBERS
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.log import E
 from gviz.trace.timeline import Timeline
 from gviz.values import Value

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gviz import syntax
 from gviz.events import Event, NodeCreated, Warned
 from gviz.graphify.construct import Advice, Construct, Kind, construct
 from gviz.graphify.rewrite import advice
 from gviz.graphify.watch import CATEGORY
-from gviz.site import Frame, source_lines
+from gviz.source import syntax
+from gviz.source.site import Frame, source_lines
 from gviz.trace.timeline import Timeline
 
 

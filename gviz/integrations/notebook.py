@@ -17,8 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gviz import site
 from gviz.errors import GvizError
+from gviz.source import site
 
 if TYPE_CHECKING:
     from gviz.api.drawable import Drawn

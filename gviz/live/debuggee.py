@@ -20,7 +20,6 @@ from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 
-from gviz import site
 from gviz.emit import Listener
 from gviz.live.gate import Gate
 from gviz.live.protocol import (
@@ -38,6 +37,7 @@ from gviz.live.protocol import (
     Why,
     Wish,
 )
+from gviz.source import site
 from gviz.trace.file.writer import TraceWriter
 from gviz.trace.recording.record import Recording
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from gviz.site import Frame
+from gviz.source.site import Frame
 
 LARGEST_MESSAGE = 1 << 24
 """Far more than all breakpoints come to that anybody sets: a length beyond it was never meant."""

@@ -15,7 +15,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.names import label
 from gviz.plain_text import clipped, file_line, shown
 from gviz.render.comparison_text import apart
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
 
 _VALUE_WIDTH = 24

@@ -11,10 +11,10 @@ from types import EllipsisType
 
 import numpy as np
 
-from gviz import syntax
 from gviz.errors import GvizError
 from gviz.events import Edge
 from gviz.plain_text import clipped
+from gviz.source import syntax
 from gviz.trace.timeline import Timeline
 from gviz.values import Array
 

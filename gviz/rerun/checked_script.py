@@ -19,10 +19,11 @@ from threading import RLock
 from typing import Any
 
 import gviz.engine as torch
-from gviz import emit, syntax
+from gviz import emit
 from gviz.engine.modes import enable_grad
 from gviz.errors import GvizError
 from gviz.plain_text import clipped
+from gviz.source import syntax
 from gviz.trace.state import NodeInfo
 
 IMPORTS = """\

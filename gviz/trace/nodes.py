@@ -12,7 +12,7 @@ from weakref import proxy
 import numpy as np
 
 from gviz import events as e
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.contexts import Contexts
 from gviz.trace.index.columns import Index, nodes_of_keys

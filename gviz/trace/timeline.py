@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from gviz import events as e
 from gviz.representation import Played
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts
 from gviz.trace.failures import Troubles

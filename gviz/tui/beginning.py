@@ -9,7 +9,7 @@ from gviz.tui.title import UNTITLED, Title
 
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode
-    from gviz.site import Frame
+    from gviz.source.site import Frame
     from gviz.trace.timeline import Timeline
     from gviz.tui.cursor import Cursor
     from gviz.tui.live import Launch

@@ -17,7 +17,7 @@ from gviz.explain.names import frame_text
 from gviz.live.controlled import ControlledProgram, Ended, Report, Written, exit_code
 from gviz.live.protocol import ASKED_FOR, CallSite, Held, Mode, Released, Wish
 from gviz.plain_text import clipped
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search

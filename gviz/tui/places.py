@@ -16,7 +16,7 @@ from gviz.events import (
     Warned,
 )
 from gviz.explain.optimizer_steps import write_place
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.source import SourceMark

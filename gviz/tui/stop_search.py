@@ -21,7 +21,7 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.plain_text import clipped, shown
 from gviz.query.vocabulary import MOMENT_WORDS
-from gviz.site import source_lines
+from gviz.source.site import source_lines
 from gviz.system.cooperative import Driven, Far
 from gviz.trace import navigation
 from gviz.trace.condition import Situation

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from gviz.site import Frame, source_lines
+from gviz.source.site import Frame, source_lines
 from gviz.where.place import Place
 
 TextOf = Callable[[str], str | None]

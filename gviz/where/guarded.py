@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gviz import syntax
+from gviz.source import syntax
 from gviz.where import operations
 from gviz.where.budget import STEP, Budget, TooMuch, is_small
 from gviz.where.of_tensors import FACTS, METHODS

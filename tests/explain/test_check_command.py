@@ -16,7 +16,7 @@ from gviz.cli.sarif import text as sarif
 from gviz.errors import GvizError
 from gviz.explain.check import Checked, check_ranks
 from gviz.explain.finding import Finding
-from gviz.site import Frame
+from gviz.source.site import Frame
 
 BUGS, HEALTHY = HERE / "bugs", HERE / "healthy"
 

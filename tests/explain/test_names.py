@@ -12,7 +12,7 @@ from gviz.explain.names import called, constant_value, frame_text, iteration_cal
 from gviz.explain.why import answer
 from gviz.query.names import NamedNodes
 from gviz.render.scene import caption
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.tui.drawing.status import phase_name
 
 

@@ -13,7 +13,7 @@ from gviz.engine import static, watchers
 from gviz.graphify.breaks import breaks
 from gviz.graphify.construct import construct
 from gviz.graphify.watch import Watch
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 

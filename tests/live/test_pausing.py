@@ -4,7 +4,7 @@ from stories import Story, demo
 
 from gviz.live.controlled import Written
 from gviz.live.protocol import Held
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.language.command import Command

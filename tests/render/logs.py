@@ -3,7 +3,7 @@
 import numpy as np
 
 from gviz import events as e
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values import Value, capture

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from gviz import events as e
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.values import capture
 
 OPS = (

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gviz.engine as torch
-from gviz import emit, site
+from gviz import emit
 from gviz.errors import GvizError
 from gviz.events import COUNTS, OpSeen, StackSeen
-from gviz.site import DEEPEST, Frame
+from gviz.source import site
+from gviz.source.site import DEEPEST, Frame
 from gviz.trace import load
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
 from gviz.trace.file.reader import open_trace

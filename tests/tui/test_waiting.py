@@ -6,7 +6,7 @@ import pytest
 from driving import app_of
 from stories import demo
 
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.tui import leaving, lines, plain
 from gviz.tui.beginning import Beginning
 from gviz.tui.language.command import Command

@@ -7,7 +7,7 @@ import pytest
 
 from gviz.errors import GvizError
 from gviz.events import DataSet, GradAccumulated, GradSet, NodeCreated, OpSeen, StepStarted, StorageWritten
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.where import condition as conditions
 from gviz.where import place as places
 from gviz.where import stop as stops

@@ -21,7 +21,6 @@ import torch
 from torch.overrides import has_torch_function as _is_anything
 from torch.overrides import has_torch_function_unary as _is_this
 
-from gviz import site
 from gviz.adapters.pytorch import (
     autograd_passes,
     compilation,
@@ -41,6 +40,7 @@ from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.tensor_facts import version_of
 from gviz.adapters.wanted import EVERYTHING, Wanted
 from gviz.emit import Channel
+from gviz.source import site
 
 site.hide(torch.__path__[0] + "/")
 site.hide(copy.__file__)  # by which PyTorch copies layers: the line is that of who asked for the copies

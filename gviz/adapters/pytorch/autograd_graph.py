@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gviz import variables
 from gviz.adapters.pytorch import operations, private_api
 from gviz.adapters.pytorch.creation import (
     NO_CALL,
@@ -43,6 +42,7 @@ from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.tensor_facts import grad_fn_of, held_grad, is_leaf, version_of
 from gviz.adapters.pytorch.values import as_it_lies
 from gviz.events import Attr, Edge, GradSet, Named, NodeKind, RequiresGradSet
+from gviz.source import variables
 from gviz.values import Value
 
 

@@ -20,7 +20,7 @@ from gviz.adapters.pytorch.tensor_facts import fills_its_memory, grad_fn_of, sho
 from gviz.adapters.pytorch.values import as_it_lies, has_numbers, name_of
 from gviz.events import Attr, Edge, NodeCreated, NodeKind, OpSeen, Output, Returned
 from gviz.returned import parts
-from gviz.site import called_by_the_program
+from gviz.source.site import called_by_the_program
 from gviz.values import Value
 
 TENSOR = OpSeen(0, "tensor", "", (), (), ())

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch.nn.parameter import is_lazy
 
-from gviz import model_names, variables
+from gviz import model_names
 from gviz.adapters.pytorch.autograd_graph import mark_of
 from gviz.adapters.pytorch.creation import say_returned
 from gviz.adapters.pytorch.in_place_writes import has_other_ranks, say_written
@@ -17,6 +17,7 @@ from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.session import Session
 from gviz.events import Named, ScopeEntered, ScopeLeft
 from gviz.model_names import modules_in, parameters_in
+from gviz.source import variables
 
 _COMPILED = "_orig_mod"
 """Under which name ``torch.compile(module)`` has that module in another one, of its own."""

@@ -13,7 +13,7 @@ from gviz.cli.debugger import debug
 from gviz.cli.options import GlobalOptions, Opening, at_option, display_options, takes_opening
 from gviz.cli.trace_name import GivenTrace
 from gviz.errors import GvizError
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.file import paths
 from gviz.tui import terminal
 from gviz.tui.beginning import Beginning

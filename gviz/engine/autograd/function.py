@@ -24,7 +24,7 @@ from gviz.engine.tensor import UNCOUNTED, Tensor, new_tensor
 from gviz.engine.unsupported_names import lookup_in
 from gviz.engine.views import check_view, rebase
 from gviz.events import Edge, OpSeen, Output
-from gviz.site import warn
+from gviz.source.site import warn
 from gviz.values import Value
 
 if TYPE_CHECKING:

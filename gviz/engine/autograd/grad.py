@@ -26,7 +26,7 @@ from gviz.engine.emission import say_gradients
 from gviz.engine.node import Edge, GradientEdge
 from gviz.engine.ops.joining import stack, unbind
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.site import forwards, warn
+from gviz.source.site import forwards, warn
 
 Gradients = Tensor | Sequence[Tensor | None] | None
 Results = tuple[Tensor | None, ...]

@@ -16,7 +16,7 @@ from gviz.engine.sampling import rand
 from gviz.engine.tensor import Tensor
 from gviz.engine.unsupported_names import lookup_in
 from gviz.events import OpSeen
-from gviz.site import warn
+from gviz.source.site import warn
 
 Function = Callable[..., Any]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gviz import site
 from gviz.engine.emission import plain_attrs
 from gviz.engine.jit.graph import Form, Node, Ref, StaticGraph
 from gviz.engine.tensor import Tensor
 from gviz.events import Edge, Event, Marked, Named, NodeCreated, OpSeen, Output, StackSeen
+from gviz.source import site
 from gviz.values import capture
 
 

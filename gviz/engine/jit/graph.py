@@ -24,7 +24,7 @@ from gviz.engine.op import Op
 from gviz.engine.recorded_operation import Effect, is_sized_by_data
 from gviz.engine.tensor import Tensor
 from gviz.plain_text import file_line, shown
-from gviz.site import Frame, StackKey, frames
+from gviz.source.site import Frame, StackKey, frames
 
 Kind = Literal["input", "parameter", "constant", "op"]
 
@@ -52,7 +52,7 @@ class Node:
 
     `name` is an input's or a parameter's. `tensor` is what a parameter or constant is, shared with the program; one
     that is `fresh` was made by the program in the run itself and is copied for every run. `untracked` operations ran
-    without gradients although there were some to record. `stack` is where in the program it was, see `gviz.site`.
+    without gradients although there were some to record. `stack` is where in the program it was, see `source.site`.
     """
 
     kind: Kind

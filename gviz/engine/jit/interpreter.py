@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from gviz import emit, site
+from gviz import emit
 from gviz.engine.jit.graph import Node, StaticGraph
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.op import Op, apply
@@ -15,6 +15,7 @@ from gviz.engine.surface import number
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place, view_in_place
 from gviz.events import ScopeEntered, ScopeLeft
+from gviz.source import site
 
 Values = list[Sequence[Tensor]]
 

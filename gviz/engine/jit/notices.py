@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gviz import site
+from gviz.source import site
 
 _VALUE = (
     "{what} might cause the trace to be incorrect. We can't record the data flow of Python values, so this value will "

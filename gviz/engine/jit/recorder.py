@@ -14,7 +14,6 @@ from weakref import ref
 
 import numpy as np
 
-from gviz import site
 from gviz.engine.jit import notices
 from gviz.engine.jit.graph import Form, Kind, Node, Ref, StaticGraph, needed, of_nodes
 from gviz.engine.memory import owner_of
@@ -24,6 +23,7 @@ from gviz.engine.ops.copying import clone
 from gviz.engine.recorded_operation import Effect
 from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor, new_tensor
+from gviz.source import site
 from gviz.values import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from gviz.engine.ops.matrix_products import linear, matmul
 from gviz.engine.ops.shape import run
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.site import warn
+from gviz.source.site import warn
 
 
 class NonDynamicallyQuantizableLinear(Linear):

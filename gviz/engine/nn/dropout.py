@@ -17,7 +17,7 @@ from gviz.engine.random import stream_of
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
-from gviz.site import warn
+from gviz.source.site import warn
 
 
 class _Dropout(Module):

@@ -13,7 +13,7 @@ from gviz.engine.nn.parameter import set_first
 from gviz.engine.random import Generator
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.unsupported_names import lookup_in
-from gviz.site import warn
+from gviz.source.site import warn
 from gviz.values import Array
 
 _GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": sqrt(2.0), "selu": 3.0 / 4}

@@ -28,7 +28,7 @@ from gviz.engine.ops.joining import broadcast_tensors
 from gviz.engine.ops.shape import run
 from gviz.engine.surface import front, number
 from gviz.engine.tensor import Tensor
-from gviz.site import warn
+from gviz.source.site import warn
 
 
 class Loss(Module):

@@ -29,7 +29,7 @@ from gviz.engine.ops.images import pad
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
-from gviz.site import warn
+from gviz.source.site import warn
 
 
 class _RunningNorm(Module):

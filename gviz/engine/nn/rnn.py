@@ -23,7 +23,7 @@ from gviz.engine.ops.joining import cat, stack, unsafe_split
 from gviz.engine.ops.matrix_products import linear
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
-from gviz.site import warn
+from gviz.source.site import warn
 
 State = tuple[Tensor, ...]
 Step = Callable[[Tensor, State, Tensor, Tensor | None], State]

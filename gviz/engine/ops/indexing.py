@@ -28,7 +28,7 @@ from gviz.engine.ops.shape import alias, normal_dims, run, unsqueeze
 from gviz.engine.surface import Number, checked, front, number
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place, check_writable
-from gviz.site import warn
+from gviz.source.site import warn
 from gviz.values import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

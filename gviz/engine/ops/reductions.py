@@ -33,7 +33,7 @@ from gviz.engine.ops.shape import expand, flip_op, in_shape, normal_dims, roll_o
 from gviz.engine.surface import Number, Runner, checked, front
 from gviz.engine.tensor import Tensor, count_writes, new_tensor
 from gviz.engine.views import apply_in_place
-from gviz.site import warn
+from gviz.source.site import warn
 from gviz.values import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

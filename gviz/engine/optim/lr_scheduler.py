@@ -25,7 +25,7 @@ from gviz.engine.optim.algorithms import scalar
 from gviz.engine.optim.optimizer import Optimizer
 from gviz.engine.tensor import Tensor
 from gviz.engine.unsupported_names import lookup_in
-from gviz.site import warn
+from gviz.source.site import warn
 
 __all__ = [
     "ChainedScheduler",

@@ -28,7 +28,7 @@ from gviz.engine.surface import operand
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.events.options import options_of, per_group
-from gviz.site import warn
+from gviz.source.site import warn
 from gviz.values import Array
 
 Hook = Callable[..., Any]

@@ -19,7 +19,7 @@ from gviz.explain.optimizer_steps import step_of
 from gviz.explain.tracking import ancestors
 from gviz.numbers import number, shape_text
 from gviz.plain_text import shown
-from gviz.syntax import ARITHMETIC
+from gviz.source.syntax import ARITHMETIC
 from gviz.trace.state import Contribution, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.value_text import bad_text, short

@@ -18,7 +18,7 @@ from gviz.explain.survey import Made, Survey
 from gviz.explain.tracking import ancestors
 from gviz.numbers import number
 from gviz.plain_text import shown
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.state import UNKNOWN_OP
 from gviz.trace.timeline import Timeline
 from gviz.values import Array, Value

@@ -14,7 +14,7 @@ from gviz.explain.program_text import line_text
 from gviz.explain.tracking import CREATE_GRAPH, STACK, ancestors, cut_fix, loses_tracking
 from gviz.numbers import shape_text
 from gviz.plain_text import clipped, file_line, shown
-from gviz.site import source_lines
+from gviz.source.site import source_lines
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values import Value

@@ -12,7 +12,7 @@ from gviz.explain.names import innermost, label, label_at, made_at, op_title
 from gviz.explain.operations import ACTIVATIONS
 from gviz.explain.optimizer_steps import Write, step_of, writer_of
 from gviz.plain_text import file_line, shown
-from gviz.site import source_lines
+from gviz.source.site import source_lines
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 

@@ -15,7 +15,7 @@ from gviz.explain.names import innermost, label, label_at, made_at
 from gviz.explain.survey import Made, Survey
 from gviz.explain.tracking import ancestors
 from gviz.numbers import bytes_text
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 

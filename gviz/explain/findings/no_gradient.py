@@ -34,7 +34,7 @@ from gviz.explain.question import Question, question
 from gviz.explain.survey import Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, cut_fix, cuts_after, is_partial, loses_tracking
 from gviz.plain_text import clipped, shown
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.value_text import grad

@@ -28,7 +28,7 @@ from gviz.explain.program_text import called_function, line_text, update_in_plac
 from gviz.explain.survey import Survey
 from gviz.explain.tracking import ancestors
 from gviz.plain_text import clipped, file_line, shown
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.value_text import grad, share

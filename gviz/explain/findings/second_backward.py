@@ -18,7 +18,7 @@ from gviz.explain.failures import Failure
 from gviz.explain.finding import Finding
 from gviz.explain.findings.no_gradient import nameless_leaf
 from gviz.explain.names import innermost, label, label_at, made_at, symbol
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 

@@ -15,7 +15,7 @@ from gviz.numbers import bytes_text, dtype_text, shape_text
 from gviz.plain_text import file_line, shown
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.row import Row
-from gviz.site import source_lines
+from gviz.source.site import source_lines
 from gviz.trace.moment import Moment
 from gviz.trace.state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline

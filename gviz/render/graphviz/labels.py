@@ -14,7 +14,7 @@ from gviz.render.boxes.tensors import CELL, NO_SHADES, NOT_A_NUMBER, THUMBNAIL_L
 from gviz.render.legend import painted
 from gviz.render.scene import Box
 from gviz.render.theme import Theme
-from gviz.syntax import ARITHMETIC, SIGNS
+from gviz.source.syntax import ARITHMETIC, SIGNS
 from gviz.value_text import NO_VALUE
 
 CHARACTER = 7

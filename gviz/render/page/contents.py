@@ -25,7 +25,7 @@ from gviz.render.page.changes import Cell, Change, Changes, line_key
 from gviz.render.page.geometry import Geometry, Spot, geometry
 from gviz.render.request import ExportOptions, drawing
 from gviz.render.scene import program_title, scene, structure
-from gviz.site import Frame, source_lines
+from gviz.source.site import Frame, source_lines
 from gviz.trace import navigation
 from gviz.trace.moment import Moment
 from gviz.trace.state import Iteration

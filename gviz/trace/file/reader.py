@@ -15,7 +15,7 @@ import numpy as np
 
 from gviz import arguments
 from gviz.events import KINDS, Event, OpSeen, Reading, SourceSeen, StackSeen
-from gviz.site import DEEPEST, Frame
+from gviz.source.site import DEEPEST, Frame
 from gviz.trace.codec import DEFINITION_KINDS, decode, subject
 from gviz.trace.file import format as file_format
 from gviz.trace.file.batch import Batch, Batches, Row

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from gviz import syntax
 from gviz.events import KeyEntry, KeyPath
-from gviz.site import Frame
+from gviz.source import syntax
+from gviz.source.site import Frame
 from gviz.trace.naming.bindings import (
     COMPREHENSIONS,
     TURN,

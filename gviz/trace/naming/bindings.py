@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gviz import syntax
 from gviz.events import KeyEntry, KeyPath
 from gviz.returned import as_taken
-from gviz.site import Frame
+from gviz.source import syntax
+from gviz.source.site import Frame
 
 Key = int | str | KeyEntry
 """What a program takes a part of a value by: its place, from the end if negative, its name, or `TURN`."""

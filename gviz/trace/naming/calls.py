@@ -15,8 +15,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from gviz import syntax
 from gviz.events import ScopeEntered
+from gviz.source import syntax
 from gviz.trace.naming.bindings import LARGEST_SOURCE, Range, is_of_class, where_stands
 from gviz.trace.repetition import smallest_period
 from gviz.trace.stacks import Stacks

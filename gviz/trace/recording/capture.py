@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, TextIO
 
-from gviz import emit, site
+from gviz import emit
 from gviz.emit import Channel
 from gviz.events import Event, Printed, Warned
+from gviz.source import site
 
 _LARGEST_PIECE = 8192
 _FORK = re.compile(r"This process \(pid=\d+\) is multi-threaded, use of fork")

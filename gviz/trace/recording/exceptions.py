@@ -6,7 +6,7 @@ import traceback
 from types import CodeType, TracebackType
 from typing import Any
 
-from gviz import site
+from gviz.source import site
 
 
 def attributes(error: BaseException) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from gviz.explain.names import frame_text, label
 from gviz.explain.program_text import about
 from gviz.numbers import typed_count
 from gviz.plain_text import clipped, shown
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.system.cooperative import Driven
 from gviz.trace.gradients import in_its_iteration
 from gviz.tui import lines

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from gviz import syntax
 from gviz.errors import GvizError
 from gviz.explain.names import frame_text
 from gviz.plain_text import clipped, shown
-from gviz.site import Frame, source_lines
+from gviz.source import syntax
+from gviz.source.site import Frame, source_lines
 from gviz.tui import lines
 from gviz.tui.drawing.source import SourceMark, code_lines
 from gviz.tui.glyphs import Glyphs

@@ -12,7 +12,7 @@ from gviz.explain.names import frame_text
 from gviz.numbers import count_text, number
 from gviz.plain_text import clipped, shown
 from gviz.render.boxes.modules import Module, gradient_of, module_tree
-from gviz.site import Frame
+from gviz.source.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoints, Listed, described

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from gviz.plain_text import shown
-from gviz.site import Frame, source_lines
+from gviz.source.site import Frame, source_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, Span, cells
 

@@ -18,7 +18,7 @@ from gviz.engine.ops.comparison import clamp_front
 from gviz.engine.ops.joining import cat
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.unsupported_names import lookup_in
-from gviz.site import warn
+from gviz.source.site import warn
 
 __all__ = [
     "clip_grad_norm_",

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gviz import site
 from gviz.events import SourceSeen
 from gviz.explain.failures import Failure
 from gviz.render.page.contents import Sources
+from gviz.source import site
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.source import LARGEST, code_lines

@@ -26,7 +26,7 @@ StackKey = tuple[int, ...]
 """``(id of code, offset, id of code, offset, ...)``, innermost frame first."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_PACKAGE = str(Path(__file__).parent) + "/"
+_PACKAGE = str(Path(__file__).parents[1]) + "/"
 _LISTENING = tuple(_PACKAGE + part for part in ("adapters/", "emit.py", "live/", "trace/"))
 _HANDS_ON = "handle_torch_function"  # by which PyTorch asks a listener about a function that is written in Python
 _SAMPLES = _PACKAGE + "samples/"  # the lessons travel inside the package, and are users' programs all the same

@@ -5,8 +5,8 @@ import warnings
 
 import pytest
 
-from gviz import syntax
 from gviz.explain.program_text import variable_owners
+from gviz.source import syntax
 from gviz.trace.naming.bindings import bindings
 
 

@@ -17,7 +17,7 @@ from itertools import groupby
 from types import CodeType, FrameType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any, TypeVar, cast
 
-from gviz.site import is_hidden
+from gviz.source.site import is_hidden
 
 _Kind = TypeVar("_Kind")
 _Names = Mapping[Any, object]

@@ -6,7 +6,7 @@ from collections import UserDict
 
 import pytest
 
-from gviz.variables import first_name
+from gviz.source.variables import first_name
 
 
 class Thing:
