@@ -48,7 +48,8 @@ class Channel:
     """One recording: who listens, how much of a value is kept, and the numbers handed out so far.
 
     `limit` is the size in bytes up to which whole values are kept (None: `INLINE_BYTES`), unless `keep` wants less;
-    up to `handed_over` bytes it may be left to the listener to keep less. `read_source` gives a file's text, or None.
+    up to `handed_over` bytes it may be left to the listener to keep less. A listener that `awaits` values takes those,
+    too, that a device has yet to give. `read_source` gives a file's text, or None.
     """
 
     def __init__(
@@ -58,11 +59,13 @@ class Channel:
         limit: int | None = None,
         keep: Keep = "whole",
         handed_over: int = 0,
+        awaits: bool = False,
         read_source: Callable[[str], str | None] | None = None,
     ) -> None:
         self._listener = listener
         self.keep = keep
         self.limit = limit_of(keep, limit)
+        self.awaits = awaits
         self.handed_over = max(self.limit, handed_over)
         self.value: Callable[[Array | np.generic], Value] = shape_of if keep == "none" else capturing(self.limit)
         """Captures an array or numpy scalar under this recording's limit."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, lru_cache
 from math import isfinite, prod, sqrt
-from typing import Annotated, Any, Literal
+from time import monotonic, sleep
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -110,6 +111,82 @@ class Unordered(Value, frozen=True, array_like=True, gc=False):
 
 class Whole(Value, frozen=True, array_like=True, gc=False):
     """A value that stays whole in a recording, however little that keeps of others."""
+
+
+class Answer(Protocol):
+    """What a device was asked about one array, and has yet to answer."""
+
+    @property
+    def keeps_elements(self) -> bool:
+        """Whether all elements were asked for, rather than statistics of them."""
+
+    def take(self) -> tuple[bytes | None, Stats | None] | None:
+        """The bytes or the statistics, both None if there will be none; None while the device has not answered."""
+
+
+class Awaited(Value, frozen=True, array_like=True, gc=True, dict=True, eq=False):
+    """A value that a device has yet to give; it becomes one like any other when it `arrives`.
+
+    Nobody waits for the device but those who ask for its numbers. Whoever writes a trace first lets its values arrive.
+    """
+
+    @classmethod
+    def of(cls, dtype: str, shape: Shape, answer: Answer) -> Awaited:
+        """A value with neither elements nor statistics yet."""
+        value = cls(dtype, shape)
+        value.__dict__.update(answer=answer, then=[])
+        return value
+
+    @property
+    def keeps_elements(self) -> bool:
+        """Whether it will have elements, rather than statistics of them alone."""
+        answer: Answer | None = self.__dict__["answer"]
+        return self.data is not None if answer is None else answer.keeps_elements
+
+    def reshaped(self, shape: Shape) -> Value:
+        """The value of the same elements under another shape; they are asked for once."""
+        answer = self.__dict__["answer"]
+        return (
+            Value(self.dtype, shape, self.data, self.stats) if answer is None else Awaited.of(self.dtype, shape, answer)
+        )
+
+    def when_known(self, then: Callable[[Value], None]) -> None:
+        """Call `then` when it arrives, in the thread that meets it, before it is written."""
+        self.__dict__["then"].append(then)
+
+    def arrives(self, until: float = 0.0) -> bool:
+        """Whether it has its numbers, or never will; wait for that up to a time of `time.monotonic`."""
+        fields = self.__dict__
+        while (answer := fields["answer"]) is not None:
+            taken = answer.take()
+            if taken is not None:
+                data, stats = taken
+                msgspec.structs.force_setattr(self, "stats", stats)
+                msgspec.structs.force_setattr(self, "data", data)
+                fields["answer"] = None
+                for then in fields["then"]:
+                    then(self)
+            elif monotonic() >= until:
+                return False
+            else:
+                sleep(_BETWEEN_LOOKS)
+        return True
+
+    def array(self) -> Array | None:
+        """As of any value, when it is there."""
+        self.arrives(monotonic() + LONGEST_ANSWER)
+        return super().array()
+
+    def statistics(self) -> Stats | None:
+        """As of any value, when it is there."""
+        self.arrives(monotonic() + LONGEST_ANSWER)
+        return super().statistics()
+
+
+LONGEST_ANSWER = 60.0
+"""Seconds after which nobody waits for a device any longer."""
+
+_BETWEEN_LOOKS = 5e-5
 
 
 @lru_cache(maxsize=1024)

@@ -78,9 +78,9 @@ INSIDE = {
         page.geometry forms.series forms.svg forms.png_and_pdf page.contents forms.gif forms.animation exporters""",
     "source": "site syntax variables",
     "adapters/pytorch": """
-        private_api cuda_device tensor_facts warning_lines values operations node_identity session
-        gradient_hooks creation autograd_graph arguments existing_graph in_place_writes tensor_attributes
-        cuda_graphs modules optimizers function_mode compilation autograd_passes attachment""",
+        private_api cuda_device tensor_facts device_kernels device_statistics warning_lines values operations
+        node_identity session gradient_hooks creation autograd_graph arguments existing_graph in_place_writes
+        tensor_attributes cuda_graphs modules optimizers function_mode compilation autograd_passes attachment""",
     "program": """
         rank_names target hidden_frames start.sitecustomize order program_end torch_alias ranks
         child""",

@@ -84,6 +84,7 @@ class Attached:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open.close()
+        self.session.value.finish()
 
     @property
     def spent(self) -> int:

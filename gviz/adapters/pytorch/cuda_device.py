@@ -87,7 +87,7 @@ def to_host(tensor: torch.Tensor) -> torch.Tensor:
     """A copy of a tensor in the memory of the host; that gviz waits for it is no concern of the sync-debug mode."""
     if not (tensor.is_cuda and torch.cuda.is_initialized()):  # type: ignore[no-untyped-call]  # PyTorch has no types here
         return tensor.cpu()
-    with _waiting_unnoticed():
+    with waiting_unnoticed():
         return tensor.cpu()
 
 
@@ -107,8 +107,8 @@ _window = _Window()
 
 
 @contextmanager
-def _waiting_unnoticed() -> Iterator[None]:
-    """No sync-debug mode; the lock is not held while anything is waited for."""
+def waiting_unnoticed() -> Iterator[None]:
+    """A context in which gviz may wait for a device: no sync-debug mode. No lock is held meanwhile."""
     window = _window
     with window.lock:
         window.depth += 1

@@ -19,7 +19,7 @@ from gviz.adapters.pytorch.session import Pass, Session, Step, clock
 from gviz.adapters.pytorch.tensor_facts import held_grad, is_dense
 from gviz.adapters.pytorch.values import as_it_lies, computes_unseen, has_numbers, sizes, unseen
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, HookRan, SavedFreed, StepFinished, StepStarted
-from gviz.values import Unordered, Value
+from gviz.values import Awaited, Unordered, Value
 
 _Target = tuple[int, Mark, int]
 """Where one gradient of a rule goes: ``(slot, mark, output_nr)``."""
@@ -238,6 +238,8 @@ def _as_passed_on(
     if grad.shape == given.shape and grad.stride() == given.stride():
         return value
     if grad.dtype == given.dtype and is_dense(grad) and is_dense(given) and not session.value.keeps_elements(value):
+        if isinstance(value, Awaited):
+            return value.reshaped(tuple(given.shape))
         kind = Value if value.data is None else Unordered
         return kind(value.dtype, tuple(given.shape), value.data, value.stats)
     return None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import torch
+from msgspec.structs import force_setattr
 
 from gviz.adapters.pytorch import private_api
 from gviz.adapters.pytorch.autograd_graph import edge_of, mark_of, visit
@@ -16,7 +18,7 @@ from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.tensor_facts import device_of, grad_fn_of, grad_of, held_grad, overlap, version_of
 from gviz.adapters.pytorch.values import as_it_lies
 from gviz.events import DataSet, GradSet, StorageWritten
-from gviz.values import Value
+from gviz.values import Awaited, Value
 
 
 def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "") -> None:
@@ -73,9 +75,18 @@ def grad_changed(session: Session, written: torch.Tensor, *, zeroed: bool = Fals
     for owner in session.marks.owners(written):
         mark, grad = session.marks.of(owner), grad_of(owner)
         if mark is not None and grad is not None:
-            mark.told = session.value(grad)
-            how = "zero" if zeroed or _is_zero(mark.told) else "in place"
-            session.channel.say(GradSet(mark.node, owner.output_nr, how, mark.told, session.channel.stack()))
+            value = mark.told = session.value(grad)
+            is_zero = zeroed or (not isinstance(value, Awaited) and _is_zero(value))
+            how, stack = "zero" if is_zero else "in place", session.channel.stack()
+            event = GradSet(mark.node, owner.output_nr, how, value, stack)
+            if isinstance(value, Awaited):  # it is known before the event is written
+                value.when_known(partial(_call_zero, event))
+            session.channel.say(event)
+
+
+def _call_zero(event: GradSet, value: Value) -> None:
+    if _is_zero(value):
+        force_setattr(event, "how", "zero")
 
 
 def _is_zero(value: Value) -> bool:

@@ -78,6 +78,10 @@ task_number = _look("_C._current_graph_task_id", lambda: -1, "the pass of a step
 schemas_of = _look("_C._jit_get_schemas_for_operator", lambda name: [], "the names of some arguments")
 is_wrapped = _look("_C._functorch.is_functorch_wrapped_tensor", lambda tensor: False, "transforms")
 """Whether a tensor belongs to a `torch.func` transform, which gives it no numbers of its own."""
+stream_number: Callable[[int], int] = getattr(
+    torch._C, "_cuda_getCurrentRawStream", lambda device: torch.cuda.current_stream(device).cuda_stream
+)
+"""The address of a CUDA device's current stream. Builds without CUDA lack the name, and lose nothing."""
 is_batch = _look("_C._functorch.is_legacy_batchedtensor", lambda tensor: False, "batches of gradients")
 """Whether a tensor is one of many gradients that a pass computes at once (``is_grads_batched``), and cannot be read."""
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from gviz.adapters.pytorch.cuda_device import to_host
+from gviz.adapters.pytorch.device_statistics import Device, is_asked
 from gviz.adapters.pytorch.private_api import (
     count_dispatch_modes,
     has_symbols,
@@ -24,7 +25,19 @@ from gviz.adapters.pytorch.private_api import (
 from gviz.adapters.pytorch.tensor_facts import is_dense
 from gviz.emit import Channel
 from gviz.events import Unseen
-from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Array, Stats, Unordered, Value, Whole, each_once, repeated, statistics
+from gviz.values import (
+    ITEM_SIZES,
+    NUMPY_DTYPES,
+    Array,
+    Awaited,
+    Stats,
+    Unordered,
+    Value,
+    Whole,
+    each_once,
+    repeated,
+    statistics,
+)
 
 _NAMES: dict[torch.dtype, str] = {}
 _BLOCK = 1 << 16
@@ -59,6 +72,7 @@ class Capture:
         self._not_seen = not_seen
         self.keeps_numbers = channel.keep != "none"
         self._keeps_whole = True
+        self._device = Device(waits=not channel.awaits)
         self._limit = channel.handed_over
         self._kept = channel.limit
         self._has_room = channel.has_room
@@ -95,9 +109,16 @@ class Capture:
         """From now on leave nothing to the listener: a value that it shortens later is no longer equal to itself."""
         self._limit = self._kept
         self._keeps_whole = False
+        self._device.waits = True
+
+    def finish(self) -> None:
+        """Let every value arrive that devices were asked for."""
+        self._device.finish()
 
     def keeps_elements(self, value: Value) -> bool:
         """Whether the elements of a value will stay, rather than statistics of them alone."""
+        if isinstance(value, Awaited):
+            return value.keeps_elements
         return value.data is not None and (len(value.data) <= self._kept or value.__class__ is Whole)
 
     def memory(self, tensor: torch.Tensor) -> Value:
@@ -129,6 +150,8 @@ class Capture:
         if not tensor.is_cpu or tensor.is_conj() or tensor.is_neg():
             if not tensor.is_cpu and self.is_hidden(tensor):
                 return Value(name_of(tensor.dtype), tuple(tensor.shape))
+            if not tensor.is_cpu and is_asked(tensor) and (name := name_of(tensor.dtype)) in ITEM_SIZES:
+                return self._device.value(tensor, name, self._kept)
             with without_modes():
                 tensor = to_host(tensor.detach()).resolve_conj().resolve_neg()
         name, shape = name_of(tensor.dtype), tuple(tensor.shape)

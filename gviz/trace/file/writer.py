@@ -32,11 +32,13 @@ from gviz.trace.file.format import utc_now
 from gviz.trace.file.paths import fold, remove_trace
 from gviz.trace.file.ring import Ring
 from gviz.trace.nonfinite import FirstBad, any_nonfinite, first_bad, first_bad_place
-from gviz.values import Value
+from gviz.values import LONGEST_ANSWER, Awaited, Value
 from gviz.version import __version__
 
 FLUSH_SECONDS = 0.05
 CHECKPOINT_SECONDS = 2.0
+FAR_BEHIND = 50 * MOST_EVENTS
+"""So many events may wait for a device to give their values; then the program waits, too."""
 LONGEST_WAIT = 0.2
 """Seconds after which a thread that waits for the writer looks whether there still is one."""
 
@@ -80,6 +82,7 @@ class TraceWriter:
         self._pending: list[Said] = []
         self._requests: SimpleQueue[Request] = SimpleQueue()
         self._told: dict[str, str] = {}
+        self._due = MOST_EVENTS  # so many events are handed over
         self._heavy = False  # large arrays are coming: the program waits for the file, or they would fill the memory
         self._count = 0
         self._first_bad, self._bad = 0, FirstBad()
@@ -106,7 +109,7 @@ class TraceWriter:
     def say(self, event: Event) -> None:
         """Take an event."""
         self._pending.append((event, _clock(), get_ident()))
-        if self._heavy or len(self._pending) >= MOST_EVENTS:
+        if self._heavy or len(self._pending) >= self._due:
             self._hand_over()
 
     def tell(self, name: str, text: str) -> None:
@@ -117,7 +120,7 @@ class TraceWriter:
         """Bring everything said so far into the file, where other processes see it."""
         if self._is_own_thread():
             return  # a destructor spoke while the writer was at work
-        request = Request()
+        request = Request(waits=True)
         self._requests.put(request)
         while not (self.dead or request.done):
             request.wait()
@@ -130,7 +133,7 @@ class TraceWriter:
         """
         interrupted: BaseException | None = None
         put = False
-        request = Request(last_words or _nothing, get_ident())
+        request = Request(last_words or _nothing, get_ident(), waits=True)
         while not self._ended:
             try:
                 if not put:
@@ -147,7 +150,7 @@ class TraceWriter:
 
         For the last words only: it reads the file.
         """
-        self._write_or_give_up()
+        self._write_or_give_up(waits=True)
         return 0 if self.dead else failing_node(self._connection, error)
 
     def abandon(self) -> None:
@@ -177,7 +180,7 @@ class TraceWriter:
         if self.dead:
             self._pending.clear()
         elif not self._is_own_thread():
-            request = Request()
+            request = Request(waits=len(self._pending) >= FAR_BEHIND)
             self._requests.put(request)
             request.wait()
 
@@ -202,7 +205,7 @@ class TraceWriter:
     def _serve(self, request: Request) -> None:
         if not self.dead:
             with _at_files:
-                self._write_or_give_up()
+                self._write_or_give_up(waits=request.waits)
                 self._checkpoint()
         request.finish()
 
@@ -210,7 +213,7 @@ class TraceWriter:
         try:
             self._events.speak_for(get_ident(), thread)  # what is said now is said for the thread that closes
             last_words()
-            self._write_or_give_up()
+            self._write_or_give_up(waits=True)
             if not self.dead:
                 self._finish()
         except Exception as trouble:
@@ -243,18 +246,23 @@ class TraceWriter:
         except sqlite3.Error as trouble:
             self._give_up(trouble)
 
-    def _write_or_give_up(self) -> None:
+    def _write_or_give_up(self, *, waits: bool) -> None:
         try:
             if self._pending and not self.dead:
                 self._lock.refuse_closed()
-                self._write()
+                self._write(waits=waits)
         except Exception as trouble:  # whatever it is, the program goes on
             self._give_up(trouble)
 
-    def _write(self) -> None:
+    def _write(self, *, waits: bool) -> None:
         taken: Sequence[Said] = self._pending[:]
-        del self._pending[: len(taken)]  # other threads may have appended meanwhile, and no other takes
         held = values_of(event for event, _, _ in taken)
+        until = time.monotonic() + LONGEST_ANSWER if waits else 0.0
+        if not all(value.arrives(until) for value in held if isinstance(value, Awaited)):
+            taken = taken[: _count_complete(taken)]
+            held = values_of(event for event, _, _ in taken)
+        del self._pending[: len(taken)]  # other threads may have appended meanwhile, and no other takes
+        self._due = len(self._pending) + MOST_EVENTS
         if self._limit is not None:
             shorten(held, self._limit)
         if self._ending is not None:
@@ -334,15 +342,25 @@ def _signals_blocked(numbers: set[signal.Signals]) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _count_complete(said: Sequence[Said]) -> int:
+    """How many events come before the first with a value that has not arrived."""
+    for place, (event, _, _) in enumerate(said):
+        if any(isinstance(value, Awaited) and not value.arrives() for value in values_of((event,))):
+            return place
+    return len(said)
+
+
 class Request:
     """Something a thread asks of the writer: to write what is there, or to end after the `last_words` of `thread`.
 
-    Made of atoms: an exception from a signal handler leaves nothing locked that the writer or others need.
+    With `waits` that includes what waits for a device. Made of atoms: an exception from a signal handler leaves nothing
+    locked that the writer or others need.
     """
 
-    __slots__ = ("_lock", "done", "last_words", "thread")
+    __slots__ = ("_lock", "done", "last_words", "thread", "waits")
 
-    def __init__(self, last_words: Callable[[], None] | None = None, thread: int = 0) -> None:
+    def __init__(self, last_words: Callable[[], None] | None = None, thread: int = 0, *, waits: bool = False) -> None:
+        self.waits = waits
         self.last_words = last_words
         self.thread = thread
         self.done = False

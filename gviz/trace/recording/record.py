@@ -179,7 +179,7 @@ class Recording(Displayed):
         )  # fmt: skip
         self.channel = Channel(
             self._through(writer), limit=kept.limit, keep=kept.keep, handed_over=bulk_statistics.LARGEST,
-            read_source=read_source if kept.source else None,
+            awaits=self._through is _straight, read_source=read_source if kept.source else None,
         )  # fmt: skip
         atexit.register(self._close)  # should an exception from a signal handler come before the end of `__exit__`
         with ExitStack() as begun:

@@ -1,0 +1,408 @@
+"""Values of tensors on a device: looked at where they lie, and only what was found comes to the host.
+
+To copy a tensor of a GPU to the host stops the program until the GPU has done all that was asked of it, and what is
+copied is a thousand times as much as a recording keeps. So a kernel goes through the tensor on the device, in the
+program's own stream, and writes nine numbers to pinned memory of the host. There every word is `PENDING` until the
+device has written it: whoever wants the answer reads it when it is there. The program waits for nothing.
+
+    program    linear   gelu   linear   backward …          launches run ahead of the device, as without gviz
+    stream     linear ▸ summarize ▸ gelu ▸ summarize ▸ …
+    memory              9 words           9 words           PENDING, then numbers
+    writer                    takes events while all their values are there
+
+The order of the stream is what makes the numbers those of the moment: a write in place that the program asks for later
+runs later. Of at most `limit` bytes all are copied, by a second kernel, to the same kind of words.
+
+Where Triton is, one kernel does it (`device_kernels`), elsewhere operations of PyTorch. The limits: this is for CUDA
+and ROCm, tensors of other devices are copied. While a CUDA graph is captured nothing is launched
+(`cuda_device.Captures`). Where somebody steps through the program live, each value is waited for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from math import inf, isinf, nan, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from gviz.adapters.pytorch.cuda_device import waiting_unnoticed
+from gviz.adapters.pytorch.private_api import stream_number, without_modes
+from gviz.adapters.pytorch.tensor_facts import is_dense
+from gviz.values import INLINE_BYTES, LONGEST_ANSWER, Array, Awaited, Stats, Value
+
+if TYPE_CHECKING:  # it needs Triton, which takes a third of a second to import
+    from gviz.adapters.pytorch.device_kernels import Kernels
+
+PENDING = 0x7FF4_DEAD_BEEF_0001
+"""A word that the device has yet to write: of the numbers a signalling nan, which no computation gives."""
+
+_NUMBERS = 9
+"""Least, largest, sum, sum of squares, counts of nan, infinities and zeros; of wide dtypes scaled sums of squares."""
+
+_SMALL, _LARGE, _SCALE = 2.0**-400, 2.0**400, 2.0**600
+"""Numbers below and above these are also multiplied, or divided, before they are squared: for where squares alone leave
+the range of float64."""
+
+_BLOCK = 1024
+_MOST_PROGRAMS = 2048
+_ALONE = 8 * _BLOCK
+"""Up to so many elements one program of a grid is enough."""
+_ALLOCATOR_OPTIONS = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"
+_LEAST_SQUARES = 1e-280
+"""Below this a sum of squares may have lost some that left the range."""
+_STRETCH = 1 << 25
+"""Bytes of a tensor with gaps that are brought into a row at once, on the device."""
+
+_SLOTS_AT_ONCE = 512
+_MOST_BYTES = 1 << 25
+"""Pinned memory for answers of one size. When all of it is in use the program waits for the device."""
+
+Slot = tuple[int, Array]
+"""An address that the device writes to, and the words there as the host reads them."""
+
+
+class Slots:
+    """Pinned memory in pieces of so many words, each `PENDING` when it is given out.
+
+    `deque` gives and takes in one step: threads, and a signal handler within one, need no lock.
+    """
+
+    def __init__(self, words: int) -> None:
+        self.words = words
+        self.is_used = False
+        self._free: deque[Slot] = deque()
+        self._abandoned: deque[Slot] = deque()
+        self._memory: list[torch.Tensor] = []
+
+    def take(self) -> Slot | None:
+        """A free piece; None if the device does not answer for so long that none becomes free."""
+        until = 0.0
+        while True:
+            try:
+                return self._free.popleft()
+            except IndexError:
+                self._recover()
+            if not self._free and not self._grow():
+                until = until or time.monotonic() + LONGEST_ANSWER
+                if time.monotonic() > until:
+                    return None
+                time.sleep(0.0005)
+
+    def give_back(self, slot: Slot) -> None:
+        """The answer was read."""
+        slot[1].fill(PENDING)
+        self._free.append(slot)
+
+    def abandon(self, slot: Slot) -> None:
+        """Nobody will read the answer, which the device may still write."""
+        self._abandoned.append(slot)
+
+    def _recover(self) -> None:
+        for _ in range(len(self._abandoned)):
+            slot = self._abandoned.popleft()
+            if slot[1][0] == PENDING:
+                self._abandoned.append(slot)
+            else:
+                self.give_back(slot)
+
+    def _grow(self) -> bool:
+        self.is_used = True
+        if len(self._memory) * _SLOTS_AT_ONCE * self.words * 8 >= _MOST_BYTES:
+            return False
+        memory = torch.empty((_SLOTS_AT_ONCE, self.words), dtype=torch.int64, pin_memory=torch.cuda.is_available())
+        memory.fill_(PENDING)
+        self._memory.append(memory)
+        rows, start = memory.numpy(), memory.data_ptr()
+        self._free.extend((start + 8 * self.words * row, rows[row]) for row in range(_SLOTS_AT_ONCE))
+        return True
+
+
+class DeviceAnswer:
+    """What a device was asked about one tensor: its `nbytes` bytes, or (0) statistics of `size` elements.
+
+    A tensor with gaps is asked about in several stretches, each with a slot. Each element stands `times` times.
+    """
+
+    def __init__(
+        self, device: Device, slots: Slots, used: list[Slot], *, nbytes: int = 0, size: int = 0, times: int = 1,
+    ) -> None:  # fmt: skip
+        self._device, self._slots, self._used = device, slots, used
+        self._nbytes, self._size, self._times = nbytes, size, times
+        self._words = (nbytes + 3) // 4 if nbytes else _NUMBERS
+        self._taken: tuple[bytes | None, Stats | None] | None = None
+
+    @property
+    def keeps_elements(self) -> bool:
+        """Whether all elements were asked for."""
+        return self._nbytes > 0
+
+    def take(self) -> tuple[bytes | None, Stats | None] | None:
+        """The answer, if it is there; None twice if the device was lost before it came."""
+        if self._taken is None:
+            is_lost = self._device.is_lost  # asked first: what was answered until then counts
+            if any(PENDING in words[: self._words].tolist() for _, words in self._used):
+                return (None, None) if is_lost else None
+            if self._nbytes:
+                data = self._used[0][1][: self._words].astype("<u4").tobytes()[: self._nbytes]
+                self._taken = data, None
+            else:
+                numbers = [words[:_NUMBERS].view("<f8").tolist() for _, words in self._used]
+                self._taken = None, stats_of(numbers, self._size, self._times)
+            used, self._used = self._used, []
+            for slot in used:
+                self._slots.give_back(slot)
+        return self._taken
+
+    def __del__(self) -> None:
+        for slot in self._used:  # nobody has asked: the device may still write there
+            self._slots.abandon(slot)
+
+
+def stats_of(parts: Sequence[Sequence[float]], size: int, times: int = 1) -> Stats:
+    """The statistics of `size` elements, each of which stands `times` times, from the numbers of each part of them.
+
+    Where sums of squares leave the range of float64, the scaled ones stand for them.
+    """
+    least, most = min(part[0] for part in parts), max(part[1] for part in parts)
+    total, squares, nans, infinite, zeros, small, large = (sum(part[at] for part in parts) for at in range(2, _NUMBERS))
+    finite = size - int(nans) - int(infinite)
+    counts = int(nans) * times, int(infinite) * times, int(zeros) * times
+    if not finite:
+        return Stats(nan, nan, nan, nan, *counts)
+    if isinf(squares):
+        rms = sqrt(large / finite) * _SCALE
+    elif squares < _LEAST_SQUARES and small:
+        rms = sqrt(small / finite) / _SCALE
+    else:
+        rms = sqrt(squares / finite)
+    return Stats(least, most, total / finite, rms, *counts)
+
+
+class Device:
+    """Asks devices about tensors. One for each recording.
+
+    With `waits` each value is there when it is given; without, it is `Awaited`.
+    """
+
+    def __init__(self, *, waits: bool) -> None:
+        self.waits = waits
+        self.is_lost = False
+        """Whether a device has failed: it will answer nothing any more."""
+        self._numbers, self._elements = Slots(_NUMBERS + 7), Slots(INLINE_BYTES // 4)
+        self._scratch: dict[tuple[int, int], int] = {}
+        self._memory: list[torch.Tensor] = []
+        self._kernels: dict[int, Kernels | None] = {}
+
+    def value(self, tensor: torch.Tensor, dtype: str, limit: int) -> Value:
+        """The value of a tensor that is not on the CPU: its bytes up to `limit` of them, else statistics.
+
+        Raises RuntimeError as any operation of a device may.
+        """
+        value = self._asked(tensor, dtype, limit)
+        if not self.waits or not isinstance(value, Awaited):
+            return value
+        value.arrives(time.monotonic() + LONGEST_ANSWER)
+        return Value(dtype, value.shape, value.data, value.stats)
+
+    def finish(self) -> None:
+        """Wait for all that was asked. A device that failed will answer nothing."""
+        if self._numbers.is_used or self._elements.is_used:
+            try:
+                with waiting_unnoticed():
+                    for index in range(torch.cuda.device_count()):
+                        torch.cuda.synchronize(index)
+            except RuntimeError:  # the program's own error, which it has met or will meet by itself
+                pass
+            self.is_lost = True
+
+    def _asked(self, tensor: torch.Tensor, dtype: str, limit: int) -> Value:
+        shape, nbytes = tuple(tensor.shape), tensor.nbytes
+        if not nbytes:
+            return Value(dtype, shape, b"")
+        with _current(tensor):
+            is_small = nbytes <= min(limit, INLINE_BYTES)
+            answer = self._ask_for_elements(tensor) if is_small else self._ask_for_statistics(tensor)
+        return Value(dtype, shape) if answer is None else Awaited.of(dtype, shape, answer)
+
+    def _ask_for_elements(self, tensor: torch.Tensor) -> DeviceAnswer | None:
+        with without_modes():
+            plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
+        slot = self._elements.take()
+        if slot is None:
+            return None
+        answer = DeviceAnswer(self, self._elements, [slot], nbytes=plain.nbytes)
+        kernels = self._kernels_for(plain)
+        if kernels is None or not kernels.copy_bytes(
+            plain.data_ptr(), slot[0], plain.nbytes, plain.get_device(), _stream(plain)
+        ):
+            with without_modes():
+                words = words_of(plain)
+                torch.from_numpy(slot[1])[: len(words)].copy_(words, non_blocking=True)
+        return answer
+
+    def _ask_for_statistics(self, tensor: torch.Tensor) -> DeviceAnswer | None:
+        if is_dense(tensor) and not tensor.is_complex():
+            once, stretches = tensor, [tensor]
+        else:
+            with without_modes():
+                once = _each_once(tensor.detach())
+                stretches = list(_in_rows(once.abs() if once.is_complex() else once))
+        used: list[Slot] = []
+        size = once.numel()
+        answer = DeviceAnswer(self, self._numbers, used, size=size, times=tensor.numel() // size)
+        for stretch in stretches:
+            slot = self._numbers.take()
+            if slot is None:
+                return None
+            used.append(slot)
+            self._summarize(stretch, slot)
+        return answer
+
+    def _summarize(self, tensor: torch.Tensor, slot: Slot) -> None:
+        """Ask for the numbers of a tensor without gaps."""
+        kernels, count = self._kernels_for(tensor), tensor.numel()
+        if kernels is not None:
+            stream = _stream(tensor)
+            programs, scratch = self._grid(count, tensor, stream)
+            place = tensor.get_device(), stream
+            if kernels.summarize(tensor.data_ptr(), slot[0], scratch, count, tensor.dtype, programs, *place):
+                return
+        with without_modes():
+            numbers = summarized(tensor.detach())
+            torch.from_numpy(slot[1])[:_NUMBERS].view(torch.float64).copy_(numbers, non_blocking=True)
+
+    def _scratch_of(self, tensor: torch.Tensor, stream: int) -> int:
+        """Memory for the programs of a grid, one for each stream: what runs in a stream runs one after the other."""
+        key = tensor.get_device(), stream
+        address = self._scratch.get(key)
+        if address is None:
+            with without_modes():
+                memory = torch.zeros((_MOST_PROGRAMS + 1) * 16, dtype=torch.float64, device=tensor.device)
+            self._memory.append(memory)
+            address = self._scratch[key] = memory.data_ptr()
+        return address
+
+    def _kernels_for(self, tensor: torch.Tensor) -> Kernels | None:
+        """The kernels, where they were seen to work on the device of a tensor."""
+        index = tensor.get_device()
+        if index not in self._kernels:
+            self._kernels[index] = None  # what follows asks no further
+            self._kernels[index] = self._tried(tensor)
+        return self._kernels[index]
+
+    def _tried(self, tensor: torch.Tensor) -> Kernels | None:
+        """The kernels, if they give the right numbers here: what could be wrong with them is not known in advance.
+
+        PyTorch comes without Triton on Windows and for some devices, and Triton needs a C compiler. Memory that the
+        program has PyTorch pin in the other way may have another address on the device: to write there would end the
+        program. This waits for the device, once.
+        """
+        if any("pinned_use_cuda_host_register" in os.environ.get(name, "") for name in _ALLOCATOR_OPTIONS):
+            return None
+        try:
+            from gviz.adapters.pytorch.device_kernels import Kernels
+        except ImportError:
+            return None
+        kernels = self._kernels[tensor.get_device()] = Kernels(_BLOCK, _MOST_PROGRAMS, _SMALL, _LARGE, _SCALE)
+        for count in (9, _BLOCK, 3 * _ALONE + 1):  # whose elements are copied, which one program looks at, and many do
+            with without_modes():
+                sample = torch.arange(count, dtype=torch.float32, device=tensor.device)
+            total, squares = count * (count - 1) / 2, (count - 1) * count * (2 * count - 1) / 6
+            right = stats_of([[0, count - 1, total, squares, 0, 0, 1, 0, 0]], count)
+            value = self._asked(sample, "float32", 4 * 9)
+            if not (isinstance(value, Awaited) and value.arrives(time.monotonic() + LONGEST_ANSWER) and kernels.works):
+                return None
+            if value.data != np.arange(9, dtype="<f4").tobytes() if count == 9 else value.stats != right:
+                return None
+        return kernels
+
+    def _grid(self, count: int, tensor: torch.Tensor, stream: int) -> tuple[int, int]:
+        """How many programs look at so many elements, and the address of the memory that they share."""
+        if count <= _ALONE:
+            return 1, 0
+        return min(count // _BLOCK, _MOST_PROGRAMS), self._scratch_of(tensor, stream)
+
+
+def is_asked(tensor: torch.Tensor) -> bool:
+    """Whether a device can be asked about a tensor: one of CUDA or ROCm, which both are ``cuda`` to PyTorch."""
+    return tensor.device.type == "cuda"
+
+
+def summarized(tensor: torch.Tensor) -> torch.Tensor:
+    """The nine numbers of a tensor without gaps, by operations of PyTorch, on its device: float64 where it has that."""
+    wide = torch.float32 if tensor.device.type == "mps" else torch.float64
+    parts = [_summarized(part, wide) for part in torch.split(_flat(tensor), _BLOCK * _BLOCK)]
+    if len(parts) == 1:
+        return parts[0]
+    table = torch.stack(parts)
+    return torch.cat([table[:, :1].amin(0), table[:, 1:2].amax(0), table[:, 2:].sum(0)])
+
+
+def _summarized(flat: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
+    numbers = flat.to(wide)
+    is_finite = numbers.isfinite()
+    finite = numbers.where(is_finite, 0)
+    none = finite.new_zeros(())
+    is_wide = flat.dtype is torch.float64
+    return torch.stack([
+        numbers.where(is_finite, inf).amin(),
+        numbers.where(is_finite, -inf).amax(),
+        finite.sum(),
+        finite.square().sum(),
+        numbers.isnan().sum().to(wide),
+        numbers.isinf().sum().to(wide),
+        (numbers == 0).sum().to(wide),
+        (finite.where(finite.abs() < _SMALL, 0) * _SCALE).square().sum() if is_wide else none,
+        (finite.where(finite.abs() > _LARGE, 0) / _SCALE).square().sum() if is_wide else none,
+    ])  # fmt: skip
+
+
+def words_of(plain: torch.Tensor) -> torch.Tensor:
+    """The bytes of a tensor that lies in a row, four to a word whose upper half is 1."""
+    data = plain.reshape(-1).view(torch.uint8).to(torch.int64)
+    data = torch.nn.functional.pad(data, (0, -len(data) % 4)).view(-1, 4)
+    return data[:, 0] | data[:, 1] << 8 | data[:, 2] << 16 | data[:, 3] << 24 | 1 << 32
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements of a tensor without gaps as they lie in memory."""
+    return tensor.as_strided((tensor.numel(),), (1,))
+
+
+def _each_once(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor without the repeats of a broadcast."""
+    for dim, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+        if stride == 0 and size > 1:
+            tensor = tensor.narrow(dim, 0, 1)
+    return tensor
+
+
+def _in_rows(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """The elements of a tensor in tensors without gaps: where it has some, copies of a stretch at a time."""
+    if is_dense(tensor):
+        yield tensor
+    elif tensor.nbytes <= _STRETCH:
+        yield tensor.contiguous()
+    else:
+        dim = max(range(tensor.dim()), key=lambda at: tensor.shape[at])
+        for half in torch.split(tensor, -(-tensor.shape[dim] // 2), dim):
+            yield from _in_rows(half)
+
+
+def _stream(tensor: torch.Tensor) -> int:
+    return stream_number(tensor.get_device())
+
+
+def _current(tensor: torch.Tensor) -> AbstractContextManager[object]:
+    """A context in which a tensor's device is the one that kernels are launched on."""
+    index = tensor.get_device()
+    return _AS_IT_IS if index < 0 or torch.cuda.current_device() == index else torch.cuda.device(index)
+
+
+_AS_IT_IS = nullcontext()
