@@ -22,7 +22,7 @@ from gviz.trace import load
 from gviz.trace.file.reader import open_trace
 from gviz.trace.file.writer import TraceWriter
 from gviz.trace.timeline import Timeline
-from gviz.values import capture
+from gviz.values.value import capture
 
 EVENTS = 1_000_000
 NODES = 300

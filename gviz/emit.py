@@ -29,7 +29,7 @@ from gviz.errors import GvizError
 from gviz.events import Event, NodeFreed, OpSeen, SourceSeen, StackSeen
 from gviz.events.options import Earlier
 from gviz.source import site
-from gviz.values import FEW_BYTES, INLINE_BYTES, Array, Keep, Value, Whole, capturing, shape_of
+from gviz.values.value import FEW_BYTES, INLINE_BYTES, Array, Keep, Value, Whole, capturing, shape_of
 
 Listener = Callable[[Event], None]
 

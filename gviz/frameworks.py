@@ -22,7 +22,7 @@ from gviz.system.import_hook import when_imported
 from gviz.trace.file.bounds import Until
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.record import ALL, OWN, Kept, Recording, Window, Within
-from gviz.values import Keep
+from gviz.values.value import Keep
 
 if TYPE_CHECKING:
     import torch

@@ -10,7 +10,7 @@ from gviz.trace.log import MemoryLog
 from gviz.trace.phases import Chapters
 from gviz.trace.stacks import Stacks
 from gviz.trace.timeline import Timeline
-from gviz.values import Keep
+from gviz.values.value import Keep
 
 TESTS = str(Path(__file__).parent)
 

@@ -15,7 +15,7 @@ from gviz.trace.backward_pass import Carriers, Reach, reach, replacement, seed_o
 from gviz.trace.log import EventLog
 from gviz.trace.state import Contribution, NodeState, OutputState, Saved, Step
 from gviz.trace.storage import value_after
-from gviz.values import Value
+from gviz.values.value import Value
 
 
 @dataclass

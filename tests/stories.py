@@ -24,7 +24,7 @@ from gviz.events import (
 from gviz.source.site import Frame
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.values import capture
+from gviz.values.value import capture
 
 SOURCE = """import gviz.engine as torch
 

@@ -10,20 +10,15 @@ from benchmarks.house import cycles, import_graph
 
 PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
-BOTTOM = {
-    "arguments", "errors", "numbers", "plain_text", "representation", "source", "system", "value_text", "values",
-}  # fmt: skip
+BOTTOM = {"arguments", "errors", "representation", "source", "system", "values"}
 MAY_IMPORT = {
     "arguments": {"errors"},
     "errors": set(),
-    "plain_text": set(),
     "representation": set(),
     "values": set(),
-    "system": {"errors", "plain_text"},
+    "system": {"errors", "values"},
     "version": set(),
-    "numbers": set(),
     "source": set(),
-    "value_text": {"numbers", "values"},
     "events": BOTTOM,
     "emit": BOTTOM | {"events"},
     "where": BOTTOM | {"events"},
@@ -77,6 +72,7 @@ INSIDE = {
         forms.picture_json forms.text graphviz.placement forms.mermaid graphviz.dot graphviz.picture
         page.geometry forms.series forms.svg forms.png_and_pdf page.contents forms.gif forms.animation exporters""",
     "source": "site syntax variables",
+    "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
         private_api cuda_device tensor_facts device_kernels device_statistics warning_lines values operations
         node_identity session gradient_hooks creation autograd_graph arguments existing_graph in_place_writes

@@ -18,7 +18,7 @@ import click
 from gviz.cli import shell, streams
 from gviz.cli.recordings import holds_traces
 from gviz.errors import GvizError
-from gviz.plain_text import shown
+from gviz.values.plain_text import shown
 
 
 def say_lost(argv: Sequence[str]) -> None:

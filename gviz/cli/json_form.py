@@ -13,8 +13,8 @@ import msgspec
 import numpy as np
 
 from gviz.events import Event
-from gviz.plain_text import shown_json
-from gviz.values import Value
+from gviz.values.plain_text import shown_json
+from gviz.values.value import Value
 
 SCHEMA = 1
 """Grows when something is renamed or removed, not when something is added."""

@@ -16,10 +16,10 @@ from gviz.cli import argument_order, recording_options, shell, streams
 from gviz.cli.recordings import holds_traces
 from gviz.cli.trace_name import TraceName
 from gviz.errors import GvizError
-from gviz.plain_text import shown
 from gviz.program import rank_names, torch_alias
 from gviz.program.order import WHOLE, Engine, Keeping, Order
 from gviz.trace.file import lock, paths
+from gviz.values.plain_text import shown
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

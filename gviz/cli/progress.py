@@ -41,8 +41,8 @@ class Progress:
 
     def renew(self) -> None:
         """Write the line over the last one."""
-        from gviz.numbers import bytes_text, count_text, seconds_text
         from gviz.trace.file.paths import trace_size
+        from gviz.values.number_text import bytes_text, count_text, seconds_text
 
         now = self._clock()
         if now - self._counted >= _COUNTED_EVERY_SECONDS:

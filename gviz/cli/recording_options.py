@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gviz.numbers import typed_count
 from gviz.program.order import WHOLE, Keeping
+from gviz.values.number_text import typed_count
 
 if TYPE_CHECKING:
-    from gviz.values import Keep
+    from gviz.values.value import Keep
 
 
 _EVERYTHING = 1 << 30

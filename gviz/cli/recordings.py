@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gviz.errors import GvizError
-from gviz.plain_text import shown
 from gviz.program.rank_names import MAIN, OF_A_RANK
+from gviz.values.plain_text import shown
 
 if TYPE_CHECKING:
     from gviz.compare.ranks import Rank

@@ -11,8 +11,8 @@ from urllib.parse import quote
 from gviz.explain.check import RankFinding
 from gviz.explain.finding import Finding, lines, whole
 from gviz.explain.kinds import Kind, findable
-from gviz.plain_text import shown, shown_json
 from gviz.source.site import Frame
+from gviz.values.plain_text import shown, shown_json
 from gviz.version import __version__
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -10,7 +10,7 @@ from typing import TextIO
 
 import click
 
-from gviz.plain_text import shown
+from gviz.values.plain_text import shown
 
 
 def prepare() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from gviz.errors import GvizError
-from gviz.plain_text import clipped, shown
 from gviz.program.rank_names import MAIN, called, trace_of
+from gviz.values.plain_text import clipped, shown
 
 RANK = "{rank}"
 

@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from gviz.compare.side import Side, Token
-from gviz.values import Array
+from gviz.values.value import Array
 
 Pair = tuple[int, int]
 """A node of each side; 0 on a side without a corresponding node."""

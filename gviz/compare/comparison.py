@@ -18,7 +18,7 @@ from gviz.events.event import Attr
 from gviz.events.options import Option, options_in
 from gviz.trace.repetition import smallest_period
 from gviz.trace.state import NodeState
-from gviz.values import Value
+from gviz.values.value import Value
 
 Kind = Literal["missing", "inputs", "arguments", "tracking", "dtype", "shape", "value", "kept", "gradient"]
 """What differs: only one side has the node; it is computed from other nodes; with other arguments; autograd tracks it

@@ -10,7 +10,7 @@ from gviz.errors import GvizError
 from gviz.events import OptimizerStepped
 from gviz.trace.state import NodeInfo, NodeState, Phase
 from gviz.trace.timeline import Timeline
-from gviz.values import Value
+from gviz.values.value import Value
 
 Token = tuple[str, str]
 """What makes two operations the same step of a program: the op's name and the module it ran in."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gviz.trace.timeline import Timeline
-from gviz.values import Array, Stats, Value
+from gviz.values.value import Array, Stats, Value
 
 TOLERANCES = {
     "bfloat16": (1.6e-2, 1e-5),

@@ -38,7 +38,7 @@ from gviz.engine.node import (
 )
 from gviz.engine.ops.strided import overlaps_itself
 from gviz.engine.tensor import AccumulateGrad, Tensor, new_tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Adding to a leaf's ``.grad``: what is taken over as it is, what is copied, what is written in place.

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.op import Attrs, Op
-from gviz.values import Array
+from gviz.values.value import Array
 
 BLOCK = 8192
 """Elements: 32 KB of float32, so that a block of three operands and the scratch memory fit into a cache of 256 KB."""

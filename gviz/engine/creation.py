@@ -32,7 +32,7 @@ from gviz.engine.modes import thread
 from gviz.engine.surface import front, taking_out
 from gviz.engine.tensor import Tensor, callbacks, new_tensor
 from gviz.source.site import warn
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Python data as arrays: what `torch.tensor` makes of numbers, nested sequences, tensors and arrays.

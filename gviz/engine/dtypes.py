@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gviz.values import Array
+from gviz.values.value import Array
 
 _PUBLIC = {"bool_": "bool", "float_": "float", "int_": "int"}
 """Spelled with an underscore in here, where the builtins are in use."""

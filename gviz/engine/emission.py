@@ -49,7 +49,7 @@ from gviz.events import (
 from gviz.returned import parts
 from gviz.source import variables
 from gviz.source.site import called_by_the_program, forwards
-from gviz.values import Value, shape_of
+from gviz.values.value import Value, shape_of
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The non-tensor arguments of an operation as plain data: what events and files hold.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from gviz.values import Array
+from gviz.values.value import Array
 
 
 def owner_of(array: Array) -> Array:

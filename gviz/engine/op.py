@@ -44,7 +44,7 @@ from gviz.engine.node import Edge, Grad, Node, next_sequence_nr, pack, raw_saved
 from gviz.engine.return_types import results_type
 from gviz.engine.tensor import UNCOUNTED, Tensor, new_tensor
 from gviz.events import OpSeen, Reading
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The vector-Jacobian products of an operation, and how one is made ready to run.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes
-from gviz.values import Array
+from gviz.values.value import Array
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions"]
 

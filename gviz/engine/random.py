@@ -16,7 +16,7 @@ import numpy as np
 
 from gviz.engine import watchers
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 __all__ = [
     "Generator",

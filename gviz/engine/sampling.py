@@ -15,7 +15,7 @@ from gviz.engine.layout import checked_format, contiguous_format, preserve_forma
 from gviz.engine.ops.sampling import check_floating, check_integer_range
 from gviz.engine.random import Generator, stream_of
 from gviz.engine.tensor import Tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 __all__ = ["rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"]
 

@@ -19,7 +19,7 @@ from gviz.engine import dtypes
 from gviz.engine.nn.parameter import Buffer, Parameter
 from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Tensors and containers of them as plain JSON and raw bytes, and back: what `torch.save` writes.

@@ -28,7 +28,7 @@ from gviz.engine.modes import thread
 from gviz.engine.op import Op
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.events import Named
-from gviz.values import Array
+from gviz.values.value import Array
 
 __all__ = ["Graph", "gradients", "placeholder"]
 

@@ -27,7 +27,7 @@ from gviz.engine.return_types import Results, results_type
 from gviz.engine.tensor import Tensor, WrappedNumber, callbacks, new_tensor
 from gviz.engine.views import apply_in_place, check_overlap, check_writable
 from gviz.source.site import forwards, warn
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # ``out=``: results of functions written into tensors that are there.

@@ -32,7 +32,7 @@ from gviz.engine.size import Size
 from gviz.engine.unsupported_names import Lacking
 from gviz.representation import Displayed
 from gviz.source.site import forwards, warn
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What tensors call in the files that are built on them.

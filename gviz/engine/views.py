@@ -26,7 +26,7 @@ from gviz.engine.op import Attrs, Op, OpNode, Overlap, compute, edges_of, operan
 from gviz.engine.ops.strided import Geometry, overlap, overlaps_itself, read_part, replace_part
 from gviz.engine.tensor import Tensor, callbacks, new_tensor
 from gviz.events import OpSeen
-from gviz.values import Array
+from gviz.values.value import Array
 
 _HERE = Node()
 """Stands for the view inside a `CopySlices`: the inner operation's gradient for it is wanted, and goes nowhere else."""

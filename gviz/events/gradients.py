@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gviz.events.event import Count, Edge, Event
-from gviz.values import Value
+from gviz.values.value import Value
 
 
 class BackwardStarted(Event, frozen=True):

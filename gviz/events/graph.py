@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from gviz.events.event import Attr, Count, Edge, Event
-from gviz.values import Value
+from gviz.values.value import Value
 
 NodeKind = Literal["leaf", "parameter", "constant", "op"]
 

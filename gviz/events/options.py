@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from gviz.numbers import number
-from gviz.plain_text import shown
+from gviz.values.number_text import number
+from gviz.values.plain_text import shown
 
 _LETTERS, _NUMBERS, _NAMES, GROUPS = 40, 8, 32, 64
 """The longest text, tuple, list of options and of groups that are told, whatever a program puts there."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from gviz.events import BackwardStarted, Edge
 from gviz.explain.operations import LISTS, RESHAPING
-from gviz.numbers import number
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.values.number_text import number
 
 
 def start_of_pass(timeline: Timeline, pass_nr: int) -> int:

@@ -20,13 +20,13 @@ from gviz.explain.formula import (
     with_numbers,
 )
 from gviz.explain.names import is_mask, op_title, symbol
-from gviz.numbers import number, shape_text
-from gviz.plain_text import shown
 from gviz.trace.log import expect
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.value_text import short
-from gviz.values import Value
+from gviz.values.number_text import number, shape_text
+from gviz.values.plain_text import shown
+from gviz.values.value import Value
+from gviz.values.value_text import short
 
 _MOST_RESULTS = 4
 """Outputs of one operation whose values are shown after its formula."""

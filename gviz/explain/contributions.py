@@ -23,13 +23,13 @@ from gviz.explain.names import innermost, label, label_at, made_at, why_untracke
 from gviz.explain.operations import LISTS
 from gviz.explain.outgoing import OutgoingGradient, outgoing_gradient, step_event
 from gviz.explain.tracking import ancestors, cuts_after
-from gviz.numbers import number
 from gviz.trace.gradients import step_grads
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.value_text import bad_text, norm, share
-from gviz.values import Array, Value, capture
+from gviz.values.number_text import number
+from gviz.values.value import Array, Value, capture
+from gviz.values.value_text import bad_text, norm, share
 
 MOST_PARTS = 50
 _DIRECTIONS = ((-0.2, "against"), (0.2, "nearly at right angles to"), (0.7, "only partly the way of"))

@@ -47,13 +47,13 @@ from gviz.explain.names import (
 )
 from gviz.explain.optimizer_steps import all_options, is_unseen, step_of, why_nothing
 from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
-from gviz.plain_text import abridged, clipped, shown
 from gviz.returned import as_taken
 from gviz.trace.moment import Moment
 from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline
-from gviz.value_text import added, grad, share, short
-from gviz.values import Value
+from gviz.values.plain_text import abridged, clipped, shown
+from gviz.values.value import Value
+from gviz.values.value_text import added, grad, share, short
 
 
 def sentence(timeline: Timeline, n: int, told: int = 0) -> str:

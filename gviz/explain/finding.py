@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gviz.plain_text import file_line
 from gviz.representation import Displayed
 from gviz.source.site import Frame
+from gviz.values.plain_text import file_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 
 from gviz.events import Reading
-from gviz.numbers import number, shape_text
-from gviz.plain_text import shown
 from gviz.trace.state import NodeInfo
-from gviz.value_text import FEW, short
-from gviz.values import Value
+from gviz.values.number_text import number, shape_text
+from gviz.values.plain_text import shown
+from gviz.values.value import Value
+from gviz.values.value_text import FEW, short
 
 _NAME = re.compile(r"(?<![\w.])([^\W\d]\w*)(\.m?T\b)?")
 _LOW_PRECEDENCE = re.compile(r" [-+*/@·] ")

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gviz.events import GradAccumulated, GradRetained, GradSet, grad_left
-from gviz.numbers import number
 from gviz.source.site import Frame
 from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline
-from gviz.value_text import bad_text, grad
-from gviz.values import Array, Value
+from gviz.values.number_text import number
+from gviz.values.value import Array, Value
+from gviz.values.value_text import bad_text, grad
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from typing import Literal
 
 from gviz.errors import GvizError
 from gviz.explain.names import label
-from gviz.numbers import number
-from gviz.plain_text import shown
 from gviz.rerun.finite_differences import GradientCheck, check_gradients, mismatch_patterns
 from gviz.rerun.second_order import FIRST_ORDER_DIFFERS, SecondOrder, second_order
 from gviz.rerun.surrogates import SURROGATES, surrogate_kind
 from gviz.trace.timeline import Timeline
+from gviz.values.number_text import number
+from gviz.values.plain_text import shown
 
 Verdict = Literal["wrong", "deliberate", "not tried", "agrees"]
 """What was found of a rule. A deliberate one differs as those do that are meant to (`deliberate.KINDS`)."""

@@ -14,11 +14,11 @@ from gviz.events import HookRan
 from gviz.explain.finding import Finding
 from gviz.explain.grad_history import is_zero, uniform_effect, uniform_factor
 from gviz.explain.names import label
-from gviz.plain_text import shown
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
-from gviz.value_text import grad
-from gviz.values import Value
+from gviz.values.plain_text import shown
+from gviz.values.value import Value
+from gviz.values.value_text import grad
 
 HOOK_FIX = "return the gradient from the hook as it should go on, or remove the hook with its handle"
 

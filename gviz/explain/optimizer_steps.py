@@ -9,10 +9,10 @@ from itertools import accumulate
 
 from gviz.events import DataSet, Event, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.events.options import Option, option_text, options_in
-from gviz.plain_text import shown
 from gviz.source.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from gviz.trace.log import expect
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.values import Value
+from gviz.values.value import Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,14 @@ from gviz.explain.names import MAX_NAME, frame_text, further_names, is_mask, lab
 from gviz.explain.optimizer_steps import options_of, step_of
 from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
 from gviz.explain.tracking import as_at
-from gviz.numbers import bytes_text, dtype_text, shape_text
-from gviz.plain_text import abridged, clipped, shown
 from gviz.source.site import source_lines
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
-from gviz.value_text import FEW, SOME, addition, bad_text, full, grad, share, short
-from gviz.values import Value
+from gviz.values.number_text import bytes_text, dtype_text, shape_text
+from gviz.values.plain_text import abridged, clipped, shown
+from gviz.values.value import Value
+from gviz.values.value_text import FEW, SOME, addition, bad_text, full, grad, share, short
 
 LIST = 8
 """The most users, callers and contributions that are listed; further ones are counted."""

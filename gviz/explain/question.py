@@ -9,7 +9,7 @@ from gviz.events import GradFlowed
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
-from gviz.value_text import bad_text
+from gviz.values.value_text import bad_text
 from gviz.where.place import Aspect
 
 Topic = Literal["unborn", "sent", "value", "bad value", "gradient", "bad gradient", "missing"]

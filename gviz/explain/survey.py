@@ -15,7 +15,7 @@ from gviz.explain.operations import SAME_NUMBERS
 from gviz.source.site import Frame
 from gviz.trace.log import E
 from gviz.trace.timeline import Timeline
-from gviz.values import Value
+from gviz.values.value import Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from rich.cells import set_cell_size
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Edge
 from gviz.explain.names import label, symbol
-from gviz.plain_text import clipped, file_line, shown
 from gviz.query.expressions import Evaluator
 from gviz.rerun.change import parse_change, parse_target
 from gviz.system.cooperative import Driven, Far
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
-from gviz.value_text import short
+from gviz.values.plain_text import clipped, file_line, shown
+from gviz.values.value_text import short
 from gviz.where import place as places
 
 if TYPE_CHECKING:

@@ -18,13 +18,13 @@ from gviz.explain.findings.loop import alive_graphs
 from gviz.explain.kinds import KINDS
 from gviz.explain.names import further_names, label, label_at, made_at
 from gviz.explain.question import Question, question
-from gviz.plain_text import shown
 from gviz.query.moments import event_at
 from gviz.query.names import NamedNodes, TookNoPart
 from gviz.query.nodes import node_at
 from gviz.trace.moment import Moment
 from gviz.trace.state import BAD
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import shown
 from gviz.where.place import Aspect, split_aspect
 
 

@@ -17,7 +17,7 @@ from gviz.trace.condition import Absent, word_of
 from gviz.trace.nonfinite import may_be_nonfinite
 from gviz.trace.phases import Chapters
 from gviz.trace.stops import is_of
-from gviz.values import Value
+from gviz.values.value import Value
 from gviz.where.condition import Condition, OpWord
 from gviz.where.guarded import BUILTINS
 from gviz.where.operations import Numbers

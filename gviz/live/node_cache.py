@@ -11,7 +11,7 @@ from gviz import events as e
 from gviz.trace.naming.assignments import Claims
 from gviz.trace.stacks import Stacks
 from gviz.trace.state import UNKNOWN_OP
-from gviz.values import Value
+from gviz.values.value import Value
 from gviz.where.calling import is_of_module
 from gviz.where.place import Place, Possible
 

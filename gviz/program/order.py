@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gviz.errors import GvizError
-from gviz.plain_text import shown
 from gviz.program.rank_names import MAIN
 from gviz.system.processes import Start
+from gviz.values.plain_text import shown
 
 if TYPE_CHECKING:
     from gviz.trace.file.bounds import Until
     from gviz.trace.recording.record import Kept
-    from gviz.values import Keep
+    from gviz.values.value import Keep
 
 _START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start")
 

@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import CodeType
 
 from gviz.errors import GvizError, did_you_mean
-from gviz.plain_text import shown
+from gviz.values.plain_text import shown
 
 STANDARD_INPUT = "-"
 """The script that ``python`` reads from there."""

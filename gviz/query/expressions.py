@@ -18,15 +18,15 @@ import numpy as np
 from gviz.errors import GvizError, NotStored
 from gviz.events import Edge
 from gviz.events.options import option_text, options_in
-from gviz.plain_text import clipped, shown, told
 from gviz.query.names import NamedNodes
 from gviz.query.nodes import last
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState
 from gviz.trace.stops import STRETCH, Hit, Hits
 from gviz.trace.timeline import Timeline
-from gviz.value_text import short
-from gviz.values import NUMPY_DTYPES, Array, Value, capture
+from gviz.values.plain_text import clipped, shown, told
+from gviz.values.value import NUMPY_DTYPES, Array, Value, capture
+from gviz.values.value_text import short
 from gviz.where import guarded
 from gviz.where.budget import Budget, TooMuch
 from gviz.where.condition import NAMES, holds

@@ -8,8 +8,6 @@ from typing import NoReturn, TypeGuard
 
 from gviz.errors import GvizError
 from gviz.events import Event, GradAccumulated, GradFlowed
-from gviz.numbers import typed_count
-from gviz.plain_text import clipped
 from gviz.query.expressions import hits_of
 from gviz.query.names import NamedNodes
 from gviz.query.nodes import event_number, node_at
@@ -17,6 +15,8 @@ from gviz.query.vocabulary import MOMENT_WORDS, SUCH_MOMENTS
 from gviz.trace.navigation import through
 from gviz.trace.state import Iteration, Phase, PhaseKind
 from gviz.trace.timeline import Timeline
+from gviz.values.number_text import typed_count
+from gviz.values.plain_text import clipped
 from gviz.where.place import split_aspect
 from gviz.where.stop import is_comparison, stop
 

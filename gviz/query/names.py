@@ -7,10 +7,10 @@ from difflib import get_close_matches
 
 from gviz.errors import GvizError
 from gviz.events import Held, Output
-from gviz.plain_text import clipped
 from gviz.trace.places import says
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import clipped
 from gviz.where.place import paths_of, split_aspect
 from gviz.where.spelling import with_items
 from gviz.where.stop import CHANGES

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
-from gviz import numbers, value_text
 from gviz.compare.alignment import Pair
 from gviz.compare.comparison import Comparison, Difference, Kind, OtherStep, Run, one_sided_runs, without_addresses
 from gviz.compare.side import Side
@@ -14,8 +13,9 @@ from gviz.events.event import Attr
 from gviz.events.options import option_text
 from gviz.explain.formula import attribute_word
 from gviz.explain.names import label
-from gviz.plain_text import clipped, file_line, shown
 from gviz.trace.state import NodeInfo
+from gviz.values import number_text, value_text
+from gviz.values.plain_text import clipped, file_line, shown
 
 WIDTH = 92
 VALUE_WIDTH = 12
@@ -240,7 +240,7 @@ def _told(difference: Difference) -> str:
     if difference.kind == "dtype" and x and y:
         return f"{x.dtype} and {y.dtype}"
     if difference.kind == "shape" and x and y:
-        return f"{numbers.shape_text(x.shape)} and {numbers.shape_text(y.shape)}"
+        return f"{number_text.shape_text(x.shape)} and {number_text.shape_text(y.shape)}"
     shown_values = [value_text.short(value, VALUE_WIDTH * 2) if value is not None else "none" for value in (x, y)]
     return ", ".join(filter(None, (" and ".join(shown_values), apart(difference))))
 
@@ -254,9 +254,9 @@ def apart(difference: Difference) -> str:
         return "the same numbers in other bits" if gap.elements else "other counts of nan, infinity and zero"
     at = f" at [{', '.join(map(str, gap.where))}]" if gap.where else ""
     if gap.statistic:
-        return f"their {gap.statistic} {numbers.number(gap.largest)} apart: the elements were not kept"
+        return f"their {gap.statistic} {number_text.number(gap.largest)} apart: the elements were not kept"
     count = f", {gap.elements} elements" if gap.elements > 1 else ""
-    return f"{numbers.number(gap.largest)} apart{at}{count}"
+    return f"{number_text.number(gap.largest)} apart{at}{count}"
 
 
 def _said(difference: Difference) -> str:
@@ -270,7 +270,7 @@ def _said(difference: Difference) -> str:
         if gap is None or not gap.largest:
             return difference.kind
         statistic = f"'s {gap.statistic}" if gap.statistic else ""
-        return f"{difference.kind}{statistic} by {numbers.number(gap.largest, 3)}"
+        return f"{difference.kind}{statistic} by {number_text.number(gap.largest, 3)}"
     return {"missing": "", "inputs": "inputs", "arguments": "arguments"}.get(difference.kind, difference.kind)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from math import isfinite
 
-from gviz.numbers import number
-from gviz.plain_text import shown
+from gviz.values.number_text import number
+from gviz.values.plain_text import shown
 
 WIDTH, HEIGHT = 60, 12
 _SVG_WIDTH, _SVG_HEIGHT, _MARGIN, _LEFT = 640, 240, 28, 72

@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
-from gviz import value_text
 from gviz.compare.comparison import Difference
 from gviz.compare.ranks import INTERRUPTED, OWN, Course, Divergence, Own, Part, RankDifferences, Shared
 from gviz.compare.side import Side
 from gviz.events import Event, Failed
 from gviz.explain.finding import Finding
 from gviz.explain.names import label
-from gviz.plain_text import clipped, file_line, shown
 from gviz.render.comparison_text import apart
 from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline
+from gviz.values import value_text
+from gviz.values.plain_text import clipped, file_line, shown
 
 _VALUE_WIDTH = 24
 

@@ -12,7 +12,6 @@ from typing import Literal
 from gviz.events import GradFlowed, Marked
 from gviz.explain.names import iteration_called, op_title, phase_words, title
 from gviz.explain.tracking import as_at, as_in
-from gviz.plain_text import file_line, file_name
 from gviz.render.boxes.details import remark, source_line
 from gviz.render.boxes.fold import Group
 from gviz.render.boxes.links import Link, LinkKind
@@ -29,8 +28,9 @@ from gviz.trace.moment import Moment
 from gviz.trace.navigation import through
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
-from gviz.value_text import full, share
-from gviz.values import Value
+from gviz.values.plain_text import file_line, file_name
+from gviz.values.value import Value
+from gviz.values.value_text import full, share
 
 EdgeState = Literal["pending", "flowed", "now", "cut"]
 

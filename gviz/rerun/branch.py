@@ -16,7 +16,7 @@ from gviz.trace.log import MemoryLog
 from gviz.trace.recording.source_text import write
 from gviz.trace.state import Iteration, NodeState, OutputState
 from gviz.trace.timeline import Timeline
-from gviz.values import Array, Value
+from gviz.values.value import Array, Value
 
 
 @dataclass(frozen=True, slots=True)

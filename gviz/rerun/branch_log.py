@@ -14,7 +14,7 @@ from gviz.engine.tensor import Tensor
 from gviz.rerun.branch import without_elements
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.values import Value
+from gviz.values.value import Value
 
 EVERYTHING = 1 << 62
 """Bytes up to which values are kept whole."""

@@ -13,10 +13,10 @@ import numpy as np
 
 from gviz.errors import GvizError
 from gviz.events import Edge
-from gviz.plain_text import clipped
 from gviz.source import syntax
 from gviz.trace.timeline import Timeline
-from gviz.values import Array
+from gviz.values.plain_text import clipped
+from gviz.values.value import Array
 
 _FORM = re.compile(r"(?P<target>[^=]*[^=\s])\s*=\s*(?P<value>[^=].*)")
 _GRAD = re.compile(r"grad\s+")

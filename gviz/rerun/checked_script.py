@@ -22,9 +22,9 @@ import gviz.engine as torch
 from gviz import emit
 from gviz.engine.modes import enable_grad
 from gviz.errors import GvizError
-from gviz.plain_text import clipped
 from gviz.source import syntax
 from gviz.trace.state import NodeInfo
+from gviz.values.plain_text import clipped
 
 IMPORTS = """\
 from math import inf, isfinite, nan

@@ -24,7 +24,6 @@ from gviz import emit
 from gviz import events as e
 from gviz.engine.tensor import new_tensor
 from gviz.errors import GvizError
-from gviz.numbers import number
 from gviz.rerun import forward
 from gviz.rerun.forward import Forward, forward_of
 from gviz.rerun.function_body import inputs_given_twice
@@ -32,7 +31,8 @@ from gviz.rerun.inputs import inputs_of, stored_array
 from gviz.trace.gradients import step_grads
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.values import Array, Value
+from gviz.values.number_text import number
+from gviz.values.value import Array, Value
 
 MOST_ELEMENTS = 200
 """The most elements of one input that are tried: some spread evenly, some of every magnitude."""

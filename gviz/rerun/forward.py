@@ -32,7 +32,7 @@ from gviz.rerun.inputs import inputs_of, stored_array
 from gviz.rerun.named_calls import Run, run_by_name
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.values import Array, Value
+from gviz.values.value import Array, Value
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from gviz.engine.recorded_operation import is_in_place
 from gviz.errors import GvizError, NotStored
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.values import Array, Value
+from gviz.values.value import Array, Value
 
 _MOST_NODES = 2000
 """So far back the operations within a function of the program are looked for: to run more again would take long."""

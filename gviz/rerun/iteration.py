@@ -28,7 +28,7 @@ from gviz.rerun.change import Change, RequestedChanges
 from gviz.rerun.forward import FAILURES
 from gviz.trace.state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
-from gviz.values import Array, Value
+from gviz.values.value import Array, Value
 
 NOT_STORED = f"its value was not stored: {KEEP_ALL}"
 

@@ -18,7 +18,7 @@ from gviz.engine.op import REQUIRED, Op
 from gviz.errors import GvizError, NotStored
 from gviz.source.syntax import SIGNS
 from gviz.trace.timeline import Timeline
-from gviz.values import Array, Value
+from gviz.values.value import Array, Value
 
 _PACKAGES = ("", "nn.functional.", "Tensor.", "special.", "linalg.", "fft.")
 """Where a function of an operation's own name may be."""

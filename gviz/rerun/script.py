@@ -17,13 +17,13 @@ from gviz import events as e
 from gviz.engine.recorded_operation import attributes_of
 from gviz.engine.tensor import Tensor
 from gviz.errors import GvizError
-from gviz.plain_text import clipped, file_line
 from gviz.rerun.checked_script import IMPORTS, SAME, CheckedScript, isolated, script_names
 from gviz.rerun.forward import ENGINE, operation_of
 from gviz.rerun.pytorch_text import Literals, spellings
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.values import Array, Value
+from gviz.values.plain_text import clipped, file_line
+from gviz.values.value import Array, Value
 
 _TITLE = "What a recorded program computed for {}, again: written by gviz, for PyTorch or gviz alone."
 

@@ -18,7 +18,7 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.rerun.finite_differences import GradientCheck, Probe, common_factor, probe_of
 from gviz.trace.timeline import Timeline
-from gviz.values import Array
+from gviz.values.value import Array
 
 HOOKED, STRAIGHT_THROUGH, SURROGATE = "hook", "straight-through estimator", "surrogate gradient"
 REVERSAL, SCALING, CLIPPING = "gradient reversal", "gradient scaling", "gradient clipping"

@@ -9,5 +9,5 @@
 * `notice.py`: a line on stderr, next to what the program prints
 * `crash.py`: the report of a bug of gviz itself
 
-Each is used alone; this room imports only `gviz.errors` and `gviz.plain_text`.
+Each is used alone; this room imports only `gviz.errors` and `gviz.values.plain_text`.
 """

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from gviz.errors import GvizError
-from gviz.plain_text import shown
+from gviz.values.plain_text import shown
 
 _OWNER_ONLY = 0o700
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
-from gviz.plain_text import shown
+from gviz.values.plain_text import shown
 
 
 def say(*lines: str) -> None:

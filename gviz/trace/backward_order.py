@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from gviz.events import Edge
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
-from gviz.values import Value
+from gviz.values.value import Value
 
 
 @dataclass(frozen=True, slots=True)

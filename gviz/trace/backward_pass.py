@@ -10,7 +10,7 @@ from itertools import chain
 from gviz.events import BackwardStarted, Edge, HookRan, NodeCreated, RequiresGradSet
 from gviz.trace.state import OutputState, Step
 from gviz.trace.storage import FindArray
-from gviz.values import Value, capture
+from gviz.values.value import Value, capture
 
 EdgesOf = Callable[[int], Collection[Edge]]
 """The outputs into which a node's rule sends gradients, one entry per input that can have one."""

@@ -22,7 +22,7 @@ from gviz.events import (
     ScopeEntered,
     StackSeen,
 )
-from gviz.values import ITEM_SIZES, Value
+from gviz.values.value import ITEM_SIZES, Value
 
 KIND_NUMBERS: dict[type[Event], int] = {kind: number for number, kind in enumerate(KINDS)}
 DEFINITION_KINDS = frozenset(KIND_NUMBERS[kind] for kind in DEFINITIONS)

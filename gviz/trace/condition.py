@@ -9,7 +9,7 @@ from gviz import events as e
 from gviz.events import Event
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.values import Value
+from gviz.values.value import Value
 from gviz.where.condition import OpWord
 from gviz.where.guarded import BUILTINS
 from gviz.where.operations import Numbers

@@ -15,7 +15,7 @@ from gviz.trace.index.tables import ContextTable, StepTable, entries, picked
 from gviz.trace.log import EventLog, expect
 from gviz.trace.optimizer_steps import Step, by_stack, step_that_made
 from gviz.trace.state import Iteration, NodeInfo, Phase
-from gviz.values import Array
+from gviz.values.value import Array
 
 WHOLE_NODE: frozenset[type[e.Event]] = frozenset(
     (e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.OptimizerStepped, e.Failed)

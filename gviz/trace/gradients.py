@@ -14,7 +14,7 @@ from gviz.events import GradSet
 from gviz.trace.backward_pass import replacement
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
-from gviz.values import Value
+from gviz.values.value import Value
 
 
 def in_its_iteration(timeline: Timeline, n: int, state: NodeState | None) -> NodeState | None:

@@ -13,7 +13,7 @@ from gviz.events import Event, NodeCreated, OpSeen, SourceSeen, StackSeen
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.iterations import Turn
 from gviz.trace.stacks import Stacks
-from gviz.values import Array, Value
+from gviz.values.value import Array, Value
 
 E = TypeVar("E", bound=Event)
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.plain_text import clipped
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import clipped
 
 Move = Callable[[Timeline, int], int]
 

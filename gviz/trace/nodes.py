@@ -23,7 +23,7 @@ from gviz.trace.naming.assignments import Claims
 from gviz.trace.naming.calls import Calls
 from gviz.trace.naming.names import Names
 from gviz.trace.state import UNKNOWN_OP, Iteration, Origins
-from gviz.values import Array
+from gviz.values.value import Array
 
 LEAF = "tensor"
 """What the operation is called that stands for a tensor which no operation made."""

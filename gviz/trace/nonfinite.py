@@ -13,7 +13,7 @@ from gviz.events import KINDS, Event, NodeCreated, NodeFreed, StorageWritten
 from gviz.trace.codec import HELD_VALUES, values, values_of
 from gviz.trace.log import EventLog
 from gviz.trace.state import Bad
-from gviz.values import ITEM_SIZES, NUMPY_DTYPES, Value
+from gviz.values.value import ITEM_SIZES, NUMPY_DTYPES, Value
 
 _ALL_KINDS = range(len(KINDS))
 _BATCH = 2000

@@ -9,7 +9,7 @@ import numpy as np
 from gviz.trace.index.columns import Index
 from gviz.trace.phases import PHASE_KINDS
 from gviz.trace.state import Iteration, Phase
-from gviz.values import Array
+from gviz.values.value import Array
 
 
 class Spans:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gviz.events import NodeCreated, OpSeen
 from gviz.source.site import Frame
-from gviz.values import Array, Value
+from gviz.values.value import Array, Value
 
 Step = Literal["none", "pending", "waiting", "running", "done", "failed"]
 """Where a node stands in the latest pass: it is not part of it; nothing arrived yet; some of its contributions arrived;

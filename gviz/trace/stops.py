@@ -14,7 +14,6 @@ import numpy as np
 
 from gviz import events as e
 from gviz.events import Event
-from gviz.plain_text import clipped, told
 from gviz.system.cooperative import Far
 from gviz.trace.codec import KIND_NUMBERS, values
 from gviz.trace.condition import Absent, Situation
@@ -22,7 +21,8 @@ from gviz.trace.log import Columns
 from gviz.trace.nodes import LEAF
 from gviz.trace.places import Fitting, Meant
 from gviz.trace.timeline import Timeline
-from gviz.values import Array
+from gviz.values.plain_text import clipped, told
+from gviz.values.value import Array
 from gviz.where.place import Place
 from gviz.where.stop import CALLED, Stop
 

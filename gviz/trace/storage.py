@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from gviz.events import Output
-from gviz.values import ITEM_SIZES, Array, Value
+from gviz.values.value import ITEM_SIZES, Array, Value
 
 LARGEST_VIEW = 1 << 26
 """Views are derived up to this many bytes: one of stride 0 can claim any shape over a single element."""

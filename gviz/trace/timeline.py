@@ -25,7 +25,7 @@ from gviz.trace.spans import Spans
 from gviz.trace.stacks import Stacks
 from gviz.trace.state import UNKNOWN_OP, Iteration, NodeInfo, Phase
 from gviz.trace.weak_cache import weakly
-from gviz.values import Array, Value
+from gviz.values.value import Array, Value
 
 _KEPT_ANSWERS = 1 << 15
 _KEPT_MOMENTS = 64

@@ -8,10 +8,10 @@ from gviz.errors import GvizError, did_you_mean
 from gviz.explain.check import findings
 from gviz.explain.finding import Finding, whole
 from gviz.explain.kinds import findable
-from gviz.plain_text import clipped
 from gviz.system.cooperative import Far
 from gviz.trace.stops import Hit, Hits
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import clipped
 from gviz.where.stop import Stop
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gviz.plain_text import clipped
 from gviz.trace.state import BAD, Bad
+from gviz.values.plain_text import clipped
 
 Kind = Literal["command", "breakpoint", "held", "error", "nonfinite", "mark", "start", "end", "live end", "remark"]
 """A command went as far as it goes; a breakpoint stopped it; the program is held; what has happened there; it goes no

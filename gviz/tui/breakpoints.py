@@ -16,12 +16,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
 
 from gviz.errors import GvizError
-from gviz.numbers import typed_count
-from gviz.plain_text import clipped, shown
 from gviz.query import expressions
 from gviz.trace.stops import Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import Reason
+from gviz.values.number_text import typed_count
+from gviz.values.plain_text import clipped, shown
 from gviz.where.condition import condition
 from gviz.where.stop import AtFinding, Stop
 

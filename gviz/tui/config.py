@@ -11,8 +11,8 @@ from typing import Any
 import platformdirs
 
 from gviz.errors import GvizError, did_you_mean
-from gviz.plain_text import clipped, shown
 from gviz.tui import keymaps
+from gviz.values.plain_text import clipped, shown
 
 _KNOWN = ("keymap", "theme", "keys", "motion")
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from gviz.errors import GvizError
 from gviz.events import Marked, NodeFreed
 from gviz.explain.whatif import value_in_branch
-from gviz.plain_text import clipped, shown
 from gviz.query import nodes
 from gviz.query.expressions import Evaluator
 from gviz.query.moments import event_at, remark
@@ -27,6 +26,7 @@ from gviz.tui import stop_search
 from gviz.tui.arrival import CONTINUE, END, ERROR, FIRST_BAD, LIVE_END, START, Arrival, Reason, by_command, saying
 from gviz.tui.breakpoints import Breakpoints, hits_of
 from gviz.tui.places import Stood
+from gviz.values.plain_text import clipped, shown
 from gviz.where.place import split_aspect
 from gviz.where.stop import changes
 

@@ -6,7 +6,6 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 
 from gviz.errors import GvizError
-from gviz.plain_text import clipped
 from gviz.render.boxes.fold import (
     FEW_BOXES,
     LARGE,
@@ -26,6 +25,7 @@ from gviz.render.boxes.selection import shown_nodes
 from gviz.system.cooperative import Driven, Far, finished, parts
 from gviz.trace.state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import clipped
 
 SOON = 5000
 """So many nodes are read before anybody notices; a graph of more is `prepared`, where somebody does that."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gviz.plain_text import shown
+from gviz.values.plain_text import shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gviz.errors import GvizError, did_you_mean
-from gviz.plain_text import clipped
 from gviz.tui.arrangement import PANELS
 from gviz.tui.lines import Line, line, wrapped
+from gviz.values.plain_text import clipped
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from gviz.plain_text import shown
+from gviz.values.plain_text import shown
 
 Span = tuple[str, str]
 """``(text, style name)``; an empty style name is ordinary text."""

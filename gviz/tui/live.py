@@ -16,7 +16,6 @@ from gviz.errors import GvizError
 from gviz.explain.names import frame_text
 from gviz.live.controlled import ControlledProgram, Ended, Report, Written, exit_code
 from gviz.live.protocol import ASKED_FOR, CallSite, Held, Mode, Released, Wish
-from gviz.plain_text import clipped
 from gviz.source.site import Frame
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
@@ -28,6 +27,7 @@ from gviz.tui.pace import Pace
 from gviz.tui.places import Stood
 from gviz.tui.purpose import Purpose, mode_of, until_of
 from gviz.tui.session import Session
+from gviz.values.plain_text import clipped
 from gviz.where.stop import Stop
 
 REFRESH_SECONDS = 0.05

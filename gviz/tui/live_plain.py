@@ -10,7 +10,6 @@ from typing import TextIO
 
 from gviz.errors import GvizError
 from gviz.live.controlled import Ended, Report, Written
-from gviz.plain_text import shown
 from gviz.tui import plain
 from gviz.tui.arrival import Arrival
 from gviz.tui.beginning import LiveBeginning
@@ -25,6 +24,7 @@ from gviz.tui.language.parser import Reader
 from gviz.tui.live import Live, code_of
 from gviz.tui.pace import QUIET_SECONDS
 from gviz.tui.session import Session
+from gviz.values.plain_text import shown
 
 SIZE = (80, 24)
 HANG_UP_SECONDS = 0.2

@@ -16,7 +16,6 @@ from gviz.errors import GvizError
 from gviz.explain.event_description import sentence
 from gviz.explain.names import frame_text, label
 from gviz.explain.program_text import about
-from gviz.plain_text import shown
 from gviz.system.cooperative import finished, paced
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
@@ -33,6 +32,7 @@ from gviz.tui.leaving import ACTS, ANSWERS, Leaving
 from gviz.tui.session import Session
 from gviz.tui.terminal import is_terminal
 from gviz.tui.tutor import Noticed, Tutor
+from gviz.values.plain_text import shown
 
 WIDTH = 80
 PROGRESS_SECONDS = 1.0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from gviz.errors import GvizError, did_you_mean
-from gviz.plain_text import clipped
+from gviz.values.plain_text import clipped
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from string import Formatter
 import numpy as np
 
 from gviz.errors import GvizError
-from gviz.plain_text import clipped, shown
 from gviz.query.vocabulary import MOMENT_WORDS
 from gviz.source.site import source_lines
 from gviz.system.cooperative import Driven, Far
@@ -29,7 +28,8 @@ from gviz.trace.stops import Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import CONTINUE, Reason, by_command
 from gviz.tui.breakpoints import Breakpoint, Breakpoints, hits_of
-from gviz.value_text import short
+from gviz.values.plain_text import clipped, shown
+from gviz.values.value_text import short
 from gviz.where import stop as stops
 from gviz.where.condition import NAMES
 from gviz.where.place import Place

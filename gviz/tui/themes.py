@@ -9,7 +9,7 @@ from rich.console import Console
 from textual.theme import BUILTIN_THEMES, Theme
 
 from gviz.errors import GvizError, did_you_mean
-from gviz.plain_text import clipped
+from gviz.values.plain_text import clipped
 
 _DARK = {
     "gviz-border": "#5A6270",

@@ -23,7 +23,7 @@ from weakref import ref
 
 import numpy as np
 
-from gviz.numbers import bytes_text
+from gviz.values.number_text import bytes_text
 
 WORK = 4_000_000_000
 """Nanoseconds of work that every evaluation may spend: about 4 s."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from gviz.errors import GvizError
 from gviz.events import OpSeen
-from gviz.plain_text import clipped
+from gviz.values.plain_text import clipped
 from gviz.where import guarded
 from gviz.where.operations import FUNCTIONS
 

@@ -11,8 +11,8 @@ from typing import Literal, Protocol, get_args
 
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.plain_text import clipped
 from gviz.source.site import Frame
+from gviz.values.plain_text import clipped
 from gviz.where.spelling import with_items, with_paths
 
 Aspect = Literal["value", "grad"]

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.plain_text import clipped
 from gviz.source import syntax
+from gviz.values.plain_text import clipped
 from gviz.where.condition import Condition, condition
 from gviz.where.place import Aspect, Place, changing, place, split_aspect, unreadable
 from gviz.where.spelling import as_python

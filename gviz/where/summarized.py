@@ -9,7 +9,7 @@ from typing import Any, Never
 import numpy as np
 
 from gviz.errors import NotStored
-from gviz.values import NUMPY_DTYPES, Stats, Value
+from gviz.values.value import NUMPY_DTYPES, Stats, Value
 
 
 class Summarized(np.lib.mixins.NDArrayOperatorsMixin):

@@ -26,7 +26,7 @@ from gviz.events import (
     Warned,
 )
 from gviz.trace.log import MemoryLog
-from gviz.values import Value
+from gviz.values.value import Value
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -17,7 +17,7 @@ from gviz.events import GradSet, NodeCreated, NodeFreed
 from gviz.trace.codec import values_of, with_values
 from gviz.trace.file.reader import open_trace
 from gviz.trace.file.writer import FLUSH_SECONDS
-from gviz.values import Awaited, Value, decode, statistics
+from gviz.values.value import Awaited, Value, decode, statistics
 from tests.adapters.recorded import events_of
 
 torch = pytest.importorskip("torch")

@@ -25,7 +25,7 @@ from gviz.trace.codec import KIND_NUMBERS, decode, encode
 from gviz.trace.log import MemoryLog
 from gviz.trace.nonfinite import may_be_nonfinite
 from gviz.trace.timeline import Timeline
-from gviz.values import statistics
+from gviz.values.value import statistics
 from tests.adapters.recorded import events_of, of_kind, operations
 
 torch = pytest.importorskip("torch")

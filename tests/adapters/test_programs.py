@@ -36,7 +36,7 @@ from gviz.events import (
 from gviz.explain.outgoing import outgoing_gradients
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.value_text import short
+from gviz.values.value_text import short
 
 sys.path.insert(0, str(Path(__file__).parent))
 from recorded import RELEASE, events_of, of_kind, operations  # beside this file

@@ -16,7 +16,7 @@ from gviz.errors import GvizError
 from gviz.render.comparison_text import rows, summary
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.values import Stats, Value, capture, statistics
+from gviz.values.value import Stats, Value, capture, statistics
 
 
 def side_of(program, number=1):

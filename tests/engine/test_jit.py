@@ -13,7 +13,7 @@ import gviz.engine as torch
 from gviz.engine import jit
 from gviz.errors import GvizError
 from gviz.events import NodeCreated, ScopeEntered
-from gviz.values import decode
+from gviz.values.value import decode
 
 READINGS = {
     "bool": "x * 2 if x.sum() > 0 else x + 2",

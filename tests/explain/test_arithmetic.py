@@ -10,7 +10,7 @@ from gviz.explain.formula import attribute_words, with_numbers
 from gviz.explain.outgoing import outgoing_gradients
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.values import capture
+from gviz.values.value import capture
 
 
 @pytest.mark.parametrize(

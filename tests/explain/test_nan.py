@@ -15,7 +15,7 @@ from gviz.explain.finding import whole
 from gviz.explain.why import why
 from gviz.trace import load
 from gviz.trace.recording.record import record
-from gviz.value_text import bad_text
+from gviz.values.value_text import bad_text
 
 ENGINES = pytest.mark.parametrize("engine", ["builtin", "torch"])
 

@@ -8,7 +8,7 @@ import gviz.engine as torch
 from gviz.explain.check import answers, check
 from gviz.explain.finding import lines, whole
 from gviz.explain.why import why
-from gviz.value_text import norm
+from gviz.values.value_text import norm
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
 

@@ -6,7 +6,7 @@ from gviz import events as e
 from gviz.source.site import Frame
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.values import Value, capture
+from gviz.values.value import Value, capture
 
 RULES = {"mul": ("g * b", "g * a"), "add": ("g", "g"), "sin": ("g * cos(a)",), "sum": ("g",), "relu_": ("g",)}
 

@@ -14,7 +14,7 @@ from gviz.render.boxes.options import Options
 from gviz.render.boxes.structure import structure
 from gviz.render.cells.viewport import Moments
 from gviz.render.scene import scene
-from gviz.values import Value
+from gviz.values.value import Value
 
 
 def trained():

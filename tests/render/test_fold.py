@@ -8,7 +8,6 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.numbers import number
 from gviz.render.boxes.fold import (
     CallGraph,
     Filter,
@@ -23,7 +22,8 @@ from gviz.render.boxes.fold import (
     named_calls,
 )
 from gviz.render.scene import Options, scene, structure
-from gviz.value_text import NO_VALUE
+from gviz.values.number_text import number
+from gviz.values.value_text import NO_VALUE
 
 NET, FC1, FC2 = ModuleCall(1, "Net", "Net"), ModuleCall(2, "Net.fc1", "Linear"), ModuleCall(3, "Net.fc2", "Linear")
 GRAPH = CallGraph(

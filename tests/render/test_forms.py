@@ -24,7 +24,7 @@ from gviz.render.request import ExportOptions, Part, drawing, moment_scene
 from gviz.render.theme import LIGHT
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.values import capture
+from gviz.values.value import capture
 
 
 def scene_of(script, **options):

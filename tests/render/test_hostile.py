@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from render.logs import two_shares
 from render.pictures import boxes_and_lines, groups, read, words
 
-from gviz.plain_text import clipped_name
 from gviz.render.exporters import EXPORTERS
 from gviz.render.graphviz.dot import dot
 from gviz.render.request import ExportOptions
 from gviz.render.scene import scene, structure
+from gviz.values.plain_text import clipped_name
 
 NAMES = [
     "<script>alert(1)</script>",

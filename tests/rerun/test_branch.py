@@ -14,7 +14,7 @@ from gviz.explain.whatif import branch_of
 from gviz.rerun.branch import BranchView
 from gviz.rerun.change import Change
 from gviz.rerun.iteration import rerun_iteration
-from gviz.values import Value
+from gviz.values.value import Value
 
 NO_NUMBER = Value("float32", ())
 SAMPLES = sorted(path for path in Path(__file__).parents[2].joinpath("samples").glob("0*.py"))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from gviz import events as e
 from gviz.source.site import Frame
-from gviz.values import capture
+from gviz.values.value import capture
 
 OPS = (
     e.OpSeen(1, "tensor", "", (), (), ()),

@@ -24,7 +24,7 @@ from gviz.trace.file.reader import open_trace
 from gviz.trace.file.writer import Ending, TraceWriter
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.values import Value, capture
+from gviz.values.value import Value, capture
 
 
 def written(path, events, **about):

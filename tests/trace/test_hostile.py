@@ -25,7 +25,7 @@ from gviz.trace.file.reader import open_trace
 from gviz.trace.file.writer import TraceWriter
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.values import Stats, Value
+from gviz.values.value import Stats, Value
 
 
 @pytest.fixture(scope="module")

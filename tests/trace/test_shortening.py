@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gviz.events import GradAccumulated, StepStarted
 from gviz.trace.codec import values_of
 from gviz.trace.file.bulk_statistics import shorten
-from gviz.values import Value, decode, statistics
+from gviz.values.value import Value, decode, statistics
 
 NUMBERS = st.one_of(
     st.floats(-100, 100, width=32), st.sampled_from([0.0, -0.0, 1e30, -1e30, 1e-30, math.nan, math.inf, -math.inf])

@@ -18,7 +18,7 @@ from gviz.trace.index.changes import ChangeList
 from gviz.trace.log import MemoryLog
 from gviz.trace.state import Contribution, Iteration, Phase
 from gviz.trace.timeline import Timeline
-from gviz.values import Value
+from gviz.values.value import Value
 
 
 def assert_agrees(timeline, log):

@@ -8,7 +8,7 @@ import gviz.engine as torch
 from gviz.tui.drawing.elements import tensor_lines
 from gviz.tui.glyphs import ASCII, UNICODE
 from gviz.tui.lines import cells, plain
-from gviz.values import Value, capture
+from gviz.values.value import Value, capture
 
 
 def matrix():

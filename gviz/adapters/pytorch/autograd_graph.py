@@ -43,7 +43,7 @@ from gviz.adapters.pytorch.tensor_facts import grad_fn_of, held_grad, is_leaf, v
 from gviz.adapters.pytorch.values import as_it_lies
 from gviz.events import Attr, Edge, GradSet, Named, NodeKind, RequiresGradSet
 from gviz.source import variables
-from gviz.values import Value
+from gviz.values.value import Value
 
 
 def edge_of(session: Session, tensor: torch.Tensor) -> Edge:

@@ -21,7 +21,7 @@ from gviz.adapters.pytorch.values import as_it_lies, has_numbers, name_of
 from gviz.events import Attr, Edge, NodeCreated, NodeKind, OpSeen, Output, Returned
 from gviz.returned import parts
 from gviz.source.site import called_by_the_program
-from gviz.values import Value
+from gviz.values.value import Value
 
 TENSOR = OpSeen(0, "tensor", "", (), (), ())
 Operand = torch.Tensor | float

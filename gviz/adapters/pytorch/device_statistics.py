@@ -34,7 +34,7 @@ import torch
 from gviz.adapters.pytorch.cuda_device import waiting_unnoticed
 from gviz.adapters.pytorch.private_api import stream_number, without_modes
 from gviz.adapters.pytorch.tensor_facts import is_dense
-from gviz.values import INLINE_BYTES, LONGEST_ANSWER, Array, Awaited, Stats, Value
+from gviz.values.value import INLINE_BYTES, LONGEST_ANSWER, Array, Awaited, Stats, Value
 
 if TYPE_CHECKING:  # it needs Triton, which takes a third of a second to import
     from gviz.adapters.pytorch.device_kernels import Kernels

@@ -19,7 +19,7 @@ from gviz.adapters.pytorch.session import Pass, Session, Step, clock
 from gviz.adapters.pytorch.tensor_facts import held_grad, is_dense
 from gviz.adapters.pytorch.values import as_it_lies, computes_unseen, has_numbers, sizes, unseen
 from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, HookRan, SavedFreed, StepFinished, StepStarted
-from gviz.values import Awaited, Unordered, Value
+from gviz.values.value import Awaited, Unordered, Value
 
 _Target = tuple[int, Mark, int]
 """Where one gradient of a rule goes: ``(slot, mark, output_nr)``."""

@@ -18,7 +18,7 @@ from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.tensor_facts import device_of, grad_fn_of, grad_of, held_grad, overlap, version_of
 from gviz.adapters.pytorch.values import as_it_lies
 from gviz.events import DataSet, GradSet, StorageWritten
-from gviz.values import Awaited, Value
+from gviz.values.value import Awaited, Value
 
 
 def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "") -> None:

@@ -18,7 +18,7 @@ from gviz.adapters.pytorch.tensor_facts import dtype_of, grad_fn_of, grad_of, li
 from gviz.adapters.pytorch.values import as_it_lies
 from gviz.emit import Channel, Seen
 from gviz.events import Output
-from gviz.values import Value
+from gviz.values.value import Value
 
 Grads = tuple[torch.Tensor | None, ...]
 

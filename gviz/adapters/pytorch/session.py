@@ -18,7 +18,7 @@ from gviz.adapters.pytorch.values import Capture
 from gviz.adapters.wanted import EVERYTHING, Wanted
 from gviz.emit import Channel
 from gviz.events import NOT_SEEN, Edge, Unseen, Warned
-from gviz.values import Value
+from gviz.values.value import Value
 
 clock = time.perf_counter_ns
 

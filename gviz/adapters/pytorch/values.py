@@ -25,7 +25,7 @@ from gviz.adapters.pytorch.private_api import (
 from gviz.adapters.pytorch.tensor_facts import is_dense
 from gviz.emit import Channel
 from gviz.events import Unseen
-from gviz.values import (
+from gviz.values.value import (
     ITEM_SIZES,
     NUMPY_DTYPES,
     Array,

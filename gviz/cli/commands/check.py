@@ -112,7 +112,7 @@ def _say_not_seen(given: Recordings) -> None:
 def _not_seen(timeline: Timeline) -> Iterator[str]:
     from gviz.events import NOT_SEEN, NodeCreated, Warned
     from gviz.explain.findings.custom_function import untried_functions
-    from gviz.plain_text import shown
+    from gviz.values.plain_text import shown
 
     if not timeline.finished:
         yield f"what came after event {len(timeline):,}: the recording broke off there, or still goes on"

@@ -12,8 +12,8 @@ import click
 
 from gviz.cli import shell
 from gviz.errors import GvizError
-from gviz.numbers import typed_count
-from gviz.plain_text import clipped, shown
+from gviz.values.number_text import typed_count
+from gviz.values.plain_text import clipped, shown
 
 if TYPE_CHECKING:
     from gviz.compare.comparison import Comparison

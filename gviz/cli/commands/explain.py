@@ -10,7 +10,7 @@ from gviz.cli import argument_order, findings, recordings, shell
 from gviz.cli.options import at_option
 from gviz.cli.program import is_trace
 from gviz.errors import GvizError
-from gviz.plain_text import shown
+from gviz.values.plain_text import shown
 
 
 @click.command("explain")

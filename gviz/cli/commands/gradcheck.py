@@ -14,8 +14,8 @@ from gviz.cli.options import at_option
 from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
 from gviz.cli.progress import told
 from gviz.errors import GvizError
-from gviz.plain_text import shown
 from gviz.system.cooperative import Driven, Far
+from gviz.values.plain_text import shown
 
 if TYPE_CHECKING:
     from gviz.explain.gradcheck import NodeCheck, Verdict

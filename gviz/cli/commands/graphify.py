@@ -11,7 +11,7 @@ import click
 from gviz.cli.captured_run import recorded
 from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
 from gviz.errors import GvizError, did_you_mean
-from gviz.plain_text import file_line, shown
+from gviz.values.plain_text import file_line, shown
 
 if TYPE_CHECKING:
     from gviz.graphify.breaks import Break

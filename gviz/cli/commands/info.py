@@ -11,9 +11,9 @@ import click
 from gviz.cli import lessons
 from gviz.cli.options import GlobalOptions
 from gviz.errors import GvizError
-from gviz.plain_text import shown
 from gviz.trace.file import paths
 from gviz.tui import terminal
+from gviz.values.plain_text import shown
 from gviz.version import versions
 
 

@@ -44,8 +44,8 @@ def command(program: Program, until: Literal["nan", "inf"] | None) -> int:
 
 def _report(trace: Path, first: str) -> None:
     """Say on stderr what was written, from the mark `first` on if that is one, and how to look at it."""
-    from gviz.numbers import bytes_text
     from gviz.trace.file.reader import open_trace
+    from gviz.values.number_text import bytes_text
 
     with open_trace(trace) as log:
         count = f"{len(log):,} event{'s' * (len(log) != 1)}"
@@ -70,7 +70,7 @@ def _report(trace: Path, first: str) -> None:
 
 def _cost(meta: Mapping[str, str]) -> str:
     """What part of the program's time listening to it took, where that was measured."""
-    from gviz.numbers import seconds_text
+    from gviz.values.number_text import seconds_text
 
     try:
         began, ended = (datetime.fromisoformat(meta[name]) for name in ("started", "finished"))

@@ -53,7 +53,7 @@ def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
 def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     """How much of what there is, and what the passes began at."""
     from gviz.explain.backward_passes import loss_values_by_name, row_text
-    from gviz.plain_text import clipped
+    from gviz.values.plain_text import clipped
 
     stats = stats_data(timeline, n, node)
     for name in ("events", "nodes", "iterations", "backward_passes"):

@@ -14,8 +14,8 @@ from gviz.cli import argument_order, streams
 from gviz.cli.options import GlobalOptions, at_option
 from gviz.cli.progress import told
 from gviz.errors import GvizError
-from gviz.plain_text import shown
 from gviz.tui.glyphs import wants_ascii
+from gviz.values.plain_text import shown
 
 if TYPE_CHECKING:
     from gviz.explain.whatif import Curve

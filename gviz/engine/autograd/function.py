@@ -25,7 +25,7 @@ from gviz.engine.unsupported_names import lookup_in
 from gviz.engine.views import check_view, rebase
 from gviz.events import Edge, OpSeen, Output
 from gviz.source.site import warn
-from gviz.values import Value
+from gviz.values.value import Value
 
 if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor

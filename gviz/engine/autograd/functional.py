@@ -19,7 +19,7 @@ from gviz.engine.modes import enable_grad, is_grad_enabled, set_grad_enabled
 from gviz.engine.ops.joining import stack
 from gviz.engine.tensor import Tensor
 from gviz.engine.unsupported_names import lookup_in
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What the functions of ``torch.autograd.functional`` ask of their arguments and of the function they are given.

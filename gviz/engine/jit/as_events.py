@@ -7,7 +7,7 @@ from gviz.engine.jit.graph import Form, Node, Ref, StaticGraph
 from gviz.engine.tensor import Tensor
 from gviz.events import Edge, Event, Marked, Named, NodeCreated, OpSeen, Output, StackSeen
 from gviz.source import site
-from gviz.values import capture
+from gviz.values.value import capture
 
 
 def events_of(graph: StaticGraph) -> list[Event]:

@@ -26,7 +26,7 @@ from gviz.engine.op import Op, compute
 from gviz.engine.recorded_operation import is_by_mask, is_sized_by_data
 from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 NOT_PERMITTED = "operation not permitted when stream is capturing: {why}"
 _READ = "{what} reads a value, and a replay, which runs operations only, would not read it again"

@@ -17,9 +17,9 @@ from gviz.engine.jit.record import Recorded, copied, record
 from gviz.engine.jit.structure import flat
 from gviz.engine.jit.traced import TracedFunction
 from gviz.engine.tensor import Tensor
-from gviz.plain_text import file_line
-from gviz.value_text import short
-from gviz.values import Array, capture
+from gviz.values.plain_text import file_line
+from gviz.values.value import Array, capture
+from gviz.values.value_text import short
 
 DIFFERENT_GRAPHS = "Tracing failed sanity checks!\nERROR: Graphs differed across invocations!\n{why}"
 DIFFERENT_OUTPUT = (

@@ -15,7 +15,7 @@ from gviz.engine.jit.graph import StaticGraph
 from gviz.engine.jit.plan import Plan, planned
 from gviz.engine.modes import thread
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 Run = Callable[..., tuple[Any, ...]]
 

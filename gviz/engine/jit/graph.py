@@ -23,8 +23,8 @@ import numpy as np
 from gviz.engine.op import Op
 from gviz.engine.recorded_operation import Effect, is_sized_by_data
 from gviz.engine.tensor import Tensor
-from gviz.plain_text import file_line, shown
 from gviz.source.site import Frame, StackKey, frames
+from gviz.values.plain_text import file_line, shown
 
 Kind = Literal["input", "parameter", "constant", "op"]
 

@@ -21,7 +21,7 @@ from gviz.engine.jit.buffers import Buffers
 from gviz.engine.jit.graph import Form, Node, Ref, StaticGraph
 from gviz.engine.op import Op, promoted
 from gviz.engine.tensor import Tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 UFUNCS: dict[Any, Any] = {
     operator.add: np.add,

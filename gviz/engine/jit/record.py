@@ -14,7 +14,7 @@ from gviz.engine.jit.interpreter import scope
 from gviz.engine.jit.recorder import GraphRecorder
 from gviz.engine.jit.structure import NO_OUTPUT, Structure, flat, rebuilt
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 
 @dataclass(frozen=True, slots=True)

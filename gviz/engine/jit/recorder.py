@@ -24,7 +24,7 @@ from gviz.engine.recorded_operation import Effect
 from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.source import site
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Shapes as the traced program sees them: numbers that notice when the program decides by them.

@@ -16,7 +16,7 @@ import numpy as np
 
 from gviz.engine.memory import address_of, owner_of
 from gviz.engine.tensor import Tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 Kind = tuple[int, np.dtype[Any]]
 """The number of elements of a memory, and their dtype."""

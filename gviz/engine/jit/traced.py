@@ -23,7 +23,7 @@ from gviz.engine.nn.parameter import Parameter
 from gviz.engine.recorded_operation import attributes_of, named, operation
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.errors import GvizError
-from gviz.plain_text import clipped, shown
+from gviz.values.plain_text import clipped, shown
 
 
 class TracedFunction:

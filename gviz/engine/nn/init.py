@@ -14,7 +14,7 @@ from gviz.engine.random import Generator
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.unsupported_names import lookup_in
 from gviz.source.site import warn
-from gviz.values import Array
+from gviz.values.value import Array
 
 _GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": sqrt(2.0), "selu": 3.0 / 4}
 _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")

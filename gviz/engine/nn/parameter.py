@@ -20,7 +20,7 @@ from gviz.engine.layout import laid_out
 from gviz.engine.memory import InMemory
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 
 class Parameter(Tensor):

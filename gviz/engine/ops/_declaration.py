@@ -14,7 +14,7 @@ from gviz.engine.ops._examples import spaced
 from gviz.engine.surface import Number, checked, front, number
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Short declarations for functions of one tensor, element by element.

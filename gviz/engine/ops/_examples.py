@@ -6,7 +6,7 @@ from itertools import count
 
 import numpy as np
 
-from gviz.values import Array
+from gviz.values.value import Array
 
 _seeds = count()
 

@@ -11,7 +11,7 @@ import numpy as np
 from gviz.engine import dtypes
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.layout import empty_as
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # For which dtypes an operation exists, refused in PyTorch's words elsewhere; and scipy's functions, imported late.

@@ -23,7 +23,7 @@ from gviz.engine.ops.reductions import sum_dim
 from gviz.engine.ops.shape import normal_dims, run
 from gviz.engine.surface import checked, derive, front
 from gviz.engine.tensor import Tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Activations with a kink: relu and its relatives. Those made of other operations are in ``nn.functional``.

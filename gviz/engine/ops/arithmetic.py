@@ -23,7 +23,7 @@ from gviz.engine.ops.elementary_functions import reciprocal
 from gviz.engine.surface import Number, Runner, checked, derive, derive_all, front, in_place, operand, operator
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Arithmetic with numbers as PyTorch's own composite functions do it: nodes with one edge.

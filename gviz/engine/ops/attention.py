@@ -17,7 +17,7 @@ from gviz.engine.ops.elementary_functions import exp
 from gviz.engine.ops.reductions import sum_dim
 from gviz.engine.ops.shape import transpose, unsqueeze_dims
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 
 def _hidden(scores: Array) -> Array:

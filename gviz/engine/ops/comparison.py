@@ -28,7 +28,7 @@ from gviz.engine.surface import (
 )
 from gviz.engine.tensor import Tensor, count_writes
 from gviz.engine.views import apply_in_place
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Comparisons, and what kind of number something is. Their results are booleans, through which no gradient flows.

@@ -18,7 +18,7 @@ from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops.indexing import narrow
 from gviz.engine.ops.reductions import sum_dim
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Windows that slide over the last dimensions of an array: what convolutions, pooling and unfolding look through.

@@ -24,7 +24,7 @@ from gviz.engine.ops._examples import normal
 from gviz.engine.surface import Number, attribute, derive, front, operand
 from gviz.engine.tensor import Tensor, callbacks
 from gviz.engine.views import apply_in_place
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Copies, writes, and leaving the graph: what happens to memory rather than to numbers.

@@ -15,7 +15,7 @@ from gviz.engine.ops.copying import contiguous, fill_, strides_of
 from gviz.engine.ops.shape import as_strided, normal_dims, offset_of, run
 from gviz.engine.surface import Number, front
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Triangles of matrices: their elements, the others 0, and where they are.

@@ -18,7 +18,7 @@ from gviz.engine.ops.comparison import where_op
 from gviz.engine.surface import Number, Runner, checked, derive, derive_all, front, number
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Exponentials and logarithms.

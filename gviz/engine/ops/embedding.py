@@ -9,7 +9,7 @@ import numpy as np
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import refuse_unless
-from gviz.values import Array
+from gviz.values.value import Array
 
 Shape = tuple[int, ...]
 

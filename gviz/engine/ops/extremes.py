@@ -17,7 +17,7 @@ from gviz.engine.ops.reductions import Dims, applied, kept, numpy_names, one_dim
 from gviz.engine.ops.shape import unsqueeze_dims
 from gviz.engine.surface import Number, checked, front, number
 from gviz.engine.tensor import Tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The largest and smallest elements, of all or along dimensions, and where they are.

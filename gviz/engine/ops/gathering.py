@@ -19,7 +19,7 @@ from gviz.engine.ops.indexing import at, fill_where, index_select_op, narrow, se
 from gviz.engine.ops.shape import expand, normal_dims, reshape, run
 from gviz.engine.surface import Number, front
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Elements picked by an index that is laid out like the result: along one dimension, or in the flat tensor.

@@ -17,7 +17,7 @@ from gviz.engine.ops.indexing import sliced
 from gviz.engine.ops.shape import run
 from gviz.engine.surface import Number, front
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Tensors with a border: of one value, mirrored, of their edge, or of their other end.

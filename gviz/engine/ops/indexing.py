@@ -29,7 +29,7 @@ from gviz.engine.surface import Number, checked, front, number
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place, check_writable
 from gviz.source.site import warn
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Parts of one dimension: an entry or a stretch of it, which are views, or the entries that an index names.

@@ -34,7 +34,7 @@ from gviz.engine.ops.shape import (
 from gviz.engine.size import Size
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Tensors joined into one.

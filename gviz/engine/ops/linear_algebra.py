@@ -31,7 +31,7 @@ from gviz.engine.ops.shape import flatten, normal_dims, reshape, run, unsqueeze_
 from gviz.engine.return_types import results_type
 from gviz.engine.surface import Number, front
 from gviz.engine.tensor import Tensor, new_tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Inverses, determinants and systems of linear equations.

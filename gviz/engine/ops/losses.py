@@ -17,7 +17,7 @@ from gviz.engine.ops.arithmetic import sign
 from gviz.engine.ops.comparison import clamp_min, where_op
 from gviz.engine.ops.elementary_functions import exp, log, sigmoid
 from gviz.engine.ops.shape import unsqueeze_dims
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # How the formula and rules of a loss read for its reduction, and with or without weights.

@@ -40,7 +40,7 @@ from gviz.engine.ops.shape import (
 from gviz.engine.surface import Number, bind, checked, front, signature
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What the operations of linear algebra share: checks of matrices, the error for singular ones, transposes.

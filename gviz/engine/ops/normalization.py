@@ -18,7 +18,7 @@ from gviz.engine.ops._kernels import all_in_rows, only
 from gviz.engine.ops.elementary_functions import rsqrt
 from gviz.engine.ops.reductions import sum_dim
 from gviz.engine.ops.shape import in_shape
-from gviz.values import Array
+from gviz.values.value import Array
 
 Shape = tuple[int, ...]
 OUTPUTS = ("result", "result1", "result2")

@@ -12,7 +12,7 @@ import numpy as np
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops._examples import normal, spaced
 from gviz.engine.ops.convolution import Windows, inner, padded
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Pooling: the largest or mean element under windows that slide over the last dimensions.

@@ -34,7 +34,7 @@ from gviz.engine.surface import Number, Runner, checked, front
 from gviz.engine.tensor import Tensor, count_writes, new_tensor
 from gviz.engine.views import apply_in_place
 from gviz.source.site import warn
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The dimensions of reductions, as PyTorch lets them be given.

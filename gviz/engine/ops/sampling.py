@@ -21,7 +21,7 @@ from gviz.engine.random import normal as normal_array
 from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Random numbers written into tensors, or drawn by the numbers that a tensor holds.

@@ -27,7 +27,7 @@ from gviz.engine.ops.strided import Geometry, place_part
 from gviz.engine.surface import attribute, front
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import set_in_place, view_in_place
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Other shapes of the same elements in the same order: views, which share memory, or copies.

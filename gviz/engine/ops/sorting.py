@@ -15,7 +15,7 @@ from gviz.engine.ops.extremes import at_indices
 from gviz.engine.ops.reductions import one_dim
 from gviz.engine.surface import Number, checked, front, number
 from gviz.engine.tensor import Tensor
-from gviz.values import Array
+from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Elements in order, and where a value belongs in an order.

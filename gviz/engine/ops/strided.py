@@ -17,7 +17,7 @@ from gviz.engine.memory import address_of, owner_of
 from gviz.engine.op import Example, Op, Rule, zeros
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import added
-from gviz.values import Array
+from gviz.values.value import Array
 
 
 @dataclass(frozen=True, slots=True)

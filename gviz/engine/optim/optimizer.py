@@ -29,7 +29,7 @@ from gviz.engine.tensor import Tensor, new_tensor
 from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.events.options import options_of, per_group
 from gviz.source.site import warn
-from gviz.values import Array
+from gviz.values.value import Array
 
 Hook = Callable[..., Any]
 Group = dict[str, Any]

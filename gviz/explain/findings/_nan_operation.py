@@ -17,13 +17,13 @@ from gviz.explain.names import label, made_at, symbol
 from gviz.explain.operations import BY_ELEMENT, MASKING, SOFTMAXES
 from gviz.explain.optimizer_steps import step_of
 from gviz.explain.tracking import ancestors
-from gviz.numbers import number, shape_text
-from gviz.plain_text import shown
 from gviz.source.syntax import ARITHMETIC
 from gviz.trace.state import Contribution, NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.value_text import bad_text, short
-from gviz.values import Array, Value
+from gviz.values.number_text import number, shape_text
+from gviz.values.plain_text import shown
+from gviz.values.value import Array, Value
+from gviz.values.value_text import bad_text, short
 
 Named = tuple[str, Value | None]
 """A name in a formula or rule, and its value."""

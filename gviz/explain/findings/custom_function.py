@@ -16,12 +16,12 @@ from gviz.explain.finding import Finding
 from gviz.explain.names import innermost, label, symbol
 from gviz.explain.survey import Made, Survey
 from gviz.explain.tracking import ancestors
-from gviz.numbers import number
-from gviz.plain_text import shown
 from gviz.source.site import Frame
 from gviz.trace.state import UNKNOWN_OP
 from gviz.trace.timeline import Timeline
-from gviz.values import Array, Value
+from gviz.values.number_text import number
+from gviz.values.plain_text import shown
+from gviz.values.value import Array, Value
 
 if TYPE_CHECKING:
     from gviz.rerun.finite_differences import GradientCheck

@@ -12,12 +12,12 @@ from gviz.explain.finding import Finding
 from gviz.explain.names import innermost, label, label_at, why_untracked
 from gviz.explain.program_text import line_text
 from gviz.explain.tracking import CREATE_GRAPH, STACK, ancestors, cut_fix, loses_tracking
-from gviz.numbers import shape_text
-from gviz.plain_text import clipped, file_line, shown
 from gviz.source.site import source_lines
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.values import Value
+from gviz.values.number_text import shape_text
+from gviz.values.plain_text import clipped, file_line, shown
+from gviz.values.value import Value
 
 _UNTRACKED = r"does not require grad and does not have a grad_fn"
 _NO_HISTORY = "requires_grad=True on what it is made from; data that went through numpy or .item() has no history"

@@ -25,11 +25,11 @@ from gviz.explain.optimizer_steps import has_stepped
 from gviz.explain.program_text import line_text
 from gviz.explain.question import Question
 from gviz.explain.survey import Survey
-from gviz.plain_text import clipped
 from gviz.trace.state import Contribution
 from gviz.trace.timeline import Timeline
-from gviz.value_text import grad, share
-from gviz.values import Value
+from gviz.values.plain_text import clipped
+from gviz.values.value import Value
+from gviz.values.value_text import grad, share
 
 _CLEAR = "zero_grad() before each backward, if the passes should not add up"
 FEW_PASSES = 3

@@ -11,10 +11,10 @@ from gviz.explain.finding import Finding
 from gviz.explain.names import innermost, label, label_at, made_at, op_title
 from gviz.explain.operations import ACTIVATIONS
 from gviz.explain.optimizer_steps import Write, step_of, writer_of
-from gviz.plain_text import file_line, shown
 from gviz.source.site import source_lines
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import file_line, shown
 
 _CHANGED = r"modified by an inplace operation"
 

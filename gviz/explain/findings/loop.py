@@ -14,10 +14,10 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.names import innermost, label, label_at, made_at
 from gviz.explain.survey import Made, Survey
 from gviz.explain.tracking import ancestors
-from gviz.numbers import bytes_text
 from gviz.source.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
+from gviz.values.number_text import bytes_text
 
 # Graphs of many iterations that are alive at once, because something keeps a result of each
 

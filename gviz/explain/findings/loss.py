@@ -12,7 +12,7 @@ from gviz.explain.names import innermost, label, label_at, why_cut
 from gviz.explain.operations import ELEMENT_BY_ELEMENT, LISTS, LOSSES_OF_PAIRS, RESHAPING, SOFTMAXES
 from gviz.explain.survey import Made, Survey
 from gviz.explain.tracking import ancestors, cut_fix, loses_tracking
-from gviz.numbers import number, shape_text
+from gviz.values.number_text import number, shape_text
 
 # A column against a row of as many elements: (n,1) with (n,) gives (n,n), and a loss of every pair
 

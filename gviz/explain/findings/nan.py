@@ -58,13 +58,13 @@ from gviz.explain.program_text import called_function, line_text
 from gviz.explain.question import Question
 from gviz.explain.survey import Survey
 from gviz.explain.tracking import RECORD_ALL, is_partial
-from gviz.plain_text import clipped
 from gviz.trace.log import expect
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
-from gviz.value_text import bad_text, short
-from gviz.values import Value
+from gviz.values.plain_text import clipped
+from gviz.values.value import Value
+from gviz.values.value_text import bad_text, short
 
 
 def bad_value(asked: Question) -> Finding | None:

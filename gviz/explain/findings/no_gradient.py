@@ -33,12 +33,12 @@ from gviz.explain.program_text import (
 from gviz.explain.question import Question, question
 from gviz.explain.survey import Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, cut_fix, cuts_after, is_partial, loses_tracking
-from gviz.plain_text import clipped, shown
 from gviz.source.site import Frame
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.value_text import grad
-from gviz.values import Array
+from gviz.values.plain_text import clipped, shown
+from gviz.values.value import Array
+from gviz.values.value_text import grad
 
 
 def not_tracked(asked: Question) -> Finding | None:

@@ -27,12 +27,12 @@ from gviz.explain.optimizer_steps import Steps, all_frozen, steps_by, why_nothin
 from gviz.explain.program_text import called_function, line_text, update_in_place
 from gviz.explain.survey import Survey
 from gviz.explain.tracking import ancestors
-from gviz.plain_text import clipped, file_line, shown
 from gviz.source.site import Frame
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.value_text import grad, share
-from gviz.values import Value
+from gviz.values.plain_text import clipped, file_line, shown
+from gviz.values.value import Value
+from gviz.values.value_text import grad, share
 
 
 def never_stepped(survey: Survey) -> Iterator[Finding]:

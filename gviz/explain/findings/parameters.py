@@ -11,10 +11,10 @@ from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.vanishing_exploding import Waypoint, is_cancelled, path_to, vanishing
 from gviz.explain.names import innermost, label
 from gviz.explain.survey import Survey
-from gviz.numbers import number
-from gviz.plain_text import shown
-from gviz.value_text import norm
-from gviz.values import Value
+from gviz.values.number_text import number
+from gviz.values.plain_text import shown
+from gviz.values.value import Value
+from gviz.values.value_text import norm
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from gviz.explain.names import innermost, label_at
 from gviz.explain.operations import DROPOUTS
 from gviz.explain.survey import Made, Survey
 from gviz.explain.tracking import ancestors
-from gviz.plain_text import shown
+from gviz.values.plain_text import shown
 
 _FEWEST = 2
 """The number of steps that make a training if nothing was in training mode before."""

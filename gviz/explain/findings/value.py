@@ -12,7 +12,7 @@ from gviz.explain.finding import Finding
 from gviz.explain.names import innermost, label, label_at, made_at, why_cut
 from gviz.explain.optimizer_steps import is_unseen, step_of, step_words
 from gviz.explain.question import Question
-from gviz.value_text import grad, short
+from gviz.values.value_text import grad, short
 
 
 def unborn(asked: Question) -> Finding:

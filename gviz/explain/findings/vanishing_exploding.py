@@ -24,10 +24,10 @@ from gviz.explain.names import innermost, label, label_at, made_at, op_title
 from gviz.explain.operations import OF_LOSSES, SOFTMAXES, SQUASHING
 from gviz.explain.question import Question
 from gviz.explain.survey import Survey
-from gviz.numbers import number
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.value_text import norm
+from gviz.values.number_text import number
+from gviz.values.value_text import norm
 
 VANISHED, EXPLODED = 1e-8, 1e8
 """Beyond these factors between two places of one way no number format of training has anything left to say."""

@@ -30,10 +30,10 @@ from gviz.explain.operations import (
 )
 from gviz.explain.program_text import line_text
 from gviz.explain.question import Question
-from gviz.numbers import number
 from gviz.trace.state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
-from gviz.values import Value
+from gviz.values.number_text import number
+from gviz.values.value import Value
 
 _TINY = 1e-6
 _LEAST_ZERO = SHUTTING | LOSSES | {"clamp", "clamp_min", "maximum", "pow", "square", "abs"}

@@ -11,15 +11,15 @@ from gviz.explain.computation import saved_names
 from gviz.explain.formula import attribute_word
 from gviz.explain.names import made_in, why_untracked
 from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
-from gviz.numbers import bytes_text, dtype_text, shape_text
-from gviz.plain_text import file_line, shown
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.row import Row
 from gviz.source.site import source_lines
 from gviz.trace.moment import Moment
 from gviz.trace.state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
-from gviz.value_text import CUT, short
+from gviz.values.number_text import bytes_text, dtype_text, shape_text
+from gviz.values.plain_text import file_line, shown
+from gviz.values.value_text import CUT, short
 
 
 def remark(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> str:

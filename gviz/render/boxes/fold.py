@@ -24,11 +24,11 @@ from functools import cache
 
 from gviz.errors import GvizError
 from gviz.explain.names import step_kind
-from gviz.plain_text import shown
 from gviz.system import notice
 from gviz.system.cooperative import Driven, Far, finished, parts
 from gviz.trace.state import OPTIMIZER, NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import shown
 
 FEW_BOXES = 200
 """Above so many nodes the modules of a picture close by themselves: a larger graph is not read box by box. So many are

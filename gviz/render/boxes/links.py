@@ -8,9 +8,9 @@ from math import prod
 from typing import Literal
 
 from gviz.explain.outgoing import Shape, broadcast_shape
-from gviz.numbers import shape_text
 from gviz.trace.state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.values.number_text import shape_text
 
 LinkKind = Literal["forward", "gradient", "view", "saved"]
 Output = tuple[int, int]

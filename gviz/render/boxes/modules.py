@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import hypot
 
-from gviz.numbers import count_text, number
 from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, shared
 from gviz.render.boxes.room import BRIEF_GAP, BRIEF_TENSOR, Outline
 from gviz.render.boxes.row import Row
@@ -18,8 +17,9 @@ from gviz.render.boxes.states import State, has_failed
 from gviz.trace.moment import Moment
 from gviz.trace.state import OPTIMIZER, NodeState
 from gviz.trace.timeline import Timeline
-from gviz.value_text import NO_VALUE, bad_text, norm, short
-from gviz.values import Value, capture
+from gviz.values.number_text import count_text, number
+from gviz.values.value import Value, capture
+from gviz.values.value_text import NO_VALUE, bad_text, norm, short
 
 
 def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:

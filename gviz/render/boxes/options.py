@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.render.boxes.tensors import grid_shape
-from gviz.value_text import SOME
+from gviz.values.value_text import SOME
 
 Density = Literal["min", "brief", "short", "full"]
 """The name alone; also state, value and gradient, in one line or in a row each; also dtype, saved tensors, local

@@ -8,7 +8,6 @@ from typing import Literal
 from rich.cells import cell_len
 
 from gviz.explain.names import MAX_TITLE, called, constant_value, title
-from gviz.plain_text import clipped, clipped_name, shown
 from gviz.render.boxes.details import detail_count, detail_width, remark
 from gviz.render.boxes.fold import Group, ModuleCall
 from gviz.render.boxes.links import box_key, chip_key
@@ -16,8 +15,9 @@ from gviz.render.boxes.options import Options
 from gviz.render.boxes.tensors import CELL, DIGITS, THUMBNAIL_LINES
 from gviz.trace.state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.value_text import FEW, short
-from gviz.values import Value
+from gviz.values.plain_text import clipped, clipped_name, shown
+from gviz.values.value import Value
+from gviz.values.value_text import FEW, short
 
 Role = Literal["leaf", "parameter", "constant", "op", "root", "chip", "module", "saved"]
 

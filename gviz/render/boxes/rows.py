@@ -13,7 +13,6 @@ from math import isfinite
 
 from gviz.events import GradAccumulated, GradFlowed
 from gviz.explain.names import untracked_word
-from gviz.numbers import bytes_text
 from gviz.render.boxes.details import detail_rows
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.room import BRIEF_GAP, BRIEF_TENSOR, MAX_OUTPUTS, Outline, thumbnail_lines, value_room
@@ -22,8 +21,9 @@ from gviz.render.boxes.tensors import DIGITS, NO_SHADES, THUMBNAIL_LINES, grid, 
 from gviz.trace.moment import Moment
 from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
-from gviz.value_text import CUT, NO_VALUE, added, bad_text, grad, kind_text, or_unknown, share, short
-from gviz.values import Value
+from gviz.values.number_text import bytes_text
+from gviz.values.value import Value
+from gviz.values.value_text import CUT, NO_VALUE, added, bad_text, grad, kind_text, or_unknown, share, short
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Now:
         return isinstance(self.moment.event, GradFlowed) and self.moment.event.node == node
 
     def write(self, form: Callable[[Value | None, int, int], str], value: Value | None, width: int) -> str:
-        """A value in the form of `gviz.value_text`, but a plain number with the decimals that were asked for."""
+        """A value in the form of `gviz.values.value_text`, but a plain number with the decimals that were asked for."""
         array = value.array() if value is not None and value.size == 1 else None
         if self.options.decimals is not None and array is not None and array.dtype.kind in "fiu":
             number = float(array.reshape(())[()])

@@ -9,7 +9,7 @@ from gviz.render.boxes.details import writes_in_place
 from gviz.render.boxes.rows import Now
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState, OutputState
-from gviz.value_text import bad_text
+from gviz.values.value_text import bad_text
 
 State = Literal[
     "pending", "current", "receiving", "running", "complete", "waiting", "done", "released", "freed", "nan", "inf",

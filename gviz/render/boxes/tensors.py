@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gviz.numbers import number
-from gviz.value_text import FEW, NO_VALUE
-from gviz.values import Array, Value
+from gviz.values.number_text import number
+from gviz.values.value import Array, Value
+from gviz.values.value_text import FEW, NO_VALUE
 
 Shades = tuple[tuple[int, ...], ...]
 Numbers = tuple[tuple[str, ...], ...]

@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from gviz.plain_text import without_beginning
 from gviz.render.layout import Edge, Key
+from gviz.values.plain_text import without_beginning
 
 Run = tuple[str, str]
 """``(text, style name)``; an empty style name is ordinary text."""

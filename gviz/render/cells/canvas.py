@@ -14,7 +14,7 @@ from rich.cells import cell_len, set_cell_size
 from gviz.render.cells.box import EDGE_STATES, EDGE_STYLES, Appearance, BoxFrame, Face, Line, Run, box_lines
 from gviz.render.cells.raster import GRADIENT, Band, paint
 from gviz.render.layout import Edge, Key, Layout, PlacedBox, Wire
-from gviz.values import Array
+from gviz.values.value import Array
 
 BAND = 16
 KEPT_BANDS = 256

@@ -17,7 +17,7 @@ import numpy as np
 
 from gviz.render.cells.box import EDGE_STATES
 from gviz.render.layout import Wire
-from gviz.values import Array
+from gviz.values.value import Array
 
 UP, RIGHT, DOWN, LEFT = 1, 4, 16, 64
 HEAVY = 2

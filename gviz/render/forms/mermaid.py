@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from gviz.plain_text import shown
 from gviz.render.graphviz.placement import flow
 from gviz.render.legend import painted
 from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import Theme
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import shown
 
 FRAMES = {"op": "[{}]", "root": "[[{}]]", "saved": ">{}]", "module": "[/{}/]", "error": "{{{{{}}}}}"}
 """The brackets that give a box its shape; all others are round."""

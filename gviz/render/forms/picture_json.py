@@ -14,8 +14,8 @@ from gviz.trace.gradients import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeState, OutputState
 from gviz.trace.timeline import Timeline
-from gviz.value_text import norm
-from gviz.values import Value
+from gviz.values.value import Value
+from gviz.values.value_text import norm
 
 SCHEMA = 1
 """Raised when a field changes its meaning or goes; new fields may come at any time."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
-from gviz.plain_text import shown
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.labels import CHARACTER, SMALL, SPLIT, box_label, card, coloured, inner, table
 from gviz.render.graphviz.placement import (
@@ -27,6 +26,7 @@ from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import ADDED, Box, Edge, Scene
 from gviz.render.theme import LIGHT, Direction, Theme
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import shown
 
 
 @dataclass(frozen=True, slots=True)

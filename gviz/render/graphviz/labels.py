@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from gviz.plain_text import shown
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.tensors import CELL, NO_SHADES, NOT_A_NUMBER, THUMBNAIL_LINES
 from gviz.render.legend import painted
 from gviz.render.scene import Box
 from gviz.render.theme import Theme
 from gviz.source.syntax import ARITHMETIC, SIGNS
-from gviz.value_text import NO_VALUE
+from gviz.values.plain_text import shown
+from gviz.values.value_text import NO_VALUE
 
 CHARACTER = 7
 """Points a character takes at the size of a row; what is wider than expected makes its own box wider."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from gviz.errors import GvizError
-from gviz.plain_text import clipped
+from gviz.values.plain_text import clipped
 
 Program = Literal["dot", "nop2"]
 Picture = Literal["svg", "png", "pdf"]

@@ -16,7 +16,6 @@ from gviz.events import StorageWritten
 from gviz.explain.event_description import description
 from gviz.explain.names import phase_words, title
 from gviz.explain.optimizer_steps import write_place
-from gviz.plain_text import shown
 from gviz.render.boxes.options import Options
 from gviz.render.boxes.room import Outline
 from gviz.render.boxes.selection import shown_ends
@@ -30,6 +29,7 @@ from gviz.trace import navigation
 from gviz.trace.moment import Moment
 from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
+from gviz.values.plain_text import shown
 
 WITH_GRIDS = 10
 """Of more boxes, with grids of numbers in them, few windows show all at once; the panel has every number."""

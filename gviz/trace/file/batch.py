@@ -16,8 +16,8 @@ import numpy as np
 
 from gviz.errors import GvizError
 from gviz.events import COUNTS, Count
-from gviz.plain_text import shown
 from gviz.trace.file.connection import Connection, damaged
+from gviz.values.plain_text import shown
 
 MOST_EVENTS = 1000
 LARGEST_BODIES = 1 << 18

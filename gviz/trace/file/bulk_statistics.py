@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from msgspec.structs import force_setattr
 
-from gviz.values import Array, Stats, Value, Whole, decode, statistics
+from gviz.values.value import Array, Stats, Value, Whole, decode, statistics
 
 LARGEST = 1 << 15
 """Above this size in bytes an array is looked at by itself: its elements cost more than the calls do."""

@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import quote
 
 from gviz.errors import GvizError
-from gviz.plain_text import clipped, shown
 from gviz.trace.file import format as file_format
 from gviz.trace.file.paths import log_of
+from gviz.values.plain_text import clipped, shown
 from gviz.version import __version__
 
 SECONDS_A_QUERY = 20.0

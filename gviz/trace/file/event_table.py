@@ -11,7 +11,7 @@ from gviz.trace.codec import DEFINITION_KINDS, KINDS_AND_SUBJECTS, encode, with_
 from gviz.trace.file.batch import LARGEST_BODIES, MOST_EVENTS, RowFields, encode_rows
 from gviz.trace.file.format import CHUNK_BYTES, HASH_BYTES
 from gviz.trace.file.ring import Ring
-from gviz.values import INLINE_BYTES, Value, statistics
+from gviz.values.value import INLINE_BYTES, Value, statistics
 
 Said = tuple[Event, int, int]
 """An event, when it was said (as the clock has it) and by which thread."""

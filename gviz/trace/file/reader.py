@@ -24,8 +24,8 @@ from gviz.trace.iterations import Turn
 from gviz.trace.log import NOTHING_DROPPED, Columns, Dropped, E
 from gviz.trace.naming.bindings import LARGEST_SOURCE
 from gviz.trace.stacks import Stacks
-from gviz.values import ITEM_SIZES, Array, Value
-from gviz.values import decode as decode_array
+from gviz.values.value import ITEM_SIZES, Array, Value
+from gviz.values.value import decode as decode_array
 
 LONGEST_NAME = 1000
 """How long texts may be that many events share: a stranger's may be of any length, and every event shows them."""

@@ -13,7 +13,6 @@ import msgspec
 
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.numbers import bytes_text
 from gviz.trace.codec import KIND_NUMBERS, decode, values
 from gviz.trace.file import format as file_format
 from gviz.trace.file.batch import Batch
@@ -21,6 +20,7 @@ from gviz.trace.file.bounds import Bounds
 from gviz.trace.file.snapshot import MATTERING, Snapshot
 from gviz.trace.iterations import Iterations
 from gviz.trace.phases import DECIDING
+from gviz.values.number_text import bytes_text
 
 Put = Callable[[list[e.Event], int, int], None]
 """Writes events to the file: the number before the first of them, and the time at which they are said."""

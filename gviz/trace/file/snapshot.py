@@ -14,7 +14,7 @@ import msgspec
 from gviz import events as e
 from gviz.events import Event, Output
 from gviz.trace.storage import value_after
-from gviz.values import Value
+from gviz.values.value import Value
 
 Ordered = tuple[int, Event]
 """An event and its place in the order in which such events were said."""

@@ -32,7 +32,7 @@ from gviz.trace.file.format import utc_now
 from gviz.trace.file.paths import fold, remove_trace
 from gviz.trace.file.ring import Ring
 from gviz.trace.nonfinite import FirstBad, any_nonfinite, first_bad, first_bad_place
-from gviz.values import LONGEST_ANSWER, Awaited, Value
+from gviz.values.value import LONGEST_ANSWER, Awaited, Value
 from gviz.version import __version__
 
 FLUSH_SECONDS = 0.05

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gviz.values import Array
+from gviz.values.value import Array
 
 EMPTY = np.empty(0, np.uint32)
 

@@ -32,7 +32,7 @@ from gviz.trace.index.threads import CONTEXT, Threads
 from gviz.trace.iterations import Turn
 from gviz.trace.log import Columns, EventLog
 from gviz.trace.phases import DECIDING
-from gviz.values import Array
+from gviz.values.value import Array
 
 
 def kinds(*classes: type[e.Event]) -> list[int]:

@@ -9,7 +9,7 @@ import numpy as np
 from gviz.trace.index.changes import ChangeList, Run
 from gviz.trace.index.columns import LISTS, Index, digest
 from gviz.trace.phases import PHASE_KINDS
-from gviz.values import Array
+from gviz.values.value import Array
 
 
 def restored(arrays: Mapping[str, Array]) -> Index | None:

@@ -21,7 +21,7 @@ from gviz.trace.log import EventLog, birth, damaged, expect
 from gviz.trace.state import Contribution, NodeState, OutputState, Step
 from gviz.trace.storage import value_after
 from gviz.trace.weak_cache import weakly
-from gviz.values import Array, Value
+from gviz.values.value import Array, Value
 
 Stamp = tuple[int, int, tuple[int, ...], int, tuple[int, ...]]
 """What a node's state depends on: the node, how many of its events have happened, the running passes that cover it, how

@@ -15,7 +15,7 @@ from gviz.events import BackwardFinished, BackwardStarted
 from gviz.trace.backward_pass import Reach
 from gviz.trace.index.columns import Index
 from gviz.trace.log import EventLog, expect
-from gviz.values import Array
+from gviz.values.value import Array
 
 
 def swept(index: Index, start: int, started: BackwardStarted) -> Reach:

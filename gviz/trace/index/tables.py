@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from gviz.values import Array
+from gviz.values.value import Array
 
 T = TypeVar("T", bound=NamedTuple)
 

@@ -19,7 +19,7 @@ from gviz.trace.iterations import Turn
 from gviz.trace.log import Columns
 from gviz.trace.phases import Chapters
 from gviz.trace.phases import Row as PhaseRow
-from gviz.values import Array
+from gviz.values.value import Array
 
 _STARTED, _FINISHED = KIND_NUMBERS[e.BackwardStarted], KIND_NUMBERS[e.BackwardFinished]
 

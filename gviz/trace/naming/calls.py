@@ -21,7 +21,7 @@ from gviz.trace.naming.bindings import LARGEST_SOURCE, Range, is_of_class, where
 from gviz.trace.repetition import smallest_period
 from gviz.trace.stacks import Stacks
 from gviz.trace.state import Origins
-from gviz.values import Array
+from gviz.values.value import Array
 
 _LONGEST_PERIOD = 1000
 _DEEPEST = 100

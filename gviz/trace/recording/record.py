@@ -31,7 +31,7 @@ from gviz.trace.file.writer import Ending, TraceWriter, about
 from gviz.trace.recording.capture import overhearing, overhearing_warnings
 from gviz.trace.recording.exceptions import attributes, message, printed, raised_at, traceback_of
 from gviz.trace.recording.source_text import read_source
-from gviz.values import Keep
+from gviz.values.value import Keep
 
 
 @dataclass(frozen=True, slots=True)

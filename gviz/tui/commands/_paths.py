@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from gviz.errors import GvizError
-from gviz.plain_text import shown
 from gviz.system.files import naming
+from gviz.values.plain_text import shown
 
 
 def path_of(text: str) -> Path:

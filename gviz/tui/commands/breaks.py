@@ -8,10 +8,10 @@ from itertools import islice
 from string import Formatter
 
 from gviz.errors import KEEP_ALL, GvizError
-from gviz.plain_text import clipped, shown
 from gviz.system.cooperative import Far
 from gviz.tui.breakpoints import Breakpoint, Breakpoints, Listed, described, hits_of
 from gviz.tui.stop_search import never, of_every_node
+from gviz.values.plain_text import clipped, shown
 from gviz.where.condition import NAMES
 from gviz.where.stop import EVENTS, AtFinding, stop
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
-from gviz.numbers import typed_count
 from gviz.trace import load
 from gviz.tui import lines
 from gviz.tui.commands._paths import path_of
 from gviz.tui.language.command import Look
 from gviz.tui.lines import Line
 from gviz.tui.session import Session
+from gviz.values.number_text import typed_count
 
 if TYPE_CHECKING:
     from gviz.compare.comparison import Comparison

@@ -10,15 +10,15 @@ import numpy as np
 
 from gviz.errors import GvizError
 from gviz.explain.names import label
-from gviz.numbers import typed_count
-from gviz.plain_text import clipped, shown, told
 from gviz.query.expressions import as_value, parse_expression, value_of
 from gviz.system.cooperative import Far, parts
 from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Asker
-from gviz.value_text import kind_text, short
-from gviz.values import Value
+from gviz.values.number_text import typed_count
+from gviz.values.plain_text import clipped, shown, told
+from gviz.values.value import Value
+from gviz.values.value_text import kind_text, short
 
 if TYPE_CHECKING:
     pass

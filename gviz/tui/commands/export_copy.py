@@ -10,7 +10,6 @@ import numpy as np
 
 from gviz.errors import GvizError, NotStored
 from gviz.explain.names import label, label_at
-from gviz.plain_text import clipped, shown, told
 from gviz.query.expressions import value_of
 from gviz.system.crash import write_asked_for
 from gviz.system.files import write_whole
@@ -23,8 +22,9 @@ from gviz.tui.commands.evaluation import MOST_ELEMENTS
 from gviz.tui.language.command import FrontEnd, Said
 from gviz.tui.session import Session
 from gviz.tui.title import Title
-from gviz.value_text import grad, short
-from gviz.values import Value
+from gviz.values.plain_text import clipped, shown, told
+from gviz.values.value import Value
+from gviz.values.value_text import grad, short
 
 TIMEOUT = 10.0
 """Seconds that Graphviz has while somebody waits at the screen; past them a simpler layout is drawn."""

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gviz.errors import GvizError
-from gviz.plain_text import clipped, shown
 from gviz.query.expressions import value_of
 from gviz.system.files import write_whole
 from gviz.trace.state import OutputState
@@ -21,7 +20,8 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.commands import evaluation
 from gviz.tui.language.command import Outside, Said
 from gviz.tui.session import Session
-from gviz.values import Array, Value
+from gviz.values.plain_text import clipped, shown
+from gviz.values.value import Array, Value
 
 KNOWN = 1000
 """The newest nodes, of which the shell knows the numbers of those with a name."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from gviz.errors import GvizError
-from gviz.numbers import typed_count
-from gviz.plain_text import clipped, shown
 from gviz.tui.drawing.lists import module_lines
 from gviz.tui.language.command import Look, Said
 from gviz.tui.session import Session
+from gviz.values.number_text import typed_count
+from gviz.values.plain_text import clipped, shown
 
 _MOST_LINES = 999
 

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from gviz.errors import GvizError, did_you_mean
 from gviz.explain.computation import saved_names
 from gviz.explain.names import label
-from gviz.plain_text import clipped, shown
 from gviz.system.cooperative import Far, collected, parts
 from gviz.trace.backward_order import planned
 from gviz.trace.state import BAD, NodeState
 from gviz.tui.commands import breaks, evaluation
 from gviz.tui.language.other_debuggers import INFO_INSTEAD
 from gviz.tui.session import Session
-from gviz.value_text import kind_text, short
+from gviz.values.plain_text import clipped, shown
+from gviz.values.value_text import kind_text, short
 
 ROWS = 200
 

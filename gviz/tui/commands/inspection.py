@@ -10,8 +10,6 @@ from gviz.explain import finding
 from gviz.explain.event_description import sentence
 from gviz.explain.names import frame_text, label
 from gviz.explain.program_text import about
-from gviz.numbers import typed_count
-from gviz.plain_text import clipped, shown
 from gviz.source.site import Frame
 from gviz.system.cooperative import Driven
 from gviz.trace.gradients import in_its_iteration
@@ -27,6 +25,8 @@ from gviz.tui.keymaps import key_lines
 from gviz.tui.language.command import Command, Look, Said
 from gviz.tui.lines import TIED, Line, line, link, wrapped
 from gviz.tui.session import Session
+from gviz.values.number_text import typed_count
+from gviz.values.plain_text import clipped, shown
 from gviz.where.place import split_aspect
 
 ROWS = 200

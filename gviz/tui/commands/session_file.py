@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gviz.errors import GvizError
-from gviz.plain_text import clipped, shown
 from gviz.system.files import naming, write_whole
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, Breakpoints, Call, Listed
 from gviz.tui.commands._paths import path_of
 from gviz.tui.language.command import Confirm, Said, Script
 from gviz.tui.session import Session
+from gviz.values.plain_text import clipped, shown
 from gviz.where.stop import Computed, Stop, stop
 
 LARGEST = 1_000_000

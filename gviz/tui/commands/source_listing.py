@@ -9,7 +9,6 @@ from pathlib import PurePath
 
 from gviz.errors import GvizError
 from gviz.explain.names import frame_text
-from gviz.plain_text import clipped, shown
 from gviz.source import syntax
 from gviz.source.site import Frame, source_lines
 from gviz.tui import lines
@@ -18,6 +17,7 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.language.command import Look
 from gviz.tui.lines import Line, line
 from gviz.tui.session import Listed, Session
+from gviz.values.plain_text import clipped, shown
 from gviz.where.place import Place, place
 
 _LINES = re.compile(r"(\d{1,9})(?:\s*,\s*(\d{1,9}))?")

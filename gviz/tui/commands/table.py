@@ -14,7 +14,6 @@ from functools import partial
 from typing import NoReturn
 
 from gviz.errors import GvizError, did_you_mean
-from gviz.plain_text import clipped, shown
 from gviz.query.moments import is_stretch
 from gviz.query.vocabulary import A_MOMENT, MOMENT_WORDS
 from gviz.system.cooperative import Driven, Far, collected
@@ -43,6 +42,7 @@ from gviz.tui.language.command import Command, FrontEnd, Look, Reply, Run, Said,
 from gviz.tui.language.other_debuggers import INSTEAD
 from gviz.tui.lines import Line, line, wrapped
 from gviz.tui.session import Session
+from gviz.values.plain_text import clipped, shown
 
 
 def _jump(session: Session, command: Command) -> Arrival:

@@ -19,7 +19,6 @@ from gviz.explain.whatif import (
     rerun_sentences,
     stop_sentences,
 )
-from gviz.plain_text import clipped, shown
 from gviz.render.curve import text_curve
 from gviz.system.cooperative import Driven, Far
 from gviz.trace.state import Iteration
@@ -29,6 +28,7 @@ from gviz.tui.commands._paths import new_file
 from gviz.tui.language.command import FrontEnd, Look, Said
 from gviz.tui.lines import Line, line, wrapped
 from gviz.tui.session import Session
+from gviz.values.plain_text import clipped, shown
 
 SUFFIX = ".gviz"
 """Of a file that holds a branch."""

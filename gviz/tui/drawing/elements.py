@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from gviz.errors import KEEP_ALL
-from gviz.numbers import number
 from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, heat
 from gviz.trace.gradients import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, Span, line, wrapped
-from gviz.value_text import bad_text, full
-from gviz.values import Array, Value, capture
+from gviz.values.number_text import number
+from gviz.values.value import Array, Value, capture
+from gviz.values.value_text import bad_text, full
 
 ROWS = 60
 """Rows of a matrix that are written; the rest is counted."""

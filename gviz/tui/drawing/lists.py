@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from gviz.explain.names import frame_text
-from gviz.numbers import count_text, number
-from gviz.plain_text import clipped, shown
 from gviz.render.boxes.modules import Module, gradient_of, module_tree
 from gviz.source.site import Frame
 from gviz.trace.moment import Moment
@@ -19,6 +17,8 @@ from gviz.tui.breakpoints import Breakpoints, Listed, described
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, columns, fitted, line, link, wrapped
+from gviz.values.number_text import count_text, number
+from gviz.values.plain_text import clipped, shown
 
 EMPTY = "nothing is watched: w asks for an expression"
 COLUMN = 20

@@ -16,15 +16,15 @@ from gviz.explain.names import called, label
 from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
 from gviz.explain.panel import SECTIONS, Fact, NodeView, Part
 from gviz.explain.tracking import as_at
-from gviz.plain_text import clipped_name, shown
 from gviz.trace.gradients import in_its_iteration
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
 from gviz.tui.lines import TIED, Line, Span, cells, columns, cut, labelled, line, link, plain, wrapped
-from gviz.value_text import SOME, or_unknown, short
-from gviz.values import Value
+from gviz.values.plain_text import clipped_name, shown
+from gviz.values.value import Value
+from gviz.values.value_text import SOME, or_unknown, short
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView

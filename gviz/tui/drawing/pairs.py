@@ -9,14 +9,14 @@ from gviz.compare.alignment import Pair
 from gviz.compare.comparison import Comparison, Difference, Kind, gradient
 from gviz.compare.side import Side
 from gviz.explain.names import title, why_untracked
-from gviz.plain_text import clipped, file_line
 from gviz.render.cells.box import BoxFrame, Face, box_lines
 from gviz.render.comparison_text import apart, titles
 from gviz.trace.state import NodeInfo
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import STYLES, Line, columns, cut, line
-from gviz.value_text import kind_text, short
-from gviz.values import Value
+from gviz.values.plain_text import clipped, file_line
+from gviz.values.value import Value
+from gviz.values.value_text import kind_text, short
 
 BESIDE = 76
 """Cells from which on the two boxes stand beside each other."""

@@ -9,11 +9,11 @@ from operator import attrgetter
 from gviz.events import BackwardStarted
 from gviz.explain.backward_passes import loss_at
 from gviz.explain.names import iteration_called, label, step_kind
-from gviz.numbers import number
-from gviz.plain_text import shown
 from gviz.trace.state import Iteration, Phase
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import glyphs, wants_ascii
+from gviz.values.number_text import number
+from gviz.values.plain_text import shown
 
 MOST_LOSSES = 3
 """So many passes of an iteration are told by what they began at."""

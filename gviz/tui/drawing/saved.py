@@ -8,14 +8,14 @@ from gviz.events import DataSet, StorageWritten
 from gviz.explain.computation import Operand, computation, saved_names
 from gviz.explain.names import label
 from gviz.explain.optimizer_steps import writer_of
-from gviz.numbers import bytes_text
-from gviz.plain_text import shown
 from gviz.trace.moment import Moment
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.tui.lines import TIED, Line, Span, labelled, line, link, wrapped
-from gviz.value_text import short
-from gviz.values import Value
+from gviz.values.number_text import bytes_text
+from gviz.values.plain_text import shown
+from gviz.values.value import Value
+from gviz.values.value_text import short
 
 WRITES = 50
 """So many writes are listed at most, the latest."""

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gviz.plain_text import shown
 from gviz.source.site import Frame, source_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, Span, cells
+from gviz.values.plain_text import shown
 
 LARGEST = 200_000
 """A file with more characters than this is shown without colours."""

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from gviz.events import Failed
 from gviz.explain.names import iteration_called, label, phase_words
-from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrival import Arrival, Kind
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, first, keys_of
 from gviz.tui.lines import Line, Span, cells, columns, line
+from gviz.values.plain_text import clipped
 
 ROOMY = 100
 """Rows of so many cells need not be brief."""

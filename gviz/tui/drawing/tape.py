@@ -13,7 +13,6 @@ from gviz.events import GradAccumulated, GradFlowed, StepStarted
 from gviz.explain.grad_history import accumulation
 from gviz.explain.names import called, constant_value, output_called, untracked_word
 from gviz.explain.tracking import as_at
-from gviz.plain_text import without_beginning
 from gviz.render.boxes.states import arrived, has_failed, is_gone
 from gviz.trace.gradients import in_its_iteration
 from gviz.trace.moment import Moment
@@ -21,8 +20,9 @@ from gviz.trace.state import NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
 from gviz.tui.lines import Line, fitted, line, plain
-from gviz.value_text import added, bad_text, fitting, grad, or_unknown, share, short
-from gviz.values import Value
+from gviz.values.plain_text import without_beginning
+from gviz.values.value import Value
+from gviz.values.value_text import added, bad_text, fitting, grad, or_unknown, share, short
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from gviz.plain_text import shown
 from gviz.tui.language.parser import Reader
 from gviz.tui.terminal import is_terminal
+from gviz.values.plain_text import shown
 
 PROMPT = "(gviz) "
 WORD_ENDS = " (,"

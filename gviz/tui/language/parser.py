@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gviz.errors import GvizError
-from gviz.plain_text import clipped, shown
 from gviz.tui.arrival import Arrival
 from gviz.tui.breakpoints import Breakpoints, Listed
 from gviz.tui.commands.table import BY_NAME, REPEATED, SPECS, find, reversed_spec, unknown_command
 from gviz.tui.language.command import Command, Confirm, Reply, Said, Script, Spec
+from gviz.values.plain_text import clipped, shown
 
 _CAPITALS = {
     alias.upper(): f"reverse-{spec.name}"

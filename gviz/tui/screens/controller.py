@@ -35,7 +35,6 @@ from textual.app import SuspendNotSupported
 from textual.timer import Timer
 
 from gviz.errors import GvizError
-from gviz.plain_text import clipped, shown
 from gviz.system.cooperative import paced
 from gviz.tui.arrangement import PANELS
 from gviz.tui.arrival import Arrival
@@ -48,6 +47,7 @@ from gviz.tui.screens.panels import Panels
 from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.themes import colours_fall_together, named
 from gviz.tui.widgets.node import NodePanel
+from gviz.values.plain_text import clipped, shown
 
 AT_ONCE_SECONDS = 0.1
 """How long the screen may stand still before a user notices."""

@@ -9,7 +9,6 @@ from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from gviz.plain_text import clipped
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
@@ -29,6 +28,7 @@ from gviz.tui.lines import Line, cells, wrapped
 from gviz.tui.places import Stood, source_place
 from gviz.tui.widgets._base import AROUND_TITLE, Lines, View
 from gviz.tui.widgets.messages import LinePointed, NodePointed
+from gviz.values.plain_text import clipped
 
 GUTTER = 2
 """Columns before the line number: the mark of the running line, and that of a breakpoint."""

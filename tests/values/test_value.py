@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gviz.values import Stats, statistics
+from gviz.values.value import Stats, statistics
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", "bool", "complex64"])

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gviz.numbers import bytes_text, dtype_text, exact, number, shape_text
-from gviz.values import Array, Stats, Value
+from gviz.values.number_text import bytes_text, dtype_text, exact, number, shape_text
+from gviz.values.value import Array, Stats, Value
 
 NO_VALUE = "·"
 NOT_STORED = "not stored"

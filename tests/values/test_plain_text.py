@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gviz.plain_text import abridged, clipped, clipped_name, file_line, shown, without_beginning
+from gviz.values.plain_text import abridged, clipped, clipped_name, file_line, shown, without_beginning
 
 
 @pytest.mark.parametrize(

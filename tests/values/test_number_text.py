@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gviz import numbers, value_text
-from gviz.values import Value, capture
+from gviz.values import number_text, value_text
+from gviz.values.value import Value, capture
 
 
 def value(data, dtype="float64"):
@@ -45,12 +45,12 @@ def value(data, dtype="float64"):
     ],
 )
 def test_a_number_has_four_significant_digits(x, text):
-    assert numbers.number(x) == text
+    assert number_text.number(x) == text
 
 
 @given(st.floats(-1e308, 1e308), st.integers(2, 4))
 def test_a_number_reads_back_close_and_never_turns_to_zero(x, digits):
-    back = float(numbers.number(x, digits))
+    back = float(number_text.number(x, digits))
     assert (back == 0) == (x == 0)
     assert math.copysign(1, back) == math.copysign(1, x)
     assert math.isclose(back, x, rel_tol=0.5 * 10 ** (1 - digits) * 1.001, abs_tol=5e-324)
@@ -60,12 +60,12 @@ def test_a_number_reads_back_close_and_never_turns_to_zero(x, digits):
 def test_the_exact_form_reads_back_unchanged(x, dtype):
     with np.errstate(over="ignore"):
         x = np.dtype(dtype).type(x)
-    assert np.dtype(dtype).type(numbers.exact(x)).tobytes() == x.tobytes() or np.isnan(x)
+    assert np.dtype(dtype).type(number_text.exact(x)).tobytes() == x.tobytes() or np.isnan(x)
 
 
 @pytest.mark.parametrize(("shape", "text"), [((), "()"), ((3,), "(3,)"), ((8, 3), "(8,3)"), ((0, 2), "(0,2)")])
 def test_shapes(shape, text):
-    assert numbers.shape_text(shape) == text
+    assert number_text.shape_text(shape) == text
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_shapes(shape, text):
     ],
 )
 def test_dtypes(dtype, text):
-    assert numbers.dtype_text(dtype) == text
+    assert number_text.dtype_text(dtype) == text
 
 
 def test_the_default_dtype_is_not_said():
@@ -207,8 +207,8 @@ def test_a_narrow_scalar_is_the_number_or_nothing(x, width):
 
 def test_bytes_and_times():
     sizes = (0, 192, 2**20 - 1, 3_500_000, 2**40)
-    assert [numbers.bytes_text(n) for n in sizes] == ["0 B", "192 B", "1 MiB", "3.34 MiB", "1 TiB"]
-    assert [numbers.seconds_text(s) for s in (12e-6, 3.4e-3, 0.1234, 1.2, 250)] == [
+    assert [number_text.bytes_text(n) for n in sizes] == ["0 B", "192 B", "1 MiB", "3.34 MiB", "1 TiB"]
+    assert [number_text.seconds_text(s) for s in (12e-6, 3.4e-3, 0.1234, 1.2, 250)] == [
         "12 µs", "3.4 ms", "123 ms", "1.2 s", "250 s",
     ]  # fmt: skip
 
