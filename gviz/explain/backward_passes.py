@@ -175,3 +175,24 @@ def _tracked(timeline: Timeline, info: NodeInfo) -> list[NodeInfo]:
 def _is_scalar(info: NodeInfo) -> bool:
     value = info.created.first_value
     return value is not None and value.size == 1
+
+
+# Loss scaling: the root of a pass is the loss times a large number, so that small gradients stay above 0 in float16
+
+
+def loss_scale(timeline: Timeline, pass_nr: int) -> float:
+    """The number that a loss was multiplied by before a pass, as a ``GradScaler`` does; 1 where it was not."""
+    start = pass_started(timeline, pass_nr)
+    node = start.roots[0][0] if start is not None and len(start.roots) == 1 else 0
+    info = timeline.info(node) if node in timeline.nodes else None
+    if info is None or info.op.base_name != "mul":
+        return 1.0
+    factors = [timeline.info(source) for source, _ in info.created.inputs if source]
+    values = [one.created.first_value for one in factors if not one.created.requires_grad]
+    values = [value for value in values if value is not None and value.size == 1]
+    scale = max((stats.max for value in values if (stats := value.statistics()) is not None), default=1.0)
+    return scale if scale >= _LEAST_SCALE else 1.0
+
+
+_LEAST_SCALE = 8
+"""A smaller factor may be a weight of the loss."""

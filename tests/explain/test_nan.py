@@ -392,3 +392,44 @@ def test_a_program_that_skips_a_step_itself_is_healthy_and_one_that_takes_it_is_
     assert [one for one in check(recorded_text(skipping, tmp_path, engine)) if one.level == "error"] == []
     taking = BY_HAND.replace("FIRST", "1").replace("USES", "True")
     assert [one.level for one in check(recorded_text(taking, tmp_path, engine))][:1] == ["error"]
+
+
+# Numbers beyond a short type
+
+BEYOND = [
+    ("((w.half() * 300) ** 2).sum()", "float16", "65504", "in float32, as torch.autocast"),
+    ("torch.exp((w * 20).half()).sum()", "float16", "65504", "in float32, as torch.autocast"),
+    ("(w * 1e5).half().abs().sum()", "float16", "65504", "in float32, as torch.autocast"),
+    ("(1 / (w * 1e-6).half()).sum()", "float16", "65504", "in float32, as torch.autocast"),
+    ("((w.half() * 2.0).float() * 1e6).sum()", "float16", "65504", "make the loss smaller"),
+    ("((w.half() * 2.0).float() / 8).mean() * 1e7", "float16", "65504", "scaler.step(optimizer)"),
+]
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(("loss", "dtype", "largest", "fix"), BEYOND)
+def test_an_overflow_is_named_with_the_largest_number_of_its_type(loss, dtype, largest, fix, engine, tmp_path):
+    program = f"import torch\nw = torch.tensor([1.0, 2.0, -1.5], requires_grad=True)\n({loss}).backward()\n"
+    first = check(recorded_text(program, tmp_path, engine))[0]
+    (share,) = [part.text for part in first.finding.parts if part.kind == "overflow"]
+    assert f"overflow {dtype}, whose largest number is {largest}" in share.replace("overflows", "overflow")
+    assert fix in first.finding.fix
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    "loss", ["(1 / (w * 0).half()).sum()", "(w * 1e38 * 10).sum()", "torch.log((w - 1).half()).sum()"]
+)
+def test_what_is_infinite_in_every_type_is_no_overflow_of_a_short_one(loss, engine, tmp_path):
+    program = f"import torch\nw = torch.tensor([1.0, 2.0, 1.5], requires_grad=True)\n({loss}).backward()\n"
+    first = check(recorded_text(program, tmp_path, engine))[0]
+    assert "overflow" not in [part.kind for part in first.finding.parts]
+
+
+@pytest.mark.torch
+def test_bfloat16_overflows_at_its_own_largest_number(tmp_path):
+    program = (
+        "import torch\nw = torch.ones(2, requires_grad=True)\n(w.bfloat16() * 1e38 * 10).float().sum().backward()\n"
+    )
+    first = check(recorded_text(program, tmp_path, "torch"))[0]
+    assert "overflow bfloat16, whose largest number is 3.39e+38" in str(first)

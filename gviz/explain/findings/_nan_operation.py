@@ -225,6 +225,34 @@ def usual_fix(
     return f"keep its result small enough for {made.dtype}: {_OF_SIZE}"
 
 
+_SHORT = ("float16", "bfloat16")
+_IN_FLOAT32 = "compute this part in float32, as torch.autocast does for such operations, or make its inputs smaller"
+_SCALED_DOWN = "compute this part in float32, or make the loss smaller, as a mean is instead of a sum"
+_BY_SCALER = (
+    "step with scaler.step(optimizer) and scaler.update(): they skip a pass that overflows, and lower the scale; "
+    "or a smaller init_scale"
+)
+
+
+def overflow(info: NodeInfo, made: Value | None, operands: Iterable[Value | None]) -> str:
+    """That elements are beyond the largest number of float16 or bfloat16; empty if the infinities are no overflow."""
+    stats = made.statistics() if made is not None else None
+    if made is None or stats is None or made.dtype not in _SHORT or not stats.inf or stats.nan:
+        return ""
+    if info.created.kind != "op" or (info.op.base_name in _AT_ZERO | {"pow"} and any(map(_has_zero, operands))):
+        return ""
+    share = f"{100 * stats.inf / made.size:.3g}% of its elements" if made.size > 1 else "it"
+    verb = "overflow" if made.size > 1 else "overflows"
+    return f"{share} {verb} {made.dtype}, whose largest number is {number(_LARGEST[made.dtype], 5)}"
+
+
+def overflow_fix(*, backward: bool, scale: float) -> str:
+    """What to write instead of what overflows a short type, in a pass whose loss was scaled (1: it was not)."""
+    if not backward:
+        return _IN_FLOAT32
+    return _BY_SCALER if scale > 1 else _SCALED_DOWN
+
+
 def is_of_size(remedy: str) -> bool:
     """Whether what is to be written instead is to keep numbers small."""
     return remedy == DIVERGING or remedy.endswith(_OF_SIZE)

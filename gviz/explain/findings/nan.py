@@ -34,7 +34,7 @@ from gviz.events import (
     StorageWritten,
     grad_left,
 )
-from gviz.explain.backward_passes import growing_losses, row_text
+from gviz.explain.backward_passes import growing_losses, loss_scale, row_text
 from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arriving_gradient, rule_words
 from gviz.explain.finding import Finding
@@ -46,6 +46,8 @@ from gviz.explain.findings._nan_operation import (
     made_at_element,
     made_of,
     meeting_numbers,
+    overflow,
+    overflow_fix,
     parameter_leap,
     sent_at_element,
     usual_fix,
@@ -420,9 +422,13 @@ def _born(timeline: Timeline, node: int) -> Finding:
     remedy = _fix(timeline, info, made)
     grown = tuple(_grown(timeline, node, info.born)) if remedy == DIVERGING else ()
     leap = parameter_leap(timeline, node, info.born) if is_of_size(remedy) else None
+    beyond = overflow(info, made, (operand.value for operand in computation(timeline, node).operands))
+    facts = (*grown, *((Finding("overflow", beyond, info.born, node),) if beyond else ()))
     if leap is not None:
-        return Finding("nan-born", text, info.born, node, (*grown, leap), LEAPT, innermost(info))
-    return Finding("nan-born", text, info.born, node, grown, remedy, innermost(info))
+        return Finding("nan-born", text, info.born, node, (*facts, leap), LEAPT, innermost(info))
+    if beyond and remedy != DIVERGING:
+        remedy = overflow_fix(backward=False, scale=1)
+    return Finding("nan-born", text, info.born, node, facts, remedy, innermost(info))
 
 
 def _data_words(timeline: Timeline, info: NodeInfo, made: Value | None) -> str:
@@ -450,15 +456,12 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
         f"{label(timeline, part.source)}{made_at(info.frames)}, "
         f"on the way to {label(timeline, node)}{', ' * bool(where)}{where}{rule_words(timeline, part)}"
     )
-    return Finding(
-        "nan-born-backward",
-        text,
-        part.seq,
-        part.source,
-        _inputs(timeline, part.source),
-        RECORD_ALL if blind else _fix(timeline, info, part.value),
-        innermost(info),
-    )
+    facts, remedy = _inputs(timeline, part.source), RECORD_ALL if blind else _fix(timeline, info, part.value)
+    beyond = overflow(info, part.value, (operand.value for operand in computation(timeline, part.source).operands))
+    if beyond and not blind:
+        facts = (Finding("overflow", beyond, part.seq, part.source), *facts)
+        remedy = overflow_fix(backward=True, scale=loss_scale(timeline, timeline.at(part.seq).pass_nr))
+    return Finding("nan-born-backward", text, part.seq, part.source, facts, remedy, innermost(info))
 
 
 def _is_blind(timeline: Timeline, node: int) -> bool:
