@@ -17,11 +17,13 @@ from gviz.events import (
     GradCaptured,
     GradSet,
     NodeCreated,
+    OptimizerStarted,
     OptimizerStepped,
     StorageWritten,
 )
 from gviz.explain.backward_passes import pass_started
 from gviz.explain.finding import Finding, Number
+from gviz.explain.grad_history import is_zero
 from gviz.explain.names import innermost, iteration_called, label, label_at, made_at
 from gviz.explain.optimizer_steps import Steps, all_frozen, steps_by, why_nothing
 from gviz.explain.program_text import called_function, line_text, update_in_place
@@ -32,7 +34,7 @@ from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, file_line, shown
 from gviz.values.value import Value
-from gviz.values.value_text import grad, share
+from gviz.values.value_text import bad_text, grad, share
 
 
 def never_stepped(survey: Survey) -> Iterator[Finding]:
@@ -350,6 +352,16 @@ def _brief(value: Value | None) -> str:
 
 
 def cleared_early(survey: Survey) -> Iterator[Finding | None]:
+    """Steps whose gradients were all cleared just before, else passes of which a step gets nothing."""
+    found = False
+    for one in _cleared_before_step(survey):
+        yield one
+        found |= one is not None
+    if not found:
+        yield from _unused_passes(survey)
+
+
+def _cleared_before_step(survey: Survey) -> Iterator[Finding | None]:
     """The first step of an optimizer whose gradients were all cleared just before."""
     filled: dict[int, int] = {}
     cleared: dict[int, int] = {}
@@ -363,6 +375,8 @@ def cleared_early(survey: Survey) -> Iterator[Finding | None]:
                 cleared.pop(node, None)
             case GradSet(node=node, how="none" | "zero") if node in filled:
                 cleared[node] = seq
+            case GradSet(node=node):  # the program puts its own there
+                cleared.pop(node, None)
             case OptimizerStepped(raised="", parameters=parameters) if cleared and cleared.keys() >= {*parameters}:
                 yield _cleared_finding(survey, seq, event, *min(cleared.items(), key=lambda pair: pair[1]), filled)
                 return
@@ -395,6 +409,106 @@ def _cleared_finding(
 def _cleared_at(timeline: Timeline, cleared: int) -> str:
     event = timeline.event(cleared)
     return (made_at(timeline.stack(event.stack)) if isinstance(event, GradSet) else "") or " here"
+
+
+# Passes whose gradients were cleared before any step, while steps use what other passes bring
+#
+# A pass counts as unused if each leaf that it brought a gradient was cleared, and no step, no update by hand and no
+# operation has read it before. Many such passes are meant: of a GAN's generator, which also reach the discriminator
+# (another leaf of the same pass is used), of a warm-up (no step before), of a closure (it runs within a step), of an
+# attack on the input (its gradient is read). One call of backward whose passes are unused half of the time, between
+# steps, is not.
+
+
+@dataclass(slots=True)
+class _UnusedPass:
+    """A pass, begun at event `start` by the call of a stack; `filled` and `cleared` by leaf, the events of both."""
+
+    start: int
+    stack: int
+    filled: dict[int, int]
+    cleared: dict[int, int]
+    is_used: bool = False
+
+
+def _unused_passes(survey: Survey) -> Iterator[Finding | None]:
+    passes = {event.pass_nr: _UnusedPass(seq, event.stack, {}, {}) for seq, event in survey.passes}
+    pending: defaultdict[int, set[int]] = defaultdict(set)
+    owners: dict[int, int] = {}
+    updates: list[int] = []
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped, StorageWritten, DataSet):
+        yield None
+        match event:
+            case GradAccumulated(node=node, pass_nr=number, part=part) if number in passes and node in survey.nodes:
+                owners[survey.nodes[node].created.outputs[0].storage] = node
+                passes[number].is_used |= bool(bad_text(part))  # a step that a scaler skips
+                if not is_zero(part):
+                    passes[number].filled[node] = seq
+                    pending[node].add(number)
+            case GradSet(node=node, how="none" | "zero"):
+                for number in pending.pop(node, ()):
+                    passes[number].cleared[node] = seq
+            case GradSet():
+                pass
+            case _:
+                used = [node for node in _updated(event, owners) if node in pending]
+                updates += [seq] * bool(used)
+                for number in (number for node in used for number in pending.pop(node)):
+                    passes[number].is_used = True
+    sites: defaultdict[int, list[_UnusedPass]] = defaultdict(list)
+    for one in passes.values():
+        if one.filled:
+            sites[one.stack].append(one)
+    for site in sites.values():
+        yield _unused_finding(survey, site, updates)
+
+
+def _unused_finding(survey: Survey, site: list[_UnusedPass], updates: list[int]) -> Finding | None:
+    """A finding for one call of backward, if most of what it brings between steps is cleared unused."""
+    timeline = survey.timeline
+    unused = [one for one in site if one.cleared and not one.is_used]
+    between = [one for one in unused if updates and updates[0] < one.start < updates[-1]]
+    is_single = len(site) == len(unused) == len(updates) == 1 and site[0].start < updates[0]
+    if not is_single and (not between or 2 * len(unused) < len(site)):
+        return None
+    if any(_is_read(survey, one) or timeline.contexts.steps_at(one.start) for one in (between or unused)[:_TRIED]):
+        return None
+    first = (between or unused)[0]
+    node, cleared = min(first.cleared.items(), key=lambda pair: pair[1])
+    if survey.optimized and node not in survey.optimized:
+        return None
+    frames, again = timeline.stack(first.stack), timeline.event(cleared)
+    at = next(iter(timeline.stack(again.stack)), None) if isinstance(again, GradSet) else None
+    use = next(seq for seq in updates if seq > cleared)
+    step = next((timeline.event(one.said) for one in timeline.contexts.steps_at(use)), timeline.event(use))
+    by = made_at(timeline.stack(step.stack)) if isinstance(step, OptimizerStarted | OptimizerStepped) else ""
+    text = (
+        f"what backward{made_at(frames)} brings is cleared{_cleared_at(timeline, cleared)} before a step uses it, "
+        f"in {len(unused)} of {len(site)} pass{'es' * (len(site) != 1)}"
+    )
+    parts = (
+        Finding("accumulated", f"it had brought the .grad of {label(timeline, node)} here", first.filled[node], node),
+        Finding("used", f"the step{by} used only what came after", use),
+    )
+    fix = "zero_grad() once for each step: before the first backward() that the step is to use, or after the step"
+    numbers = (Number("unused passes", len(unused)), Number("passes", len(site)))
+    return Finding("cleared-early", text, cleared, node, parts, fix, at, numbers, suspected=is_single)
+
+
+_TRIED = 3
+"""So many passes of one call are looked at for whether something reads what they bring."""
+
+
+def _is_read(survey: Survey, one: _UnusedPass) -> bool:
+    """Whether an operation used a gradient that a pass brought before it was cleared."""
+    nodes, owners = survey.timeline.nodes, survey.timeline.nodes.origins.gradient_of
+    until = max(one.cleared.values())
+    for node, filled in one.filled.items():
+        grads = [nodes[place] for place in (owners == node).nonzero()[0].tolist()]
+        readers = [*grads, *(user for grad in grads for user in nodes.users(grad))]
+        if any(filled < nodes.born(reader) <= one.cleared.get(node, until) for reader in readers):
+            return True
+    return False
 
 
 # Gradients clipped before backward brings them: the clipping has nothing to clip
