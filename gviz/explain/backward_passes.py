@@ -189,8 +189,8 @@ def loss_scale(timeline: Timeline, pass_nr: int) -> float:
         return 1.0
     factors = [timeline.info(source) for source, _ in info.created.inputs if source]
     values = [one.created.first_value for one in factors if not one.created.requires_grad]
-    values = [value for value in values if value is not None and value.size == 1]
-    scale = max((stats.max for value in values if (stats := value.statistics()) is not None), default=1.0)
+    known = (value.statistics() for value in values if value is not None and value.size == 1)
+    scale = max((stats.max for stats in known if stats is not None), default=1.0)
     return scale if scale >= _LEAST_SCALE else 1.0
 
 
