@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # it needs Triton, which takes a third of a second to import
 PENDING = 0x7FF4_DEAD_BEEF_0001
 """A word that the device has yet to write: of the numbers a signalling nan, which no computation gives."""
 
+_FLOAT64 = np.dtype("<f8")
 _NUMBERS = 9
 """Least, largest, sum, sum of squares, counts of nan, infinities and zeros; of wide dtypes scaled sums of squares."""
 
@@ -146,13 +147,13 @@ class DeviceAnswer:
         """The answer, if it is there; None twice if the device was lost before it came."""
         if self._taken is None:
             is_lost = self._device.is_lost  # asked first: what was answered until then counts
-            if any(PENDING in words[: self._words].tolist() for _, words in self._used):
+            answers = [words[: self._words] for _, words in self._used]
+            if any(PENDING in words.tolist() for words in answers):
                 return (None, None) if is_lost else None
             if self._nbytes:
-                data = self._used[0][1][: self._words].astype("<u4").tobytes()[: self._nbytes]
-                self._taken = data, None
+                self._taken = answers[0].astype("<u4").tobytes()[: self._nbytes], None
             else:
-                numbers = [words[:_NUMBERS].view("<f8").tolist() for _, words in self._used]
+                numbers = [words.view(_FLOAT64).tolist() for words in answers]
                 self._taken = None, stats_of(numbers, self._size, self._times)
             used, self._used = self._used, []
             for slot in used:
@@ -169,8 +170,9 @@ def stats_of(parts: Sequence[Sequence[float]], size: int, times: int = 1) -> Sta
 
     Where sums of squares leave the range of float64, the scaled ones stand for them.
     """
-    least, most = min(part[0] for part in parts), max(part[1] for part in parts)
-    total, squares, nans, infinite, zeros, small, large = (sum(part[at] for part in parts) for at in range(2, _NUMBERS))
+    columns = tuple(zip(*parts, strict=True))
+    least, most = min(columns[0]), max(columns[1])
+    total, squares, nans, infinite, zeros, small, large = map(sum, columns[2:])
     finite = size - int(nans) - int(infinite)
     counts = int(nans) * times, int(infinite) * times, int(zeros) * times
     if not finite:
