@@ -89,6 +89,10 @@ class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """The number of bytes the elements take, stored or not."""
         return self.size * ITEM_SIZES.get(self.dtype, 0)
 
+    def reshaped(self, shape: Shape) -> Value:
+        """The value of the same elements under another shape."""
+        return Value(self.dtype, shape, self.data, self.stats, self.blob)
+
     def array(self) -> Array | None:
         """All elements as a read-only array (bfloat16 widened to float32), or None if they are not in this object."""
         data = self.data

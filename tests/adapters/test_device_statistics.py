@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gviz
-from gviz.events import GradSet, NodeCreated, NodeFreed
+from gviz.events import GradSet, NodeCreated, NodeFreed, StorageWritten
 from gviz.trace.codec import values_of, with_values
 from gviz.trace.file.reader import open_trace
 from gviz.trace.file.writer import FLUSH_SECONDS
@@ -315,3 +315,36 @@ def test_kernels_that_do_not_work_here_are_not_used(fault, monkeypatch):
     tensor = torch.randn(600)
     same_as_on_the_host(device.value(tensor, "float32", 256), tensor)
     assert device._kernels == {-1: None}
+
+
+def test_a_tensor_on_its_way_to_the_host_has_the_numbers_of_its_source(play, monkeypatch):
+    """``target.copy_(source, non_blocking=True)`` returns before the target's memory holds anything."""
+    play()
+    there, arrived = torch.arange(600.0), []
+    places = {there.untyped_storage().data_ptr()}
+
+    def is_there(tensor):
+        return tensor.untyped_storage().data_ptr() in places
+
+    event = SimpleNamespace(record=lambda stream: None, query=lambda: bool(arrived))
+    monkeypatch.setattr(torch.cuda, "Event", lambda: event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: None)
+    monkeypatch.setattr(torch.Tensor, "is_cpu", property(lambda tensor: not is_there(tensor)), raising=False)
+    monkeypatch.setattr(captured_values, "is_asked", is_there)
+    target = torch.zeros(20, 30)
+
+    def program():
+        target.mul_(1)
+        target.view(600).copy_(there, non_blocking=True)
+        part = target[0] * 1
+        whole = target * 1
+        arrived.append(True)
+        return [part, whole, target[0] * 2]
+
+    log = events_of(program, limit=256, awaits=True)
+    written = [event.value for event in log if isinstance(event, StorageWritten)]
+    assert isinstance(written[-1], Awaited)
+    outputs = [output.value for event in log if isinstance(event, NodeCreated) for output in event.outputs]
+    views = [value for value in outputs if value.shape == (30,)]
+    assert not views[0].is_known  # a row of what is on its way
+    assert views[-1].array().tolist() == (torch.arange(30.0) * 2).tolist()

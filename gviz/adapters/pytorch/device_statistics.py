@@ -33,7 +33,7 @@ import torch
 
 from gviz.adapters.pytorch.cuda_device import waiting_unnoticed
 from gviz.adapters.pytorch.private_api import stream_number, without_modes
-from gviz.adapters.pytorch.tensor_facts import is_dense
+from gviz.adapters.pytorch.tensor_facts import is_dense, version_of
 from gviz.values.value import INLINE_BYTES, LONGEST_ANSWER, Array, Awaited, Stats, Value
 
 if TYPE_CHECKING:  # it needs Triton, which takes a third of a second to import
@@ -329,6 +329,32 @@ class Device:
         if count <= _ALONE:
             return 1, 0
         return min(count // _BLOCK, _MOST_PROGRAMS), self._scratch_of(tensor, stream)
+
+
+class Copy:
+    """A copy to a tensor of the host that is still on its way, and the value that it brings."""
+
+    def __init__(self, target: torch.Tensor, value: Value, device: torch.device) -> None:
+        self._start, self._version = target.data_ptr(), version_of(target)
+        self._value = value
+        self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # PyTorch has no types here
+        self._event.record(torch.cuda.current_stream(device))
+
+    def is_done(self) -> bool:
+        """Whether it has arrived, so that the memory of the host can be read."""
+        return bool(self._event.query())  # type: ignore[no-untyped-call]  # PyTorch has no types here
+
+    def value_of(self, tensor: torch.Tensor) -> Value | None:
+        """The value, if a tensor is all that is copied, as it was then; under whatever shape."""
+        value, shape = self._value, tuple(tensor.shape)
+        is_whole = tensor.data_ptr() == self._start and tensor.numel() == value.size
+        if not is_whole or str(tensor.dtype) != f"torch.{value.dtype}" or not tensor.is_contiguous():
+            return None
+        if version_of(tensor) != self._version:
+            return None
+        return (
+            value.reshaped(shape) if isinstance(value, Awaited) else Value(value.dtype, shape, value.data, value.stats)
+        )
 
 
 def is_asked(tensor: torch.Tensor) -> bool:

@@ -94,6 +94,8 @@ class Listening(TorchFunctionMode):
     ) -> None:  # fmt: skip
         """Announce what a call gave, and what it wrote to the first of its arguments."""
         session = self._session
+        if function in _COPYING and (kwargs.get("non_blocking") or any(it is True for it in args)):
+            session.value.is_copied(args[1] if function is torch.Tensor.copy_ else first, result)
         if isinstance(result, torch.Tensor):
             if result is not first:
                 observe(session, function, args, kwargs, (result,), _is_silent(caller))
@@ -110,6 +112,10 @@ class Listening(TorchFunctionMode):
             if silent == "optimizer" and session.thread.is_updating(first):
                 return
             in_place_writes.wrote(session, first, call_of(function, args, kwargs, in_place=True), silent=silent)
+
+
+_COPYING = {torch.Tensor.to, torch.Tensor.copy_}
+"""What copies to the host without waiting for the device, if it is asked to (``non_blocking``)."""
 
 
 def _writes_uncounted(function: Any, kwargs: Mapping[str, Any], target: torch.Tensor) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from gviz.adapters.pytorch.cuda_device import to_host
-from gviz.adapters.pytorch.device_statistics import Device, is_asked
+from gviz.adapters.pytorch.device_statistics import Copy, Device, is_asked
 from gviz.adapters.pytorch.private_api import (
     count_dispatch_modes,
     has_symbols,
@@ -73,6 +73,7 @@ class Capture:
         self.keeps_numbers = channel.keep != "none"
         self._keeps_whole = True
         self._device = Device(waits=not channel.awaits)
+        self._copies: dict[int, Copy] = {}
         self._limit = channel.handed_over
         self._kept = channel.limit
         self._has_room = channel.has_room
@@ -104,6 +105,27 @@ class Capture:
         with without_modes():
             plain = to_host(tensor.detach()).resolve_conj().resolve_neg().contiguous()
         return Whole(name, tuple(plain.shape), _bytes_of(plain))
+
+    def is_copied(self, source: object, target: object) -> None:
+        """A copy to the host was begun that nothing waits for: until it is done, `source` has the numbers."""
+        if not (isinstance(source, torch.Tensor) and isinstance(target, torch.Tensor) and target.is_cpu):
+            return
+        if not is_asked(source) or self.is_hidden(source) or not (has_numbers(source) and has_numbers(target)):
+            return
+        with without_modes():
+            given = source.detach().to(target.dtype).expand_as(target)
+        self._copies[target.untyped_storage().data_ptr()] = Copy(target, self(given), source.device)
+
+    def _copied(self, tensor: torch.Tensor) -> Value | None:
+        """The value of a tensor whose memory a device may not have written yet; None where it has."""
+        place = tensor.untyped_storage().data_ptr()
+        copy = self._copies.get(place)
+        if copy is None:
+            return None
+        if copy.is_done():
+            del self._copies[place]
+            return None
+        return copy.value_of(tensor) or Value(name_of(tensor.dtype), tuple(tensor.shape))
 
     def leave_nothing(self) -> None:
         """From now on leave nothing to the listener: a value that it shortens later is no longer equal to itself."""
@@ -157,6 +179,8 @@ class Capture:
         name, shape = name_of(tensor.dtype), tuple(tensor.shape)
         if name not in ITEM_SIZES:
             return Value(name, shape)
+        if self._copies and (known := self._copied(tensor)) is not None:
+            return known
         size = tensor.nbytes
         if size > self._limit:
             return Value(name, shape, None, _statistics(_in_memory(tensor, name)))
