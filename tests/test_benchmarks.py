@@ -51,6 +51,6 @@ def test_imports_count_at_the_head_in_functions_and_for_types():
 
 
 def test_the_files_that_an_action_enters_are_counted_once_each():
-    program = "from gviz import numbers\nfrom gviz import plain_text\n"
+    program = "from gviz.values import number_text\n"
     assert entered(program + "start(); stop()\n") == 0
-    assert entered(program + "start(); numbers.number(1.5); numbers.number(2.5); stop()\n") == 1
+    assert entered(program + "start(); number_text.number(1.5); number_text.number(2.5); stop()\n") == 1
