@@ -10,9 +10,9 @@ from benchmarks.house import cycles, import_graph
 
 PACKAGE = Path(__file__).parents[1] / "gviz"
 HOUSE = PACKAGE.parent / "docs" / "house.md"
-BOTTOM = {"arguments", "errors", "representation", "source", "system", "values"}
+BOTTOM = {"argument_checks", "errors", "representation", "source", "system", "values"}
 MAY_IMPORT = {
-    "arguments": {"errors"},
+    "argument_checks": {"errors"},
     "errors": set(),
     "representation": set(),
     "values": set(),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from gviz import arguments
+from gviz import argument_checks
 from gviz.errors import refuse_unknown
 from gviz.render.boxes.options import DENSITIES, TENSORS, Density, Options, Tensors
 from gviz.render.request import ExportOptions, Part
@@ -39,10 +39,10 @@ class Look:
             refuse_unknown("tensors", self.tensors, TENSORS)
         return ExportOptions(
             theme=self.theme,
-            style=arguments.text("style", self.style),
+            style=argument_checks.text("style", self.style),
             direction=self.direction,
-            scale=None if self.scale is None else arguments.above_0("scale", self.scale, "2 is twice as large"),
-            legend=arguments.flag("legend", self.legend),
+            scale=None if self.scale is None else argument_checks.above_0("scale", self.scale, "2 is twice as large"),
+            legend=argument_checks.flag("legend", self.legend),
             drawing=Options(density=self.labels, tensors=self.tensors, saved=self.saved, clusters=True),
         )
 
@@ -60,13 +60,13 @@ class Region:
 
     def part(self) -> Part:
         """All of it but the node, which has no number yet."""
-        closed, shown = arguments.texts("modules", self.modules), arguments.texts("only", self.only)
-        deepest = None if self.depth is None else arguments.whole("depth", self.depth)
-        return Part(closed, deepest, 0, self.ancestors, arguments.whole("radius", self.radius), shown)
+        closed, shown = argument_checks.texts("modules", self.modules), argument_checks.texts("only", self.only)
+        deepest = None if self.depth is None else argument_checks.whole("depth", self.depth)
+        return Part(closed, deepest, 0, self.ancestors, argument_checks.whole("radius", self.radius), shown)
 
     def place(self) -> str:
         """The node in words; empty for none."""
-        return arguments.place("node", self.node)
+        return argument_checks.place("node", self.node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Manner:
         """The options with all of this that concerns an exporter."""
         return replace(
             options,
-            timeout=arguments.at_least_0("timeout", self.timeout),
+            timeout=argument_checks.at_least_0("timeout", self.timeout),
             note=self.note or options.note,
             progress=self.progress or options.progress,
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gviz import arguments, frameworks
+from gviz import argument_checks, frameworks
 from gviz.render.request import last_moment
 from gviz.trace import load
 from gviz.trace.file.reader import open_trace
@@ -61,10 +61,10 @@ def drawn(thing: Any, params: Params | None = None) -> Drawn:
 
 
 def _named(params: object) -> Named:
-    named = arguments.pairs("params", params)
+    named = argument_checks.pairs("params", params)
     for name, given in named:
         if not hasattr(given, "grad_fn"):
-            raise arguments.refused(f"params[{name!r}]", given, "a tensor")
+            raise argument_checks.refused(f"params[{name!r}]", given, "a tensor")
     return named
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gviz import arguments
+from gviz import argument_checks
 from gviz.api import drawable, outputs
 from gviz.api.asked import Look, Manner, Region, Shade, When
 from gviz.api.extent import part_around, span
@@ -75,9 +75,9 @@ def _written(
 ) -> list[Path]:
     """Write what is asked for. Whatever makes no sense is refused before anything long is begun."""
     options, asked, place = manner.checked(look.options()), region.part(), region.place()
-    target = arguments.new_path("path", path)
-    exporter = kind_of(target, arguments.text("moments", when.moments))
-    refuse(target, force=arguments.flag("force", manner.force), hint=outputs.AS_ARGUMENT)
+    target = argument_checks.new_path("path", path)
+    exporter = kind_of(target, argument_checks.text("moments", when.moments))
+    refuse(target, force=argument_checks.flag("force", manner.force), hint=outputs.AS_ARGUMENT)
     found = drawable.drawn(of, params)
     if found.node and not (place or asked.only):
         place, asked = f"#{found.node}", replace(asked, ancestors=asked.ancestors or not asked.radius)

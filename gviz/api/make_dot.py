@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gviz import arguments
+from gviz import argument_checks
 from gviz.api.drawable import drawn
 from gviz.api.moments import moment_of
 from gviz.render.boxes.fold import ALL, Filter
@@ -37,8 +37,8 @@ def make_dot(
     from that, with all values; of any other graph only the tensor itself and the leaves have values.
     """
     if not isinstance(options, Options | None):
-        raise arguments.refused("options", options, "gviz.render.scene.Options")
-    most = max(arguments.whole("max_attr_chars", max_attr_chars), 3)
+        raise argument_checks.refused("options", options, "gviz.render.scene.Options")
+    most = max(argument_checks.whole("max_attr_chars", max_attr_chars), 3)
     full = Options(density="full", saved=show_saved, attr_chars=most)
     asked = options or (full if show_attrs else Options(saved=show_saved))
     of = drawn(var, params)

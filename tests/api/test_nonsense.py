@@ -8,7 +8,7 @@ import pytest
 
 import gviz
 import gviz.engine as torch
-from gviz import arguments
+from gviz import argument_checks
 from gviz.errors import GvizError
 
 NONSENSE = [b"x", [], ["a"], [None], {"a": 1}, {1}, object(), int, -1, 3.5, float("nan"), True]
@@ -110,11 +110,11 @@ def test_only_yes_writes_over_a_file(given, trace, tmp_path):
 @pytest.mark.parametrize(
     ("look", "given", "hint"),
     [
-        (arguments.at_least_0, float("inf"), "finite"),
-        (arguments.place, 1.5, "a text, or the number of a node"),
-        (arguments.place, -1, "a text, or the number of a node"),
-        (arguments.text, "\ud800", "surrogate"),
-        (arguments.text, b"x", "a text"),
+        (argument_checks.at_least_0, float("inf"), "finite"),
+        (argument_checks.place, 1.5, "a text, or the number of a node"),
+        (argument_checks.place, -1, "a text, or the number of a node"),
+        (argument_checks.text, "\ud800", "surrogate"),
+        (argument_checks.text, b"x", "a text"),
     ],
 )
 def test_the_hint_is_true_of_what_was_refused(look, given, hint):
@@ -124,4 +124,4 @@ def test_the_hint_is_true_of_what_was_refused(look, given, hint):
 
 
 def test_a_number_of_numpy_is_a_number():
-    assert arguments.place("node", np.int64(3)) == "3" == arguments.place("node", "3")
+    assert argument_checks.place("node", np.int64(3)) == "3" == argument_checks.place("node", "3")

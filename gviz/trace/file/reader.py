@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from gviz import arguments
+from gviz import argument_checks
 from gviz.events import KINDS, Event, OpSeen, Reading, SourceSeen, StackSeen
 from gviz.source.site import DEEPEST, Frame
 from gviz.trace.codec import DEFINITION_KINDS, decode, subject
@@ -48,7 +48,7 @@ class Trace:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(arguments.path_text("path", path))
+        self.path = Path(argument_checks.path_text("path", path))
         self._connection = Connection(self.path)
         self._batches = Batches(self._connection)
         self._kept: dict[int, Event] = {}

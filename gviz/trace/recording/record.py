@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import get_args
 
-from gviz import arguments, emit
+from gviz import argument_checks, emit
 from gviz.emit import Channel, Listener
 from gviz.errors import GvizError, SystemRefusal, refuse_unknown
 from gviz.events import Failed, Marked
@@ -101,10 +101,10 @@ class Kept:
         refuse_unknown("keep", self.keep, get_args(Keep))
         refuse_unknown("until", self.until, get_args(Until))
         if self.limit is not None:
-            arguments.whole("limit", self.limit)
-        arguments.flag("share", self.share)
+            argument_checks.whole("limit", self.limit)
+        argument_checks.flag("share", self.share)
         if not isinstance(self.window, Window):
-            raise arguments.refused("window", self.window, "a gviz.trace.recording.record.Window")
+            raise argument_checks.refused("window", self.window, "a gviz.trace.recording.record.Window")
 
     @property
     def bounds(self) -> Bounds:
@@ -330,9 +330,9 @@ def record(
     """
     if _program is not None and emit.channel is _program.channel:
         return Within(_program)
-    force, framework = arguments.flag("force", force), arguments.text("framework", framework)
+    force, framework = argument_checks.flag("force", force), argument_checks.text("framework", framework)
     if path is not None:
-        return recording_to(Path(arguments.new_path("path", path)), kept, force=force, framework=framework)
+        return recording_to(Path(argument_checks.new_path("path", path)), kept, force=force, framework=framework)
     try:
         given = new_trace(sys.argv[0])
     except (SystemRefusal, OSError) as trouble:  # there is no cache: a home that cannot be written to
@@ -360,7 +360,7 @@ def recording_to(
 
 def mark(name: str) -> None:
     """Name this moment of the recording in progress; does nothing if there is none. GvizError for what is no text."""
-    arguments.text("name", name)
+    argument_checks.text("name", name)
     begin_at(name)
     channel = emit.channel
     if channel is not None:
