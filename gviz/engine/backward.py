@@ -44,7 +44,7 @@ from gviz.values.value import Array
 # Adding to a leaf's ``.grad``: what is taken over as it is, what is copied, what is written in place.
 #
 # PyTorch takes a gradient over if nothing else refers to it and it is laid out like the leaf, and otherwise copies it;
-# ``.grad._version`` tells which. As it counts references, so does this module.
+# ``.grad._version`` shows which. PyTorch decides by counting references, and so does this module.
 
 
 _IN_LIST = 2
@@ -80,7 +80,7 @@ def _accumulate_recorded(leaf: Tensor, grad: Grad) -> None:
 
 
 def adds_in_place(before: Grad, parts: Sequence[Grad | None]) -> bool:
-    """Whether PyTorch adds a second contribution into the memory of the first, which its caller alone refers to.
+    """Whether PyTorch adds a second contribution into the memory of the first, because only the caller refers to it.
 
     The first may be of the same step as the second, one of its `parts`.
     """
@@ -177,7 +177,7 @@ def conformed(part: Grad, node: Node, slot: int, edge: Edge) -> Grad:
 
 
 def in_form(seed: Tensor, edge: Edge) -> Tensor:
-    """A gradient given by the program in the dtype of what it belongs to."""
+    """The program's gradient in the dtype of what it belongs to."""
     _, kind = edge[0].outputs[edge[1]]
     return seed if seed._array.dtype == kind else seed.to(dtypes.of_numpy(kind))
 
@@ -274,7 +274,7 @@ def _retain(node: Node, extras: Extras, grads: list[Grad | None], report: PassRe
 
 
 def shown(current: Pass, node: Node, grad: Grad | None) -> Tensor | None:
-    """What has arrived at an output as hooks see it; a leaf's gradient tells how often it was added to in place."""
+    """What has arrived at an output as hooks see it; the version of a leaf's gradient counts the additions in place."""
     if grad is None:
         return None
     value = as_tensor(grad)
@@ -284,7 +284,7 @@ def shown(current: Pass, node: Node, grad: Grad | None) -> Tensor | None:
 
 
 def _put_back(current: Pass, node: Node, value: Tensor | None) -> Grad | None:
-    """What hooks saw or gave, as the pass goes on with it."""
+    """What hooks saw or returned, as the pass continues with it."""
     if node.__class__ is AccumulateGrad and not current.create_graph:
         current.written[node] = _version(value)
     return _plain(value, current.create_graph)
@@ -295,12 +295,12 @@ def _version(value: Tensor | None) -> int:
 
 
 def _plain(value: Tensor | None, create_graph: bool) -> Grad | None:
-    """What a hook saw or gave, as the pass has gradients."""
+    """What a hook saw or returned, in the form of the pass's gradients."""
     return value if value is None or create_graph else value._array
 
 
 def _checked_all(given: object, values: Values, hook: object) -> Values:
-    """What a node's hook gave in place of `values`. TypeError or RuntimeError if it cannot stand there."""
+    """What a node's hook returned in place of `values`. TypeError or RuntimeError if it does not fit."""
     if not isinstance(given, tuple):
         raise TypeError(messages.HOOK_TUPLE.format(name=type(given).__name__))
     if len(given) != len(values):
@@ -310,7 +310,7 @@ def _checked_all(given: object, values: Values, hook: object) -> Values:
 
 
 def _checked(given: object, value: Tensor | None, hook: object) -> Tensor | None:
-    """What a hook gave in place of `value`. TypeError or RuntimeError if it cannot stand there."""
+    """What a hook returned in place of `value`. TypeError or RuntimeError if it does not fit."""
     if given is None:
         return None
     if value is None:
@@ -736,7 +736,7 @@ def root_edges(
 
 
 def edge_of(place: Place) -> Edge:
-    """Where the gradient of a tensor arrives, or what an edge stands for. RuntimeError for anything else."""
+    """Where the gradient of a tensor arrives, or the place of a `GradientEdge`. RuntimeError for anything else."""
     if isinstance(place, Tensor):
         return place._edge()
     if not isinstance(place, GradientEdge):

@@ -162,7 +162,7 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def scalar_dtype(number: bool | int | float, like: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype a Python number takes beside a tensor of dtype `like`: it never widens within its category."""
+    """The dtype a Python number takes next to a tensor of dtype `like`: it never widens within its category."""
     kind = like.kind
     if isinstance(number, bool):
         return like

@@ -1,7 +1,7 @@
-"""What the engine says in events, only while somebody listens: tensors met, operations, writes, backward passes.
+"""The events of the engine, made only while a recording listens: tensors, operations, writes, backward passes.
 
 A tensor or node carries a `Seen` once it was announced. What existed before the recording is announced when it is first
-used: a leaf with its value, a graph that was built earlier as nodes without values.
+used: a leaf with its value, the nodes of a graph that was built earlier without values.
 """
 
 from __future__ import annotations
@@ -77,14 +77,11 @@ def _plain(value: Any, otherwise: Callable[[Any], Any]) -> Any:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Says in events of what the graph is made. The engine calls it only while somebody listens.
-#
-# A tensor or node carries a `Seen` once it was announced. What existed before the recording is announced when it is
-# first used: a leaf with its value, a graph that was built earlier as nodes without values.
+# The announcement of tensors and nodes.
 
 
 def seen(channel: Channel, tensor: Tensor) -> Seen:
-    """The announcement of a tensor's node; announces it now if nobody has."""
+    """The announcement of a tensor's node, made now if there is none."""
     mark = tensor._seen
     if mark is not None and mark.channel is channel:
         return mark
@@ -99,7 +96,7 @@ def seen(channel: Channel, tensor: Tensor) -> Seen:
 
 
 def _meet(channel: Channel, tensor: Tensor) -> Seen:
-    """Announce a tensor of which nobody heard how it was made, and say what the program calls it."""
+    """Announce a tensor that no recorded operation made, and report the name that the program has for it."""
     mark = _enter(channel, tensor)
     if name := _name_of(tensor):
         channel.say(Named(mark.node, name))
@@ -107,14 +104,14 @@ def _meet(channel: Channel, tensor: Tensor) -> Seen:
 
 
 def _name_of(tensor: Tensor) -> str:
-    """What the program calls a tensor that it had before; nothing of what the engine made, or of a ``.grad``."""
+    """The program's name for a tensor that it had before; empty for one that the engine made, and for a ``.grad``."""
     if tensor._is_number or tensor._is_mask or tensor._grad_of is not None:
         return ""
     return variables.global_name(tensor) if tensor._is_parameter else variables.first_name(tensor)
 
 
 def seen_node(channel: Channel, node: Node) -> Seen:
-    """The announcement of a graph node; announces what it depends on first, inputs before users."""
+    """The announcement of a graph node. What it depends on is announced first, inputs before users."""
     known = node.seen
     if known is not None and known.channel is channel:
         return known
@@ -141,7 +138,7 @@ def entered(channel: Channel, tensor: Tensor, sharing: Tensor | None = None) -> 
 
 
 def captured(channel: Channel, tensor: Tensor) -> Seen:
-    """The announcement of a gradient that `autograd.grad` gave: it is no new data."""
+    """The announcement of a gradient that `autograd.grad` returned: it is no new data."""
     known = tensor._seen is not None and tensor._seen.channel is channel
     return seen(channel, tensor) if known or tensor._grad_fn is not None else _enter(channel, tensor, _CAPTURED)
 
@@ -157,7 +154,7 @@ def requires_grad_set(channel: Channel, tensor: Tensor) -> None:
 
 
 def grad_set(channel: Channel, tensor: Tensor, how: str, stack: int = 0) -> None:
-    """A ``.grad`` was changed outside a pass, or was there before it was announced: then there is no `stack`."""
+    """A ``.grad`` was changed outside a pass, or existed before its tensor was announced: then there is no `stack`."""
     value = None if tensor._grad is None else channel.value(tensor._grad._array)
     channel.say(GradSet(seen(channel, tensor).node, tensor._output_nr, how, value, stack))
 
@@ -168,8 +165,10 @@ def _announced(channel: Channel, node: Node) -> bool:
 
 
 def _enter(channel: Channel, tensor: Tensor, attrs: Attrs = (), *, memory: Storage | None = None) -> Seen:
-    """Announce a leaf or constant, after the tensor it is a view of, and the ``.grad`` it already has; it has memory of
-    its own, unless another's is given."""
+    """Announce a leaf or constant, after the tensor that it is a view of, and its ``.grad`` if it has one.
+
+    It has memory of its own, unless `memory` is given.
+    """
     origin = 0 if tensor._base is None else seen(channel, tensor._base).node
     attrs = attrs or _origin_of(channel, tensor)
     mark = tensor._seen = Seen(channel.next_node())
@@ -190,7 +189,7 @@ def _enter(channel: Channel, tensor: Tensor, attrs: Attrs = (), *, memory: Stora
 
 
 def _origin_of(channel: Channel, tensor: Tensor) -> Attrs:
-    """What else is known of a tensor that no operation made."""
+    """What else is known about a tensor that no operation made."""
     owner = None if tensor._grad_of is None else tensor._grad_of()
     if owner is not None and owner._grad is tensor:
         return (("grad_of", seen(channel, owner).node),)
@@ -203,7 +202,7 @@ def _storage_of(channel: Channel, tensor: Tensor) -> Storage:
 
 
 def _enter_late(channel: Channel, node: Node) -> None:
-    """Announce a node of a graph that was built before anybody listened: its values are gone."""
+    """Announce a node of a graph that was built before the recording: its values are gone."""
     if isinstance(node, AccumulateGrad):
         _enter(channel, node.variable)
         return
@@ -223,7 +222,7 @@ def say_operation(
     untracked: str,
     given: tuple[Value | None, ...] = (),
 ) -> int:
-    """Say that an operation ran; the number of the stack it ran in."""
+    """Report that an operation ran; returns the number of its call stack."""
     described = plain_attrs(attrs) if attrs else ()
     key, scopes, during = thread.replayed_from, thread.scopes, thread.during
     stack = channel.stack() if key is None else channel.stack_number(key)
@@ -239,7 +238,7 @@ def say_operation(
 def output(channel: Channel, tensor: Tensor, view_of: int, *, has_value: bool = True, is_first: bool = False) -> Output:
     """A tensor as an output of the node that made it: its value, and which elements of its memory it shows.
 
-    Of one that `is_first`, as a call of a custom Function, the value is kept whole.
+    `is_first` is for the first calls of a custom Function, whose values are kept whole.
     """
     array, storage, version = tensor._array, tensor._storage.number, tensor._counter[0]
     if version < 0:  # an inference tensor counts no writes
@@ -265,7 +264,7 @@ callbacks.seen, callbacks.grad_set, callbacks.requires_grad_set = seen, grad_set
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Tells listeners which part each tensor is of what a function or a module gave, where it gave several.
+# Results of several tensors: which part of a function's or module's result each tensor is.
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -274,7 +273,7 @@ _FOLDER = str(Path(__file__).parent) + "/"
 
 
 def telling_parts(function: F) -> F:
-    """`function`, which tells listeners of the parts of what it gives; itself if that is always a tensor."""
+    """`function`, wrapped so that it reports the parts of its result; itself if that is always one tensor."""
     signature = getattr(function, "__signature__", None)
     given = function.__annotations__.get("return") if signature is None else signature.return_annotation
     if given in ("Tensor", "None", "bool", "int", "float", "str", inspect.Signature.empty):
@@ -293,14 +292,14 @@ def telling_parts(function: F) -> F:
 
 @forwards
 def say_returned(channel: Channel, result: object) -> None:
-    """Say which parts of a call's result the tensors in it are, if it was the program that called."""
+    """Report which part of a call's result each tensor is, if the program itself made the call."""
     if not isinstance(result, Tensor) and called_by_the_program(_FOLDER):
         _say_parts(channel, result, seen)
 
 
 @forwards
 def say_gradients(channel: Channel, result: object) -> None:
-    """The same of what `autograd.grad` gave, which is announced now."""
+    """The same for what `autograd.grad` returned, which is announced now."""
     if called_by_the_program(_FOLDER):
         _say_parts(channel, result, captured)
 
@@ -312,11 +311,11 @@ def _say_parts(channel: Channel, result: object, announced: Callable[[Channel, T
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Says in events that memory has other contents, or that a tensor lies in other memory.
+# Writes: memory has new contents, or a tensor lies in other memory.
 
 
-def memory_written(channel: Channel, tensor: Tensor, node: int, told: Tensor | None = None) -> None:
-    """The memory of `tensor` was changed by `node`, and with it every ``.grad`` that lies there, but that of `told`."""
+def memory_written(channel: Channel, tensor: Tensor, node: int, reported: Tensor | None = None) -> None:
+    """`node` changed the memory of `tensor`, and with it every ``.grad`` that lies there, except that of `reported`."""
     if thread.is_building:
         return
     storage, array = tensor._storage, tensor._array
@@ -325,12 +324,12 @@ def memory_written(channel: Channel, tensor: Tensor, node: int, told: Tensor | N
     for other in storage.moved(array):
         say_data(channel, other, node)
     for owner in storage.owners():
-        if owner is not told and owner._grad is not None:
+        if owner is not reported and owner._grad is not None:
             grad_set(channel, owner, "in place" if owner._grad._array.any() else "zero", channel.stack())
 
 
 def computed(channel: Channel, tensor: Tensor) -> None:
-    """An operation that was announced before computed its output, of which nobody but it has the memory, anew."""
+    """An operation that was announced before computed its output again, in memory that only its output has."""
     node = seen(channel, tensor).node
     if owner_of(tensor._array) is not tensor._array or tensor._storage.moved():
         memory_written(channel, tensor, node)
@@ -339,7 +338,7 @@ def computed(channel: Channel, tensor: Tensor) -> None:
 
 
 def moved(channel: Channel, tensor: Tensor, to: Tensor | None = None) -> None:
-    """A tensor that was announced lies in the memory of `to` now (None: in new memory), perhaps in another form."""
+    """An announced tensor now lies in the memory of `to` (None: in new memory), perhaps with another shape."""
     (Storage(channel) if to is None else to._storage).move(tensor)
     say_data(channel, tensor)
     owner = None if tensor._grad_of is None else tensor._grad_of()
@@ -349,14 +348,14 @@ def moved(channel: Channel, tensor: Tensor, to: Tensor | None = None) -> None:
 
 
 def say_data(channel: Channel, tensor: Tensor, writer: int = 0) -> None:
-    """Say what a tensor shows that lies elsewhere than where it was announced, or in another form."""
+    """Report the value of a tensor that lies elsewhere than where it was announced, or has another shape."""
     node, version = seen(channel, tensor).node, max(tensor._counter[0], 0)
     value, stack = channel.value(tensor._array), channel.stack()
     channel.say(DataSet(node, tensor._output_nr, version, value, writer or node, stack))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Says in events that an operation ran: what it made, or what it wrote to.
+# Operations that ran: what they made, or what they wrote to.
 
 
 class Operation(Protocol):
@@ -426,8 +425,8 @@ def in_place(
 ) -> None:
     """An operation wrote to the memory of `target`; `inputs` are as they were before.
 
-    A tracked write makes the tensor, or the base it is a view of, an output of the operation; an untracked one leaves
-    it the node it was, so that a parameter stays the leaf it is.
+    A tracked write makes the tensor, or the base it is a view of, an output of the operation. After an untracked one it
+    belongs to the same node as before, so that a parameter stays a leaf.
     """
     mark = Seen(channel.next_node())
     written = target
@@ -454,7 +453,7 @@ def became_view(
     node: Node | None,
     untracked: str,
 ) -> None:
-    """A tensor became another view of its memory. A leaf that does so untracked stays the leaf it is."""
+    """A tensor became another view of its memory. An untracked leaf stays the leaf it was."""
     mark = Seen(channel.next_node())
     if node is not None or not target._requires_grad:
         target._seen, target._output_nr = mark, 0
@@ -481,14 +480,14 @@ def regenerated(channel: Channel, op: Operation, base: Tensor, view: Tensor, nod
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Turns what happens in a backward pass into events; used only while somebody listens.
+# Backward passes.
 
 
 _ARRAYS = (np.ndarray, np.generic)
 
 
 class PassReport:
-    """Tells a channel about one backward pass.
+    """Reports one backward pass to a channel.
 
     A gradient is often the same array at several places (what arrives at an addition leaves it twice), so the value
     captured when it arrived is kept, with the node's number, until its node has run.
@@ -524,7 +523,7 @@ class PassReport:
         channel.say(BackwardStarted(self.number, edges, values, retain_graph, create_graph, wanted, self._stack))
 
     def finished(self, error: str, raised: str) -> None:
-        """The pass is over, with the words and the class of an error or with neither."""
+        """The pass is over, with the text and the class of an error, or with empty strings."""
         self.channel.say(BackwardFinished(self.number, error, raised))
 
     def step_started(self, node: Node, grads: Sequence[Grad | None]) -> int:
@@ -539,7 +538,7 @@ class PassReport:
         return number
 
     def during(self, node: Node) -> tuple[int, int]:
-        """The step of a node, as what is made during it names it."""
+        """The step of a node: what is made during it carries this pair."""
         return self.number, seen_node(self.channel, node).node
 
     def flowed(self, source: int, slot: int, target: GraphEdge, part: Grad, total: Grad | None) -> None:
@@ -557,14 +556,14 @@ class PassReport:
         self._say(GradFlowed(self.number, source, slot, number, output_nr, value, sum_so_far))
 
     def step_finished(self, node: int, *, freed: bool) -> None:
-        """A node is through; `freed` says that it released saved tensors."""
+        """A node's step is done; `freed` says that it released saved tensors."""
         if not node:
             return
         if freed:
             self._say(SavedFreed(node))
             if self._node is not None:
                 self._node.freed_at = self._stack
-        self._grads = ()  # what runs next counts the references to a gradient
+        self._grads = ()  # the next step counts the references to a gradient
         self._say(StepFinished(self.number, node))
 
     def accumulated(self, node: Node, leaf: Tensor, part: Grad, *, first: bool) -> None:
@@ -577,7 +576,7 @@ class PassReport:
         sum_now = None if first else self.channel.value(grad._array)
         self.channel.say(GradAccumulated(self.number, number, value, sum_now))
         if not first and grad._seen is not None and grad._seen.channel is self.channel:
-            memory_written(self.channel, grad, number, told=leaf)
+            memory_written(self.channel, grad, number, reported=leaf)
 
     def retained(self, node: Node, output_nr: int, grad: Tensor) -> None:
         """A non-leaf kept its gradient."""
@@ -591,7 +590,7 @@ class PassReport:
         self.channel.say(GradCaptured(self.number, number, output_nr, self._captured(grad)))
 
     def hook_ran(self, node: Node, output_nr: int, when: str, hook: object, result: Tensor | None) -> None:
-        """A hook ran, and gave `result`, or None."""
+        """A hook ran, and returned `result`, or None."""
         name = getattr(hook, "__name__", type(hook).__name__)
         value = None if result is None else self.channel.value(result._array)
         if result is not None:
@@ -600,7 +599,7 @@ class PassReport:
         self.channel.say(HookRan(self.number, number, output_nr, when, name, value))
 
     def node_hook_ran(self, node: Node, when: str, hook: object, results: Sequence[Tensor | None]) -> None:
-        """A hook of a node ran; one event for each gradient it gave, one without any if it gave none."""
+        """A hook of a node ran: one event for each gradient that it returned, or one event if it returned none."""
         given = [(nr, result) for nr, result in enumerate(results) if result is not None]
         for output_nr, result in given:
             self.hook_ran(node, output_nr, when, hook, result)
@@ -608,14 +607,14 @@ class PassReport:
             self.hook_ran(node, 0, when, hook, None)
 
     def _of_first(self, grad: Grad) -> Value:
-        """The value of a gradient that arrives at one of the first calls of a custom Function, or is sent there."""
+        """The value of a gradient that one of the first calls of a custom Function receives or sends."""
         if thread.is_building:
             return self._captured(grad)
         return self.channel.whole(grad if isinstance(grad, _ARRAYS) else grad._array) or self._captured(grad)
 
     def _captured(self, grad: Grad) -> Value:
-        """The value of a gradient, be it an array, a numpy scalar or a tensor."""
-        for known, value in zip(self._grads, self._values):  # noqa: B905  # `strict=` takes longer than one turn
+        """The value of a gradient: an array, a numpy scalar or a tensor."""
+        for known, value in zip(self._grads, self._values):  # noqa: B905  # `strict=` takes longer than one iteration
             if known is grad and value is not None:
                 return value
         return self._value(grad if isinstance(grad, _ARRAYS) else grad._array)
@@ -638,7 +637,7 @@ def refused(
     retain_graph: bool,
     create_graph: bool,
 ) -> None:
-    """A pass begins and ends at once, as no graph leads back from one of its roots."""
+    """A pass begins and ends at once, because one of its roots has no graph."""
     number, edges = channel.next_pass(), tuple(_edge(channel, root) for root in roots)
     values = tuple(_seed(channel, root, seed) for root, seed in zip(roots, seeds, strict=True))
     channel.say(BackwardStarted(number, edges, values, retain_graph, create_graph, (), channel.stack()))
@@ -651,8 +650,8 @@ def _edge(channel: Channel, root: Tensor | GradientEdge) -> tuple[int, int]:
 
 
 def _seed(channel: Channel, root: Tensor | GradientEdge, seed: Tensor | None) -> Value:
-    """The gradient that a root was given; PyTorch asks for none where it is of no use."""
+    """The gradient that was given for a root; PyTorch does not ask for one that it cannot use."""
     if seed is not None or isinstance(root, GradientEdge):
-        assert seed is not None  # an edge is never without
+        assert seed is not None  # an edge always has one
         return channel.value(seed._array)
     return channel.value(np.ones_like(root._array))

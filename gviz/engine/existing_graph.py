@@ -1,4 +1,4 @@
-"""The graph behind what the program holds, as the events of a recording that nobody made."""
+"""The graph behind what the program holds, as the events that a recording would have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constructors of old: ``torch.Tensor(2, 3)``, ``torch.FloatTensor([1, 2])``, ``x.new(3)``, default tensor types."""
+"""Legacy constructors: ``torch.Tensor(2, 3)``, ``torch.FloatTensor([1, 2])``, ``x.new(3)``, default tensor types."""
 
 from __future__ import annotations
 

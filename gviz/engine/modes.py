@@ -1,4 +1,4 @@
-"""Whether autograd records, per thread: ``no_grad``, ``inference_mode`` and the like; and where the thread is."""
+"""Whether autograd records, per thread: ``no_grad``, ``inference_mode``; and which backward step the thread is in."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _has_inferred = False
 class ThreadState(threading.local):
     """What the engine knows about the running thread.
 
-    `run_quietly` calls a function of arrays in which numpy says nothing of 0/0 and the like, as PyTorch says nothing.
+    `run_quietly` calls a function of arrays without numpy's warnings of 0/0 and overflow, which PyTorch does not have.
     It is twenty times as cheap as ``np.errstate``, but refuses (`is_entered`) where it is running already: in the
     handler of a signal that came meanwhile.
 
-    `born` is told of every tensor that is made; `replayed_from` is the call stack of an operation that is run again
+    `born` is called with every new tensor; `replayed_from` is the call stack of an operation that is run again
     from a static graph; while it `is_building` one, operations have no values. `scopes` are the module calls it is in,
     outermost first, `modules` the modules called, with their paths; `during` is the backward step it runs, as
     (pass, node).
@@ -73,7 +73,7 @@ thread = ThreadState()
 
 
 def watch_new(born: Callable[[Any], None] | None, change: int) -> None:
-    """Let `born` be told of every tensor this thread makes; `change` is how many more threads record."""
+    """Call `born` with every tensor that this thread makes; `change` is how many more threads record."""
     global marks_new
     thread.born = born
     marks_new += change

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Hooks: handles of registered ones, where a node keeps them, and what they may give back.
+# Hooks: their handles, and where a node keeps them.
 
 
 Hook = Callable[["Tensor"], "Tensor | None"]
@@ -45,7 +45,7 @@ _next_id = count().__next__
 
 
 class RemovableHandle:
-    """Takes one registration of a hook away again: ``handle.remove()``, or at the end of a ``with`` block."""
+    """Removes one registration of a hook: ``handle.remove()``, or the end of a ``with`` block."""
 
     def __init__(self, hooks: Registered, hook: Any) -> None:
         self.id = _next_id()
@@ -60,7 +60,7 @@ class RemovableHandle:
             registry[self.id] = True
 
     def remove(self) -> None:
-        """Take the hook away; once is enough, twice is harmless, also where it was registered again."""
+        """Remove the hook. A second call does nothing, even if the hook was registered again."""
         self._hooks.pop(self.id, None)
         for registry in self._marks:
             registry.pop(self.id, None)
@@ -73,10 +73,10 @@ class RemovableHandle:
 
 
 class Extras:
-    """What few nodes have: hooks, outputs that keep their gradient, notes of whoever uses the graph.
+    """What few nodes have: hooks, outputs that keep their gradient, notes.
 
     `of_tensors` are the hooks of the node's outputs by output number, `before` and `after` its own; `retained` are the
-    outputs that keep their gradient; `metadata` is free for anybody's notes, anomaly mode's among them. `place` puts a
+    outputs that keep their gradient; `metadata` is for notes, those of anomaly mode among them. `place` puts a
     saved output at its place in the graph if that is not an output of the node itself.
     """
 
@@ -98,9 +98,9 @@ def hook_name(hook: object) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Hooks of saved tensors: what a pair of them makes of a tensor that a node saves, and of it a tensor again.
+# Hooks of saved tensors: `pack` gets each tensor that a node saves, `unpack` returns it again.
 #
-# A pair of hooks may be in force in a thread for all nodes made meanwhile, or be registered for one saved tensor.
+# A pair of hooks is in force in a thread, for all nodes made meanwhile, or is registered for one saved tensor.
 
 
 class Pair(NamedTuple):
@@ -139,7 +139,7 @@ def pop() -> None:
 
 
 class Packed:
-    """A saved tensor as its pack hook left it, and what else it takes to make the tensor again."""
+    """A saved tensor as its pack hook returned it, with its place in the graph."""
 
     __slots__ = ("accumulator", "content", "grad_fn", "is_output", "output_nr", "requires_grad", "unpack")
 
@@ -158,7 +158,7 @@ class Packed:
             raise RuntimeError(messages.PACK_IN_PLACE)
 
     def restored(self, of: Node) -> Tensor:
-        """The tensor again, with its place in the graph. TypeError if the unpack hook gives none."""
+        """The tensor, unpacked, at its place in the graph. TypeError if the unpack hook returns something else."""
         data = self.unpack(self.content)
         if not isinstance(data, Methods):
             raise TypeError(messages.UNPACK_TYPE.format(name=type(data).__name__))
@@ -173,7 +173,7 @@ class Packed:
 
 
 class Packing(list[Any]):
-    """What a node saved, of which something is packed: a `Packed`, a tensor, or None for each."""
+    """What a node saved if some of it is packed: a `Packed`, a tensor, or None for each."""
 
     def tensors(self, of: Node) -> list[Tensor | None]:
         """All of it as tensors, unpacked in PyTorch's order."""
@@ -189,7 +189,7 @@ class Packing(list[Any]):
 
 
 def pack(node: Node, outputs: bool | None = None) -> None:
-    """Let the pair in force in this thread have what a new node saved: all of it, only its outputs, or all but them."""
+    """Pack what a new node saved, if a pair is in force: all of it, only its outputs, or all but them."""
     if not hooks.pairs or not node.saved:
         return
     saved = Packing(node.saved)
@@ -203,7 +203,7 @@ def pack(node: Node, outputs: bool | None = None) -> None:
 
 
 class SavedTensor:
-    """One tensor that a node saved, ``grad_fn._raw_saved_<name>``; here it can be given hooks of its own."""
+    """One tensor that a node saved, ``grad_fn._raw_saved_<name>``; here it can get its own hooks."""
 
     def __init__(self, node: Node, position: int) -> None:
         self._node = node
@@ -226,20 +226,19 @@ class SavedTensor:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What the engine knows of an error beyond PyTorch's words: which line saved a tensor, wrote to it, freed it.
+# What errors report beyond PyTorch's text: which line saved a tensor, wrote to it, freed it.
 #
-# It is known while somebody records or anomaly mode is on, and said as a note of the exception, so that its text stays
-# PyTorch's.
+# The engine knows it during a recording and in anomaly mode. It is a note of the exception, whose text stays PyTorch's.
 
 
 def remember_write(tensor: Tensor) -> None:
-    """Note behind the version counter of `tensor`, if anybody may ask, where its memory was written just now."""
+    """Note behind the version counter of `tensor`, if an error may need it, which line wrote to its memory now."""
     if emit.channel is not None or anomaly.mode.enabled:
-        tensor._counter[1:] = [site.stack()]  # type: ignore[list-item]  # what follows the number is for notes alone
+        tensor._counter[1:] = [site.stack()]  # type: ignore[list-item]  # what follows the number is only for notes
 
 
 def freed(node: Node) -> RuntimeError:
-    """The error of asking a node for what it saved after that was freed."""
+    """The error for reading saved tensors of a node after they were freed."""
     error = RuntimeError(messages.SECOND_BACKWARD)
     made, by = _made_at(node), _recorded(node, "freed_at")
     if made:
@@ -250,7 +249,7 @@ def freed(node: Node) -> RuntimeError:
 
 
 def modified(node: Node, tensor: Tensor, text: str) -> RuntimeError:
-    """The error of asking a node for a saved tensor that was written since."""
+    """The error for reading a saved tensor that was written since."""
     error = RuntimeError(text)
     made, written = _made_at(node), tensor._counter[1:]
     if made:
@@ -269,7 +268,7 @@ def _made_at(node: Node) -> str:
 
 
 def _recorded(node: Node, slot: str) -> str:
-    """The line whose number in the recording a node has in `slot`, which is empty where nobody recorded it."""
+    """The line of the recorded call stack in the node's `slot`; empty without a recording."""
     try:
         number = object.__getattribute__(node, slot)
     except AttributeError:
@@ -334,8 +333,8 @@ class Node:
     sequence_nr: int
     extras: Extras | None
     seen: Seen | None
-    is_first: ClassVar[bool] = False  # a function of the program's own may be, of which much is kept
-    made_at: int  # the number of a call stack, as the next; only while somebody records
+    is_first: ClassVar[bool] = False  # only of a custom Function, whose first calls are kept whole
+    made_at: int  # numbers of call stacks, set only during a recording
     freed_at: int
 
     def __init__(self) -> None:
@@ -362,12 +361,12 @@ class Node:
         return tuple((None, 0) if edge is None else edge for edge in self.places(self.next_edges))
 
     def places(self, of_slots: Sequence[Any]) -> Sequence[Any]:
-        """What belongs to each argument that can have a gradient, given what belongs to each slot."""
+        """Reorders what belongs to the slots of the node as PyTorch numbers the arguments that can have a gradient."""
         return of_slots
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """A dictionary for anybody's notes about this node."""
+        """A dictionary for notes about this node."""
         return self.with_extras().metadata
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:

@@ -11,14 +11,14 @@
         ),
     )
 
-Left of the star in the signature stand the tensors, right of it the other arguments. A rule is the vector-Jacobian
+In the signature the tensors come before the star, the other arguments after it. A rule is the vector-Jacobian
 product for one input. It is written once and serves arrays (an ordinary pass) and tensors (``create_graph``): operators
 work on both, and calling an `Op` runs plain numpy on arrays and a tracked operation on tensors. The names of a rule's
 parameters say what it needs: `g` (or `grads` for several outputs), inputs, outputs (``result``), attributes, and
 ``<input>_sym_sizes``, the shape of an input (``sizes``, all of them, for a list). Only what the rules in use name is
 saved. A slot written ``weight?`` may be given None: the op then runs as a variant of itself without that slot, and its
 forward and rules see None. The engine reduces broadcast gradients, sums contributions, checks shapes and dtypes and
-tells listeners; rules never do.
+reports events; rules never do.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def _written_out(op: Op) -> Vjp:
     text = _WRITTEN_OUT.format(slots=len(parts), saved=saved, parts=", ".join(parts))
     names: dict[str, Any] = dict(rules)
     file = f"{__file__}:{op.name}"  # of the engine, and of no text that a traceback could quote
-    exec(compile(text, file, "exec"), names)  # made of numbers and names of declarations alone
+    exec(compile(text, file, "exec"), names)  # made only of numbers and of names in declarations
     vjp: Vjp = names["vjp"]
     return vjp
 
@@ -251,7 +251,7 @@ def _materialized(node: OpNode, grads: Sequence[Grad | None], create_graph: bool
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# How an operation runs: forward on arrays, a node if a gradient may be wanted, an event if somebody listens.
+# How an operation runs: forward on arrays, a node if a gradient may be wanted, an event during a recording.
 
 
 Attrs = dict[str, Any]
@@ -264,9 +264,9 @@ NO_ATTRS: Attrs = {}
 
 
 def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
-    """Run `op`, record it if a gradient may be wanted, and tell whoever listens.
+    """Run `op`, make its node if a gradient may be wanted, and report it to a recording.
 
-    Returns a tensor, or for an op of several outputs what it `returns`, a tuple of them.
+    Returns a tensor. An op of several outputs returns what its `returns` makes of them, a tuple.
     """
     if op.is_plain and not watchers.watchers:
         output = _apply_plain(op, tensors)
@@ -298,13 +298,13 @@ def _announce(
     outputs: Sequence[Tensor],
     node: Node | None,
 ) -> None:
-    """Tell who listens what ran, and why it is not tracked if it is not."""
+    """Report the operation that ran, and the reason if it is not tracked."""
     untracked = "" if node is not None else op.untracked or why_untracked(tensors)
     emission.ran(channel, op, tensors, attrs, outputs, node, untracked)
 
 
 def _watched(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor], node: Node | None) -> None:
-    """Let those who watch see what ran."""
+    """Show the operation to the hooks of saved tensors and to the recorder of a static graph."""
     if node is not None:
         pack(node)
     recorder = watchers.recorder()
@@ -313,7 +313,7 @@ def _watched(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[
 
 
 def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) -> Tensor:
-    """`apply` for the common case, in one piece: one output in memory of its own, no attributes, nobody watching.
+    """`apply` for the common case, in one piece: one output in its own memory, no attributes, no watchers.
 
     It does what the general way does. A chain of scalars spends a sixth of its time on the calls between those parts.
     """
@@ -468,7 +468,7 @@ def _share(op: Op, base: Tensor, outputs: Sequence[Tensor]) -> None:
     for output in outputs:
         if op.memory != "data":
             output._counter = base._counter
-        else:  # a writer of its own, but of inference only if the data are
+        else:  # its own counter, which counts unless the data are an inference tensor
             output._counter = [min(base._counter[0], 0)]
         if op.memory == "view" and not base.is_inference():  # autograd knows nothing of an inference tensor
             output._base = base if base._base is None else base._base
@@ -492,7 +492,7 @@ def promoted(arrays: Sequence[Array], how: bool | str) -> list[Array]:
 
 
 def zeros(like: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros beside a gradient: an array for an array, a tensor for a tensor; for use inside rules."""
+    """Zeros of the kind of a gradient, array or tensor, for use inside rules."""
     if isinstance(like, Tensor):
         return new_tensor(np.zeros(shape, like._array.dtype))
     return np.zeros(shape, like.dtype)

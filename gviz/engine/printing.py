@@ -1,4 +1,4 @@
-"""How tensors print: character by character as PyTorch prints them, because that is what readers compare with."""
+"""How tensors print: character by character as PyTorch prints them, because readers compare the two."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Change how tensors are printed from now on; what is None stays, but for `sci_mode`."""
+    """Change how tensors are printed from now on. None leaves an option as it is, except for `sci_mode`."""
     own = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     told = _PROFILES.get(profile or "", {}) | {name: value for name, value in own.items() if value is not None}
     for name, value in (told | {"sci_mode": sci_mode}).items():
@@ -125,7 +125,7 @@ def _shown(array: Array, shorten: bool) -> list[Any]:
 
 
 def _ends(array: Array) -> Array:
-    """What is left of an array when long axes are shortened: it alone decides the format."""
+    """What is left of an array when long axes are shortened: only that decides the format."""
     edge = _now.edgeitems
     for axis, length in enumerate(array.shape):
         if length > 2 * edge:

@@ -35,7 +35,7 @@ _STATE = np.dtype([("state", "u1", 16), ("increment", "u1", 16), ("half", "<u8")
 
 
 class Generator:
-    """A stream of random numbers of its own. The only device is the CPU."""
+    """An independent stream of random numbers. The only device is the CPU."""
 
     def __init__(self, device: Any = "cpu") -> None:
         if str(device).partition(":")[0] != "cpu":
@@ -57,7 +57,7 @@ class Generator:
         return np.random.Generator(np.random.PCG64(self._seed))
 
     def seed(self) -> int:
-        """Start a stream nobody can foresee; its seed."""
+        """Start a stream with a seed from the system; returns the seed."""
         self.manual_seed(int.from_bytes(os.urandom(8), "little"))
         return self._seed
 
@@ -114,7 +114,7 @@ def manual_seed(seed: Any) -> Generator:
 
 
 def seed() -> int:
-    """Start a stream of random numbers that nobody can foresee; its seed."""
+    """Start a stream of random numbers with a seed from the system; returns the seed."""
     return default_generator.seed()
 
 

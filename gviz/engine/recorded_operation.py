@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from gviz.engine.op import REGISTRY, SLICES, Op
 from gviz.engine.ops import shape
 from gviz.engine.ops.strided import Geometry
 from gviz.events import OpSeen
-
-if TYPE_CHECKING:
-    from gviz.engine.op import Op
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Which declared operation is meant by what a file or an event says of it, and with which attributes.
@@ -29,7 +26,7 @@ GEOMETRY, VIEW = "geometry", "view"
 
 
 def named(op: Op) -> tuple[str, str, str, tuple[str, ...]]:
-    """What tells an op from all others: signature, ``grad_fn``, formula, and the optional tensors it is without."""
+    """What identifies an op: signature, ``grad_fn``, formula, and the optional tensors it is without."""
     return op.signature, op.grad_fn, op.formula, tuple(sorted(op.absent))
 
 
@@ -109,8 +106,7 @@ def _by_formula() -> dict[tuple[str, str], list[Op]]:
 
 
 def _every_op() -> list[Op]:
-    from gviz.engine import functions  # noqa: F401  # declares every operation
-
+    """Every operation: the package declares them all when it is imported."""
     return [*REGISTRY, *shape.VARIANTS]
 
 

@@ -41,7 +41,7 @@ _settings: dict[str, Any] = {
 
 
 def get_num_threads() -> int:
-    """What `set_num_threads` was told; numpy decides for itself how many threads its BLAS has."""
+    """The number given to `set_num_threads`; numpy itself decides how many threads its BLAS has."""
     return int(_settings["num_threads"])
 
 
@@ -51,7 +51,7 @@ def set_num_threads(n: int) -> None:
 
 
 def get_num_interop_threads() -> int:
-    """What `set_num_interop_threads` was told."""
+    """The number given to `set_num_interop_threads`."""
     return int(_settings["num_interop_threads"])
 
 
@@ -74,17 +74,17 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """What `use_deterministic_algorithms` was told."""
+    """The mode given to `use_deterministic_algorithms`."""
     return bool(_settings["deterministic"])
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """What `use_deterministic_algorithms` was told."""
+    """The `warn_only` given to `use_deterministic_algorithms`."""
     return bool(_settings["warn_only"])
 
 
 def get_float32_matmul_precision() -> str:
-    """What `set_float32_matmul_precision` was told."""
+    """The value given to `set_float32_matmul_precision`."""
     return str(_settings["precision"])
 
 
@@ -99,12 +99,12 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def set_warn_always(b: bool) -> None:
-    """Whether what is mentioned once in a process is to be said each time."""
+    """Whether warnings that appear once in a process are to appear each time."""
     messages.always = bool(b)
 
 
 def is_warn_always_enabled() -> bool:
-    """Whether what is mentioned once in a process is said each time."""
+    """Whether warnings that appear once in a process appear each time."""
     return messages.always
 
 

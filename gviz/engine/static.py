@@ -22,6 +22,7 @@ import numpy as np
 from gviz import emit
 from gviz.engine import dtypes, emission, watchers
 from gviz.engine.arguments import kind_of
+from gviz.engine.autograd.grad import grad
 from gviz.engine.jit.captured import Captured, CaptureRecorder
 from gviz.engine.jit.graph import Ref, StaticGraph, kind, needed, of_nodes
 from gviz.engine.modes import thread
@@ -58,8 +59,8 @@ def _looking() -> Iterator[None]:
 class Symbolic(Tensor):
     """A node of a graph that is being built: it has a shape and a dtype, and no value.
 
-    What lies in its memory is nobody's business but its `_builder`'s, so that no operation outside of its graph, be it
-    in another one, takes it for a value.
+    Only its `_builder` reads its memory, so that no operation outside of its graph, or in another graph, takes it for a
+    value.
     """
 
     __slots__ = ()
@@ -86,7 +87,7 @@ class Symbolic(Tensor):
 
 
 def _told(reading: Any) -> Any:
-    """A property or method of tensors that tells of no value, as nodes have it."""
+    """A property or method of tensors that does not depend on values, as nodes have it."""
     if isinstance(reading, property):
         assert reading.fget is not None
         return property(_told(reading.fget))
@@ -219,8 +220,6 @@ def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requ
 
 def gradients(of: Tensor, with_respect_to: Tensor | Sequence[Tensor]) -> list[Tensor]:
     """The nodes that compute the gradients of `of`, added to the graph that is being built."""
-    from gviz.engine.autograd.grad import grad
-
     if not isinstance(watchers.graph_maker(), _Builder):
         raise RuntimeError("gradients belong to a graph: ask for them in the block of `with static.Graph()`")
     wanted = [with_respect_to] if isinstance(with_respect_to, Tensor) else list(with_respect_to)
@@ -228,7 +227,7 @@ def gradients(of: Tensor, with_respect_to: Tensor | Sequence[Tensor]) -> list[Te
 
 
 class _Builder(CaptureRecorder):
-    """Records operations on stand-ins, whose numbers nobody sees."""
+    """Records operations on stand-ins, whose numbers are never read."""
 
     def __init__(self) -> None:
         super().__init__()

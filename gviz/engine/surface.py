@@ -32,7 +32,7 @@ from gviz.values.value import Array
 # ----------------------------------------------------------------------------------------------------------------------
 # ``out=``: results of functions written into tensors that are there.
 #
-# The function runs as ever, and what it gives is copied: a recording shows the operation and the write.
+# The function runs as usual, and its result is copied: a recording shows the operation and the write.
 
 
 WITH_OUT = frozenset((
@@ -82,7 +82,7 @@ _OVERLAP: dict[str, Overlap] = {
     ), "free"),
     **dict.fromkeys(["quantile", "nanquantile"], "once"),
 }  # fmt: skip
-"""The rules by which PyTorch looks for places in memory that meet, see `views.check_overlap`."""
+"""The rules by which PyTorch looks for overlapping memory, see `views.check_overlap`."""
 _ORDER = "bif"
 
 
@@ -215,7 +215,7 @@ Runner = Callable[[Op, Sequence[Tensor], Attrs], Any]
 """`apply` or `apply_in_place`: what both variants of a function share is written for either."""
 
 NAMESPACE = __name__.rpartition(".")[0]
-"""The package that stands for ``torch``."""
+"""The package that is imported as ``torch``."""
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """What the namespace ``torch`` offers, by name."""
@@ -374,7 +374,7 @@ def checked(op: Op, value: object, position: int) -> Tensor:
 
 
 def operand(op: Op, value: object, like: Tensor, position: int = 2) -> Tensor:
-    """`value` as a tensor operand beside `like`."""
+    """`value` as a tensor operand next to `like`."""
     if isinstance(value, Tensor):
         return value
     if isinstance(value, (bool, int, float, np.number, np.bool_)):
@@ -383,7 +383,7 @@ def operand(op: Op, value: object, like: Tensor, position: int = 2) -> Tensor:
 
 
 def number(value: Any, like: Array) -> Tensor:
-    """A Python number as a constant of the dtype it takes beside `like`."""
+    """A Python number as a constant, in the dtype that it takes next to `like`."""
     plain = value.item() if isinstance(value, np.generic) else value
     kind = dtypes.scalar_dtype(plain, like.dtype)
     if kind.kind in "iu":

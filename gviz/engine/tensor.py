@@ -41,8 +41,8 @@ from gviz.values.value import Array
 class Callbacks:
     """Functions that tensors need, each put here by the file that defines it, when that is imported.
 
-    All files import in one direction, so a tensor knows none of these. The methods that operations give to tensors are
-    put into `Methods`, likewise from above.
+    All files import in one direction, and this one comes before those. In the same way `surface` puts the methods that
+    come from operations into `Methods`.
     """
 
     empty_of: Callable[[type[Tensor], tuple[Any, ...], dict[str, Any]], Tensor]
@@ -64,7 +64,7 @@ class Callbacks:
 callbacks = Callbacks()
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What may be put in a tensor's ``.grad``, and what is said where none is kept there, in PyTorch's words.
+# The ``.grad`` of a tensor: which gradients fit, and PyTorch's warning where none is kept.
 
 
 def refuse_unfit(of: Tensor, grad: Tensor) -> None:
@@ -78,7 +78,7 @@ def refuse_unfit(of: Tensor, grad: Tensor) -> None:
 
 
 def read(tensor: Tensor) -> Tensor | None:
-    """What stands in a tensor's ``.grad``; warns of a result, whose gradient no pass will put there."""
+    """A tensor's ``.grad``; warns for a result, because no pass puts a gradient there."""
     if tensor._grad is None and tensor._grad_fn is not None and not tensor.retains_grad:
         warn(messages.GRAD_OF_NON_LEAF, UserWarning)
     return tensor._grad
@@ -223,7 +223,7 @@ class Conversions(Placement):
         return self._array.reshape(())[()].item()
 
     def _read(self, how: str) -> None:
-        """Tell the recorder of this thread that the program looks at the elements."""
+        """Report to the recorder of this thread that the program reads elements."""
         recorder = watchers.recorder()
         if recorder is not None:
             recorder.read(self, how)
@@ -309,8 +309,8 @@ class Conversions(Placement):
 class Storage:
     """Memory that tensors share: its number in the recording, and the tensors whose ``.grad`` lies in it.
 
-    Recorded outputs never change their storage. So tensors that came here later (``x.data = v``), or have another form
-    here (``x.t_()``), are told one by one: they have `moved`.
+    Recorded outputs never change their storage. So tensors that came here later (``x.data = v``), or have another shape
+    here (``x.t_()``), are reported one by one: they have `moved`.
     """
 
     __slots__ = ("_moved", "_owners", "number")
@@ -330,7 +330,7 @@ class Storage:
         return [t for t in alive if t is not None and t._grad is not None and _lies_in(t._grad, self)]
 
     def move(self, tensor: Tensor) -> None:
-        """`tensor` lies here from now on, other than it was announced."""
+        """`tensor` lies here from now on, unlike when it was announced."""
         others = [one for one in self.moved() if one is not tensor]
         self._moved = tuple(map(weakref.ref, (*others, tensor)))
         tensor._storage = self
@@ -715,7 +715,7 @@ class AccumulateGrad(Node):
 
 
 class WrappedNumber(Tensor):
-    """A Python number as an operand: a 0-dimensional constant, drawn smaller than a tensor somebody made."""
+    """A Python number as an operand: a 0-dimensional constant, drawn smaller than a tensor of the program."""
 
     __slots__ = ()
     _is_number = True

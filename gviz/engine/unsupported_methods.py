@@ -66,7 +66,7 @@ def offers(name: str) -> bool:
 
 
 class NotWritable:
-    """The setter and deleter of an attribute that PyTorch lets nobody write."""
+    """The setter and deleter of an attribute that cannot be written in PyTorch."""
 
     __slots__ = ("name",)
 

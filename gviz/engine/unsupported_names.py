@@ -1,4 +1,4 @@
-"""Says of a name that PyTorch has and the engine has not that this is the engine's limit, and what comes nearest."""
+"""Errors for names that PyTorch has and the engine lacks, with the nearest names that it has."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lookup_in(module: str, on_demand: Mapping[str, str] = MappingProxyType({})) 
 
 
 def sentence(path: str, present: Iterable[str]) -> str:
-    """That the engine lacks what is at `path`, and the names nearest to it among the present ones."""
+    """The error text: the engine lacks what is at `path`; the nearest names among those present."""
     name = path.rpartition(".")[2]
     near = get_close_matches(name, [known for known in present if not known.startswith("_")], 3)
     nearest = f"; it has {', '.join(near)}" if near else ""
@@ -39,7 +39,7 @@ def sentence(path: str, present: Iterable[str]) -> str:
 
 
 class Lacking:
-    """Stands for an attribute of PyTorch's tensors: reading it is an AttributeError, as if it were not there.
+    """An attribute of PyTorch's tensors that the engine lacks: reading it is an AttributeError.
 
     ``Tensor.__getattr__`` would do the same, and make every other attribute slower to read. ``Tensor.__dir__`` leaves
     them out.

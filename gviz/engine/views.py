@@ -29,7 +29,7 @@ from gviz.events import OpSeen
 from gviz.values.value import Array
 
 _HERE = Node()
-"""Stands for the view inside a `CopySlices`: the inner operation's gradient for it is wanted, and goes nowhere else."""
+"""The view inside a `CopySlices`: the inner operation computes a gradient for it, which goes nowhere else."""
 
 
 class CopySlices(Node):
@@ -100,8 +100,8 @@ def apply_in_place(
 ) -> Tensor:
     """Run `op` and write its result into the memory of the first tensor, which is returned.
 
-    RuntimeError if places in memory meet that must not, by the op's rule or another one, see `check_overlap`; `check`
-    may refuse values then.
+    RuntimeError if memory overlaps that must not, by the op's rule or by `rule`, see `check_overlap`. After that,
+    `check` may refuse values.
     """
     target = tensors[0]
     unknown = "" if op.rules else op.untracked  # to autograd, which then sees no more than another version
@@ -251,12 +251,12 @@ def _write(array: Array, result: Array) -> None:
 
 
 def check_overlap(target: Tensor, others: Sequence[Tensor], rule: Overlap) -> None:
-    """Refuse a write in which places in memory meet that must not. PyTorch has a rule for each family of functions.
+    """Refuse a write in which places in memory overlap that must not. PyTorch has a rule for each family of functions.
 
     Most (``elementwise``) write no place twice, and read what they write only as the same element. Those that write at
     indices read nothing of what they write (``apart``); ``index_put_`` and its like (``indexed``) may write a place
     twice, and so may ``masked_fill_`` (``masked``), which reads its mask as elements. A few (``once``) write no place
-    twice and read what they like. All is ``free`` for a fill, which has one value, and for products of matrices, which
+    twice and read anything. All is ``free`` for a fill, which has one value, and for products of matrices, which
     PyTorch does not check.
     """
     if rule == "free":
@@ -307,7 +307,7 @@ def _start_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Node:
 
 
 def _copy(tensor: Tensor) -> Tensor:
-    """The tensor as it is now, in memory of its own, at the same place in the graph."""
+    """The tensor as it is now, in new memory, at the same place in the graph."""
     copy = new_tensor(tensor._array.copy())
     copy._grad_fn, copy._output_nr, copy._requires_grad = tensor._grad_fn, tensor._output_nr, tensor._requires_grad
     if watchers.watchers and (recorder := watchers.recorder()) is not None:

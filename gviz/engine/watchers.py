@@ -1,6 +1,6 @@
-"""Whether anybody wants to see what operations do as they run: hooks of saved tensors, a recorder of a static graph.
+"""Who watches operations as they run: hooks of saved tensors, the recorder of a static graph.
 
-Operations test `watchers` once; with nobody there that is all it costs. Which recorder there is, each thread knows.
+Operations test `watchers` once; without any, that is the whole cost. Each thread has its own recorder.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _lock = Lock()
 
 
 def add(number: int) -> None:
-    """Count so many watchers more, or fewer."""
+    """Add `number` to the count; it may be negative."""
     global watchers
     with _lock:
         watchers += number
 
 
 def _unlock() -> None:
-    """Of the threads of a process its forked child has only the one that forked: nobody there is counting."""
+    """A forked child has only the thread that forked: the lock may have been held by another one."""
     global _lock
     _lock = Lock()
 
@@ -42,7 +42,7 @@ os.register_at_fork(after_in_child=_unlock)
 
 
 class Recorder(Protocol):
-    """Who records the operations of a thread, so that they can be run again."""
+    """A recorder of the operations of a thread, by which they can be run again."""
 
     def refs(self, tensors: Sequence[Tensor]) -> tuple[Any, ...]:
         """The tensors as inputs, asked for before an operation writes to any of them."""
@@ -87,11 +87,11 @@ class _Here(threading.local):
 
 here = _Here()
 _watch: Recorder | None = None
-"""Who sees every thread, and makes no graph."""
+"""The recorder that sees every thread and makes no graph."""
 
 
 def recorder() -> Recorder | None:
-    """Who wants to know what this thread does. Worth asking only if there are `watchers`."""
+    """The recorder of what this thread does. Ask only if there are `watchers`."""
     own = here.recorder
     if _watch is None:
         return own
@@ -99,7 +99,7 @@ def recorder() -> Recorder | None:
 
 
 def graph_maker() -> Recorder | None:
-    """The recorder of this thread itself, whoever sees what it records."""
+    """The recorder of this thread itself, without the one that sees every thread."""
     return here.recorder
 
 
@@ -147,7 +147,7 @@ def recording(by: Recorder) -> Iterator[None]:
 
 @contextmanager
 def recording_every_thread(by: Recorder) -> Iterator[None]:
-    """Let `by` see what every thread does; it makes no graph, and is not told of new tensors."""
+    """Show `by` what every thread does. It makes no graph and does not see new tensors."""
     global _watch
     before, _watch = _watch, by
     add(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -27,11 +27,8 @@ from gviz.events import Edge, OpSeen, Output
 from gviz.source.site import warn
 from gviz.values.value import Value
 
-if TYPE_CHECKING:
-    from gviz.engine.tensor import Tensor
-
 # ----------------------------------------------------------------------------------------------------------------------
-# Tells a listener that a custom Function ran: a node of its own, in place of what ran inside it.
+# Events of a custom Function: one node, in place of the operations that ran inside it.
 
 
 def function_called(channel: Channel, node: FunctionNode, tensors: Sequence[Tensor]) -> tuple[Value | None, ...]:
@@ -74,7 +71,7 @@ def _output_of_function(channel: Channel, tensor: Tensor | None, *, is_first: bo
 
 
 NO_TENSOR: Metadata = ((), np.dtype(np.float32))
-"""Stands for an output that is no tensor: no gradient ever arrives there."""
+"""The form of an output that is no tensor: no gradient ever arrives there."""
 
 
 class FunctionCtx:
@@ -278,10 +275,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Function:
-    """A differentiable operation of one's own: ``forward`` and ``backward`` as static methods, used by `apply`.
+    """A differentiable operation of the program: ``forward`` and ``backward`` as static methods, used by `apply`.
 
-    ``forward(ctx, *args)`` computes on tensors without being recorded; or, without `ctx`, beside a ``setup_context(ctx,
-    inputs, output)``. ``backward(ctx, *grads)``, also called ``vjp``, gives one gradient for each argument.
+    ``forward(ctx, *args)`` computes on tensors without being recorded. In a class with ``setup_context(ctx, inputs,
+    output)`` it has no `ctx`. ``backward(ctx, *grads)``, also called ``vjp``, returns one gradient for each argument.
     """
 
     _node_class: ClassVar[type[FunctionNode]]
@@ -488,7 +485,7 @@ def _among(tensor: Tensor, tensors: Sequence[Any]) -> bool:
 
 
 class Error(Node):
-    """Stands behind gradients that cannot be differentiated again: raises `text` when it is asked to."""
+    """The node of gradients that cannot be differentiated again: its rule raises `text`."""
 
     __slots__ = ("text",)
     text: str
