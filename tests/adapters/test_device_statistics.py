@@ -81,6 +81,15 @@ SPECIAL = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("size", [5, 500])
+def test_memory_that_holds_other_numbers(size):
+    """Of a conjugate, and of its imaginary part, memory holds numbers with another sign."""
+    conjugate = torch.randn(size, dtype=torch.complex64).conj()
+    for tensor in (conjugate, conjugate.imag):
+        assert tensor.is_conj() or tensor.is_neg()
+        same_as_on_the_host(asked(tensor), tensor.resolve_conj().resolve_neg())
+
+
 @pytest.mark.parametrize("numbers", SPECIAL, ids=str)
 def test_what_is_not_finite_or_leaves_the_range(numbers):
     tensor = torch.tensor(numbers * 40, dtype=torch.float64)

@@ -166,4 +166,4 @@ class Kernels:
 
 
 _CAN_LAUNCH = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 3)
-"""Whether what was compiled is launched with all arguments and a stream, which takes half the time of looking it up."""
+"""Whether what was compiled is launched with all arguments and a stream: half the time of looking up what to launch."""

@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import inf, isinf, nan, sqrt
+from struct import Struct
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +35,7 @@ import torch
 from gviz.adapters.pytorch.cuda_device import waiting_unnoticed
 from gviz.adapters.pytorch.private_api import stream_number, without_modes
 from gviz.adapters.pytorch.tensor_facts import is_dense, version_of
-from gviz.values.value import INLINE_BYTES, LONGEST_ANSWER, Array, Awaited, Stats, Value
+from gviz.values.value import INLINE_BYTES, LONGEST_ANSWER, Awaited, Stats, Value
 
 if TYPE_CHECKING:  # it needs Triton, which takes a third of a second to import
     from gviz.adapters.pytorch.device_kernels import Kernels
@@ -42,7 +43,6 @@ if TYPE_CHECKING:  # it needs Triton, which takes a third of a second to import
 PENDING = 0x7FF4_DEAD_BEEF_0001
 """A word that the device has yet to write: of the numbers a signalling nan, which no computation gives."""
 
-_FLOAT64 = np.dtype("<f8")
 _NUMBERS = 9
 """Least, largest, sum, sum of squares, counts of nan, infinities and zeros; of wide dtypes scaled sums of squares."""
 
@@ -64,8 +64,11 @@ _SLOTS_AT_ONCE = 512
 _MOST_BYTES = 1 << 25
 """Pinned memory for answers of one size. When all of it is in use the program waits for the device."""
 
-Slot = tuple[int, Array]
-"""An address that the device writes to, and the words there as the host reads them."""
+_WORDS = Struct(f"<{_NUMBERS}q"), Struct(f"<{_NUMBERS}d")
+"""Read the words of statistics, to see whether all are there, and as numbers."""
+
+Slot = tuple[int, memoryview]
+"""An address that the device writes to, and the bytes there as the host reads them."""
 
 
 class Slots:
@@ -76,6 +79,7 @@ class Slots:
 
     def __init__(self, words: int) -> None:
         self.words = words
+        self._pending = PENDING.to_bytes(8, "little") * words
         self.is_used = False
         self._free: deque[Slot] = deque()
         self._abandoned: deque[Slot] = deque()
@@ -97,7 +101,7 @@ class Slots:
 
     def give_back(self, slot: Slot) -> None:
         """The answer was read."""
-        slot[1].fill(PENDING)
+        slot[1][:] = self._pending
         self._free.append(slot)
 
     def abandon(self, slot: Slot) -> None:
@@ -107,7 +111,7 @@ class Slots:
     def _recover(self) -> None:
         for _ in range(len(self._abandoned)):
             slot = self._abandoned.popleft()
-            if slot[1][0] == PENDING:
+            if slot[1][:8] == self._pending[:8]:
                 self._abandoned.append(slot)
             else:
                 self.give_back(slot)
@@ -119,8 +123,8 @@ class Slots:
         memory = torch.empty((_SLOTS_AT_ONCE, self.words), dtype=torch.int64, pin_memory=torch.cuda.is_available())
         memory.fill_(PENDING)
         self._memory.append(memory)
-        rows, start = memory.numpy(), memory.data_ptr()
-        self._free.extend((start + 8 * self.words * row, rows[row]) for row in range(_SLOTS_AT_ONCE))
+        data, start, size = memory.numpy().data.cast("B"), memory.data_ptr(), 8 * self.words
+        self._free.extend((start + at, data[at : at + size]) for at in range(0, _SLOTS_AT_ONCE * size, size))
         return True
 
 
@@ -135,7 +139,7 @@ class DeviceAnswer:
     ) -> None:  # fmt: skip
         self._device, self._slots, self._used = device, slots, used
         self._nbytes, self._size, self._times = nbytes, size, times
-        self._words = (nbytes + 3) // 4 if nbytes else _NUMBERS
+        self._words = (nbytes + 3) // 4
         self._taken: tuple[bytes | None, Stats | None] | None = None
 
     @property
@@ -147,14 +151,17 @@ class DeviceAnswer:
         """The answer, if it is there; None twice if the device was lost before it came."""
         if self._taken is None:
             is_lost = self._device.is_lost  # asked first: what was answered until then counts
-            answers = [words[: self._words] for _, words in self._used]
-            if any(PENDING in words.tolist() for words in answers):
-                return (None, None) if is_lost else None
             if self._nbytes:
-                self._taken = answers[0].astype("<u4").tobytes()[: self._nbytes], None
+                answer = np.frombuffer(self._used[0][1], "<i8", self._words)
+                if PENDING in answer.tolist():
+                    return (None, None) if is_lost else None
+                self._taken = answer.astype("<u4").tobytes()[: self._nbytes], None
             else:
-                numbers = [words.view(_FLOAT64).tolist() for words in answers]
-                self._taken = None, stats_of(numbers, self._size, self._times)
+                words, numbers = _WORDS
+                if any(PENDING in words.unpack_from(data) for _, data in self._used):
+                    return (None, None) if is_lost else None
+                parts = [numbers.unpack_from(data) for _, data in self._used]
+                self._taken = None, stats_of(parts, self._size, self._times)
             used, self._used = self._used, []
             for slot in used:
                 self._slots.give_back(slot)
@@ -170,9 +177,12 @@ def stats_of(parts: Sequence[Sequence[float]], size: int, times: int = 1) -> Sta
 
     Where sums of squares leave the range of float64, the scaled ones stand for them.
     """
-    columns = tuple(zip(*parts, strict=True))
-    least, most = min(columns[0]), max(columns[1])
-    total, squares, nans, infinite, zeros, small, large = map(sum, columns[2:])
+    if len(parts) == 1:
+        least, most, total, squares, nans, infinite, zeros, small, large = parts[0]
+    else:
+        columns = tuple(zip(*parts, strict=True))
+        least, most = min(columns[0]), max(columns[1])
+        total, squares, nans, infinite, zeros, small, large = map(sum, columns[2:])
     finite = size - int(nans) - int(infinite)
     counts = int(nans) * times, int(infinite) * times, int(zeros) * times
     if not finite:
@@ -227,14 +237,19 @@ class Device:
         shape, nbytes = tuple(tensor.shape), tensor.nbytes
         if not nbytes:
             return Value(dtype, shape, b"")
+        if tensor.is_neg() or tensor.is_conj():  # its memory holds other numbers
+            with without_modes():
+                tensor = tensor.detach().resolve_conj().resolve_neg()
         with _current(tensor):
             is_small = nbytes <= min(limit, INLINE_BYTES)
             answer = self._ask_for_elements(tensor) if is_small else self._ask_for_statistics(tensor)
         return Value(dtype, shape) if answer is None else Awaited.of(dtype, shape, answer)
 
     def _ask_for_elements(self, tensor: torch.Tensor) -> DeviceAnswer | None:
-        with without_modes():
-            plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
+        plain = tensor
+        if not tensor.is_contiguous():
+            with without_modes():
+                plain = tensor.detach().contiguous()
         slot = self._elements.take()
         if slot is None:
             return None
@@ -244,8 +259,8 @@ class Device:
             plain.data_ptr(), slot[0], plain.nbytes, plain.get_device(), _stream(plain)
         ):
             with without_modes():
-                words = words_of(plain)
-                torch.from_numpy(slot[1])[: len(words)].copy_(words, non_blocking=True)
+                words = words_of(plain.detach())
+                torch.frombuffer(slot[1], dtype=torch.int64)[: len(words)].copy_(words, non_blocking=True)
         return answer
 
     def _ask_for_statistics(self, tensor: torch.Tensor) -> DeviceAnswer | None:
@@ -277,7 +292,7 @@ class Device:
                 return
         with without_modes():
             numbers = summarized(tensor.detach())
-            torch.from_numpy(slot[1])[:_NUMBERS].view(torch.float64).copy_(numbers, non_blocking=True)
+            torch.frombuffer(slot[1], dtype=torch.float64)[:_NUMBERS].copy_(numbers, non_blocking=True)
 
     def _scratch_of(self, tensor: torch.Tensor, stream: int) -> int:
         """Memory for the programs of a grid, one for each stream: what runs in a stream runs one after the other."""
@@ -312,7 +327,7 @@ class Device:
         except ImportError:
             return None
         kernels = self._kernels[tensor.get_device()] = Kernels(_BLOCK, _MOST_PROGRAMS, _SMALL, _LARGE, _SCALE)
-        for count in (9, _BLOCK, 3 * _ALONE + 1):  # whose elements are copied, which one program looks at, and many do
+        for count in 2 * (9, _BLOCK, 3 * _ALONE + 1):  # elements, one program, many; compiled first, then launched
             with without_modes():
                 sample = torch.arange(count, dtype=torch.float32, device=tensor.device)
             total, squares = count * (count - 1) / 2, (count - 1) * count * (2 * count - 1) / 6

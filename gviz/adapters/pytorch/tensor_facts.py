@@ -56,7 +56,10 @@ def grad_of(tensor: torch.Tensor) -> torch.Tensor | None:
 
 def version_of(tensor: torch.Tensor) -> int:
     """How often a tensor's memory was written; 0 for those that do not count."""
-    return 0 if torch.Tensor.is_inference(tensor) else private_api.version(tensor)
+    try:  # to ask `is_inference` first would let go of the interpreter's lock, which another thread may keep for long
+        return int(private_api.version(tensor))
+    except RuntimeError:  # a tensor of inference mode counts none
+        return 0
 
 
 def fills_its_memory(tensor: torch.Tensor) -> bool:

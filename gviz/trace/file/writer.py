@@ -22,7 +22,7 @@ from threading import get_ident
 
 from gviz.errors import GvizError, SystemRefusal
 from gviz.events import BackwardFinished, Event, StepFinished, StepStarted
-from gviz.trace.codec import KIND_NUMBERS, decode, values_of
+from gviz.trace.codec import HELD_VALUES, KIND_NUMBERS, decode
 from gviz.trace.file import format as file_format
 from gviz.trace.file.batch import MOST_EVENTS, Batch
 from gviz.trace.file.bounds import UNBOUNDED, Bounds, Until
@@ -255,12 +255,8 @@ class TraceWriter:
             self._give_up(trouble)
 
     def _write(self, *, waits: bool) -> None:
-        taken: Sequence[Said] = self._pending[:]
-        held = values_of(event for event, _, _ in taken)
         until = time.monotonic() + LONGEST_ANSWER if waits else 0.0
-        if not all(value.arrives(until) for value in held if isinstance(value, Awaited)):
-            taken = taken[: _count_complete(taken)]
-            held = values_of(event for event, _, _ in taken)
+        taken, held = _complete(self._pending[:], until)
         del self._pending[: len(taken)]  # other threads may have appended meanwhile, and no other takes
         self._due = len(self._pending) + MOST_EVENTS
         if self._limit is not None:
@@ -342,12 +338,19 @@ def _signals_blocked(numbers: set[signal.Signals]) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _count_complete(said: Sequence[Said]) -> int:
-    """How many events come before the first with a value that has not arrived."""
+def _complete(said: list[Said], until: float) -> tuple[Sequence[Said], list[Value]]:
+    """What comes before the first event with a value that has not arrived `until` then; and all values of it."""
+    held: list[Value] = []
     for place, (event, _, _) in enumerate(said):
-        if any(isinstance(value, Awaited) and not value.arrives() for value in values_of((event,))):
-            return place
-    return len(said)
+        values = HELD_VALUES.get(event.__class__)
+        if values is not None:
+            known = len(held)
+            for value in values(event):
+                if value is not None:
+                    if value.__class__ is Awaited and not value.arrives(until):
+                        return said[:place], held[:known]
+                    held.append(value)
+    return said, held
 
 
 class Request:
