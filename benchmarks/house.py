@@ -133,10 +133,9 @@ ACTIONS = (
         "the key s, to the screen",
         RECORDED + "import asyncio\n"
         "from gviz.tui.app import DebuggerApp\n"
-        "from gviz.tui.beginning import Beginning\n"
-        "from gviz.tui.title import Title\n"
+        "from gviz.tui.session_options import SessionOptions, Title\n"
         "async def press():\n"
-        "    app = DebuggerApp(gviz.load(TRACE), Beginning(Title('lesson.py')), ascii=False, theme=None)\n"
+        "    app = DebuggerApp(gviz.load(TRACE), SessionOptions(Title('lesson.py')), ascii=False, theme=None)\n"
         "    async with app.run_test(size=(120, 40)) as pilot:\n"
         "        await pilot.press('s'); await pilot.pause()\n"
         "        start(); await pilot.press('s'); await pilot.pause(); stop()\n"

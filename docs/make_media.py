@@ -19,8 +19,7 @@ from gviz.events import GradFlowed
 from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline
 from gviz.tui.app import DebuggerApp
-from gviz.tui.beginning import Beginning
-from gviz.tui.title import Title
+from gviz.tui.session_options import SessionOptions, Title
 
 MEDIA = Path(__file__).parent / "media"
 README = Path(__file__).parents[1] / "README.md"
@@ -49,7 +48,7 @@ def main() -> None:
 
 async def screenshot(timeline: Timeline, title: str) -> str:
     """The debugger where two shares of one gradient meet."""
-    app = DebuggerApp(timeline, Beginning(Title(title), at=meeting(timeline)), ascii=False, theme="gviz-dark")
+    app = DebuggerApp(timeline, SessionOptions(Title(title), at=meeting(timeline)), ascii=False, theme="gviz-dark")
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
         return without_web_fonts(app.export_screenshot(title="gviz"))

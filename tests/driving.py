@@ -6,13 +6,12 @@ from textual.events import Key
 from textual.keys import _character_to_key, key_to_character
 
 from gviz.tui.app import DebuggerApp
-from gviz.tui.beginning import Beginning
 from gviz.tui.plain import debug
-from gviz.tui.title import Title
+from gviz.tui.session_options import SessionOptions, Title
 
 
 def app_of(timeline, *, ascii=False, theme=None, config=None, **how):
-    return DebuggerApp(timeline, Beginning(Title("demo.py"), **how), ascii=ascii, theme=theme, config=config)
+    return DebuggerApp(timeline, SessionOptions(Title("demo.py"), **how), ascii=ascii, theme=theme, config=config)
 
 
 def send(app, key):
@@ -50,5 +49,5 @@ async def after(timeline, *keys, at=1, size=(80, 24)):
 def transcript(timeline, *commands, at=None):
     """What line mode says to some commands."""
     output = io.StringIO()
-    debug(timeline, commands, io.StringIO(), output, Beginning(at=at))
+    debug(timeline, commands, io.StringIO(), output, SessionOptions(at=at))
     return output.getvalue()

@@ -62,7 +62,7 @@ INSIDE = {
         file.writer timeline recording.source_text backward_order navigation places gradients
         condition recording.record stops""",
     "live": """
-        terminal protocol node_cache breakpoint_prefilter gate debuggee controlled""",
+        pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee controlled""",
     "render": """
         theme comparison_text boxes.tensors boxes.fold boxes.links graphviz.process curve layout.model
         layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.row boxes.options
@@ -120,7 +120,7 @@ INSIDE = {
         jit.recorder jit.sharing jit.captured graphs cuda static jit.structure jit.record jit.traced jit.check
         jit.trace jit.gradients existing_graph""",
     "tui/commands": """
-        _paths evaluation breaks graph_view live_acts source_listing external_programs info_pages compare what_if
+        _paths evaluation breaks graph_view source_listing external_programs info_pages compare what_if
         session_file inspection export_copy table""",
     "tui/drawing": "source status help node saved elements pairs pass_list lists tape",
     "tui/screens": """

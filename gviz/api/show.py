@@ -9,10 +9,8 @@ from gviz.api.moments import moment_of
 from gviz.api.viewing import play_in_notebook, view
 from gviz.api.within import active, held
 from gviz.representation import in_notebook
-from gviz.tui import terminal
-from gviz.tui.beginning import Beginning
-from gviz.tui.opening import open_debugger
-from gviz.tui.title import Title
+from gviz.tui import open_debugger, terminal
+from gviz.tui.session_options import SessionOptions, Title
 
 if TYPE_CHECKING:
     from gviz.api.drawable import Drawable
@@ -42,4 +40,4 @@ def show(trace: Drawable, *, at: int | str | None = None) -> None:
     elif of.path is not None:
         view(of.path, start)
     else:
-        open_debugger(of.timeline, Beginning(Title(of.title), start), plain=terminal.asks_for_lines())
+        open_debugger(of.timeline, SessionOptions(Title(of.title), start), plain=terminal.asks_for_lines())

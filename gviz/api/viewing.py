@@ -23,7 +23,7 @@ from gviz.representation import in_notebook, notebook_front
 from gviz.source.site import Frame
 from gviz.system import notice, processes
 from gviz.tui import terminal
-from gviz.tui.leaving import Leaving, by_exit_code
+from gviz.tui.session_options import ExitAction, by_exit_code
 
 if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
@@ -32,7 +32,7 @@ uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext
 """What gives standard input and output back to the person for a while, where a test runner has taken them."""
 
 
-def view(path: Path, at: int | None = None, *, waited_for: bool = False, stack: tuple[Frame, ...] = ()) -> Leaving:
+def view(path: Path, at: int | None = None, *, waited_for: bool = False, stack: tuple[Frame, ...] = ()) -> ExitAction:
     """Open the debugger on a trace, at event `at`, else where its program failed, else at its first event.
 
     It gives what is to become of this program, which is asked about where it has `waited_for` that, at this `stack`.
@@ -70,18 +70,19 @@ def _timeline(path: Path) -> Iterator[Timeline]:
         yield Timeline(log)
 
 
-def _line_by_line(path: Path, at: int | None, *, waited_for: bool, stack: tuple[Frame, ...]) -> Leaving:
+def _line_by_line(path: Path, at: int | None, *, waited_for: bool, stack: tuple[Frame, ...]) -> ExitAction:
     from gviz.trace.file.paths import title_of
-    from gviz.tui.beginning import Beginning
-    from gviz.tui.opening import open_debugger
-    from gviz.tui.title import Title
+    from gviz.tui import open_debugger
+    from gviz.tui.session_options import SessionOptions, Title
 
     with _timeline(path) as timeline:
-        beginning = Beginning(Title(title_of(path)), at, waited_for=waited_for, stack=stack)
-        return by_exit_code(open_debugger(timeline, beginning, plain=True))
+        options = SessionOptions(Title(title_of(path)), at, waited_for=waited_for, stack=stack)
+        return by_exit_code(open_debugger(timeline, options, plain=True))
 
 
-def _full_screen(path: Path, at: int | None, keyboard: int, *, waited_for: bool, stack: tuple[Frame, ...]) -> Leaving:
+def _full_screen(
+    path: Path, at: int | None, keyboard: int, *, waited_for: bool, stack: tuple[Frame, ...]
+) -> ExitAction:
     how = [*(["--at", f"@{at}"] if at is not None else []), *(["--waited-for"] if waited_for else [])]
     how += ["--stack", msgspec.json.encode(stack).decode()] if stack else []
     with _terminal_to_itself() as (output, errors):

@@ -25,7 +25,7 @@ from gviz.system import notice
 from gviz.trace.recording import record as recording
 from gviz.trace.recording.record import Recording, Within
 from gviz.tui import terminal
-from gviz.tui.leaving import Leaving
+from gviz.tui.session_options import ExitAction
 
 
 def breakpoint(*_: Any, **__: Any) -> None:
@@ -167,11 +167,11 @@ def _open(made: Recording | Within, *, here: bool) -> None:
             _obey(view(made.path, waited_for=True))
 
 
-def _obey(leaving: Leaving) -> None:
+def _obey(action: ExitAction) -> None:
     """Let the program go on as who left the debugger wants it; SystemExit where it is to end."""
     global _left_alone
-    _left_alone = leaving != "go on"
-    if leaving == "stop":
+    _left_alone = action != "go on"
+    if action == "stop":
         if threading.current_thread() is not threading.main_thread():
             _thread.interrupt_main()  # the end of this thread would be no end of the program
         sys.exit("gviz: the program was stopped in the debugger")

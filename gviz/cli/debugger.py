@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from gviz.cli.options import GlobalOptions
 from gviz.system.gc_pause import uncollected
 from gviz.tui import terminal
-from gviz.tui.beginning import Beginning
-from gviz.tui.echo import unechoed
+from gviz.tui.session_options import SessionOptions
+from gviz.tui.terminal import unechoed
 
 if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def debug(
     trace: Path,
     settings: GlobalOptions,
-    beginning: Beginning,
+    options: SessionOptions,
     *,
     at: str | None = None,
     commands: Iterable[str] | None = None,
@@ -32,14 +32,14 @@ def debug(
             from gviz.api.moments import moment_of
             from gviz.trace.file.reader import open_trace
             from gviz.trace.timeline import Timeline
-            from gviz.tui.opening import open_debugger
+            from gviz.tui import open_debugger
 
         with open_trace(trace) as log:
             timeline = Timeline(log)
             if at:
-                beginning = replace(beginning, at=moment_of(timeline, at))
+                options = replace(options, at=moment_of(timeline, at))
             return open_debugger(
-                timeline, beginning, plain=settings.plain, ascii=settings.ascii, theme=settings.theme, commands=commands
+                timeline, options, plain=settings.plain, ascii=settings.ascii, theme=settings.theme, commands=commands
             )
 
 
@@ -51,7 +51,7 @@ def walk(trace: Path) -> None:
 
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        plain.debug(timeline, _steps(timeline), sys.stdin, sys.stdout, Beginning(at=0, lesson=True))
+        plain.debug(timeline, _steps(timeline), sys.stdin, sys.stdout, SessionOptions(at=0, lesson=True))
 
 
 def _steps(timeline: Timeline) -> Iterator[str]:

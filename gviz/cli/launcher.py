@@ -19,7 +19,7 @@ from gviz.trace.file import paths
 if TYPE_CHECKING:
     from gviz.live.controlled import ControlledProgram, Report
     from gviz.trace.file.reader import Trace
-    from gviz.tui.live import Started
+    from gviz.tui.session_options import Started
 
 
 class Launcher:
@@ -38,7 +38,7 @@ class Launcher:
         from gviz.live.protocol import Ready
         from gviz.trace.file.reader import open_trace
         from gviz.trace.timeline import Timeline
-        from gviz.tui.live import Started
+        from gviz.tui.session_options import Started
 
         if self._runs:
             streams.say(f"starting {self._program.argv[0]} again")

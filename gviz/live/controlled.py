@@ -21,7 +21,7 @@ from typing import Literal
 
 from gviz.live.debuggee import SECONDS_TO_END
 from gviz.live.protocol import Connection, End, Go, Held, Left, LetGo, Message, Pause, Ready, Released, Wish
-from gviz.live.terminal import Terminal, reads_input
+from gviz.live.pseudo_terminal import Terminal, reads_input
 from gviz.system.processes import Start
 
 State = Literal["starting", "running", "held", "let go", "ended"]

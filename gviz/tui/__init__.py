@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -32,13 +33,40 @@ from gviz.system.gc_pause import uncollected
 
 if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
-    from gviz.tui.beginning import Beginning, LiveBeginning
     from gviz.tui.config import Config
-    from gviz.tui.leaving import Leaving
-    from gviz.tui.title import Title
+    from gviz.tui.session_options import ExitAction, LiveSessionOptions, SessionOptions, Title
 
 
-def debug(timeline: Timeline, beginning: Beginning, *, ascii: bool = False, theme: str | None = None) -> Leaving:
+def open_debugger(
+    timeline: Timeline,
+    options: SessionOptions,
+    *,
+    plain: bool = False,
+    ascii: bool = False,
+    theme: str | None = None,
+    commands: Iterable[str] | None = None,
+) -> int:
+    """Open the debugger on a timeline: full screen, or line by line where there is no terminal for it. The exit code.
+
+    Line by line, `commands` are carried out instead of what is typed. The exit code is 2 if one of them, or a line from
+    a pipe, was refused. For a program that waits it stands for an `ExitAction`.
+    """
+    from gviz.tui import terminal
+    from gviz.tui.session_options import EXIT_CODES
+
+    if not terminal.why_plain(asked=plain):
+        left = debug(timeline, options, ascii=terminal.needs_ascii(asked=ascii), theme=theme)
+        return EXIT_CODES[left]
+    from gviz.tui.plain import debug as debug_by_line
+    from gviz.tui.plain import exit_action
+
+    talk = debug_by_line(timeline, commands, sys.stdin, sys.stdout, options)
+    if options.waited_for:
+        return EXIT_CODES[exit_action(talk, sys.stdin, sys.stdout)]
+    return 2 if talk.refused and not terminal.is_terminal(sys.stdin) else 0
+
+
+def debug(timeline: Timeline, options: SessionOptions, *, ascii: bool = False, theme: str | None = None) -> ExitAction:
     """Open the terminal debugger over a timeline and stay until the user leaves; what becomes of a program that waits.
 
     Raises GvizError (exit code 70) if gviz itself fails.
@@ -48,12 +76,12 @@ def debug(timeline: Timeline, beginning: Beginning, *, ascii: bool = False, them
         from gviz.tui.config import read
 
     own = read()
-    app = DebuggerApp(timeline, beginning, ascii=ascii, theme=_theme(theme, own), config=own)
+    app = DebuggerApp(timeline, options, ascii=ascii, theme=_theme(theme, own), config=own)
     run(app)
-    return app.leaving
+    return app.exit_action
 
 
-def debug_live(beginning: LiveBeginning, *, ascii: bool = False, theme: str | None = None) -> int:
+def debug_live(options: LiveSessionOptions, *, ascii: bool = False, theme: str | None = None) -> int:
     """Open the terminal debugger over a program that it starts and holds; the program's exit code, 0 if it lives on."""
     with uncollected(lasting=True):
         from gviz.tui.app import ScreenApp, run
@@ -64,7 +92,7 @@ def debug_live(beginning: LiveBeginning, *, ascii: bool = False, theme: str | No
 
     own = read()
     columns, rows = shutil.get_terminal_size()
-    screen = LiveScreen(beginning, glyphs(ascii=ascii), size=(columns, rows), config=own)
+    screen = LiveScreen(options, glyphs(ascii=ascii), size=(columns, rows), config=own)
     app = ScreenApp(screen, ascii=ascii, theme=_theme(theme, own))
     run(app)
     while screen.restarts:
@@ -89,13 +117,13 @@ def teach(timeline: Timeline, *, title: Title, ascii: bool = False, theme: str |
     """The guided lesson over a recording; see `gviz.tui.tutor`."""
     with uncollected(lasting=True):
         from gviz.tui.app import ScreenApp, run
-        from gviz.tui.beginning import Beginning
         from gviz.tui.config import read
         from gviz.tui.glyphs import glyphs
         from gviz.tui.screens.tutor_screen import TutorScreen
+        from gviz.tui.session_options import SessionOptions
 
     own = read()
-    screen = TutorScreen(timeline, Beginning(title, at=1), glyphs(ascii=ascii), config=own)
+    screen = TutorScreen(timeline, SessionOptions(title, at=1), glyphs(ascii=ascii), config=own)
     run(ScreenApp(screen, ascii=ascii, theme=_theme(theme, own)))
 
 

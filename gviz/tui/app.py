@@ -21,17 +21,14 @@ from textual.worker import WorkerFailed
 from gviz.system.crash import EXIT_CODE, crash
 from gviz.system.gc_pause import Rest
 from gviz.trace.timeline import Timeline
-from gviz.tui.beginning import Beginning
 from gviz.tui.config import Config
-from gviz.tui.echo import with_echo
 from gviz.tui.glyphs import glyphs
-from gviz.tui.leaving import Leaving
 from gviz.tui.lines import STYLES
 from gviz.tui.screens.debugger_screen import DebuggerScreen, PausedProgramScreen
 from gviz.tui.screens.key_actions import APP_BINDINGS
 from gviz.tui.screens.palette import Palette, PalettePage
-from gviz.tui.terminal import is_there
-from gviz.tui.terminal_guard import guarded_terminal
+from gviz.tui.session_options import ExitAction, SessionOptions
+from gviz.tui.terminal import guarded_terminal, is_there, with_echo
 from gviz.tui.themes import THEMES, colours_fall_together, named, semantic_colours, starting_theme
 from gviz.tui.type_ahead import ORDERED, TypeAhead
 from gviz.tui.widgets import graph_canvas
@@ -183,19 +180,19 @@ class DebuggerApp(ScreenApp):
     def __init__(
         self,
         timeline: Timeline,
-        beginning: Beginning,
+        options: SessionOptions,
         *,
         ascii: bool,
         theme: str | None,
         config: Config | None = None,
     ) -> None:
-        kind = PausedProgramScreen if beginning.waited_for else DebuggerScreen
-        super().__init__(kind(timeline, beginning, glyphs(ascii=ascii), config=config), ascii=ascii, theme=theme)
+        kind = PausedProgramScreen if options.waited_for else DebuggerScreen
+        super().__init__(kind(timeline, options, glyphs(ascii=ascii), config=config), ascii=ascii, theme=theme)
 
     @property
-    def leaving(self) -> Leaving:
+    def exit_action(self) -> ExitAction:
         """What is to become of the program that waits."""
-        return self._start.leaving
+        return self._start.exit_action
 
 
 def run(app: ScreenApp) -> None:

@@ -19,7 +19,7 @@ from gviz.errors import GvizError
 from gviz.query import expressions
 from gviz.trace.stops import Hit, Hits, stretches
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrival import Reason
+from gviz.tui.stop_reason import Reason
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown
 from gviz.where.condition import condition

@@ -1,9 +1,12 @@
-"""The user's own file: keymap, theme and keys. gviz reads it and never writes it."""
+"""What a user can set: in ``config.toml`` (keymap, theme, motion, keys) and by ``set KEY VALUE`` in a session.
+
+gviz reads the file when the debugger opens, and never writes it.
+"""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ _KNOWN = ("keymap", "theme", "keys", "motion")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the file says; a file that is not there says nothing."""
+    """The contents of the file; without a file the defaults."""
 
     keymap: str = "default"
     theme: str | None = None
@@ -28,7 +31,7 @@ class Config:
 
 
 def place() -> Path:
-    """Where the file is looked for."""
+    """The path of the file."""
     return platformdirs.user_config_path("gviz") / "config.toml"
 
 
@@ -76,9 +79,67 @@ def _keys(table: object) -> dict[str, str]:
 
 
 def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Ids with what they are given; without quotes TOML takes ``time.step`` for a table in a table."""
+    """Ids with their keys; without quotes TOML takes ``time.step`` for a table in a table."""
     for name, value in table.items():
         if isinstance(value, dict):
             yield from ((f"{name}.{rest}", given) for rest, given in _flat(value))
         else:
             yield name, value
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting: its values, the first of which it has at the start, or `full` that knows them; and what it does."""
+
+    name: str
+    values: tuple[str, ...]
+    help: str
+    full: Callable[[str], str] = str
+    """A value by its full name; GvizError for one there is not."""
+
+
+def _theme(name: str) -> str:
+    from gviz.tui.themes import SHORT, TEXTUAL, named  # Textual is only needed here
+
+    return named(name, (*SHORT.values(), *TEXTUAL))
+
+
+SETTINGS = (
+    Setting("ascii", ("off", "on"), "draw with ASCII characters only"),
+    Setting("keymap", ("default", "vscode", "jetbrains"), "which keys do what"),
+    Setting("motion", ("on", "off"), "scroll smoothly, and blink the cursor of the prompt"),
+    Setting("speed", ("1x", "2x", "4x", "8x"), "how fast play steps"),
+    Setting("theme", (), "the colours: gviz-dark, gviz-light, gviz-contrast, gviz-ansi, gviz-cs231n, gviz-mono",
+            _theme),
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Settings:
+    """The values of a session."""
+
+    values: dict[str, str] = field(default_factory=lambda: {one.name: (*one.values, "")[0] for one in SETTINGS})
+
+    def asked(self, text: str) -> tuple[str, str]:
+        """What ``KEY VALUE`` asks for, which a front end may refuse; GvizError for a key or a value there is not."""
+        name, _, value = text.strip().partition(" ")
+        setting, value = setting_named(name), value.strip()
+        if not value or (setting.values and value not in setting.values):
+            what = f"{setting.name} cannot be {clipped(value, 20)}" if value else f"{setting.name} needs a value"
+            raise GvizError(what, hint=", ".join(setting.values) or setting.help, exit_code=2)
+        return setting.name, setting.full(value)
+
+    def told(self, text: str) -> Iterator[str]:
+        """One setting, or all."""
+        for one in [setting_named(text.strip())] if text.strip() else SETTINGS:
+            yield f"{one.name} is {self.values[one.name] or 'as it began'}: {one.help}"
+
+
+def setting_named(name: str) -> Setting:
+    """The setting of a name; GvizError if there is none."""
+    found = next((one for one in SETTINGS if one.name == name), None)
+    if found is None:
+        names = [one.name for one in SETTINGS]
+        hint = did_you_mean(name, names, ", ".join(names))
+        raise GvizError(f"there is no setting {clipped(name, 20)}", hint=hint, exit_code=2)
+    return found

@@ -23,9 +23,9 @@ from gviz.trace.state import BAD
 from gviz.trace.stops import stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
-from gviz.tui.arrival import CONTINUE, END, ERROR, FIRST_BAD, LIVE_END, START, Arrival, Reason, by_command, saying
 from gviz.tui.breakpoints import Breakpoints, hits_of
-from gviz.tui.places import Stood
+from gviz.tui.source_location import Stood
+from gviz.tui.stop_reason import CONTINUE, END, ERROR, FIRST_BAD, LIVE_END, START, Arrival, Reason, by_command, saying
 from gviz.values.plain_text import clipped, shown
 from gviz.where.place import split_aspect
 from gviz.where.stop import changes

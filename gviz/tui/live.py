@@ -1,14 +1,41 @@
-"""A program under control and the cursor that may run it on: what the terminal and line mode share.
+"""A program under control and the cursor that may run it on: what the screen and line mode share.
 
-Everything before the live end is replay. At the live end the time commands let the program run; it is held by its own
-gate, and where that cannot tell whether to stop the timeline can, in `_met`.
+Everything before the live end (the last event recorded so far) is replay. At the live end the time commands let the
+program run. Its own gate pauses it; where the gate cannot know whether to stop, the timeline does, in `Live._met`.
+
+The states of `Live`, each with the `word` that the status row shows:
+
+    state     what happens                                   what follows                              next state
+    started   `begin`                                        the first `Purpose` is sent               running
+    running   `pause`                                        the program is asked to pause             pausing
+    running   `Held`, as the purpose asks                    the cursor moves there (unless the user   held
+                                                             has moved it away), `Arrival`
+    running   `Held`, but no stop fits (`_met` is None)      the same wish is sent again               running
+    running   `Held`, and the command has a count left       the purpose is sent again, one less       running
+    running   `Written`, `follow`                            output and events are taken in            running
+    pausing   as running                                     as running
+    held      a command that Live `takes`                    its `Purpose` is sent                     running
+    held      any other command that moves in time           the cursor moves in the recording         held
+    held      `Released` (a signal ended the wait)           nothing                                   running
+    any       `Ended`                                        names are final, `Arrival` at the end     ended
+    any       ``detach`` (`ControlledProgram.let_go`)        the program runs without a debugger       ended
+
+``running`` and ``pausing`` show RUNNING; ``held`` shows LIVE where the cursor is at the live end, else REPLAY, which
+``ended`` shows, too.
+
+For example: held at event 12 by ``n``, the command ``n 2`` is ``Purpose("next", 12, Wish("next", count=2))``. The gate
+counts whole nodes and pauses the program at event 17, where the cursor arrives. After ``N`` the cursor is at event 12
+again: the next ``n`` moves in the recording only, and the program stays where it is.
 """
 
 from __future__ import annotations
 
 import re
+import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from msgspec import structs
 
@@ -18,31 +45,60 @@ from gviz.live.controlled import ControlledProgram, Ended, Report, Written, exit
 from gviz.live.protocol import ASKED_FOR, CallSite, Held, Mode, Released, Wish
 from gviz.source.site import Frame
 from gviz.trace.stops import Hits
-from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
-from gviz.tui.arrival import END, ERROR, Arrival, Reason
 from gviz.tui.breakpoints import hits_of
+from gviz.tui.commands.table import BY_NAME
 from gviz.tui.language.command import Command
-from gviz.tui.pace import Pace
-from gviz.tui.places import Stood
-from gviz.tui.purpose import Purpose, mode_of, until_of
 from gviz.tui.session import Session
+from gviz.tui.source_location import Stood
+from gviz.tui.stop_reason import END, ERROR, Arrival, Reason, by_command, saying
 from gviz.values.plain_text import clipped
-from gviz.where.stop import Stop
+from gviz.where.stop import Stop, stop
 
 REFRESH_SECONDS = 0.05
 
+QUIET_SECONDS = 0.5
+"""A program that has done and written nothing for this long may wait for an answer."""
+_RATE_SECONDS = 1.0
+
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    """A program that was started and waits for its first wish, and the beginning of its recording."""
+class Purpose:
+    """Why the program runs: the command, the moment `start` where it began, and the wish that the program got.
 
-    program: ControlledProgram
-    timeline: Timeline
+    The command is still to be done `left` times. With `until` the program stops there, and at any breakpoint before.
+    `passed` is the last stop that a command with a count has gone on from.
+    """
+
+    name: str
+    start: int
+    wish: Wish
+    left: int = 1
+    until: Stop | None = None
+    passed: int = 0
+
+    @property
+    def after(self) -> int:
+        """The moment after which the next stop counts."""
+        return max(self.start, self.passed)
+
+    @property
+    def reason(self) -> Reason:
+        """The reason for a stop where the wish led; the wish that a program starts with was no command."""
+        if self.name != "start":
+            return by_command(self.name)
+        return saying(f"held at its first {'backward()' if self.wish.mode == 'backward' else 'node'}")
 
 
-Launch = Callable[[Callable[[Report], None], tuple[int, int]], Started]
-"""Starts the program in a terminal of a size; what it reports goes to the function."""
+def mode_of(command: Command) -> Mode | None:
+    """How a command lets the program run; None if it does not."""
+    spec = BY_NAME[command.name]
+    return spec.runs if command.argument else spec.runs_bare or spec.runs
+
+
+def until_of(command: Command) -> Stop | None:
+    """The stop that a command which lets the program run names, if it names one."""
+    return stop(command.argument) if command.argument and mode_of(command) == "continue" else None
 
 
 class Live:
@@ -272,6 +328,84 @@ class Live:
     def _stops(self) -> tuple[str, ...]:
         own = self.cursor.breakpoints.own
         return tuple(dict.fromkeys(one.stop.text for one in own if one.enabled and not one.message))
+
+
+class Pace:
+    """How fast the program goes between two stops, and what it wrote last: it may be a question."""
+
+    def __init__(self) -> None:
+        self._counts: deque[tuple[float, int]] = deque()
+        self._written = (0.0, b"")
+
+    def begin(self) -> None:
+        """The program runs on from a stop."""
+        self._counts.clear()
+
+    def wrote(self, data: bytes) -> None:
+        """The program wrote this to its terminal."""
+        self._written = time.monotonic(), data
+
+    def rate(self, count: int) -> float:
+        """Events per second, over about the last second, where `count` events are known by now."""
+        now = time.monotonic()
+        self._counts.append((now, count))
+        while len(self._counts) > 2 and now - self._counts[1][0] > _RATE_SECONDS:
+            self._counts.popleft()
+        since, before = self._counts[0]
+        return (count - before) / (now - since) if now > since else 0.0
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it has written nothing for a while."""
+        return time.monotonic() - self._written[0] > QUIET_SECONDS
+
+    @property
+    def question(self) -> str:
+        """The last line that it wrote and did not end."""
+        return self._written[1].decode("utf-8", "replace").rpartition("\n")[2].strip()
+
+
+END_OF_INPUT = "^D"
+"""Typed instead of a line: the end of the input."""
+
+Then = Literal["go on", "wait", "leave", "restart"]
+"""What a front end does next; ``wait`` is until the program is held or has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramAct:
+    """A command about the program itself: `do` gets the text after its name."""
+
+    do: Callable[[ControlledProgram, str], None]
+    then: Then
+    said: str = ""
+    needs_program: bool = True
+
+
+def _type(program: ControlledProgram, text: str) -> None:
+    if text == END_OF_INPUT:
+        program.hang_up()
+    else:
+        program.type(text)
+
+
+PROGRAM_ACTS = {
+    "type": ProgramAct(_type, "go on", "typed; the program reads it when it runs on."),
+    "interrupt": ProgramAct(lambda program, _: program.interrupt(), "wait"),
+    "detach": ProgramAct(lambda program, _: program.let_go(), "leave", "the program runs on without the debugger."),
+    "kill": ProgramAct(lambda program, _: program.stop(), "wait"),
+    "restart": ProgramAct(lambda program, _: None, "restart", needs_program=False),
+}
+
+
+def act_on_program(live: Live, name: str, text: str) -> ProgramAct:
+    """Do to the program what one of `PROGRAM_ACTS` says; GvizError if the program has ended."""
+    act = PROGRAM_ACTS[name]
+    if act.needs_program and not live.alive:
+        what = "the program runs by itself" if live.program.state == "let go" else "the program has ended"
+        raise GvizError(what, hint="restart (ctrl+r) runs it again", exit_code=2)
+    act.do(live.program, text)
+    return act
 
 
 def code_of(program: ControlledProgram) -> int:

@@ -11,9 +11,6 @@ from typing import TextIO
 from gviz.errors import GvizError
 from gviz.live.controlled import Ended, Report, Written
 from gviz.tui import plain
-from gviz.tui.arrival import Arrival
-from gviz.tui.beginning import LiveBeginning
-from gviz.tui.commands.live_acts import ACTS, carried_out
 from gviz.tui.commands.session_file import set_again
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs, wants_ascii
@@ -21,9 +18,10 @@ from gviz.tui.language.command import Command
 from gviz.tui.language.command_lines import echoed, typed
 from gviz.tui.language.completion import completions
 from gviz.tui.language.parser import Reader
-from gviz.tui.live import Live, code_of
-from gviz.tui.pace import QUIET_SECONDS
+from gviz.tui.live import PROGRAM_ACTS, QUIET_SECONDS, Live, act_on_program, code_of
 from gviz.tui.session import Session
+from gviz.tui.session_options import LiveSessionOptions
+from gviz.tui.stop_reason import Arrival
 from gviz.values.plain_text import shown
 
 SIZE = (80, 24)
@@ -34,18 +32,18 @@ _CONTINUE = Command("continue")
 _ANSWERS = "type LINE gives one, type ^D the end of its input"
 
 
-def debug(beginning: LiveBeginning, input: TextIO, output: TextIO) -> int:
-    """Debug a program line by line: with the commands of its beginning, then what is read from `input`.
+def debug(options: LiveSessionOptions, input: TextIO, output: TextIO) -> int:
+    """Debug a program line by line: with the commands of its options, then what is read from `input`.
 
     Where the input ends the program runs on to its end. Its exit code is given, or 2 where that is 0 but a command was
     refused that nobody typed.
     """
-    conversation = _Conversation(beginning, output)
+    conversation = _Conversation(options, output)
     talk = partial(plain.converse, conversation.reader, conversation.answer, output=output)
-    refused = talk(texts=echoed(beginning.opening, output)).refused
+    refused = talk(texts=echoed(options.opening, output)).refused
     conversation.begin()
     try:
-        told = talk(texts=echoed(beginning.commands, output))
+        told = talk(texts=echoed(options.commands, output))
         refused += told.refused
         if told.left is None:
             told = talk(texts=typed(input, output, conversation.reader, conversation.completions))
@@ -69,8 +67,8 @@ def _asked(input: TextIO, output: TextIO) -> str:
 class _Conversation:
     """Sentences about one program, and about its next run."""
 
-    def __init__(self, beginning: LiveBeginning, output: TextIO) -> None:
-        self._beginning = beginning
+    def __init__(self, options: LiveSessionOptions, output: TextIO) -> None:
+        self._options = options
         self._output = output
         self.reader = Reader()
         self._start()
@@ -82,13 +80,13 @@ class _Conversation:
     def begin(self) -> None:
         """Let the program begin."""
         self._say("n s f c let the program run on, n- and s- go back; an empty line repeats; help lists all.")
-        self.live.begin(self._beginning.first)
-        if self._beginning.first != "run" or self.live.cursor.breakpoints.listed:
+        self.live.begin(self._options.first)
+        if self._options.first != "run" or self.live.cursor.breakpoints.listed:
             self._say_all(self._until_it_stands(_CONTINUE))
 
     def answer(self, command: Command) -> Iterator[str]:
         """What a command says; one that lets the program run, when it stands still again."""
-        if command.name in ACTS:
+        if command.name in PROGRAM_ACTS:
             yield from self._act(command)
             return
         if self.live.running:
@@ -110,7 +108,7 @@ class _Conversation:
             yield f"the program waits for a line; the time is still event {self.live.cursor.position}."
 
     def _act(self, command: Command) -> Iterator[str]:
-        act = carried_out(self.live, command.name, command.argument)
+        act = act_on_program(self.live, command.name, command.argument)
         if act.said and not self.live.running:
             yield act.said
         if act.then == "wait" or self._asked:
@@ -150,13 +148,13 @@ class _Conversation:
         self.live.program.stop()
         self._start()
         set_again(before, self._session)
-        self.live.begin(self._beginning.first)
+        self.live.begin(self._options.first)
         yield from self._until_it_stands(_CONTINUE)
 
     def _start(self) -> None:
         self._reports: SimpleQueue[Report] = SimpleQueue()
-        started = self._beginning.launch(self._reports.put, SIZE)
-        self._session = Session(Cursor(started.timeline, 0), glyphs(ascii=wants_ascii()), self._beginning.title)
+        started = self._options.launch(self._reports.put, SIZE)
+        self._session = Session(Cursor(started.timeline, 0), glyphs(ascii=wants_ascii()), self._options.title)
         self.live = Live(started.program, self._session)
         self.reader.breakpoints = self.live.cursor.breakpoints
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")

@@ -19,8 +19,6 @@ from gviz.explain.program_text import about
 from gviz.system.cooperative import finished, paced
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
-from gviz.tui.arrival import ENDS, Arrival
-from gviz.tui.beginning import USUAL, Beginning
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.node import differences, failure_lines, what_if_title
 from gviz.tui.glyphs import glyphs, wants_ascii
@@ -28,8 +26,9 @@ from gviz.tui.language.command import Command, Confirm, FrontEnd, Look, Outside,
 from gviz.tui.language.command_lines import echoed, typed
 from gviz.tui.language.completion import completions
 from gviz.tui.language.parser import Reader, spec_of
-from gviz.tui.leaving import ACTS, ANSWERS, Leaving
 from gviz.tui.session import Session
+from gviz.tui.session_options import DEFAULT, EXIT_ANSWERS, EXIT_COMMANDS, ExitAction, SessionOptions
+from gviz.tui.stop_reason import ENDS, Arrival
 from gviz.tui.terminal import is_terminal
 from gviz.tui.tutor import Noticed, Tutor
 from gviz.values.plain_text import shown
@@ -51,22 +50,22 @@ def debug(
     commands: Iterable[str] | None,
     input: TextIO,
     output: TextIO,
-    beginning: Beginning = USUAL,
+    options: SessionOptions = DEFAULT,
 ) -> Conversation:
     """Debug line by line: begin, then carry out `commands` or what is read from `input` until it ends or says ``quit``.
 
     A program that waits is left by what would let it go on, too.
     """
-    session = Session(beginning.cursor(timeline), glyphs(ascii=wants_ascii()), beginning.title)
-    waits = ["the program waits: continue at the end lets it go on, quit asks."] if beginning.waited_for else []
-    for text in (*(_lesson(session) if beginning.lesson else ()), *waits, *_greeting(session)):
+    session = Session(options.cursor(timeline), glyphs(ascii=wants_ascii()), options.title)
+    waits = ["the program waits: continue at the end lets it go on, quit asks."] if options.waited_for else []
+    for text in (*(_lesson(session) if options.lesson else ()), *waits, *_greeting(session)):
         print(text, file=output)
     reader = Reader(session.cursor.breakpoints)
     given = (
         typed(input, output, reader, partial(completions, session)) if commands is None else echoed(commands, output)
     )
-    leaves = partial(_lets_go, session) if beginning.waited_for else is_quit
-    texts = chain(echoed(beginning.opening, output), given)
+    leaves = partial(_lets_go, session) if options.waited_for else is_quit
+    texts = chain(echoed(options.opening, output), given)
     return converse(reader, partial(answers, session, reader), texts, output, leaves)
 
 
@@ -77,10 +76,10 @@ def is_quit(command: Command) -> bool:
 
 def _lets_go(session: Session, command: Command) -> bool:
     at_end = session.cursor.position == len(session.timeline)
-    return is_quit(command) or command.name in ACTS or (at_end and command.name == "continue")
+    return is_quit(command) or command.name in EXIT_COMMANDS or (at_end and command.name == "continue")
 
 
-def leaving(talk: Conversation, input: TextIO, output: TextIO) -> Leaving:
+def exit_action(talk: Conversation, input: TextIO, output: TextIO) -> ExitAction:
     """What becomes of a program that has waited for a conversation; without a person who could be asked it is stopped.
 
     Where nobody has said anything it goes on.
@@ -88,13 +87,13 @@ def leaving(talk: Conversation, input: TextIO, output: TextIO) -> Leaving:
     command = talk.left
     if command is None or command.name == "continue":
         return "go on"
-    if command.name in ACTS:
-        return ACTS[command.name]
+    if command.name in EXIT_COMMANDS:
+        return EXIT_COMMANDS[command.name]
     if command.argument or not is_terminal(input):
         return "stop"
     output.write("it waits: go on to its next stop (c), on without stops (k), or stop it (s)? ")
     output.flush()
-    return ANSWERS.get(input.readline().strip()[:1], "go on")
+    return EXIT_ANSWERS.get(input.readline().strip()[:1], "go on")
 
 
 def teach(timeline: Timeline, input: TextIO, output: TextIO) -> None:

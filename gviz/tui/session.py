@@ -10,15 +10,14 @@ from gviz.errors import GvizError
 from gviz.source.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.config import Config
+from gviz.tui.config import Config, Settings
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.source import SourceMark
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, keys_of
-from gviz.tui.places import Stood, running_frame, source_place, stack_of
-from gviz.tui.settings import Settings
-from gviz.tui.title import UNTITLED, Title
+from gviz.tui.session_options import UNTITLED, Title
+from gviz.tui.source_location import Stood, running_frame, source_place, stack_of
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView

@@ -26,8 +26,8 @@ from gviz.trace import navigation
 from gviz.trace.condition import Situation
 from gviz.trace.stops import Hits, stretches
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrival import CONTINUE, Reason, by_command
 from gviz.tui.breakpoints import Breakpoint, Breakpoints, hits_of
+from gviz.tui.stop_reason import CONTINUE, Reason, by_command
 from gviz.values.plain_text import clipped, shown
 from gviz.values.value_text import short
 from gviz.where import stop as stops

@@ -16,13 +16,12 @@ from gviz.explain.why import why
 from gviz.live.controlled import Written
 from gviz.tui import debug_live
 from gviz.tui.app import ScreenApp
-from gviz.tui.beginning import LiveBeginning
 from gviz.tui.config import Config
 from gviz.tui.drawing import node as node_panel
 from gviz.tui.glyphs import glyphs
 from gviz.tui.live import Live
 from gviz.tui.screens.live_screen import LiveScreen
-from gviz.tui.title import Title
+from gviz.tui.session_options import LiveSessionOptions, Title
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.node import NodePanel
 from gviz.tui.widgets.status import StatusRow
@@ -72,8 +71,8 @@ def debugged(scenario, tmp_path, *, text=PROGRAM, loops=False, screen=LiveScreen
 
     async def run():
         launch = Launcher(Program((str(program),), output=tmp_path / "trace.gviz"))
-        beginning = LiveBeginning(launch, **{"first": "next", "title": Title("program.py"), **options})
-        made = screen(beginning, glyphs(ascii=False), config=config)
+        chosen = LiveSessionOptions(launch, **{"first": "next", "title": Title("program.py"), **options})
+        made = screen(chosen, glyphs(ascii=False), config=config)
         async with ScreenApp(made, ascii=False, theme=None).run_test(size=(120, 40)) as pilot:
             await scenario(Running(made, pilot))
         return made

@@ -7,13 +7,12 @@ from textual.geometry import Region
 from textual.widget import Widget
 
 from gviz.tui.app import DebuggerApp
-from gviz.tui.beginning import Beginning
-from gviz.tui.title import Title
+from gviz.tui.session_options import SessionOptions, Title
 
 
 @pytest.mark.parametrize("theme", ["gviz-dark", "gviz-light", "gviz-ansi"])
 async def test_a_bar_looks_as_one_of_textuals(theme):
-    app = DebuggerApp(chain(40), Beginning(Title("a.py"), at=20), ascii=False, theme=theme)
+    app = DebuggerApp(chain(40), SessionOptions(Title("a.py"), at=20), ascii=False, theme=theme)
     seen = []
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()

@@ -14,13 +14,13 @@ from gviz.render.boxes.options import Options
 from gviz.render.request import moment_scene
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrival import Reason
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs
 from gviz.tui.language.command import Command
 from gviz.tui.plain import moved
 from gviz.tui.screens.pages import Sheet
 from gviz.tui.session import Session
+from gviz.tui.stop_reason import Reason
 
 
 def spoiled():

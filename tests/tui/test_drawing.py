@@ -11,7 +11,6 @@ from gviz.source.site import Frame
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import Wishes, arranged, label_density, opening_view, size_class
-from gviz.tui.arrival import Arrival, by_command, saying
 from gviz.tui.commands.export_copy import usual_name
 from gviz.tui.commands.inspection import explanation_lines
 from gviz.tui.drawing import tape
@@ -37,8 +36,9 @@ from gviz.tui.drawing.status import (
 from gviz.tui.glyphs import ASCII, UNICODE, wants_ascii
 from gviz.tui.keymaps import KEYMAPS, first, keys_of
 from gviz.tui.lines import STYLES, TIED, cells, cut, line, paragraphs, plain, style_and_event, wrapped
-from gviz.tui.places import source_place
-from gviz.tui.title import Title
+from gviz.tui.session_options import Title
+from gviz.tui.source_location import source_place
+from gviz.tui.stop_reason import Arrival, by_command, saying
 
 
 def panel(timeline, n, node, width=31, full=False):

@@ -6,7 +6,7 @@ import termios
 
 import pytest
 
-from gviz.tui import echo
+from gviz.tui.terminal import echo_is_off, unechoed, with_echo
 
 LOCAL = 3
 
@@ -25,18 +25,18 @@ def shows(terminal):
 
 def test_nothing_shows_until_the_screen_has_come_and_gone(terminal):
     before = termios.tcgetattr(terminal)
-    with echo.unechoed(plain=False):
+    with unechoed(plain=False):
         assert not shows(terminal)
-        assert echo.is_off()
+        assert echo_is_off()
         found = termios.tcgetattr(terminal)
-        echo.with_echo(found)
+        with_echo(found)
         assert found == before, "what a screen brings back for a shell"
     assert termios.tcgetattr(terminal) == before
-    assert not echo.is_off()
+    assert not echo_is_off()
 
 
 def test_what_is_typed_line_by_line_shows(terminal):
-    with echo.unechoed(plain=True):
+    with unechoed(plain=True):
         assert shows(terminal)
 
 
@@ -44,8 +44,8 @@ def test_a_terminal_without_echo_stays_so(terminal):
     quiet = termios.tcgetattr(terminal)
     quiet[LOCAL] &= ~termios.ECHO
     termios.tcsetattr(terminal, termios.TCSANOW, quiet)
-    with echo.unechoed(plain=False):
+    with unechoed(plain=False):
         found = termios.tcgetattr(terminal)
-        echo.with_echo(found)
+        with_echo(found)
         assert found == quiet
     assert not shows(terminal)

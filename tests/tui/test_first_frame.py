@@ -9,8 +9,7 @@ from textual.content import Content
 
 import gviz.engine as torch
 from gviz.tui.app import DebuggerApp
-from gviz.tui.beginning import Beginning
-from gviz.tui.title import Title
+from gviz.tui.session_options import SessionOptions, Title
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.tape import Tape
 
@@ -122,7 +121,7 @@ async def test_a_press_moves_focus_and_selection_in_one_frame(styled_frames):
 @pytest.mark.parametrize("size", [(60, 16), (60, 18), (61, 24), (80, 23), (81, 24), (109, 31), (110, 32), (200, 60)])
 @pytest.mark.parametrize("ascii", [False, True])
 async def test_no_border_cuts_what_it_says(frames, size, ascii):
-    app = DebuggerApp(chain(40), Beginning(Title("a_long_name.py"), at=20), ascii=ascii, theme=None)
+    app = DebuggerApp(chain(40), SessionOptions(Title("a_long_name.py"), at=20), ascii=ascii, theme=None)
     async with app.run_test(size=size) as pilot:
         await pilot.press("s", "S")
         for panel in app.screen.query(".-panel"):

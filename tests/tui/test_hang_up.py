@@ -16,11 +16,10 @@ PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as where another program takes it
 from gviz.tui import debug
-from gviz.tui.beginning import Beginning
-from gviz.tui.title import Title
+from gviz.tui.session_options import SessionOptions, Title
 sys.path.insert(0, sys.argv[1])
 from stories import demo
-debug(demo(), Beginning(Title("demo.py")))
+debug(demo(), SessionOptions(Title("demo.py")))
 """
 
 

@@ -15,9 +15,8 @@ import sys
 sys.path[:0] = {path!r}
 import stories
 from gviz.tui import debug
-from gviz.tui.beginning import Beginning
-from gviz.tui.title import Title
-debug(stories.demo(), Beginning(Title("demo.py")))
+from gviz.tui.session_options import SessionOptions, Title
+debug(stories.demo(), SessionOptions(Title("demo.py")))
 """
 LINE_BY_LINE = """
 import sys

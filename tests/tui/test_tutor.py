@@ -11,12 +11,11 @@ from stories import demo
 from textual.widgets import Static
 
 from gviz.tui.app import ScreenApp
-from gviz.tui.beginning import Beginning
 from gviz.tui.config import Config
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.plain import teach
 from gviz.tui.screens.tutor_screen import TutorScreen
-from gviz.tui.title import Title
+from gviz.tui.session_options import SessionOptions, Title
 from gviz.tui.tutor import PAGES, Tutor
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.prompt import Prompt
@@ -25,8 +24,8 @@ SOURCE = next(page for page in PAGES if page.key == "1")
 
 
 def taught(timeline, config=None):
-    beginning = Beginning(Title("demo.py"), at=1)
-    return ScreenApp(TutorScreen(timeline, beginning, UNICODE, config=config), ascii=False, theme=None)
+    options = SessionOptions(Title("demo.py"), at=1)
+    return ScreenApp(TutorScreen(timeline, options, UNICODE, config=config), ascii=False, theme=None)
 
 
 def painted(app):

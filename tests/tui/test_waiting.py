@@ -7,10 +7,10 @@ from driving import app_of
 from stories import demo
 
 from gviz.source.site import Frame
-from gviz.tui import leaving, lines, plain
-from gviz.tui.beginning import Beginning
+from gviz.tui import lines, plain, session_options
 from gviz.tui.language.command import Command
 from gviz.tui.plain import Conversation, debug
+from gviz.tui.session_options import SessionOptions
 from gviz.tui.widgets.source import SourcePane
 
 
@@ -21,10 +21,10 @@ async def left(*keys, at=1):
         await pilot.pause()
         await pilot.press(*keys)
         await pilot.pause()
-        return app.leaving if app._exit else None
+        return app.exit_action if app._exit else None
 
 
-@pytest.mark.parametrize(("key", "how"), leaving.ANSWERS.items())
+@pytest.mark.parametrize(("key", "how"), session_options.EXIT_ANSWERS.items())
 async def test_q_asks_and_a_letter_answers(key, how):
     assert await left("q", key) == how
 
@@ -40,7 +40,7 @@ async def test_continue_goes_to_the_end_and_from_there_lets_the_program_go_on():
     assert await left("n", at=33) is None
 
 
-@pytest.mark.parametrize(("line", "how"), [*leaving.ACTS.items(), ("q!", "stop")])
+@pytest.mark.parametrize(("line", "how"), [*session_options.EXIT_COMMANDS.items(), ("q!", "stop")])
 async def test_what_is_typed_answers_at_once(line, how):
     assert await left(":", *line, "enter") == how
 
@@ -51,8 +51,8 @@ async def test_the_end_says_how_the_program_goes_on():
         await pilot.press("s")
         assert app.screen.remark == "end of recording: c lets the program go on, q asks"
         await pilot.press("q")
-        assert app.screen.remark == leaving.QUESTION
-        assert len(leaving.QUESTION) < 80
+        assert app.screen.remark == session_options.EXIT_QUESTION
+        assert len(session_options.EXIT_QUESTION) < 80
 
 
 class Terminal(io.StringIO):
@@ -60,17 +60,18 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("answer", "how"), [*leaving.ANSWERS.items(), ("", "go on")])
+@pytest.mark.parametrize(("answer", "how"), [*session_options.EXIT_ANSWERS.items(), ("", "go on")])
 def test_line_by_line_a_person_is_asked(answer, how):
     said = io.StringIO()
-    assert plain.leaving(Conversation(0, Command("quit")), Terminal(f"{answer}\n"), said) == how
+    assert plain.exit_action(Conversation(0, Command("quit")), Terminal(f"{answer}\n"), said) == how
     assert len(said.getvalue()) < 80
-    assert plain.leaving(Conversation(0, Command("quit")), io.StringIO(f"{answer}\n"), said) == "stop"
+    assert plain.exit_action(Conversation(0, Command("quit")), io.StringIO(f"{answer}\n"), said) == "stop"
 
 
 def test_what_ends_otherwise_lets_the_program_go_on():
-    assert [leaving.by_exit_code(code) for code in (0, 2, 70, -15)] == ["go on"] * 4
-    assert [leaving.by_exit_code(code) for code in leaving.EXIT_CODES.values()] == list(leaving.EXIT_CODES)
+    assert [session_options.by_exit_code(code) for code in (0, 2, 70, -15)] == ["go on"] * 4
+    codes = session_options.EXIT_CODES
+    assert [session_options.by_exit_code(code) for code in codes.values()] == list(codes)
 
 
 STACK = (Frame("/home/me/demo.py", "inner", 6, 6, 4, 9), Frame("/home/me/demo.py", "<module>", 2, 2, 0, 5))
@@ -99,8 +100,8 @@ async def test_the_source_and_the_stack_are_those_of_where_the_program_stands():
 
 def test_line_by_line_it_is_said_where_the_program_stands():
     output = io.StringIO()
-    beginning = Beginning(at=3, waited_for=True, stack=STACK)
-    debug(demo(), ["where", "list", "up", "bt 1", "where -1", "w x"], io.StringIO(), output, beginning)
+    options = SessionOptions(at=3, waited_for=True, stack=STACK)
+    debug(demo(), ["where", "list", "up", "bt 1", "where -1", "w x"], io.StringIO(), output, options)
     said = output.getvalue()
     assert "the program stands at demo.py:6 in inner.\n" in said
     assert "the program stands at:\n  0  demo.py:6 in inner\n  1  demo.py:2\n" in said

@@ -14,8 +14,7 @@ from gviz.cli.picture import write_picture
 from gviz.cli.program import Program, record_program
 from gviz.program.order import Engine
 from gviz.tui import terminal
-from gviz.tui.beginning import Beginning
-from gviz.tui.title import Title
+from gviz.tui.session_options import SessionOptions, Title
 
 
 @click.command("demo")
@@ -41,8 +40,8 @@ def command(settings: GlobalOptions, name: str | None, list_all: bool) -> int:
         _walk(recorded.trace)
     else:
         given = chain([first], sys.stdin) if piped else None
-        beginning = Beginning(Title(lesson.path.name), lesson=True)
-        return debugger.debug(recorded.trace, settings, beginning, commands=given)
+        options = SessionOptions(Title(lesson.path.name), lesson=True)
+        return debugger.debug(recorded.trace, settings, options, commands=given)
     return recorded.exit_code
 
 

@@ -16,8 +16,7 @@ from gviz.errors import GvizError
 from gviz.source.site import Frame
 from gviz.trace.file import paths
 from gviz.tui import terminal
-from gviz.tui.beginning import Beginning
-from gviz.tui.title import Title
+from gviz.tui.session_options import SessionOptions, Title
 
 
 @click.command("open")
@@ -60,8 +59,8 @@ def command(
         with open_trace(other):  # what is no trace is told before anything opens
             lines = (*lines, f"compare {other}")
     title = Title(paths.title_of(path), of)
-    beginning = Beginning(title, opening=lines, waited_for=waited_for, stack=_frames(stack))
-    return debug(path, settings, beginning, at=at)
+    options = SessionOptions(title, opening=lines, waited_for=waited_for, stack=_frames(stack))
+    return debug(path, settings, options, at=at)
 
 
 class _Rank(NamedTuple):

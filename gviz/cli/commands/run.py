@@ -12,9 +12,8 @@ from gviz.cli import streams
 from gviz.cli.debugger import debug
 from gviz.cli.options import GlobalOptions, Opening, display_options, takes_opening
 from gviz.cli.program import SCRIPT_CONTEXT, Program, is_left, record_program, takes_program
-from gviz.tui import echo, terminal
-from gviz.tui.beginning import Beginning, LiveBeginning
-from gviz.tui.title import Title
+from gviz.tui import terminal
+from gviz.tui.session_options import LiveSessionOptions, SessionOptions, Title
 
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode
@@ -55,23 +54,23 @@ def command(settings: GlobalOptions, program: Program, opening: Opening, pause: 
     if not is_left(recorded.trace):
         return recorded.exit_code
     streams.say(f"trace: {recorded.trace}")
-    code = debug(recorded.trace, settings, Beginning(_title(program), opening=opening.over_a_recording))
+    code = debug(recorded.trace, settings, SessionOptions(_title(program), opening=opening.over_a_recording))
     return int(recorded.exit_code) or code
 
 
 def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mode) -> int:
     plain = bool(terminal.why_plain(asked=settings.plain))
-    with echo.unechoed(plain=plain):
+    with terminal.unechoed(plain=plain):
         from gviz import tui
         from gviz.cli.launcher import Launcher
         from gviz.tui import live_plain
 
         launch = Launcher(program)
-        beginning = LiveBeginning(launch, first, _title(program), opening.breaks, opening.commands)
+        options = LiveSessionOptions(launch, first, _title(program), opening.breaks, opening.commands)
         if plain:
-            code = live_plain.debug(beginning, sys.stdin, sys.stdout)
+            code = live_plain.debug(options, sys.stdin, sys.stdout)
         else:
-            code = tui.debug_live(beginning, ascii=terminal.needs_ascii(asked=settings.ascii), theme=settings.theme)
+            code = tui.debug_live(options, ascii=terminal.needs_ascii(asked=settings.ascii), theme=settings.theme)
     launch.leave(printed=not plain)
     if is_left(launch.trace):
         streams.say(f"trace: {launch.trace}")

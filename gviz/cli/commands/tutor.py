@@ -10,7 +10,7 @@ import click
 from gviz.cli import lessons
 from gviz.cli.options import GlobalOptions, display_options
 from gviz.cli.program import Program, record_program
-from gviz.tui.title import Title
+from gviz.tui.session_options import Title
 
 
 @click.command("tutor")

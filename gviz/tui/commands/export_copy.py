@@ -21,7 +21,7 @@ from gviz.tui.commands._paths import new_file
 from gviz.tui.commands.evaluation import MOST_ELEMENTS
 from gviz.tui.language.command import FrontEnd, Said
 from gviz.tui.session import Session
-from gviz.tui.title import Title
+from gviz.tui.session_options import Title
 from gviz.values.plain_text import clipped, shown, told
 from gviz.values.value import Value
 from gviz.values.value_text import grad, short

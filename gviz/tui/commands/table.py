@@ -20,7 +20,6 @@ from gviz.system.cooperative import Driven, Far, collected
 from gviz.trace import navigation
 from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
-from gviz.tui.arrival import Arrival
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import (
     breaks,
@@ -42,6 +41,7 @@ from gviz.tui.language.command import Command, FrontEnd, Look, Reply, Run, Said,
 from gviz.tui.language.other_debuggers import INSTEAD
 from gviz.tui.lines import Line, line, wrapped
 from gviz.tui.session import Session
+from gviz.tui.stop_reason import Arrival
 from gviz.values.plain_text import clipped, shown
 
 

@@ -10,10 +10,10 @@ from gviz.events import Failed
 from gviz.explain.names import iteration_called, label, phase_words
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrival import Arrival, Kind
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, first, keys_of
 from gviz.tui.lines import Line, Span, cells, columns, line
+from gviz.tui.stop_reason import Arrival, Kind
 from gviz.values.plain_text import clipped
 
 ROOMY = 100

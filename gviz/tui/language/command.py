@@ -11,8 +11,8 @@ from gviz.tui.lines import Line
 
 if TYPE_CHECKING:
     from gviz.live.protocol import Mode
-    from gviz.tui.arrival import Arrival
     from gviz.tui.session import Session
+    from gviz.tui.stop_reason import Arrival
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from gviz.query.vocabulary import MOMENT_WORDS
 from gviz.tui.commands.export_copy import OF_NODE
 from gviz.tui.commands.info_pages import PAGES
 from gviz.tui.commands.table import SPECS, find
+from gviz.tui.config import SETTINGS
 from gviz.tui.language.command_lines import WORD_ENDS
 from gviz.tui.session import Session
-from gviz.tui.settings import SETTINGS
 from gviz.where.stop import EVENTS
 
 MOST = 500

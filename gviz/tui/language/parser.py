@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gviz.errors import GvizError
-from gviz.tui.arrival import Arrival
 from gviz.tui.breakpoints import Breakpoints, Listed
 from gviz.tui.commands.table import BY_NAME, REPEATED, SPECS, find, reversed_spec, unknown_command
 from gviz.tui.language.command import Command, Confirm, Reply, Said, Script, Spec
+from gviz.tui.stop_reason import Arrival
 from gviz.values.plain_text import clipped, shown
 
 _CAPITALS = {

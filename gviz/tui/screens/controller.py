@@ -37,7 +37,6 @@ from textual.timer import Timer
 from gviz.errors import GvizError
 from gviz.system.cooperative import paced
 from gviz.tui.arrangement import PANELS
-from gviz.tui.arrival import Arrival
 from gviz.tui.commands.compare import Compared
 from gviz.tui.commands.inspection import wrapped_lines
 from gviz.tui.language.command import Command, Confirm, FrontEnd, Look, Outside, Reply, Said, Work
@@ -45,6 +44,7 @@ from gviz.tui.language.parser import Reader, spec_of
 from gviz.tui.screens import pages
 from gviz.tui.screens.panels import Panels
 from gviz.tui.screens.session_screen import SessionScreen
+from gviz.tui.stop_reason import Arrival
 from gviz.tui.themes import colours_fall_together, named
 from gviz.tui.widgets.node import NodePanel
 from gviz.values.plain_text import clipped, shown

@@ -16,14 +16,11 @@ from textual.binding import BindingType
 
 from gviz.explain.names import frame_text
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrival import END, ERROR, Arrival, Reason, saying
-from gviz.tui.beginning import Beginning
 from gviz.tui.config import Config
 from gviz.tui.cursor import SELECTIONS
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys
 from gviz.tui.language.command import Command
-from gviz.tui.leaving import ACTS, ANSWERS, QUESTION, Leaving
 from gviz.tui.screens.controller import Controller, set_to
 from gviz.tui.screens.graph_reading import GraphReading
 from gviz.tui.screens.key_actions import BINDINGS, LOOKS, act_on_row, follow_keymap, toggle_line
@@ -32,6 +29,8 @@ from gviz.tui.screens.panels import Panels, composed
 from gviz.tui.screens.prompts import Prompts
 from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
+from gviz.tui.session_options import EXIT_ANSWERS, EXIT_COMMANDS, EXIT_QUESTION, ExitAction, SessionOptions
+from gviz.tui.stop_reason import END, ERROR, Arrival, Reason, saying
 from gviz.tui.widgets.messages import LinePointed, NodePointed, Pressed, RowActed, Seek, Typed
 
 RIGHT = 3
@@ -43,14 +42,14 @@ class DebuggerScreen(SessionScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = BINDINGS
     AUTO_FOCUS = None
-    leaving: Leaving = "go on"
+    exit_action: ExitAction = "go on"
     BLANK = True
 
     def __init__(
-        self, timeline: Timeline, beginning: Beginning, glyphs: Glyphs, *, config: Config | None = None
+        self, timeline: Timeline, options: SessionOptions, glyphs: Glyphs, *, config: Config | None = None
     ) -> None:
-        super().__init__(timeline, Session(beginning.cursor(timeline), glyphs, beginning.title), glyphs)
-        self._opening = (*beginning.opening, *(["lesson"] if beginning.lesson else []))
+        super().__init__(timeline, Session(options.cursor(timeline), glyphs, options.title), glyphs)
+        self._opening = (*options.opening, *(["lesson"] if options.lesson else []))
         self._config = Config() if config is None else config
         self.session.configure(self._config)
         self.panels = Panels(self)
@@ -270,8 +269,8 @@ class PausedProgramScreen(DebuggerScreen):
     def perform(self, command: Command) -> None:
         """Carry out a command; at the end of the recording ``continue`` lets the program run on, as in pdb."""
         at_end = self.cursor.position == len(self.timeline)
-        if command.name in ACTS:
-            self._leave(ACTS[command.name])
+        if command.name in EXIT_COMMANDS:
+            self._leave(EXIT_COMMANDS[command.name])
         elif command.name == "continue" and at_end:
             self._leave("go on")
         else:
@@ -285,7 +284,7 @@ class PausedProgramScreen(DebuggerScreen):
 
     def action_quit(self) -> None:
         """Ask what the program does next."""
-        self.prompts.choose(QUESTION, {key: partial(self._leave, how) for key, how in ANSWERS.items()})
+        self.prompts.choose(EXIT_QUESTION, {key: partial(self._leave, how) for key, how in EXIT_ANSWERS.items()})
 
     def leave_at_once(self) -> None:
         """Stop the program without a question."""
@@ -295,6 +294,6 @@ class PausedProgramScreen(DebuggerScreen):
         """What asks for more keys, apart from the prompt: to leave, because a question follows."""
         return dict.fromkeys(keys["act.quit"], self.action_quit)
 
-    def _leave(self, leaving: Leaving) -> None:
-        self.leaving = leaving
+    def _leave(self, action: ExitAction) -> None:
+        self.exit_action = action
         self.app.exit()

@@ -14,17 +14,16 @@ from textual.message import Message
 from textual.timer import Timer
 
 from gviz.live.controlled import Ended, Report
-from gviz.tui.arrival import Arrival, saying
-from gviz.tui.beginning import Beginning, LiveBeginning
-from gviz.tui.commands.live_acts import ACTS, carried_out
 from gviz.tui.commands.session_file import set_again
 from gviz.tui.config import Config
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, first
 from gviz.tui.language.command import Command
 from gviz.tui.language.parser import parse
-from gviz.tui.live import Live
+from gviz.tui.live import PROGRAM_ACTS, Live, act_on_program
 from gviz.tui.screens.debugger_screen import DebuggerScreen
+from gviz.tui.session_options import LiveSessionOptions, SessionOptions
+from gviz.tui.stop_reason import Arrival, saying
 from gviz.tui.widgets.lists import OutputPanel
 
 TICK_SECONDS = 0.2
@@ -49,7 +48,7 @@ class LiveScreen(DebuggerScreen):
 
     def __init__(
         self,
-        beginning: LiveBeginning,
+        options: LiveSessionOptions,
         glyphs: Glyphs,
         *,
         size: tuple[int, int] = (80, 24),
@@ -58,14 +57,14 @@ class LiveScreen(DebuggerScreen):
         self._reports: SimpleQueue[Report] = SimpleQueue()
         self._listens = False
         self._opened_with = ""
-        started = beginning.launch(self._report, size)
-        opened = Beginning(beginning.title, 0, beginning.opening)
+        started = options.launch(self._report, size)
+        opened = SessionOptions(options.title, 0, options.opening)
         super().__init__(started.timeline, opened, glyphs, config=config)
         self.live = Live(started.program, self.session)
-        self._beginning = beginning
+        self._options = options
         self.restarts = False
         """Whether the user has left only to run the program again."""
-        self._queue = deque(map(parse, beginning.commands))
+        self._queue = deque(map(parse, options.commands))
         self._ticking: Timer | None = None
 
     def on_mount(self, event: events.Mount | None = None) -> None:
@@ -76,13 +75,13 @@ class LiveScreen(DebuggerScreen):
         self._opened_with = self.remark
         self._listens = True
         self.post_message(Reported())  # of what came earlier
-        self.live.begin(self._beginning.first)
+        self.live.begin(self._options.first)
         self._run_on()
 
     def again(self, size: tuple[int, int]) -> LiveScreen:
         """The screen for another run of the program, which ends this one."""
         self.live.program.stop()
-        anew = replace(self._beginning, opening=(), commands=())
+        anew = replace(self._options, opening=(), commands=())
         screen = LiveScreen(anew, self.glyphs, size=size, config=self._config)
         set_again(self.session, screen.session)
         return screen
@@ -102,7 +101,7 @@ class LiveScreen(DebuggerScreen):
 
     def perform(self, command: Command) -> None:
         """Carry out a command; what lets the program run waits until it stands still."""
-        if command.name in ACTS:
+        if command.name in PROGRAM_ACTS:
             self._act(command)
         elif not self.live.takes(command):
             super().perform(command)
@@ -113,7 +112,7 @@ class LiveScreen(DebuggerScreen):
             self._set_out(command)
 
     def _act(self, command: Command) -> None:
-        then = carried_out(self.live, command.name, command.argument).then
+        then = act_on_program(self.live, command.name, command.argument).then
         if then == "restart":
             self._restart()
         elif then == "leave":

@@ -20,13 +20,13 @@ from gviz.render.boxes.fold import ALL, Filter
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import LEAST, size_class
-from gviz.tui.arrival import Arrival, saying
 from gviz.tui.breakpoints import Listed
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.language.command import Command
-from gviz.tui.places import Stood
 from gviz.tui.session import Session
+from gviz.tui.source_location import Stood
+from gviz.tui.stop_reason import Arrival, saying
 from gviz.tui.widgets._base import Sized
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from textual.geometry import Size
 from textual.widgets import Static
 
 from gviz.tui.arrangement import TALL
-from gviz.tui.arrival import Arrival
 from gviz.tui.language.command import Command
 from gviz.tui.screens.debugger_screen import DebuggerScreen
 from gviz.tui.screens.pages import SheetScreen
+from gviz.tui.stop_reason import Arrival
 from gviz.tui.tutor import Noticed, Tutor, every_text
 from gviz.tui.widgets.messages import Typed
 from gviz.tui.widgets.prompt import Prompt

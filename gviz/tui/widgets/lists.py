@@ -16,8 +16,8 @@ from gviz.tui.breakpoints import Listed
 from gviz.tui.drawing.lists import break_rows, frame_rows, module_rows, output_lines, watch_rows
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cut, line
-from gviz.tui.places import Stood, stack_of
 from gviz.tui.session import Session
+from gviz.tui.source_location import Stood, stack_of
 from gviz.tui.widgets._base import Page
 from gviz.tui.widgets.messages import RowActed
 

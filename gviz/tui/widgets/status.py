@@ -12,7 +12,6 @@ from gviz.explain.event_description import description
 from gviz.explain.names import label
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.arrival import Arrival, saying
 from gviz.tui.drawing.node import what_if_title
 from gviz.tui.drawing.status import (
     KEYS,
@@ -29,7 +28,8 @@ from gviz.tui.drawing.status import (
 )
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, cut, line
-from gviz.tui.title import Title
+from gviz.tui.session_options import Title
+from gviz.tui.stop_reason import Arrival, saying
 from gviz.tui.widgets._base import StyledRow
 from gviz.tui.widgets.messages import Seek
 

@@ -1,0 +1,129 @@
+"""How a session of the debugger begins and ends, whatever shows it.
+
+It begins over a recording (`SessionOptions`), or over a program that it starts (`LiveSessionOptions`). It ends with an
+`ExitAction` where a program waits for it, as in ``gviz.breakpoint()``: in the same process, or in another one, which
+learns it from an exit code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from gviz.live.controlled import ControlledProgram, Report
+    from gviz.live.protocol import Mode
+    from gviz.source.site import Frame
+    from gviz.trace.timeline import Timeline
+    from gviz.tui.cursor import Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """What a debugger is opened on: a program and its arguments, or the file of a trace. Paths may contain blanks."""
+
+    path: str = ""
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def file(self) -> str:
+        """The file without its folders: ``train.py``."""
+        return PurePath(self.path).name
+
+    @property
+    def brief(self) -> str:
+        """The command line without the folders: ``train.py --lr 0.1``."""
+        return " ".join((self.file, *self.arguments))
+
+    @property
+    def whole(self) -> str:
+        """The command line: ``/home/me/train.py --lr 0.1``."""
+        return " ".join((self.path, *self.arguments))
+
+
+UNTITLED = Title()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """What a session over a recording begins with."""
+
+    title: Title = UNTITLED
+    at: int | None = None
+    """The event to open at; by default where the program failed, else the first event."""
+    opening: tuple[str, ...] = ()
+    """Commands that are carried out before any key."""
+    lesson: bool = False
+    """Whether the text at the top of the program is shown first."""
+    waited_for: bool = False
+    """Whether the program waits for the session to end, and needs an `ExitAction`."""
+    stack: tuple[Frame, ...] = ()
+    """The call stack of the program that waits, innermost frame first; empty if it is not known."""
+
+    def position(self, timeline: Timeline) -> int:
+        """The event of a recording to open at."""
+        return start_of(timeline) if self.at is None else self.at
+
+    def cursor(self, timeline: Timeline) -> Cursor:
+        """A cursor at that event."""
+        from gviz.tui.cursor import Cursor  # late: the command line makes options without a session
+        from gviz.tui.source_location import Stood
+
+        cursor = Cursor(timeline, self.position(timeline))
+        if self.stack:
+            cursor.stood[cursor.position] = Stood(self.stack, cursor.selected)
+        return cursor
+
+
+DEFAULT = SessionOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A program that was started and waits for its first wish, and the beginning of its recording."""
+
+    program: ControlledProgram
+    timeline: Timeline
+
+
+Launch: TypeAlias = "Callable[[Callable[[Report], None], tuple[int, int]], Started]"
+"""Starts the program in a terminal of a size; the function gets its reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSessionOptions:
+    """What a session begins with over a program, which `launch` starts and the session controls."""
+
+    launch: Launch
+    first: Mode
+    """How the program runs from its start, where no breakpoint is set."""
+    title: Title = UNTITLED
+    opening: tuple[str, ...] = ()
+    """Commands that are carried out before the program begins, for example to set breakpoints."""
+    commands: tuple[str, ...] = ()
+    """Commands that are carried out one after the other, each when the program pauses."""
+
+
+def start_of(timeline: Timeline) -> int:
+    """Where a viewer begins: at the failure, if the program failed, else at the first event that is not a repeat."""
+    return timeline.failures[-1] if timeline.failures else min(timeline.dropped.again + 1, len(timeline))
+
+
+ExitAction = Literal["go on", "alone", "stop"]
+"""What a program that waits does when the session ends: run to its next stop, run without further stops, or end."""
+
+EXIT_CODES: Mapping[ExitAction, int] = {"go on": 0, "alone": 10, "stop": 11}
+"""The exit codes of a debugger in a process of its own; any other code lets the program go on."""
+
+EXIT_COMMANDS: Mapping[str, ExitAction] = {"detach": "alone", "kill": "stop"}
+"""Commands about a program that ``gviz run`` controls, and what they mean for one that waits."""
+
+EXIT_QUESTION = "it waits: c goes on to its next stop, k on without stops, s stops it, else no"
+EXIT_ANSWERS: Mapping[str, ExitAction] = {"c": "go on", "k": "alone", "s": "stop"}
+
+
+def by_exit_code(code: int) -> ExitAction:
+    """The action that an exit code of the debugger stands for."""
+    return next((action for action, known in EXIT_CODES.items() if known == code), "go on")
