@@ -120,14 +120,16 @@ INSIDE = {
         jit.recorder jit.sharing jit.captured graphs cuda static jit.structure jit.record jit.traced jit.check
         jit.trace jit.gradients existing_graph""",
     "tui/commands": """
-        _paths evaluation breaks graph_view source_listing external_programs info_pages compare what_if
+        _paths evaluation breakpoint_commands graph_view source_listing external_programs info_pages compare what_if
         session_file inspection export_copy table""",
-    "tui/drawing": "source status help node saved elements pairs pass_list lists tape",
+    "tui/drawing": "source status help node_details saved elements pairs pass_list lists tape",
     "tui/screens": """
         session_screen panels palette graph_reading prompts key_actions pages comparison_screen controller
         debugger_screen tutor_screen live_screen""",
     "tui/language": "command other_debuggers parser command_lines completion",
-    "tui/widgets": "messages _base prompt node status lists source tape graph_drawings graph_canvas",
+    "tui/widgets": """
+        panel_messages _base prompt node_panel status_rows list_panels source_panel tape_panel _graph_drawings
+        graph_canvas""",
 }
 """The files of a room from the bottom up: each may import those before it, also in functions and for type checkers."""
 PAIRS = {

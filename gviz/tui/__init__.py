@@ -114,7 +114,7 @@ def _between_screens() -> Iterator[None]:
 
 
 def teach(timeline: Timeline, *, title: Title, ascii: bool = False, theme: str | None = None) -> None:
-    """The guided lesson over a recording; see `gviz.tui.tutor`."""
+    """The guided lesson over a recording; see `gviz.tui.tutorial`."""
     with uncollected(lasting=True):
         from gviz.tui.app import ScreenApp, run
         from gviz.tui.config import read

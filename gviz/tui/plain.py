@@ -20,7 +20,7 @@ from gviz.system.cooperative import finished, paced
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
 from gviz.tui.cursor import Cursor
-from gviz.tui.drawing.node import differences, failure_lines, what_if_title
+from gviz.tui.drawing.node_details import differences, failure_lines, what_if_title
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.tui.language.command import Command, Confirm, FrontEnd, Look, Outside, Reply, Said, Work, work
 from gviz.tui.language.command_lines import echoed, typed
@@ -30,7 +30,7 @@ from gviz.tui.session import Session
 from gviz.tui.session_options import DEFAULT, EXIT_ANSWERS, EXIT_COMMANDS, ExitAction, SessionOptions
 from gviz.tui.stop_reason import ENDS, Arrival
 from gviz.tui.terminal import is_terminal
-from gviz.tui.tutor import Noticed, Tutor
+from gviz.tui.tutorial import Noticed, Tutor
 from gviz.values.plain_text import shown
 
 WIDTH = 80

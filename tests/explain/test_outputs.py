@@ -5,7 +5,7 @@ from explain.programs import recorded
 
 from gviz.explain.check import answers
 from gviz.explain.event_description import sentence
-from gviz.tui.drawing.node import plain_panel
+from gviz.tui.drawing.node_details import plain_panel
 from gviz.tui.drawing.tape import plain_tape
 
 on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])

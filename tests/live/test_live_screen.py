@@ -17,15 +17,15 @@ from gviz.live.controlled import Written
 from gviz.tui import debug_live
 from gviz.tui.app import ScreenApp
 from gviz.tui.config import Config
-from gviz.tui.drawing import node as node_panel
+from gviz.tui.drawing import node_details as node_panel
 from gviz.tui.glyphs import glyphs
 from gviz.tui.live import Live
 from gviz.tui.screens.live_screen import LiveScreen
 from gviz.tui.session_options import LiveSessionOptions, Title
 from gviz.tui.widgets.graph_canvas import GraphCanvas
-from gviz.tui.widgets.node import NodePanel
-from gviz.tui.widgets.status import StatusRow
-from gviz.tui.widgets.tape import Tape
+from gviz.tui.widgets.node_panel import NodePanel
+from gviz.tui.widgets.status_rows import StatusRow
+from gviz.tui.widgets.tape_panel import Tape
 
 PROGRAM = """\
 import gviz.engine as torch

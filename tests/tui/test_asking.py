@@ -12,7 +12,7 @@ from gviz.query.expressions import value_of
 from gviz.query.names import NamedNodes
 from gviz.tui.cursor import Asker
 from gviz.tui.screens.pages import Sheet, SheetScreen
-from gviz.tui.widgets.node import NodePanel
+from gviz.tui.widgets.node_panel import NodePanel
 
 
 def answer(text, n=33, timeline=None):

@@ -14,9 +14,9 @@ from gviz.tui.glyphs import UNICODE
 from gviz.tui.screens.pages import Sheet
 from gviz.tui.session import Session
 from gviz.tui.widgets.graph_canvas import GraphCanvas
-from gviz.tui.widgets.node import NodePanel
-from gviz.tui.widgets.status import StatusRow
-from gviz.tui.widgets.tape import Tape
+from gviz.tui.widgets.node_panel import NodePanel
+from gviz.tui.widgets.status_rows import StatusRow
+from gviz.tui.widgets.tape_panel import Tape
 
 
 def product():

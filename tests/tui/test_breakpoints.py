@@ -17,15 +17,15 @@ from gviz.query.names import NamedNodes
 from gviz.system.cooperative import finished
 from gviz.trace import navigation
 from gviz.tui.breakpoints import Breakpoints
-from gviz.tui.commands import breaks
+from gviz.tui.commands import breakpoint_commands as breaks
 from gviz.tui.cursor import Asker, Cursor
 from gviz.tui.drawing.lists import break_rows
 from gviz.tui.glyphs import glyphs
 from gviz.tui.language.parser import parse
 from gviz.tui.plain import debug
 from gviz.tui.screens.pages import SheetScreen
-from gviz.tui.widgets.status import KeysRow
-from gviz.tui.widgets.tape import Tape
+from gviz.tui.widgets.status_rows import KeysRow
+from gviz.tui.widgets.tape_panel import Tape
 from gviz.where.stop import stop
 
 

@@ -11,7 +11,7 @@ import gviz.engine as torch
 from gviz.tui.app import DebuggerApp
 from gviz.tui.session_options import SessionOptions, Title
 from gviz.tui.widgets.graph_canvas import GraphCanvas
-from gviz.tui.widgets.tape import Tape
+from gviz.tui.widgets.tape_panel import Tape
 
 STORIES = {"small": demo, "long": lambda: chain(40), "failed": failed}
 

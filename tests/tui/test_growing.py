@@ -13,9 +13,9 @@ from gviz.tui import folds as folds_module
 from gviz.tui.drawing.tape import title_width
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import UNICODE
-from gviz.tui.widgets import tape as tape_module
-from gviz.tui.widgets.graph_drawings import Drawings
-from gviz.tui.widgets.tape import Tape
+from gviz.tui.widgets import tape_panel as tape_module
+from gviz.tui.widgets._graph_drawings import Drawings
+from gviz.tui.widgets.tape_panel import Tape
 
 EVENTS = list(TRAINED._log.everything())
 

@@ -10,8 +10,8 @@ from gviz.tui.cursor import Cursor
 from gviz.tui.screens.key_actions import BINDINGS
 from gviz.tui.screens.pages import InspectorScreen, SheetScreen
 from gviz.tui.widgets.prompt import Prompt
-from gviz.tui.widgets.status import KeysRow, TimelineBar
-from gviz.tui.widgets.tape import Tape
+from gviz.tui.widgets.status_rows import KeysRow, TimelineBar
+from gviz.tui.widgets.tape_panel import Tape
 
 MOVES = [
     ("s", 2),

@@ -21,7 +21,7 @@ from gviz.tui.language.parser import parse, spec_of
 from gviz.tui.plain import debug
 from gviz.tui.screens import pages
 from gviz.tui.screens.pages import MenuScreen, QuestionScreen, Sheet
-from gviz.tui.widgets.status import KeysRow
+from gviz.tui.widgets.status_rows import KeysRow
 
 
 def talk(timeline, text):

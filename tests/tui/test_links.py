@@ -8,9 +8,9 @@ from textual.command import CommandPalette
 from gviz.tui.lines import line, link
 from gviz.tui.screens.pages import InspectorScreen, show_sheet
 from gviz.tui.widgets.graph_canvas import GraphCanvas
-from gviz.tui.widgets.messages import Seek
-from gviz.tui.widgets.node import NodePanel
-from gviz.tui.widgets.tape import Tape
+from gviz.tui.widgets.node_panel import NodePanel
+from gviz.tui.widgets.panel_messages import Seek
+from gviz.tui.widgets.tape_panel import Tape
 
 
 async def test_arrows_choose_a_number_of_the_node_panel_and_enter_goes_to_its_event():

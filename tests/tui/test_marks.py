@@ -6,8 +6,8 @@ from stories import PATH, demo, iterations
 
 from gviz.tui.breakpoints import Breakpoints, marked_lines, nodes_of_line
 from gviz.tui.widgets.graph_canvas import GraphCanvas
-from gviz.tui.widgets.source import SourcePane
-from gviz.tui.widgets.tape import Tape
+from gviz.tui.widgets.source_panel import SourcePane
+from gviz.tui.widgets.tape_panel import Tape
 from gviz.where.stop import stop
 
 

@@ -15,8 +15,8 @@ from gviz.trace.state import OPTIMIZER
 from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import glyphs
+from gviz.tui.widgets._graph_drawings import Drawings
 from gviz.tui.widgets.graph_canvas import GraphCanvas
-from gviz.tui.widgets.graph_drawings import Drawings
 
 STEPS = 3
 

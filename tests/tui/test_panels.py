@@ -18,7 +18,7 @@ from gviz.tui.lines import cells, plain
 from gviz.tui.screens.pages import Sheet
 from gviz.tui.session import Session
 from gviz.tui.widgets.prompt import Prompt
-from gviz.tui.widgets.source import SourcePane
+from gviz.tui.widgets.source_panel import SourcePane
 from gviz.where.stop import stop
 
 

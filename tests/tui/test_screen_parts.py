@@ -13,7 +13,7 @@ from gviz.tui.screens.key_actions import toggle_line, toggle_node
 from gviz.tui.screens.prompts import PROMPTS
 from gviz.tui.session import Session
 from gviz.tui.session_options import Title
-from gviz.tui.widgets.messages import LinePointed
+from gviz.tui.widgets.panel_messages import LinePointed
 from gviz.where.stop import stop
 
 

@@ -5,7 +5,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.tui.drawing.tape import TapeRows
-from gviz.tui.widgets.tape import Tape
+from gviz.tui.widgets.tape_panel import Tape
 
 
 def rows_of(widget):

@@ -9,7 +9,7 @@ from render.logs import LOGS
 from gviz.tui.drawing.tape import Entry, columns_for, row, rows_of
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.lines import plain
-from gviz.tui.widgets.tape import Tape
+from gviz.tui.widgets.tape_panel import Tape
 
 
 @pytest.mark.parametrize("name", LOGS)

@@ -7,8 +7,8 @@ from textual.color import Color
 
 from gviz.errors import GvizError
 from gviz.tui.themes import SHORT, THEMES, colours_fall_together, for_terminal, named, semantic_colours
-from gviz.tui.widgets.node import NodePanel
-from gviz.tui.widgets.tape import Tape
+from gviz.tui.widgets.node_panel import NodePanel
+from gviz.tui.widgets.tape_panel import Tape
 
 WITH_NUMBERS = [theme for theme in THEMES if not theme.ansi]
 LEAST_FOR_TEXT, LEAST_FOR_LINES = 4.5, 2.4

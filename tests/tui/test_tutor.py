@@ -16,7 +16,7 @@ from gviz.tui.glyphs import UNICODE
 from gviz.tui.plain import teach
 from gviz.tui.screens.tutor_screen import TutorScreen
 from gviz.tui.session_options import SessionOptions, Title
-from gviz.tui.tutor import PAGES, Tutor
+from gviz.tui.tutorial import PAGES, Tutor
 from gviz.tui.widgets.graph_canvas import GraphCanvas
 from gviz.tui.widgets.prompt import Prompt
 

@@ -11,7 +11,7 @@ from gviz.tui import lines, plain, session_options
 from gviz.tui.language.command import Command
 from gviz.tui.plain import Conversation, debug
 from gviz.tui.session_options import SessionOptions
-from gviz.tui.widgets.source import SourcePane
+from gviz.tui.widgets.source_panel import SourcePane
 
 
 async def left(*keys, at=1):

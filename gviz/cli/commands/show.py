@@ -135,7 +135,7 @@ def node_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
 
 def node_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     """The node panel of the debugger."""
-    from gviz.tui.drawing.node import plain_panel
+    from gviz.tui.drawing.node_details import plain_panel
 
     return plain_panel(timeline, n, node, _width())
 

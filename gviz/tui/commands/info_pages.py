@@ -12,7 +12,8 @@ from gviz.explain.names import label
 from gviz.system.cooperative import Far, collected, parts
 from gviz.trace.backward_order import planned
 from gviz.trace.state import BAD, NodeState
-from gviz.tui.commands import breaks, evaluation
+from gviz.tui.commands import breakpoint_commands as breaks
+from gviz.tui.commands import evaluation
 from gviz.tui.language.other_debuggers import INFO_INSTEAD
 from gviz.tui.session import Session
 from gviz.values.plain_text import clipped, shown

@@ -18,7 +18,7 @@ from gviz.tui.commands import evaluation, source_listing
 from gviz.tui.drawing import tape as drawing
 from gviz.tui.drawing.elements import tensor_lines
 from gviz.tui.drawing.lists import output_lines
-from gviz.tui.drawing.node import Subject, node_lines
+from gviz.tui.drawing.node_details import Subject, node_lines
 from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.drawing.saved import saved_lines
 from gviz.tui.keymaps import key_lines

@@ -22,7 +22,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
 from gviz.tui.breakpoints import Breakpoints
 from gviz.tui.commands import (
-    breaks,
+    breakpoint_commands,
     compare,
     evaluation,
     export_copy,
@@ -226,16 +226,17 @@ _STOPS = (
          "stop at a place (x, #4, 12 or demo.py:12, Mul, net.fc1 where a call begins and a pass comes to it), on EVENT "
          "[PLACE], at change EXPR, where a comparison holds (zeros(h) > 0.9), or at finding [KIND [PLACE]]; each: "
          "if COND",
-         with_breakpoints(breaks.add)),
-    Spec("tbreak", ("tb",), "[PLACE]", "break that stops once", with_breakpoints(breaks.add_once)),
+         with_breakpoints(breakpoint_commands.add)),
+    Spec("tbreak", ("tb",), "[PLACE]", "break that stops once", with_breakpoints(breakpoint_commands.add_once)),
     Spec("log", (), 'PLACE "TEXT"', "say TEXT with {value}, {grad}, {name} … filled in, and do not stop",
-         with_breakpoints(breaks.log)),
+         with_breakpoints(breakpoint_commands.log)),
     Spec("condition", (), "N [COND]", "let breakpoint N stop only if COND holds: value > 3 and name == 'x'",
-         with_breakpoints(breaks.condition)),
-    Spec("ignore", (), "N COUNT", "pass by the first COUNT stops of breakpoint N", with_breakpoints(breaks.ignore)),
-    Spec("enable", (), "[N ...]", "switch breakpoints on", with_breakpoints(breaks.enable)),
-    Spec("disable", (), "[N ...]", "switch breakpoints off", with_breakpoints(breaks.disable)),
-    Spec("delete", ("clear", "cl"), "[N ...]", "take breakpoints away", with_breakpoints(breaks.delete)),
+         with_breakpoints(breakpoint_commands.condition)),
+    Spec("ignore", (), "N COUNT", "pass by the first COUNT stops of breakpoint N",
+         with_breakpoints(breakpoint_commands.ignore)),
+    Spec("enable", (), "[N ...]", "switch breakpoints on", with_breakpoints(breakpoint_commands.enable)),
+    Spec("disable", (), "[N ...]", "switch breakpoints off", with_breakpoints(breakpoint_commands.disable)),
+    Spec("delete", ("clear", "cl"), "[N ...]", "take breakpoints away", with_breakpoints(breakpoint_commands.delete)),
     Spec("commands", (), "[NUMBER]",
          "what a breakpoint (the newest) carries out where it stops, line by line up to end", _commands),
 )  # fmt: skip

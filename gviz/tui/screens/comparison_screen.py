@@ -18,8 +18,8 @@ from gviz.tui.lines import Line
 from gviz.tui.screens.pages import Page, Sheet
 from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
-from gviz.tui.widgets.lists import Key, RowList
-from gviz.tui.widgets.messages import RowActed
+from gviz.tui.widgets.list_panels import Key, RowList
+from gviz.tui.widgets.panel_messages import RowActed
 
 _LEAST = 5
 """Rows for what there is to say, if it has so much."""

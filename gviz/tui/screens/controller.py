@@ -46,7 +46,7 @@ from gviz.tui.screens.panels import Panels
 from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.stop_reason import Arrival
 from gviz.tui.themes import colours_fall_together, named
-from gviz.tui.widgets.node import NodePanel
+from gviz.tui.widgets.node_panel import NodePanel
 from gviz.values.plain_text import clipped, shown
 
 AT_ONCE_SECONDS = 0.1

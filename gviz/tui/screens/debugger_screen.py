@@ -31,7 +31,7 @@ from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.session_options import EXIT_ANSWERS, EXIT_COMMANDS, EXIT_QUESTION, ExitAction, SessionOptions
 from gviz.tui.stop_reason import END, ERROR, Arrival, Reason, saying
-from gviz.tui.widgets.messages import LinePointed, NodePointed, Pressed, RowActed, Seek, Typed
+from gviz.tui.widgets.panel_messages import LinePointed, NodePointed, Pressed, RowActed, Seek, Typed
 
 RIGHT = 3
 """The right mouse button."""

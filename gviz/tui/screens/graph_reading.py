@@ -8,7 +8,7 @@ from gviz.errors import GvizError
 from gviz.system.cooperative import Driven, paced
 from gviz.tui.screens.panels import Panels
 from gviz.tui.screens.session_screen import SessionScreen
-from gviz.tui.widgets.lists import ModuleTree
+from gviz.tui.widgets.list_panels import ModuleTree
 
 _WORK_SECONDS = 0.1
 _PAUSE_SECONDS = 0.005

@@ -21,9 +21,9 @@ from gviz.tui.language.command import Command
 from gviz.tui.language.parser import spec_of
 from gviz.tui.screens.prompts import condition_of
 from gviz.tui.screens.session_screen import SessionScreen
-from gviz.tui.widgets.messages import LinePointed, RowActed
-from gviz.tui.widgets.status import HappeningRow, KeysRow
-from gviz.tui.widgets.tape import Tape
+from gviz.tui.widgets.panel_messages import LinePointed, RowActed
+from gviz.tui.widgets.status_rows import HappeningRow, KeysRow
+from gviz.tui.widgets.tape_panel import Tape
 from gviz.where.stop import stop
 
 

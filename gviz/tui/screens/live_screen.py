@@ -24,7 +24,7 @@ from gviz.tui.live import PROGRAM_ACTS, Live, act_on_program
 from gviz.tui.screens.debugger_screen import DebuggerScreen
 from gviz.tui.session_options import LiveSessionOptions, SessionOptions
 from gviz.tui.stop_reason import Arrival, saying
-from gviz.tui.widgets.lists import OutputPanel
+from gviz.tui.widgets.list_panels import OutputPanel
 
 TICK_SECONDS = 0.2
 WAITS = "that waits until the program stands still; ctrl+c pauses it"

@@ -36,12 +36,12 @@ from gviz.tui.keymaps import first
 from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.widgets._base import Lines
 from gviz.tui.widgets.graph_canvas import GraphCanvas
-from gviz.tui.widgets.lists import BreakList, ModuleTree, OutputPanel, StackList, WatchList
-from gviz.tui.widgets.node import NodePanel, SavedPanel
+from gviz.tui.widgets.list_panels import BreakList, ModuleTree, OutputPanel, StackList, WatchList
+from gviz.tui.widgets.node_panel import NodePanel, SavedPanel
 from gviz.tui.widgets.prompt import Prompt
-from gviz.tui.widgets.source import SourcePane
-from gviz.tui.widgets.status import HappeningRow, KeysRow, StatusRow, TimelineBar
-from gviz.tui.widgets.tape import Tape
+from gviz.tui.widgets.source_panel import SourcePane
+from gviz.tui.widgets.status_rows import HappeningRow, KeysRow, StatusRow, TimelineBar
+from gviz.tui.widgets.tape_panel import Tape
 
 _SIZES = ("tiny", "single", "portrait", "narrow", "wide", "huge")
 

@@ -23,7 +23,7 @@ from gviz.tui.language.completion import completions
 from gviz.tui.screens.panels import Panels
 from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
-from gviz.tui.widgets.messages import Typed
+from gviz.tui.widgets.panel_messages import Typed
 from gviz.tui.widgets.prompt import Prompt
 
 Opening = tuple[str, str, str]

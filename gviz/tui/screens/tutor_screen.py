@@ -16,10 +16,10 @@ from gviz.tui.language.command import Command
 from gviz.tui.screens.debugger_screen import DebuggerScreen
 from gviz.tui.screens.pages import SheetScreen
 from gviz.tui.stop_reason import Arrival
-from gviz.tui.tutor import Noticed, Tutor, every_text
-from gviz.tui.widgets.messages import Typed
+from gviz.tui.tutorial import Noticed, Tutor, every_text
+from gviz.tui.widgets.panel_messages import Typed
 from gviz.tui.widgets.prompt import Prompt
-from gviz.tui.widgets.status import HappeningRow
+from gviz.tui.widgets.status_rows import HappeningRow
 
 PRESS = "Press  "
 BESIDE_TEXT = 2

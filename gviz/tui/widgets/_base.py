@@ -31,7 +31,7 @@ from textual.widget import Widget
 from gviz.tui.arrangement import TABS, numbered
 from gviz.tui.glyphs import UNICODE, Glyphs
 from gviz.tui.lines import Line, cut, line, style_and_event
-from gviz.tui.widgets.messages import Seek
+from gviz.tui.widgets.panel_messages import Seek
 
 
 class TrueColours(Widget):

@@ -34,9 +34,9 @@ from gviz.tui.breakpoints import Breakpoints, Listed
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.widgets._base import AROUND_TITLE, Sized, Styled
-from gviz.tui.widgets.graph_drawings import Drawings
-from gviz.tui.widgets.messages import NodePointed, Pressed
-from gviz.tui.widgets.node import node_tip
+from gviz.tui.widgets._graph_drawings import Drawings
+from gviz.tui.widgets.node_panel import node_tip
+from gviz.tui.widgets.panel_messages import NodePointed, Pressed
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView

@@ -12,7 +12,7 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Label
 from textual.widgets.input import Selection
 
-from gviz.tui.widgets.messages import Typed
+from gviz.tui.widgets.panel_messages import Typed
 
 _AT_AN_END = {":": "quit", ">": "end"}
 """What the end of the input means by the sign in front of it."""

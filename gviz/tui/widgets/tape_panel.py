@@ -18,8 +18,8 @@ from gviz.tui.drawing.tape import Columns, Entry, TapeRows, columns_for, heading
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
 from gviz.tui.widgets._base import Lines, View
-from gviz.tui.widgets.messages import NodePointed, Pressed
-from gviz.tui.widgets.node import node_tip
+from gviz.tui.widgets.node_panel import node_tip
+from gviz.tui.widgets.panel_messages import NodePointed, Pressed
 
 MEASURED = 200
 """The titles of so many nodes say how wide their column is."""

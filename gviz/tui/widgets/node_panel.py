@@ -17,7 +17,7 @@ from gviz.tui.arrangement import numbered
 from gviz.tui.cursor import Asker
 from gviz.tui.drawing.elements import node_tensors
 from gviz.tui.drawing.lists import watch_lines
-from gviz.tui.drawing.node import Subject, node_lines
+from gviz.tui.drawing.node_details import Subject, node_lines
 from gviz.tui.drawing.saved import saved_lines
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line

@@ -12,7 +12,7 @@ from gviz.explain.event_description import description
 from gviz.explain.names import label
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
-from gviz.tui.drawing.node import what_if_title
+from gviz.tui.drawing.node_details import what_if_title
 from gviz.tui.drawing.status import (
     KEYS,
     Landmarks,
@@ -31,7 +31,7 @@ from gviz.tui.lines import Line, cells, cut, line
 from gviz.tui.session_options import Title
 from gviz.tui.stop_reason import Arrival, saying
 from gviz.tui.widgets._base import StyledRow
-from gviz.tui.widgets.messages import Seek
+from gviz.tui.widgets.panel_messages import Seek
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView

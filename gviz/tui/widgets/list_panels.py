@@ -19,7 +19,7 @@ from gviz.tui.lines import Line, cut, line
 from gviz.tui.session import Session
 from gviz.tui.source_location import Stood, stack_of
 from gviz.tui.widgets._base import Page
-from gviz.tui.widgets.messages import RowActed
+from gviz.tui.widgets.panel_messages import RowActed
 
 Key = tuple[str, int | str]
 """What a row stands for: a watched expression, a breakpoint, a frame by number, or a module by path."""
