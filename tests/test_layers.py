@@ -62,7 +62,7 @@ INSIDE = {
         file.writer timeline recording.source_text backward_order navigation places gradients
         condition recording.record stops""",
     "live": """
-        pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee controlled""",
+        pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee program_control""",
     "render": """
         theme comparison_text boxes.tensors boxes.fold boxes.links graphviz.process curve layout.model
         layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.row boxes.options

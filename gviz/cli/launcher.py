@@ -17,7 +17,7 @@ from gviz.system.processes import Start
 from gviz.trace.file import paths
 
 if TYPE_CHECKING:
-    from gviz.live.controlled import ControlledProgram, Report
+    from gviz.live.program_control import ControlledProgram, Report
     from gviz.trace.file.reader import Trace
     from gviz.tui.session_options import Started
 
@@ -34,7 +34,7 @@ class Launcher:
 
     def __call__(self, on_report: Callable[[Report], None], size: tuple[int, int]) -> Started:
         """Start it, and wait until it is about to begin; leaves with its exit code if it never is."""
-        from gviz.live.controlled import ControlledProgram, Ended, exit_code
+        from gviz.live.program_control import ControlledProgram, Ended, exit_code
         from gviz.live.protocol import Ready
         from gviz.trace.file.reader import open_trace
         from gviz.trace.timeline import Timeline

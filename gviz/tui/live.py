@@ -41,7 +41,7 @@ from msgspec import structs
 
 from gviz.errors import GvizError
 from gviz.explain.names import frame_text
-from gviz.live.controlled import ControlledProgram, Ended, Report, Written, exit_code
+from gviz.live.program_control import ControlledProgram, Ended, Report, Written, exit_code
 from gviz.live.protocol import ASKED_FOR, CallSite, Held, Mode, Released, Wish
 from gviz.source.site import Frame
 from gviz.trace.stops import Hits

@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import TextIO
 
 from gviz.errors import GvizError
-from gviz.live.controlled import Ended, Report, Written
+from gviz.live.program_control import Ended, Report, Written
 from gviz.tui import plain
 from gviz.tui.commands.session_file import set_again
 from gviz.tui.cursor import Cursor

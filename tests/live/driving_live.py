@@ -4,7 +4,7 @@ import os
 import queue
 from pathlib import Path
 
-from gviz.live.controlled import ControlledProgram, Ended, Written
+from gviz.live.program_control import ControlledProgram, Ended, Written
 from gviz.live.protocol import Held, Wish
 from gviz.program.order import Order, start
 from gviz.trace.file.reader import open_trace

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from driving_live import PATIENCE, Driver, is_gone
 
-from gviz.live.controlled import Ended
 from gviz.live.debuggee import SECONDS_TO_END
+from gviz.live.program_control import Ended
 from gviz.live.protocol import Held, Released, Wish
 from gviz.trace.file.reader import open_trace
 

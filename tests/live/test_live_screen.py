@@ -13,7 +13,7 @@ from driving_live import PATIENCE, is_gone
 from gviz.cli.launcher import Launcher
 from gviz.cli.program import Program
 from gviz.explain.why import why
-from gviz.live.controlled import Written
+from gviz.live.program_control import Written
 from gviz.tui import debug_live
 from gviz.tui.app import ScreenApp
 from gviz.tui.config import Config

@@ -2,7 +2,7 @@
 
 from stories import Story, demo
 
-from gviz.live.controlled import Written
+from gviz.live.program_control import Written
 from gviz.live.protocol import Held
 from gviz.source.site import Frame
 from gviz.tui.cursor import Cursor

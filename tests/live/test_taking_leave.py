@@ -11,8 +11,8 @@ import pytest
 
 from gviz import events as e
 from gviz.live import debuggee as debuggee_module
-from gviz.live.controlled import ControlledProgram
 from gviz.live.debuggee import Debuggee
+from gviz.live.program_control import ControlledProgram
 from gviz.live.protocol import Connection, Go, Held, Left, LetGo, Ready, Released, Wish
 
 PATIENCE = 20

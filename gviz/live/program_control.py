@@ -1,7 +1,30 @@
 """The debugger's side: one program in a process, session and terminal of its own.
 
-Three threads wait for what the program does: says, prints, ends. Each tells `on_report`, which must not take long. What
-the debugger does to the program returns at once.
+Three threads wait for what the program does: sends messages, prints, ends. Each calls `on_report`, which must not take
+long. The methods that act on the program return at once, except `let_go` and `stop`.
+
+The states of a `ControlledProgram`. All threads change them, through `_turn`, under a lock:
+
+    state      what happens                                     what follows                            next state
+    starting   the program connects, ``Ready``                  reported                                starting
+    starting   `go`                                             ``Go`` is sent                          running
+    running    ``Held``: a wish is fulfilled, a breakpoint,     reported, with a number that the next   held
+               ``gviz.breakpoint()``, a pause                   ``Go`` repeats
+    running    `go`                                             nothing                                 running
+    running    `pause`                                          ``Pause`` is sent                       running
+    held       `go`                                             ``Go`` is sent                          running
+    held       ``Released``: a signal ended the wait            reported                                running
+    these 3    `let_go`                                         ``LetGo`` is sent; waits for ``Left``   let go
+    these 3    `stop`                                           ``End``, then SIGTERM or SIGKILL        (ended)
+    these 3    `interrupt`, `type`, `hang_up`, `resize`         the process or its terminal gets it     the same
+    let go     ``Held``, ``Released``, `go`                     nothing: the session is over            let go
+    any        the process ends                                 reported: ``Ended``                     ended
+
+For example ``n`` at the first node: `go` sends ``Go(Wish("next"), 0)``, *running*; the program makes the node and sends
+``Held("wish", number=1)``, *held*; `on_report` gets that. Stops are numbered, because messages may cross: the program
+ignores a ``Go`` for any stop but the one that it is at.
+
+`stopped` is no state: it says that the user ended the program, so that its exit code is no failure.
 """
 
 from __future__ import annotations
@@ -26,10 +49,10 @@ from gviz.system.processes import Start
 
 State = Literal["starting", "running", "held", "let go", "ended"]
 _FINAL: dict[State, tuple[State, ...]] = {"let go": ("ended",), "ended": ()}
-"""The states that cannot be left, but for these."""
+"""The states after which only these can follow."""
 PATIENCE = SECONDS_TO_END + 1.0
 KEPT_OUTPUT = 2000
-"""So many pieces of the program's last output are kept, for the terminal that the debugger leaves."""
+"""How many pieces of the program's last output are kept, for the terminal that the debugger leaves."""
 
 _LONGEST_FOLDER = 80
 """A socket's address has room for 104 bytes, on macOS, of which what stands behind the folder takes 23."""
@@ -63,7 +86,7 @@ Report = Ready | Held | Released | Written | Ended
 
 
 class ControlledProgram:
-    """Starts a process that is told the address of a socket, and controls it until it ends or is let go."""
+    """Starts a process, which connects to a socket, and controls it until it ends or is let go."""
 
     def __init__(
         self,
@@ -108,7 +131,7 @@ class ControlledProgram:
 
     @property
     def waits_for_line(self) -> bool:
-        """Whether the program is known to wait for somebody to type; not every system can tell."""
+        """Whether the program is known to wait for typed input; not every system shows it."""
         return self.state == "running" and reads_input(self.pid)
 
     def go(self, wish: Wish) -> None:
@@ -117,7 +140,7 @@ class ControlledProgram:
             self._line.send(Go(wish, self._stop_number))
 
     def pause(self) -> None:
-        """Ask the program to stand still."""
+        """Ask the program to pause."""
         self._send(Pause())
 
     def interrupt(self) -> None:
@@ -129,7 +152,7 @@ class ControlledProgram:
         self._terminal.write(text + "\n")
 
     def hang_up(self) -> None:
-        """Say that nothing more will be typed: a program that waits for a line gets the end of its input."""
+        """Type the end of the input (Ctrl+D), for a program that waits for a line."""
         self._terminal.write("\x04")
 
     def resize(self, columns: int, rows: int) -> None:
@@ -137,7 +160,7 @@ class ControlledProgram:
         self._terminal.resize(columns, rows)
 
     def let_go(self) -> None:
-        """Let the program run on without a debugger; waits until it has taken leave. This session has ended."""
+        """Let the program run on without a debugger; waits until it has disconnected. The session is over then."""
         if self._turn("let go"):
             self._send(LetGo())
             self._left.wait(PATIENCE)
@@ -147,7 +170,7 @@ class ControlledProgram:
         if self.state in ("let go", "ended"):
             return
         self.stopped = True
-        self._kill(signal.SIGCONT)  # whom SIGSTOP has stopped hears nothing
+        self._kill(signal.SIGCONT)  # after SIGSTOP it gets no other signal
         self._send(End())
         if self._line is None:
             self._kill(signal.SIGTERM)
@@ -183,7 +206,7 @@ class ControlledProgram:
         self._line = line = Connection(end)
         while (message := line.receive()) is not None:
             self._take(message)
-        self._left.set()  # whatever it has said last
+        self._left.set()  # whether it said so or not
 
     def _take(self, message: Message) -> None:
         match message:
@@ -203,7 +226,7 @@ class ControlledProgram:
         while data := self._terminal.read():
             self.printed.append(data)
             self._on_report(Written(data))
-        self._process.wait()  # it may have closed its ends, and who loses the terminal as such is hung up
+        self._process.wait()  # it may have closed its ends; closing ours would hang it up
         self._terminal.close()
 
     def _wait(self) -> None:
