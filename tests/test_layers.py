@@ -119,17 +119,25 @@ INSIDE = {
         optim.lr_scheduler jit.graph jit.as_events jit.buffers jit.interpreter jit.notices jit.plan jit.executor
         jit.recorder jit.sharing jit.captured graphs cuda static jit.structure jit.record jit.traced jit.check
         jit.trace jit.gradients existing_graph""",
-    "tui/commands": """
-        _paths evaluation breakpoint_commands graph_view source_listing external_programs info_pages compare what_if
-        session_file inspection export_copy table""",
-    "tui/drawing": "source status help node_details saved elements pairs pass_list lists tape",
-    "tui/screens": """
-        session_screen panels palette graph_reading prompts key_actions pages comparison_screen controller
-        debugger_screen tutor_screen live_screen""",
-    "tui/language": "command other_debuggers parser command_lines completion",
-    "tui/widgets": """
-        panel_messages _base prompt node_panel status_rows list_panels source_panel tape_panel _graph_drawings
-        graph_canvas""",
+    "tui": """
+        _finding_hits arrangement driver folds glyphs lines keymaps stop_reason breakpoints stop_search terminal
+        themes config type_ahead
+        drawing.elements drawing.help drawing.lists drawing.node_details drawing.pairs drawing.pass_list
+        drawing.saved drawing.source drawing.status drawing.tape
+        source_location cursor session_options session tutorial
+        language.command language.other_debuggers
+        commands._paths commands.breakpoint_commands commands.compare commands.evaluation
+        commands.external_programs commands.graph_view commands.info_pages commands.session_file
+        commands.source_listing commands.inspection commands.what_if commands.export_copy commands.table
+        live
+        language.parser language.command_lines language.completion
+        plain live_plain
+        widgets._graph_drawings widgets.panel_messages widgets._base widgets.list_panels widgets.node_panel
+        widgets.graph_canvas widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel
+        screens.session_screen screens.palette screens.panels screens.graph_reading screens.prompts
+        screens.key_actions screens.pages screens.comparison_screen screens.controller screens.debugger_screen
+        screens.live_screen screens.tutor_screen
+        app""",
 }
 """The files of a room from the bottom up: each may import those before it, also in functions and for type checkers."""
 PAIRS = {
