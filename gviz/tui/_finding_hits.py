@@ -1,4 +1,4 @@
-"""Where a check of the recording has found something: ``break finding vanishing net.*``."""
+"""The moments of findings, for ``break finding vanishing net.*``."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class FindingHits(Hits):
         self._hits: list[Hit] = []
 
     def can_hit(self) -> bool:
-        """Whether anything was found."""
+        """Whether there is any finding."""
         return bool(self._all())
 
     def within(self, stretch: range) -> list[Hit]:
-        """The findings that stand in a stretch."""
+        """The findings in a stretch of events."""
         return [hit for hit in self._all() if hit.n in stretch]
 
     def looking(self) -> Iterator[Far]:

@@ -80,7 +80,7 @@ class ScreenApp(App[None]):
             await super().on_event(event)
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
-        """Do what a key is bound to; one that comes while the application leaves finds no screen any more."""
+        """Do what a key is bound to, unless the application is leaving and has no screen any more."""
         return bool(self.screen_stack) and await super()._check_bindings(key, priority)
 
     @property
@@ -101,11 +101,11 @@ class ScreenApp(App[None]):
             self.set_interval(_SECONDS_BETWEEN_LOOKS, self._leave_with_terminal)
 
     def on_unmount(self) -> None:
-        """The program that opened this goes on."""
+        """Let the garbage collector be as the program had it."""
         self._rest.over()
 
     def _come_back(self) -> None:
-        """Draw everything anew after the shell has said fg: the terminal shows what was written meanwhile."""
+        """Draw everything again after ``fg``: the terminal shows what other programs wrote in the meantime."""
         self.refresh(layout=True)
         if not self._lent:
             self._start.say("back from the shell")
@@ -113,7 +113,7 @@ class ScreenApp(App[None]):
 
     @contextmanager
     def suspend(self) -> Iterator[None]:
-        """Lend the terminal to an editor or a Python shell, which says itself how it ended."""
+        """Lend the terminal to an editor or a Python shell, whose own remark follows."""
         self._lent = True
         with super().suspend():
             yield
@@ -125,7 +125,7 @@ class ScreenApp(App[None]):
             signal.raise_signal(signal.SIGHUP)  # Textual would wait for ever to write its last words
 
     def get_driver_class(self) -> type[Driver]:
-        """The driver of this platform; the one that reads bytes ignores those that are no text."""
+        """The driver of this platform; on Linux the one that ignores bytes that are no text."""
         usual = super().get_driver_class()
         if usual.__module__ != "textual.drivers.linux_driver":
             return usual

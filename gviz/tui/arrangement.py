@@ -12,7 +12,7 @@ View = Literal["graph", "tape", "both"]
 VIEWS: tuple[View, ...] = ("tape", "graph", "both")
 
 TABS = ("source", "watch", "breaks", "output", "stack", "saved", "modules")
-"""The panels that share a place below the main one, of which one is in front."""
+"""The panels that share the place below the main panel; one of them is in front."""
 
 PANELS = (*TABS, "node", "tape", "graph")
 """Panels in the order of the digits: 1 to 9, then 0."""
@@ -21,7 +21,7 @@ BESIDE = ("side-watch", "side-output", "side-modules")
 """Panels of their own where there is room."""
 
 STANDS_IN = {"watch": "side-watch", "breaks": "side-watch", "output": "side-output", "modules": "side-modules"}
-"""Which of them stands for a panel that shares its place: what is watched and breakpoints stand together."""
+"""The panel of its own that shows the contents of a tab; one shows both watches and breakpoints."""
 
 LEAST = (40, 10)
 WIDE, HUGE, TALL, LARGE = 110, 170, 32, 44
@@ -81,7 +81,7 @@ def arranged(width: int, height: int, wishes: Wishes) -> frozenset[str]:
 
 
 def graph_area(width: int, height: int, view: View, nodes: int, *, modules: bool = False) -> tuple[int, int]:
-    """The cells inside the graph panel in a view, of a recording with so many nodes."""
+    """The cells inside the graph panel in a view, of a recording with `nodes` nodes."""
     side = {"huge": 60, "wide": 44, "narrow": 32}.get(size_class(width, height), 0)
     below = {"huge": 14, "wide": 9}.get(size_class(width, height), BELOW) if height >= TALL else 0
     body = height - 3 - says_what_happened(width, height)
@@ -91,7 +91,7 @@ def graph_area(width: int, height: int, view: View, nodes: int, *, modules: bool
 
 
 def label_density(width: int, height: int) -> Density:
-    """How much the boxes of a graph say in a panel of so many cells: by its size alone, so that no step changes it."""
+    """How much text the boxes of a graph have in a panel of this size; only the size decides, so no step changes it."""
     return "short" if width >= ROOMY[0] and height >= ROOMY[1] else "brief"
 
 
@@ -110,7 +110,7 @@ def own_panels(width: int, height: int, *, modules: bool) -> frozenset[str]:
 
 
 def in_its_place(panel: str, shown: Collection[str]) -> str:
-    """The widget that stands for a panel: the one beside the others, if that is shown."""
+    """The widget that shows a panel: the one in a place of its own, if that is shown, else the tab."""
     own = STANDS_IN.get(panel, panel)
     return own if own in shown else panel
 
@@ -126,7 +126,10 @@ def next_view(view: View) -> View:
 
 
 def opening_view(width: int, height: int, *, fits_alone: bool, fits_above_tape: bool) -> View:
-    """The graph leads, with the tape below where there is room; alone on a small screen only if all of it is seen."""
+    """The view to begin with: the graph, with the tape below on a tall screen.
+
+    The tape leads where only one panel has room and the graph does not fit.
+    """
     if height >= TALL:
         return "graph" if fits_alone and not fits_above_tape else "both"
     return "graph" if fits_alone or size_class(width, height) != "single" else "tape"

@@ -1,6 +1,6 @@
 """The breakpoints of a session: numbered, switched, counted; which of them time meets next; which lines they mark.
 
-Two things have a number in the list: a `Breakpoint` that was set here, whose moments the recording tells (`Hits`), and
+Two things have a number in the list: a `Breakpoint` that was set here, whose moments the recording has (`Hits`), and
 a `Call` in the program, as of ``gviz.breakpoint()``, whose moments only who held the program knows. Both answer
 `after`, `before` and `stops_at`.
 """
@@ -81,7 +81,7 @@ class Breakpoint:
         return next(self.after(n - 1), Hit(0)).n == n
 
     def untold(self, n: float = inf) -> int:
-        """At how many of the moments by `n` that were looked at nobody can tell whether it stops."""
+        """How many moments up to `n` were tested without an answer, because the value is not stored."""
         return self.hits.untold(n)
 
 
@@ -89,7 +89,7 @@ class Breakpoint:
 class Call:
     """A call in the program that holds it, known from the first time it did: it can be switched off, and stays.
 
-    The recording does not tell at which `moments` it held the program; who held it does.
+    The recording does not have the `moments` at which it held the program; they are added as they come.
     """
 
     number: int
@@ -121,12 +121,12 @@ class Call:
         return n in self.moments
 
     def untold(self, n: float = inf) -> int:
-        """At how many moments nobody can tell whether it did: at none."""
+        """How many moments have no answer: none."""
         return 0
 
 
 Listed: TypeAlias = Breakpoint | Call
-"""What a number of the list may stand for."""
+"""What a number of the list may refer to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Breakpoints:
         return sorted([*self.own, *self.calls], key=lambda one: one.number)
 
     def add(self, stop: Stop, hits: Hits | None = None, *, once: bool = False, message: str = "") -> Breakpoint:
-        """Set one; `hits` are its moments, where somebody has made them."""
+        """Set one; `hits` are its moments, if the caller has them already."""
         made = Breakpoint(next(self._number), stop, hits or hits_of(self.timeline, stop), once, message)
         self.own.append(made)
         return made
@@ -193,7 +193,7 @@ class Breakpoints:
         return found[0]
 
     def delete(self, chosen: Sequence[Listed]) -> list[Call]:
-        """Take these away; the calls among them, which stand in the program and are switched off."""
+        """Delete these; the calls among them are part of the program, so they are switched off and returned."""
         self.own = [known for known in self.own if known not in chosen]
         switched_off = [call for call in self.calls if call in chosen]
         for call in switched_off:
@@ -303,7 +303,7 @@ def _until(hits: Iterator[Hit], end: int) -> Iterator[Hit]:
 
 
 SEARCHED = 20_000
-"""So many nodes are looked through for the lines of a breakpoint that is no line itself."""
+"""How many nodes are searched for the lines of a breakpoint that names no line."""
 
 
 def marked_lines(breakpoints: Breakpoints, path: str) -> dict[int, list[Listed]]:

@@ -89,7 +89,7 @@ def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting: its values, the first of which it has at the start, or `full` that knows them; and what it does."""
+    """A setting: its values (the first is the default), or a function `full` that knows them, and what it does."""
 
     name: str
     values: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Where a viewer stands in a timeline, and every way to move: the core that the terminal and line mode share.
+"""The position in a timeline, and every way to move it: the core that the screen and line mode share.
 
 The position is one integer, the number of the last event that has happened. Moving never runs the program: it looks up
 another position (`gviz.trace.navigation`, `gviz.tui.stop_search`) and arrives there, which selects the node that the
@@ -44,7 +44,7 @@ _FAR = ("continue", "finish", "phase", "until")
 
 
 class Asker(Evaluator):
-    """Answers a session about its timeline; keeps what is watched, and the branch that is told of besides, if any."""
+    """Evaluates expressions for a session; keeps what is watched, and the branch to compare with, if any."""
 
     beside: BranchView | None = None
 
@@ -64,12 +64,12 @@ class Asker(Evaluator):
         return here if here == there else f"{here} → {there}"
 
     def watching(self, n: int) -> Iterator[tuple[str, str]]:
-        """Each watched expression and what it is at moment `n`, or why it cannot be told."""
+        """Each watched expression and what it is at moment `n`, or why that is not known."""
         for text in self.watched:
             try:
                 yield text, self.told(text, n)
             except GvizError as error:
-                yield text, error.what.removeprefix(f"{clipped(text, 40)}: ")  # which stands beside it
+                yield text, error.what.removeprefix(f"{clipped(text, 40)}: ")  # it is shown next to that
 
     def change(self, text: str, n: int, *, first: bool = False) -> Driven[int]:
         """The last moment before `n` (the first of all) at which a value or gradient changed; GvizError if none."""
@@ -96,7 +96,7 @@ class Cursor:
         self.breakpoints = Breakpoints(timeline)
         self.asker = Asker(timeline)
         self.stood: dict[int, Stood] = {}
-        """Where the program stood, by the moment at which it was held by its own code or a person."""
+        """Where the program was held by its own code or by the user, by moment."""
         self.growing = False
         """Whether the recording may go on behind its end, because its program still runs."""
         self._jumped: list[int] = []
@@ -128,14 +128,14 @@ class Cursor:
         return self._ran(start, position, reason, ran_backward=backward)
 
     def stopped(self, position: int, start: int, reason: Reason) -> Arrival:
-        """Stand where the program has come to from `start`, behind what was the end."""
+        """Follow the program from `start`, which was the end, to where it was held."""
         self.position = start
         return self._ran(start, position, reason, by_program=True)
 
     def _ran(
         self, start: int, position: int, reason: Reason, *, ran_backward: bool = False, by_program: bool = False
     ) -> Arrival:
-        """Arrive, with what log points said on the way and what the breakpoint that stopped it carries out."""
+        """Arrive, with the messages of log points on the way and the commands of the breakpoint that stopped it."""
         said = stop_search.log_lines(self.timeline, self.breakpoints, start, position)
         then = self.breakpoints.commands_of(reason.breakpoint) if position != start or by_program else ()
         self.breakpoints.arrived(position)
@@ -160,7 +160,7 @@ class Cursor:
         return Arrival(self.position, self.position, by_command("select"))
 
     def neighbour(self, steps: int) -> Arrival:
-        """Select the node so many rows below (above) in the order of creation."""
+        """Select the node `steps` rows below (above, if negative) in the order of creation."""
         made = self.timeline.nodes
         if not len(made):
             raise GvizError("this recording holds no nodes", exit_code=2)
@@ -180,7 +180,7 @@ class Cursor:
         return self.select(family[0])
 
     def find(self, text: str) -> Driven[Arrival]:
-        """Select the next node that fits a search text: one that is called so, else one of which that is a part."""
+        """Select the next node that fits a search text: by its whole name, else by a part of it."""
         if text.strip() in BAD:
             yield from self.timeline.troubles.looking_for_bad()
         exact = nodes.exactly(self.timeline, text.strip())
@@ -212,7 +212,7 @@ class Cursor:
         return nodes.node_at(self.asker.names, place, self.position, self.selected)
 
     def event_at(self, place: str) -> int:
-        """The event number a PLACE means; a node means the event that made it, ``''`` where one jumped from last."""
+        """The event that a PLACE means: of a node the one that made it, of ``''`` the position before the last jump."""
         if place == "''":
             return self._jumped[-1] if self._jumped else self.position
         return event_at(self.timeline, place, self.position, self.selected, self.bookmarks)
@@ -281,7 +281,7 @@ class Cursor:
         return self._looked_at(self.position)
 
     def _looked_at(self, n: int) -> int:
-        """The node that acts in an event, 0 if there is none, as where one goes while the next graph is built."""
+        """The node that acts in an event; 0 if there is none, or if one of an earlier graph is freed."""
         moment = self.timeline.at(n)
         if isinstance(moment.event, NodeFreed) and moment.actor in self.timeline.nodes:
             in_sight = self.timeline.nodes.of(self.timeline.iteration_at(n))
@@ -298,9 +298,9 @@ class Cursor:
         return Arrival(position, start, LIVE_END if cut_short and why.is_command(*_FAR) else why)
 
     def _seen_here(self, start: int) -> int:
-        """What is looked at where no node is concerned: after one event what was before, else what was concerned last.
+        """The node to select where an event has none: after one step the same as before, else the last that acted.
 
-        So a moment looks the same wherever one jumps to it from, and whoever steps on keeps the node that he selected.
+        So a moment looks the same from wherever a jump came, and a step keeps the node that was selected.
         """
         timeline, iteration = self.timeline, self.timeline.iteration_at(self.position)
         nodes = timeline.nodes.of(iteration) or (self.selected,)

@@ -1,4 +1,4 @@
-"""A terminal that sends more than Textual's own driver takes, and that a shell may take away and give back.
+"""The driver of the terminal: it takes input that Textual's own driver fails at, and stops and resumes with the shell.
 
 Textual ends at the first byte that is no text. After ``kill -STOP`` it would start a second reader of keys, which never
 ends. Where no shell could bring it back it would stop for ever.
@@ -20,20 +20,20 @@ from textual.events import Key
 from textual.message import Message
 
 _NO_TEXT = "\N{REPLACEMENT CHARACTER}"
-"""What stands for such bytes: left out, they would make a report of the mouse take the next key into it."""
+"""Takes the place of such bytes: without it a report of the mouse would swallow the next key."""
 
 _AT_ESCAPE = re.compile("(?=\x1b)")
-"""Where a report may begin: one that the parser fails at takes no key with it that comes in the same breath."""
+"""Where a report may begin: if the parser fails at one, the keys in the same read are not lost."""
 
 _SHIFT_F3 = "\x1b[1;2R", "\x1b[13;2~"
-"""As xterm says it, and as kitty does. The first is also a report of where the cursor is, for which nobody asks."""
+"""As xterm sends it, and as kitty does. The first is also a cursor position report, for which gviz never asks."""
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 _MOST_BYTES = 4096
 
 
 class ForgivingDriver(LinuxDriver):
-    """Reads keys, and ignores what a Latin-1 keyboard, an old mouse, a binary paste or kitty's longer reports say."""
+    """Reads keys, and ignores what Latin-1 keyboards, old mice, binary pastes and kitty's longer reports send."""
 
     @property
     def _has_terminal(self) -> bool:
@@ -89,7 +89,7 @@ class ForgivingDriver(LinuxDriver):
                     for keys in filter(None, _AT_ESCAPE.split(text)):  # nothing at all would end the parser
                         try:
                             self._take(parser.feed(keys))
-                        except ValueError:  # a report of keys that nobody asked for; the parser is at its end
+                        except ValueError:  # a report of keys that gviz did not ask for; the parser is at its end
                             parser = XTermParser(self._debug)
                 else:  # whatever is read by now is all: only then is an escape a key, and not the begin of one
                     self._take(parser.tick())

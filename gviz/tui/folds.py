@@ -1,4 +1,4 @@
-"""Which modules are closed and what part of the graph is looked at; a closed module counts as one node for a step."""
+"""Which modules are closed, and which part of the graph is shown; a step passes a closed module as one node."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
 
 SOON = 5000
-"""So many nodes are read before anybody notices; a graph of more is `prepared`, where somebody does that."""
+"""How many nodes are read without a delay that a user notices; a graph of more is `prepared`, if the caller does."""
 
 NEAR = 2
 """Lines between a node and its neighbourhood."""
@@ -44,8 +44,10 @@ class _Known:
 
 
 class Folds:
-    """What is closed, for all iterations alike: at first the steps of optimizers. Until somebody opens or closes a
-    module, large graphs close theirs."""
+    """Which modules are closed, in all iterations: at first the steps of optimizers.
+
+    Large graphs close modules by themselves, until the user opens or closes one.
+    """
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -54,11 +56,11 @@ class Folds:
         self._graph: _Known | None = None
         self._folded: tuple[CallGraph, Closed, dict[int, int]] | None = None
         self.prepares = False
-        """Whether who asks calls `prepared` for large graphs, and until then wants no answer that takes long."""
+        """Whether the caller prepares large graphs (`prepared`), and until then wants no answer that takes long."""
 
     @property
     def closed(self) -> tuple[str, ...]:
-        """The modules of which each call counts as one node, the path of optimizers' steps with them."""
+        """The modules whose calls count as one node each, and the path of the steps of optimizers."""
         return tuple(sorted(path for path in self._wanted.closed if isinstance(path, str)))
 
     def close_as(self, other: Folds) -> None:
@@ -168,7 +170,7 @@ class Folds:
             self.focus()
 
     def told(self) -> str:
-        """What the graph is limited to, empty if nothing hides nodes."""
+        """The part of the graph that is shown, in words; empty if no node is hidden."""
         now = self._wanted
         if now.ancestors:
             return f"what #{now.focus} was made from"

@@ -197,7 +197,7 @@ def key_lines(keys: Keys, width: int) -> Iterator[Line]:
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """``x, ], ctrl+k`` as Textual names them; a comma alone is the key."""
+    """``x, ], ctrl+k`` as Textual names them; a single comma is the key."""
     parts = [text] if text == "," else [part.strip() for part in text.split(",")]
     keys = tuple(_key(part) for part in parts if part)
     if not keys:

@@ -99,7 +99,7 @@ def wrapped(spans: Line, width: int, indent: int = 0) -> Iterator[Line]:
 
 
 def paragraphs(text: str, width: int) -> Iterator[Line]:
-    """A text of somebody else, its paragraphs broken anew; indented lines and items of lists stay rows of their own."""
+    """A text of the program, its paragraphs wrapped again; indented lines and list items stay rows of their own."""
     for at, paragraph in enumerate(re.split(r"\n\s*\n", text.strip())):
         if at:
             yield ()

@@ -112,7 +112,7 @@ class Live:
         self.running = False
         """Whether the program runs, as far as its reports were heard: the program may have sent later ones."""
         self.pausing = False
-        """Whether it was asked to stand still, and does not yet."""
+        """Whether the program was asked to pause, and still runs."""
         self._seen = 0
         self._purpose = Purpose("start", 0, Wish("run"))
         self._awaited: Hits | None = None
@@ -126,12 +126,12 @@ class Live:
 
     @property
     def at_end(self) -> bool:
-        """Whether the cursor stands where the program does."""
+        """Whether the cursor is where the program is."""
         return self.cursor.position == len(self.timeline)
 
     @property
     def word(self) -> str:
-        """Whose time it is."""
+        """The word for the status row: see the table above."""
         if self.running:
             return "RUNNING"
         return "LIVE" if self.alive and self.at_end else "REPLAY"
@@ -195,12 +195,12 @@ class Live:
         self._send(Purpose("run", self.cursor.position, Wish("run")))
 
     def pause(self) -> None:
-        """Ask the program to stand still, which it does once a call into a library has come back."""
+        """Ask the program to pause, which it does once a call into a library has returned."""
         self.pausing = True
         self.program.pause()
 
     def heard(self, report: Report) -> Arrival | None:
-        """Take in what the program reports; where time stands still again, or None if it does not."""
+        """Take in what the program reports; the `Arrival` if the program is held or has ended, else None."""
         match report:
             case Held():
                 self.running = self.pausing = False
@@ -218,7 +218,7 @@ class Live:
         return None
 
     def follow(self, seconds: float = REFRESH_SECONDS) -> None:
-        """Take in what the running program has done, for about so long at most."""
+        """Take in what the running program has done, for about `seconds` at most."""
         self.timeline.refresh(seconds)
 
     def goes_on(self) -> bool:
@@ -239,7 +239,7 @@ class Live:
         return f"{count:,} events, {rate:,.0f}/s"
 
     def _grow(self, *, growing: bool) -> None:
-        """Say that the recording goes on behind its end, or no more: then every name is known."""
+        """Set whether the recording may grow. When it no longer does, every name is known."""
         self.timeline.growing = self.cursor.growing = self.cursor.breakpoints.growing = growing
         self.cursor.breakpoints.search_again()
         self._awaited = self._hits(self._purpose.until)

@@ -27,7 +27,7 @@ from gviz.values.plain_text import shown
 SIZE = (80, 24)
 HANG_UP_SECONDS = 0.2
 ANSWERED_SECONDS = 2.0
-"""So long a program is waited for that has read a line: it may want more without another question."""
+"""How long to wait for a program that has read a line: it may want more without another question."""
 _CONTINUE = Command("continue")
 _ANSWERS = "type LINE gives one, type ^D the end of its input"
 
@@ -35,8 +35,8 @@ _ANSWERS = "type LINE gives one, type ^D the end of its input"
 def debug(options: LiveSessionOptions, input: TextIO, output: TextIO) -> int:
     """Debug a program line by line: with the commands of its options, then what is read from `input`.
 
-    Where the input ends the program runs on to its end. Its exit code is given, or 2 where that is 0 but a command was
-    refused that nobody typed.
+    Where the input ends, the program runs to its end. Returns its exit code, or 2 where that is 0 but a command was
+    refused that came from an option or a pipe.
     """
     conversation = _Conversation(options, output)
     talk = partial(plain.converse, conversation.reader, conversation.answer, output=output)
@@ -56,7 +56,7 @@ def debug(options: LiveSessionOptions, input: TextIO, output: TextIO) -> int:
 
 
 def _asked(input: TextIO, output: TextIO) -> str:
-    """What is to become of the program; without a person to ask it is stopped."""
+    """What the program does next: the user is asked; without a terminal it is stopped."""
     if not input.isatty():
         return "s"
     output.write("the program has not ended: stop it (s), or keep it running without the debugger (k)? ")
@@ -65,7 +65,7 @@ def _asked(input: TextIO, output: TextIO) -> str:
 
 
 class _Conversation:
-    """Sentences about one program, and about its next run."""
+    """The dialogue about one program, and about its next run."""
 
     def __init__(self, options: LiveSessionOptions, output: TextIO) -> None:
         self._options = options
@@ -85,7 +85,7 @@ class _Conversation:
             self._say_all(self._until_it_stands(_CONTINUE))
 
     def answer(self, command: Command) -> Iterator[str]:
-        """What a command says; one that lets the program run, when it stands still again."""
+        """The lines that a command answers; if it lets the program run, when the program is held again."""
         if command.name in PROGRAM_ACTS:
             yield from self._act(command)
             return
@@ -117,7 +117,7 @@ class _Conversation:
             yield from self.restart()
 
     def leave(self, *, asked: bool, ask: Callable[[], str]) -> None:
-        """Stop the program, let it go, or let it run to its end where nobody has said anything."""
+        """Stop the program or let it run without the debugger, as the user wants; without a user it runs to its end."""
         live = self.live
         if asked:
             self._catch_up()
@@ -160,7 +160,7 @@ class _Conversation:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._printed: list[str] = []  # the line that it has not ended, in pieces: it may be of any length
         self._asked = False  # it may be waiting for an answer, which is a command
-        self._unheard = False  # nobody is there any more who could answer the program
+        self._unheard = False  # the input has ended: no user can answer the program
 
     def _say_all(self, texts: Iterator[str]) -> None:
         for text in texts:
@@ -170,7 +170,7 @@ class _Conversation:
         print(text, file=self._output)
 
     def _until_it_stands(self, command: Command) -> Iterator[str]:
-        """What is said until the program stands still or has ended, or seems to wait for an answer."""
+        """The lines until the program is held, has ended, or seems to wait for an answer."""
         answered, self._asked = self._asked and command.name == "type", False
         patience = HANG_UP_SECONDS if self._unheard else ANSWERED_SECONDS if answered else QUIET_SECONDS
         while True:
@@ -193,7 +193,7 @@ class _Conversation:
                 return
 
     def _quiet(self, *, answered: bool) -> Iterator[str]:
-        """The program has said nothing for a while: where it may be asking, the next command can be the answer."""
+        """The program has been quiet for a while: if it may wait for an answer, the next command can be it."""
         if self._unheard:
             self.live.program.hang_up()
         elif (known := self.live.program.waits_for_line) or (self._printed and (answered or not self.live.goes_on())):
@@ -219,7 +219,7 @@ class _Conversation:
             yield from map(self._bar, lines)
 
     def _unfinished(self) -> Iterator[str]:
-        """What the program has printed of a line that it has not ended."""
+        """The part of a line that the program has printed without an end."""
         if self._printed:
             yield self._bar("".join(self._printed))
             self._printed = []

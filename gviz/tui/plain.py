@@ -39,7 +39,7 @@ PROGRESS_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """How it went: how many lines were refused, and which command it ended with, if any did."""
+    """How a dialogue ended: how many lines were refused, and the command that ended it, if any did."""
 
     refused: int
     left: Command | None = None
@@ -54,7 +54,7 @@ def debug(
 ) -> Conversation:
     """Debug line by line: begin, then carry out `commands` or what is read from `input` until it ends or says ``quit``.
 
-    A program that waits is left by what would let it go on, too.
+    A program that waits is also left by ``continue`` at the end.
     """
     session = Session(options.cursor(timeline), glyphs(ascii=wants_ascii()), options.title)
     waits = ["the program waits: continue at the end lets it go on, quit asks."] if options.waited_for else []
@@ -80,9 +80,9 @@ def _lets_go(session: Session, command: Command) -> bool:
 
 
 def exit_action(talk: Conversation, input: TextIO, output: TextIO) -> ExitAction:
-    """What becomes of a program that has waited for a conversation; without a person who could be asked it is stopped.
+    """What a program does that waited for a conversation. The user is asked; without a terminal it is stopped.
 
-    Where nobody has said anything it goes on.
+    It goes on where no command ended the conversation.
     """
     command = talk.left
     if command is None or command.name == "continue":
@@ -97,7 +97,7 @@ def exit_action(talk: Conversation, input: TextIO, output: TextIO) -> ExitAction
 
 
 def teach(timeline: Timeline, input: TextIO, output: TextIO) -> None:
-    """The guided lesson, line by line: each page is said until what it asks for was typed."""
+    """The guided lesson, line by line: each page is printed and waits for what it asks for."""
     session = Session(Cursor(timeline, 1), glyphs(ascii=wants_ascii()))
     reader, tutor = Reader(session.cursor.breakpoints), Tutor()
 
@@ -179,7 +179,7 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
 
 
 def _driven(left: Work) -> Reply:
-    """The answer of a command; how far it has come is said on stderr now and then, where that is a terminal."""
+    """The answer of a command; its progress is printed to stderr now and then, if that is a terminal."""
     if not is_terminal(sys.stderr):
         return finished(left)
     return finished(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What was listed last: some lines of a file, and from where one looked at them."""
+    """What was listed last: some lines of a file, and the position from which they were listed."""
 
     mark: SourceMark
     lines: range
@@ -34,9 +34,9 @@ class Listed:
 
 @dataclass(slots=True)
 class Session:
-    """One debugger over one timeline: where it stands, what was set, and how it draws.
+    """One debugger over one timeline: its position, what was set, and how it draws.
 
-    `told` holds what is said only once.
+    `told` holds the remarks that are shown only once.
     """
 
     cursor: Cursor
@@ -66,7 +66,7 @@ class Session:
 
     @property
     def moment(self) -> Moment:
-        """The moment it stands at."""
+        """The moment at the position."""
         return self.timeline.at(self.cursor.position)
 
     @property
@@ -76,7 +76,7 @@ class Session:
 
     @property
     def stack(self) -> tuple[Frame, ...]:
-        """The call stack one looks at, innermost frame first."""
+        """The call stack that is shown, innermost frame first."""
         return stack_of(self.timeline, self.cursor.selected, self.stood)
 
     @property
@@ -86,13 +86,13 @@ class Session:
 
     @property
     def place(self) -> SourceMark | None:
-        """The place in the source one looks at."""
+        """The place in the source that is shown."""
         node = self.cursor.selected
         return source_place(self.timeline, self.moment, node, self.frame_of(node), self.stood)
 
     @property
     def beside(self) -> BranchView | None:
-        """The branch that is shown beside the recording, if numbers were changed."""
+        """The branch that is shown next to the recording, if numbers were changed."""
         return self.cursor.asker.beside
 
     @property
@@ -116,16 +116,16 @@ class Session:
             return 0
 
     def frame_of(self, node: int) -> int:
-        """How many callers up from where this node was made one looks."""
+        """How many frames above the line that made this node are shown."""
         of, depth, stood = self._frame
         return depth if of == node and stood is self.stood else 0
 
     @property
     def seen_from(self) -> tuple[int, int, int]:
-        """The moment, the selected node, and how far up among its callers one looks."""
+        """The moment, the selected node, and the frame that is shown of its call stack."""
         node = self.cursor.selected
         return self.cursor.position, node, self.frame_of(node)
 
     def look_from(self, frame: int) -> None:
-        """Look from so many callers up, as long as this node is selected where the program stands now."""
+        """Look at the caller `frame` frames up, as long as the same node is selected at the same place."""
         self._frame = self.cursor.selected, frame, self.stood

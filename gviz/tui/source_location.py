@@ -1,4 +1,4 @@
-"""Which place of the source belongs to a moment and a node."""
+"""The place in the source that belongs to a moment and a node."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from gviz.tui.drawing.source import SourceMark
 
 @dataclass(frozen=True, slots=True)
 class Stood:
-    """Where the program itself stood when it was held at a moment, innermost frame first, and the node looked at then.
+    """The call stack of a program that was held, innermost frame first, and the node that was selected then.
 
-    Who held it knows that; a recording does not.
+    Only the session that held the program has this; the recording does not.
     """
 
     frames: tuple[Frame, ...]
@@ -34,7 +34,7 @@ class Stood:
 
 
 def stack_of(timeline: Timeline, node: int, stood: Stood | None = None) -> tuple[Frame, ...]:
-    """The call stack one looks at: where the program stood, or where the node was made if one has selected another."""
+    """The call stack to show: where the program was held, or where the node was made if another is selected."""
     return stood.frames if stood is not None and stood.node == node else _frames(timeline, node)
 
 
@@ -57,8 +57,8 @@ def source_place(
 
 
 def running_frame(timeline: Timeline, moment: Moment, stood: Stood | None = None) -> Frame | None:
-    """The line the program itself is at: where it stood, or the call of ``backward()`` during a pass, else the line
-    that did it."""
+    """The line that the program is at: where it was held, the call of ``backward()`` during a pass, else the line of
+    the event."""
     if stood is not None:
         return stood.frames[0]
     event = moment.event

@@ -9,13 +9,13 @@ from gviz.trace.state import BAD, Bad
 from gviz.values.plain_text import clipped
 
 Kind = Literal["command", "breakpoint", "held", "error", "nonfinite", "mark", "start", "end", "live end", "remark"]
-"""A command went as far as it goes; a breakpoint stopped it; the program is held; what has happened there; it goes no
-further that way, or not before the program runs on; else what there is to say."""
+"""A command went as far as it goes; a breakpoint stopped it; the program is held; an error, nan or mark is there; an
+end of the recording, which may be live; else a remark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why time stands still: `text` says it, of a command by its name, of a breakpoint with its number.
+    """Why a command stopped: `text` is its name, or names the breakpoint with its number.
 
     `thread` is the one that the program was held in, where that is not the main one.
     """
@@ -27,7 +27,7 @@ class Reason:
 
     @property
     def words(self) -> str:
-        """As it is said: ``breakpoint 1 in thread worker``."""
+        """As it is shown: ``breakpoint 1 in thread worker``."""
         return self.text + (f" in thread {clipped(self.thread, 20)}" if self.thread else "")
 
     def is_command(self, *names: str) -> bool:
@@ -36,7 +36,7 @@ class Reason:
 
     @property
     def asked_for(self) -> bool:
-        """Whether it is worth more than what the event is: a stop that was asked for, a program that is held."""
+        """Whether it goes before what the event is: a stop that was asked for, or a program that is held."""
         return self.kind in ("breakpoint", "held")
 
 
@@ -51,14 +51,14 @@ ENDS: dict[Kind, str] = {
     "start": "nothing was before it (Caps Lock? small letters go on)",
     "live end": "s n f c let the program run on",
 }
-"""What there is to say where a way through time has come to an end."""
+"""What helps at an end of the recording."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """Where a command ended and why. `start` is where it began.
 
-    `said` is what log points had to say on the way, `then` are the commands of the breakpoint that stopped it.
+    `said` are the messages of log points on the way, `then` the commands of the breakpoint that stopped it.
     """
 
     position: int
@@ -74,7 +74,7 @@ class Arrival:
 
     @property
     def notice(self) -> str:
-        """What to say beside the reason: the last thing that log points had to say, else what helps at an end."""
+        """What to show next to the reason: the last message of a log point, else what helps at an end."""
         if self.said:
             return self.said[-1] + (f" (and {len(self.said) - 1} before)" if len(self.said) > 1 else "")
         why = self.reason
@@ -89,7 +89,7 @@ def by_command(name: str) -> Reason:
 
 
 def saying(text: str) -> Reason:
-    """What there is to say where no stop is worth a word."""
+    """A remark, where there is no reason to name."""
     return Reason("remark", text)
 
 

@@ -5,8 +5,8 @@ the first nan or inf, a mark (`gviz.trace.navigation.stops`). Going on looks for
 the latest. Looking takes long in a long recording, so `searched` gives way between stretches of it; what it finds is
 remembered, and `next_stop` knows it at once.
 
-Nothing fits some stops. Of those it is said why: nothing is called so, or the line of the program does nothing that is
-recorded.
+A stop may never be met. `never` gives the reason: no node has the name, or the line of the program does nothing that
+is recorded.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gviz.where.place import Place
 from gviz.where.stop import Stop
 
 MOST_SAID = 1000
-"""Messages of log points said on one way through time."""
+"""How many messages of log points are shown for one command."""
 
 _FEARED = ("nan", "inf", "error")
 """Events that are waited for in the hope that they never come."""

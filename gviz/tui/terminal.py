@@ -97,7 +97,7 @@ def keyboard() -> Iterator[int | None]:
 def in_turn() -> Iterator[None]:
     """The screen for one process at a time: workers of a program may want it at once, and there is one keyboard."""
     with ExitStack() as held:
-        with suppress(ImportError, OSError):  # where a terminal cannot be locked, nobody waits
+        with suppress(ImportError, OSError):  # where a terminal cannot be locked, no process waits
             _lock_screen(held)
         yield
 

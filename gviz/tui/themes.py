@@ -42,7 +42,7 @@ _CS231N = {**_DARK, "gviz-value": "#7CE38B", "gviz-grad": "#FF8F87", "gviz-error
 
 _GREY = {"gviz-border": "#8A8A8A", "gviz-muted": "#B5B5B5", "gviz-now-background": "#4A4A4A"}
 _MONO = dict.fromkeys(_DARK, "#FFFFFF") | _GREY
-"""Shades of grey: words, marks and lines tell everything, as they do in every theme."""
+"""Shades of grey: words, marks and lines carry all information, as in every theme."""
 
 DEFAULT = "gviz-dark"
 

@@ -19,9 +19,9 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is said, the key (in line mode the line) that it waits for, and how it knows that it came.
+    """A text, the key (in line mode the line) that it waits for, and how it knows that it came.
 
-    One that speaks of a `phase` waits until the session is in it, wherever other keys have led.
+    A page about a `phase` first leads to it, wherever other keys have led.
     """
 
     text: str
@@ -82,7 +82,7 @@ _GOODBYE = "That is all you need. gviz run YOUR_SCRIPT.py does this with your pr
 
 
 class Tutor:
-    """Where somebody is in the lesson."""
+    """The position in the lesson."""
 
     def __init__(self) -> None:
         self._at = 0
@@ -102,11 +102,11 @@ class Tutor:
         return self.page is not before
 
     def text(self, *, plain: bool = False) -> str:
-        """What is said now, with the key that is waited for: on the screen in a row of its own, where it stays."""
+        """The text of now, with the key that it waits for: on the screen in a row of its own, where it stays."""
         return _said(self._at, self.page, plain=plain)
 
     def aside(self, *, typing: bool) -> str:
-        """What is said while other keys than the one that is waited for have led to a prompt, or to another screen."""
+        """The text while other keys have opened a prompt or another screen."""
         if self.page is None:
             return self.text()
         return _said(self._at, _aside(_TYPED_ELSEWHERE if typing else _COVERED, self.wanted()))
@@ -117,7 +117,7 @@ class Tutor:
 
 
 def every_text() -> Iterator[str]:
-    """Whatever may be said on the screen."""
+    """Every text that the screen may show."""
     asides = [_aside(text, page.key) for text in (_TYPED_ELSEWHERE, _COVERED) for page in PAGES]
     for page in (*PAGES, _TO_BEGINNING, _TO_BACKWARD, *asides, None):
         yield _said(len(PAGES) - 1, page)

@@ -2,9 +2,9 @@
 
 Textual hands a key to the widget that has the focus when the key is read. A key before it may be about to open a prompt
 or a page, to close one, or to move the focus; each of these takes messages between widgets. The letters of
-``:watch x.grad`` in one read would go to whoever has the focus by then. Here the next key waits until the widgets that
-the one before has gone through have answered all their messages. It does not wait for what a command does in the
-background, so that a key can stop that.
+``:watch x.grad`` in one read would go to the widget that has the focus by then. Here the next key waits until the
+widgets that the key before went through have answered all their messages. It does not wait for the background task of
+a command, so that a key can stop that.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from textual.app import App
 
 ORDERED = (events.Key, events.Paste, events.MouseDown, events.MouseUp, events.MouseScrollUp, events.MouseScrollDown)
-"""What somebody does that may change who gets what comes next."""
+"""Input that may change which widget gets the next input."""
 
 _MOST_ROUNDS = 50
-"""A widget that sends itself messages for ever keeps no key waiting for longer."""
+"""A widget that sends itself messages for ever delays no key longer than this."""
 
 _PATIENCE_SECONDS = 0.5
-"""A widget that is removed while it is asked answers no more."""
+"""How long to wait for a widget: one that was removed in the meantime never answers."""
 
 Deliver = Callable[[events.Event], Awaitable[None]]
 

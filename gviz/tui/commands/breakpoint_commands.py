@@ -122,7 +122,7 @@ def _times(one: Listed, here: int) -> str:
 
 
 def _untold(one: Listed) -> str:
-    """At how many of the moments that were counted nobody knows, and what helps."""
+    """How many moments could not be tested, and what helps."""
     moments = one.untold()
     return f"; not known at {moments} moment{'s' * (moments != 1)}: {KEEP_ALL}" if moments else ""
 

@@ -1,4 +1,4 @@
-"""``compare``: two iterations, or this recording and another, beside each other."""
+"""``compare``: two iterations, or this recording and another, side by side."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HINT = 'write "compare 1,2" for two iterations, "compare 2" for this one and 2,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared(Look):
-    """Two sides to look at beside each other, with the `names` of their recordings.
+    """Two sides to look at next to each other, with the `names` of their recordings.
 
     `here` says which of them are of this recording, the one to go to first.
     """
@@ -35,7 +35,7 @@ class Compared(Look):
     names: tuple[str, str]
     here: tuple[int, ...]
     summary: tuple[str, ...] = ()
-    """What there is to say first, where it is not what is said of any two sides."""
+    """The lines at the top, where they differ from the usual summary of two sides."""
     aside: frozenset[int] = frozenset()
     """Places among the differences of those that are expected, as between two ranks."""
 
@@ -120,7 +120,7 @@ def _with_number(text: str) -> tuple[str, int]:
 
 
 def _parts(text: str, here: int) -> tuple[str, tuple[int, int] | None]:
-    """The file and the two iterations that a text names; a number alone is the second one, and `here` the first."""
+    """The file and the two iterations that a text names; a single number is the second one, and `here` the first."""
     *words, last = text.split() or [""]
     first, comma, second = last.rpartition(",")
     one, other = typed_count(first) if comma else here, typed_count(second)

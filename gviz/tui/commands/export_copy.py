@@ -27,7 +27,7 @@ from gviz.values.value import Value
 from gviz.values.value_text import grad, short
 
 TIMEOUT = 10.0
-"""Seconds that Graphviz has while somebody waits at the screen; past them a simpler layout is drawn."""
+"""Seconds that Graphviz has while the user waits; after them a simpler layout is drawn."""
 
 
 def export(session: Session, path: str) -> Said:
@@ -145,7 +145,7 @@ def report(session: Session, _: str) -> Said:
 
 
 def _facts(session: Session) -> tuple[str, ...]:
-    """What the recording is like, told by counts alone."""
+    """The size of the recording, in counts only."""
     timeline, (columns, rows) = session.timeline, shutil.get_terminal_size()
     settings = " ".join(f"{name}={value}" for name, value in session.settings.values.items())
     return (

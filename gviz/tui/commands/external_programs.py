@@ -24,7 +24,7 @@ from gviz.values.plain_text import clipped, shown
 from gviz.values.value import Array, Value
 
 KNOWN = 1000
-"""The newest nodes, of which the shell knows the numbers of those with a name."""
+"""How many of the newest nodes have their numbers in the shell, if they have a name."""
 BROWSER_SECONDS = 10.0
 
 _GOES_BY_COLON = {"code", "codium", "cursor", "windsurf", "zed", "subl", "hx"}

@@ -35,7 +35,7 @@ ROWS = 200
 
 def explain(session: Session, text: str) -> Look:
     """``explain [PLACE] [all]``."""
-    from gviz.explain.why import answer  # with every kind of answer: imported where one is asked for
+    from gviz.explain.why import answer  # it has every kind of answer: imported with the first
 
     cursor, (place, whole) = session.cursor, _in_full(text)
     found = answer(cursor.asker.names, place, cursor.position, cursor.selected)

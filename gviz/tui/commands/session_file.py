@@ -38,7 +38,7 @@ def session_lines(session: Session) -> Iterator[str]:
 
 
 def save(session: Session, path: str) -> Said:
-    """``save [FILE]``: write the session; a file that is no session is left alone."""
+    """``save [FILE]``: write the session; a file that is no session is not overwritten."""
     target = path_of(path or f"{session.title.file or 'gviz'}.session")
     head = "# gviz session"
     with naming(target):
@@ -151,7 +151,7 @@ def _set(timeline: Timeline, one: Breakpoint) -> str:
 
 
 def lasting(timeline: Timeline, asked: Stop) -> Stop:
-    """A stop in words that also mean it in another run: nodes by a name of theirs alone, or by their line."""
+    """A stop in words that are valid in another run: nodes by a name that no other node has, or by their line."""
     place = asked.at.place
     if place is None or place.kind != "node" or place.number not in timeline.nodes:
         return asked

@@ -29,10 +29,10 @@ WINDOW = 2 * AROUND + 1
 
 
 def source(session: Session, text: str) -> Look:
-    """``list [PLACE]``: where a node was made, which is then looked at; of a line that made none the line alone.
+    """``list [PLACE]``: where a node was made, which is then selected; for a line that made none only the line.
 
     ``12`` and ``12,20`` are lines of the file one looks at, ``.`` the current one. Without a place it goes on behind
-    what it has shown, ``-`` before that, as long as one looks from where one looked.
+    what it has shown, ``-`` before that, as long as the position and the frame are the same.
     """
     if numbers := _LINES.fullmatch(text):
         return _of_lines(session, int(numbers[1]), int(numbers[2] or 0))

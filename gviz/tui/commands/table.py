@@ -1,7 +1,7 @@
 """The command language of both front ends: every command, declared once, with who carries it out.
 
 The parser, the help, completion, the palette, line mode and the screen all read this table. To add a command, write a
-function in the file of its group and one `Spec` here. What the function is given is said by its kind: a move through
+function in the file of its group and one `Spec` here. The kind of a function decides its arguments: a move through
 time (`moves`), the cursor (`with_cursor`), the expressions (`with_asker`), the breakpoints, or the whole session.
 """
 
@@ -46,7 +46,7 @@ from gviz.values.plain_text import clipped, shown
 
 
 def _jump(session: Session, command: Command) -> Arrival:
-    """``jump`` skips code in gdb and pdb; here nothing runs, and that is said once."""
+    """``jump`` skips code in gdb and pdb; here nothing runs, and a remark says so once."""
     arrival = session.cursor.goto(command.argument)
     if "jump" in session.told:
         return arrival
@@ -73,7 +73,7 @@ def moves(move: Move, reason: str, *, backward: bool = False) -> Run:
 
 
 def moves_by_nodes(move: Callable[[Folds, Timeline, int], int], *, backward: bool = False) -> Run:
-    """By whole nodes, of which a closed module is one."""
+    """By whole nodes; a closed module counts as one."""
     return lambda session, command: session.cursor.travelling(
         partial(move, session.folds), "next", command.count, backward=backward
     )
@@ -312,7 +312,7 @@ REPEATED = frozenset(spec.name for spec in (*_TIME, *_LOOK))
 BY_NAME = {name: spec for spec in SPECS for name in (spec.name, *spec.aliases)}
 
 _VALUE = re.compile(r"#?\w[\w.\[\], :]*")
-"""What looks like a value that somebody wants to see, as pdb would show it."""
+"""What looks like an expression, which pdb would evaluate and show."""
 _ALIKE = 0.7
 """From how much likeness on a word is taken for a slip of the fingers: ``loss`` is not for close."""
 
@@ -344,7 +344,7 @@ def written(spec: Spec) -> str:
 def find(word: str, rest: str = "") -> Spec:
     """The command of a name, a short form or the beginning of one; GvizError where that is none, or several.
 
-    What stands behind it, as the number of `iteration 3`, may tell what was meant.
+    What follows it, as the number of `iteration 3`, may show what was meant.
     """
     if word in BY_NAME:
         return BY_NAME[word]
@@ -367,7 +367,7 @@ def unknown_command(word: str, rest: str = "") -> GvizError:
 
 
 def _going(moment: str) -> str:
-    """How to go to a moment that stands alone, if it is one."""
+    """How to go to a moment that was typed without a command, if it is one."""
     return f"goto {clipped(moment, 40)} goes there" if moment in MOMENT_WORDS or is_stretch(moment) else ""
 
 

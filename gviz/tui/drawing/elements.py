@@ -29,7 +29,7 @@ _RISING_ASCII = " .+*#"
 def tensor_lines(
     timeline: Timeline, title: str, style: str, value: Value | None, width: int, glyphs: Glyphs
 ) -> Iterator[Line]:
-    """Everything about one value: statistics, histogram, heat map, elements; what was not stored is said."""
+    """Everything about one value: statistics, histogram, heat map, elements; says what was not stored."""
     yield from wrapped(line((f"{title}: ", "title"), full(value)), width, 2)
     array = timeline.array(value) if value is not None else None
     if array is None:

@@ -111,7 +111,7 @@ SECTIONS: tuple[tuple[str, Rows], ...] = (
 
 
 def words_page(width: int) -> Iterator[Line]:
-    """Every section, each word with what it means beside it."""
+    """Every section, each word with its meaning."""
     for at, (title, rows) in enumerate(SECTIONS):
         if at:
             yield ()
@@ -127,7 +127,7 @@ def words_like(text: str) -> Rows:
 
 
 def about(rows: Rows) -> Callable[[int], Iterator[Line]]:
-    """A page of some words alone."""
+    """A page with these words only."""
     return partial(_rows, rows)
 
 

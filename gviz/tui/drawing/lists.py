@@ -131,7 +131,7 @@ def _named(timeline: Timeline, moment: Moment, module: Module, glyphs: Glyphs, *
 
 
 def _gradient(module: Module, length: float | None, most: float, glyphs: Glyphs, *, has_bar: bool) -> Line:
-    """How long the gradient of a module is, beside the longest."""
+    """The length of the gradient of a module, as a part of the longest."""
     text = f"|g| {number(length, 3)}" if length is not None else "|g| " + glyphs.nothing if module.parameters else ""
     bar = fitted(glyphs.past * _cells(length, most), BAR) if has_bar else ""
     return line((text, "grad"), (f" {bar}" if bar else "", "grad"))
@@ -152,7 +152,7 @@ def _size(timeline: Timeline, module: Module) -> str:
 
 
 LAST = 500
-"""So many printed pieces are shown at most; the earlier ones are counted."""
+"""How many printed pieces are shown at most; the earlier ones are counted."""
 
 
 def output_lines(timeline: Timeline, n: int, width: int) -> Iterator[Line]:

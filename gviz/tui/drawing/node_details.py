@@ -1,7 +1,7 @@
 """The node panel: what `gviz.explain.panel` says about one node at one moment, always in the same order.
 
 Where the program failed, cause and remedy come first. Where a number was changed (``whatif``), the numbers of the
-branch stand next to the recorded ones: ``value 9 → 25``.
+branch are next to the recorded ones: ``value 9 → 25``.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def differences(timeline: Timeline, beside: BranchView | None, node: int, n: int
 def branch_gradients(beside: BranchView | None, node: int, n: int) -> dict[int, OutgoingGradient] | None:
     """What the node sends to each input (by slot) in the branch, as far as it has there; None without a branch.
 
-    Nothing is said of gradients that the branch does not know.
+    Gradients that the branch does not have are left out.
     """
     if beside is None or not beside.covers(n):
         return None

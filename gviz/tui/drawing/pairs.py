@@ -1,4 +1,4 @@
-"""Two aligned nodes as boxes beside each other, or below each other where the screen is narrow."""
+"""Two aligned nodes as boxes side by side, or one below the other where the screen is narrow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gviz.values.value import Value
 from gviz.values.value_text import kind_text, short
 
 BESIDE = 76
-"""Cells from which on the two boxes stand beside each other."""
+"""The width in cells from which on the two boxes are side by side."""
 _LONGEST = 32
 """Characters of a value, at most."""
 
@@ -46,7 +46,7 @@ def pair_lines(
 
 
 def _box(side: Side, node: int, name: str, found: Sequence[Difference], width: int, glyphs: Glyphs) -> tuple[Line, ...]:
-    """The box of one side, as wide as is said; of a node that this side has not, an empty one."""
+    """The box of one side in a width; empty for a node that this side does not have."""
     note = glyphs.text(name)
     if not node:
         face = Face(

@@ -16,10 +16,10 @@ from gviz.values.number_text import number
 from gviz.values.plain_text import shown
 
 MOST_LOSSES = 3
-"""So many passes of an iteration are told by what they began at."""
+"""How many passes of an iteration are listed with the node that they began at."""
 
 MOST = 1000
-"""So many rows are listed; of a longer recording those around the moment."""
+"""How many rows are listed at most: in a longer recording those around the moment."""
 
 
 def pass_rows(timeline: Timeline, n: int) -> list[tuple[str, int, bool]]:

@@ -18,7 +18,7 @@ from gviz.values.value import Value
 from gviz.values.value_text import short
 
 WRITES = 50
-"""So many writes are listed at most, the latest."""
+"""How many writes are listed at most, the latest."""
 
 
 def saved_lines(timeline: Timeline, moment: Moment, node: int, width: int) -> Iterator[Line]:

@@ -18,7 +18,7 @@ LARGEST = 200_000
 """A file with more characters than this is shown without colours."""
 
 BEGINNING = 12
-"""So many columns of an expression are enough to see what it is."""
+"""How many columns of an expression are enough to recognise it."""
 
 _STYLES = (
     ("Token.Keyword", "code-keyword"), ("Token.Operator.Word", "code-keyword"), ("Token.Literal.String", "code-string"),
@@ -66,7 +66,7 @@ def gutter(
 ) -> Line:
     """The left edge of row `number` (from 1): where the program is, whether it stops here, and the line number.
 
-    A row that stands `apart` does not follow on the one beside it: lines between them are left out.
+    A row that is `apart` does not follow on the row before it: lines between them are left out.
     """
     running = place.running or place.frame.line
     mark = glyphs.now if number == running else " "

@@ -17,16 +17,16 @@ from gviz.tui.stop_reason import Arrival, Kind
 from gviz.values.plain_text import clipped
 
 ROOMY = 100
-"""Rows of so many cells need not be brief."""
+"""Rows of this width in cells need not be brief."""
 
 _BRIEF: dict[Kind, str] = {"end": "the end", "start": "the start"}
 
 
 class Standing(NamedTuple):
-    """What a status row says of the program, and of why time stands still.
+    """What a status row shows of the program, and the reason for the last stop.
 
     `time` is whose it is: REPLAY, or of a program that can go on LIVE or RUNNING. `changed` says which numbers are
-    others beside the recorded ones.
+    others next to the recorded ones.
     """
 
     title: str
@@ -109,7 +109,7 @@ WIDEST = 4096
 """No bar has more cells, so none shows more than these can."""
 
 SEARCHED = 200_000
-"""In a longer recording the first nan is looked for only when somebody asks: that goes through every value."""
+"""In a longer recording the first nan is searched for on request only: that reads every value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ def keys_row(keys: tuple[Key, ...]) -> Line:
 
 
 def key_at(keys: tuple[Key, ...], x: int) -> Key | None:
-    """The key whose words stand in cell `x` of the row."""
+    """The key whose words are in cell `x` of the row."""
     start = 0
     for key in keys:
         end = start + len(key.keys) + len(key.word) + 3

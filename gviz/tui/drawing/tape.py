@@ -38,7 +38,7 @@ class Columns:
 
 
 _WHOLE = 80
-"""Characters in which a number is written out, or said not to be known."""
+"""Characters for a number, or for the mark that it is not known."""
 _NUMBER = 6
 """Characters of a value or a gradient in a row, at least: ``|g| 2`` and a blank."""
 
@@ -71,7 +71,7 @@ class Entry(NamedTuple):
     """What a row is about: a node in its `state`; `marked` where a breakpoint is.
 
     Its first output stands in its row, any other in one of its own below. `other` is the state in a branch, whose
-    numbers stand beside those of the recording.
+    numbers are next to those of the recording.
     """
 
     node: int

@@ -90,10 +90,9 @@ def work(answer: Reply | Work) -> Work:
 class Spec:
     """A command as it is declared: full name, short forms (which always win), what follows, what it does, who does it.
 
-    `takes` is ``[N]`` for a count, in brackets where it may be left out, empty where nothing follows; small letters are
-    meant as they stand. Again it may have something to go on with: then an empty line repeats it without what followed.
-    Where the recording ends it lets a held program run on, as far as `runs` says, or `runs_bare` where nothing follows,
-    if that is another way.
+    `takes` is ``[N]`` for a count, in brackets where it is optional, empty where nothing follows; small letters are
+    literal. With `goes_on` an empty line continues it (``list``), without what followed. At the live end it lets a held
+    program run on in the mode `runs`, or `runs_bare` where nothing follows and that differs.
     """
 
     name: str

@@ -22,7 +22,7 @@ Complete = Callable[[str], list[str]]
 
 
 def echoed(commands: Iterable[str], output: TextIO) -> Iterator[str]:
-    """Commands that nobody types, shown as if somebody had."""
+    """Commands from options, shown as if they were typed."""
     for text in commands:
         print(f"{PROMPT}{shown(text.strip())}", file=output)
         yield text
@@ -83,7 +83,7 @@ def _edited(output: TextIO, prompt: Callable[[], str], sign: Callable[[], str]) 
 def _completed_by(complete: Complete | None) -> Iterator[None]:
     """Let Tab complete the last word of a line, where Python has readline (Windows has none)."""
     try:
-        import readline  # its import alone gives input() history and editing
+        import readline  # its import gives input() history and editing
     except ImportError:
         yield
         return

@@ -17,10 +17,10 @@ from gviz.tui.session import Session
 from gviz.where.stop import EVENTS
 
 MOST = 500
-"""So many completions are given at most, and so many files of a folder looked at."""
+"""How many completions are given at most, and how many files of a folder are read."""
 
 MOST_NODES = 20_000
-"""The names of so many nodes are known, the newest."""
+"""How many of the newest nodes are completed by name."""
 
 
 def completions(session: Session, text: str) -> list[str]:
@@ -49,7 +49,7 @@ _Source = Callable[[Session, str], Iterable[str]]
 
 
 def _findings() -> list[str]:
-    from gviz.explain.kinds import findable  # every kind there is: imported where one is asked for
+    from gviz.explain.kinds import findable  # it has every kind: imported with the first use
 
     return [kind.name for kind in findable()]
 

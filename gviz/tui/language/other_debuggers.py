@@ -43,7 +43,7 @@ INSTEAD: Mapping[str, str] = {
     **_each("debug", "interact opens Python with these numbers"),
     **_each("history", "the arrows up and down go through it"),
 }
-"""By the word that somebody typed; none is a command, nor the beginning of one."""
+"""By the typed word; none is a command of gviz, nor the beginning of one."""
 
 INFO_INSTEAD: Mapping[str, str] = {
     **_each("frame stack f", "where shows the call stack"),

@@ -89,7 +89,7 @@ class _Collected:
 
 
 class _Line(NamedTuple):
-    """A line that waits: from which script it is, or from which breakpoint, if nobody typed it."""
+    """A line that waits; `origin` is its script or breakpoint, if it was not typed."""
 
     text: str
     origin: str = ""
@@ -128,7 +128,7 @@ class Reader:
         return self._at.at_stop
 
     def typed(self, text: str) -> None:
-        """Take a line that somebody typed; `next` gives what it means."""
+        """Take a typed line; `next` gives what it means."""
         self._left = MOST
         self._waiting.appendleft(_Line(text))
 

@@ -22,7 +22,7 @@ from gviz.tui.widgets.list_panels import Key, RowList
 from gviz.tui.widgets.panel_messages import RowActed
 
 _LEAST = 5
-"""Rows for what there is to say, if it has so much."""
+"""Rows that the summary may have on any screen."""
 
 
 class PairList(RowList):
@@ -36,7 +36,7 @@ class PairList(RowList):
         self._begin_at = -1
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
-        """The two names, then a row for each pair; what it stands for is its place among all pairs."""
+        """The two names, then a row for each pair, whose key is its place among all pairs."""
         look, (a, b) = self._look, self._look.names
         comparison, aside = (look.comparison, look.aside) if self.everything else (look.striking, frozenset[int]())
         places = {pair: at for at, pair in enumerate(comparison.pairs)}
@@ -59,7 +59,7 @@ class PairList(RowList):
             self.choose_pair(pair)
 
     def show_everything(self, *, everything: bool) -> None:
-        """Show what is equal, too, or only what differs; the chosen pair stays chosen."""
+        """Show all pairs, or only those that differ; the chosen pair stays chosen."""
         pair = self.pair
         self.everything = everything
         self.draw()
@@ -90,13 +90,13 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
         self._session, self._look, self._moment = session, look, moment
 
     def compose(self) -> ComposeResult:
-        """What there is to say, the rows, and the boxes of one of them."""
+        """The summary, the rows, and the boxes of the chosen row."""
         yield Sheet(self._summary, self._session.glyphs, id="summary")
         yield PairList(self._session, self._look)
         yield Sheet(self._boxes, self._session.glyphs, id="boxes")
 
     def on_mount(self) -> None:
-        """Stand at the first difference."""
+        """Start at the first difference."""
         rows = self.query_one(PairList)
         rows.moment = self._moment
         self._entitle()
@@ -136,7 +136,7 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
         self.query_one("#boxes", Sheet).draw_soon()
 
     def _summary(self, width: int) -> list[Line]:
-        """What there is to say; on a low screen a row for each thing."""
+        """The summary; on a low screen one row for each text."""
         texts = self._look.summary or tuple(text_of.summary(self._look.comparison))
         room = max(self.size.height // 5, _LEAST)
         said = [row for text in texts for row in lines.paragraphs(text, width)]
@@ -154,7 +154,7 @@ class ComparisonScreen(Page[tuple[int, int] | None]):
 
 
 def show_compared(screen: SessionScreen, look: Compared) -> None:
-    """Two graphs aligned; a row of them leads to its event and node."""
+    """Open the comparison of two graphs; Enter on a row goes to its event and node."""
 
     def go(place: tuple[int, int] | None) -> None:
         if place is not None:

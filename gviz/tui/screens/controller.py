@@ -50,7 +50,7 @@ from gviz.tui.widgets.node_panel import NodePanel
 from gviz.values.plain_text import clipped, shown
 
 AT_ONCE_SECONDS = 0.1
-"""How long the screen may stand still before a user notices."""
+"""How long the screen may be blocked before a user notices."""
 
 _PAUSE_SECONDS = 0.005
 
@@ -71,7 +71,7 @@ class Controller:
     # The queue.
 
     def attempt(self, act: Callable[[], None]) -> None:
-        """Do something, then show what was said on the way, and last the reason why it cannot be done."""
+        """Do something, then show its answers, and last the reason if it cannot be done."""
         self._said = []
         self.reader.forget_line()
         self._attempt_more(act)
@@ -148,9 +148,9 @@ class Controller:
                 pages.show_sheet(self._screen, "Answer", partial(wrapped_lines, said))
 
     def _say(self, lines: tuple[str, ...]) -> None:
-        """Keep lines until all is done, or waits for the program: in the place of what the line before has said.
+        """Keep answers until all is done, or waits for the program. They replace those of the line before.
 
-        What the commands of a breakpoint say is shown together.
+        The answers to the commands of a breakpoint are shown together.
         """
         self._said = [*self._said, *lines] if self.reader.at_stop else [*lines]
 

@@ -31,16 +31,16 @@ WAITS = "that waits until the program stands still; ctrl+c pauses it"
 
 
 def room_for(nodes: int) -> int:
-    """How many nodes the panels make room for where there are so many: changing places lays out the whole screen."""
+    """How many nodes the panels make room for when there are `nodes`: each change lays out the whole screen."""
     return nodes + max(4, nodes // 4)
 
 
 class Reported(Message):
-    """The program has something to say."""
+    """The program has sent a report."""
 
 
 class LiveScreen(DebuggerScreen):
-    """Status, timeline, panels and keys over a recording that grows."""
+    """The debugger over a program that runs, whose recording grows."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "pause_program", "Pause the program", show=False, priority=True, id="live.pause"),
@@ -63,7 +63,7 @@ class LiveScreen(DebuggerScreen):
         self.live = Live(started.program, self.session)
         self._options = options
         self.restarts = False
-        """Whether the user has left only to run the program again."""
+        """Whether the user left to run the program again."""
         self._queue = deque(map(parse, options.commands))
         self._ticking: Timer | None = None
 
@@ -87,7 +87,7 @@ class LiveScreen(DebuggerScreen):
         return screen
 
     def on_unmount(self) -> None:
-        """No program outlives its debugger, unless it was let go."""
+        """Stop the program, unless it was detached."""
         self.live.program.stop()
 
     def on_resize(self) -> None:
@@ -96,11 +96,11 @@ class LiveScreen(DebuggerScreen):
 
     @property
     def busy(self) -> bool:
-        """Lines of scripts wait until the program stands still."""
+        """Lines that wait keep waiting while the program runs."""
         return self.live.running or super().busy
 
     def perform(self, command: Command) -> None:
-        """Carry out a command; what lets the program run waits until it stands still."""
+        """Carry out a command; one that lets the program run waits until the program is held."""
         if command.name in PROGRAM_ACTS:
             self._act(command)
         elif not self.live.takes(command):
@@ -119,7 +119,7 @@ class LiveScreen(DebuggerScreen):
             self.app.exit()
 
     def on_reported(self, message: Reported) -> None:
-        """The program stands still, has ended, or has written something."""
+        """The program is held, has ended, or has written something."""
         while not self._reports.empty():
             self._heard(self._reports.get())
 
@@ -147,7 +147,7 @@ class LiveScreen(DebuggerScreen):
             self.run_command(self._queue.popleft())
 
     def _say_what_is_first(self, arrival: Arrival) -> None:
-        """A program that begins with its data may have a long way to its model: say how to get there, once."""
+        """A program that begins with its data may be far from its model: show how to get there, once."""
         if self.remark or arrival.start or self.length != 1 or len(self.cursor.breakpoints.listed) or self._queue:
             return
         made = [self.timeline.info(node).created for node in self.timeline.nodes]
@@ -156,7 +156,7 @@ class LiveScreen(DebuggerScreen):
             self.say(f"data comes first: {key} runs on to backward(), :until :LINE to a line of yours")
 
     def action_pause_program(self) -> None:
-        """Hold the program where it is."""
+        """Pause the program."""
         waiting = self.controller.task.works
         self.pause()
         self._queue.clear()
@@ -173,7 +173,7 @@ class LiveScreen(DebuggerScreen):
         self.app.exit()
 
     def action_quit(self) -> None:
-        """Leave; ask what is to become of a program that has not ended."""
+        """Leave; for a program that has not ended ask first what it does next."""
         if self.live.alive:
             question = "not ended: s stops it, k keeps it running alone (output to the trace), else no"
             self.prompts.choose(question, {"s": self._stop, "k": self._let_go})
@@ -189,7 +189,7 @@ class LiveScreen(DebuggerScreen):
         self.app.exit()
 
     def openers(self, keys: Keys) -> dict[str, Callable[[], None]]:
-        """What asks for more keys beside the prompt: to leave the program."""
+        """What asks for more keys, apart from the prompt: to leave, because a question follows."""
         return dict.fromkeys(keys["act.quit"], self.action_quit)
 
     def _report(self, report: Report) -> None:
@@ -224,13 +224,13 @@ class LiveScreen(DebuggerScreen):
         self.time = self.live.word
 
     def _show_beginning(self) -> None:
-        """Show what a program that runs from its start has made first: it may be long until it stands still."""
+        """Show the first nodes of a program that runs from its start: it may be long until it is held."""
         self._grow()
         self.cursor.seek(0)
         self.show_frame()
 
     def _grow(self) -> None:
-        """Let the panels know of everything that has happened."""
+        """Let the panels follow everything that has happened."""
         nodes = len(self.timeline.nodes)
         self.length = len(self.timeline)
         if nodes > self.panels.room:

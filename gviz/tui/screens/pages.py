@@ -1,6 +1,6 @@
 """Pages over the panels: the help and other texts, a question, the inspector, the menu, the list of iterations.
 
-First the screens, each of which is left with an answer; then the functions that open them over a `SessionScreen`.
+First the screens, which are left with an answer; then the functions that open them over a `SessionScreen`.
 The comparison of two graphs, which is larger, has a file of its own.
 """
 

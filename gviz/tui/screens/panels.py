@@ -186,7 +186,7 @@ class Panels:
         self.focus()
 
     def zoom(self) -> None:
-        """The focused panel alone, and back."""
+        """Only the focused panel, and back."""
         focused = getattr(self._screen.focused, "id", None) or ""
         panel = self._leading if in_its_place(self._leading, {focused}) == focused else focused.removeprefix("side-")
         panel = panel if panel in PANELS else self._leading
@@ -199,7 +199,7 @@ class Panels:
         self.arrange()
 
     def focus(self) -> None:
-        """Focus the leading panel, unless somebody is typing."""
+        """Focus the leading panel, unless the prompt is open."""
         if self._screen.query_one(Prompt).display:
             return
         shown = {panel for panel in BESIDE if self._screen.query_one(f"#{panel}").display and not self._zoomed}
@@ -245,13 +245,13 @@ class Panels:
         screen.query_one(GraphCanvas).hint(f"{source}: source" if source and shown.isdisjoint(TABS) else "")
 
     def show_rows(self) -> None:
-        """Show the rows at the bottom: the prompt while somebody types, else the keys."""
+        """Show the rows at the bottom: the prompt while it is open, else the keys."""
         screen, typing = self._screen, self._screen.query_one(Prompt).display
         screen.query_one(HappeningRow).display = says_what_happened(*screen.room) and (screen.offers_keys or not typing)
         screen.query_one(KeysRow).display = screen.offers_keys and not typing and not screen.too_small
 
     def _name_tabs(self, tabs: list[str]) -> None:
-        """Let the panels that share a place name those that do, and no other."""
+        """Let the panels that share a place show the names of each other in their titles."""
         for tab in TABS:
             panel = self._screen.query_one(f"#{tab}", Lines)
             if list(panel.tabs) != tabs:

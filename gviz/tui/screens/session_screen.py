@@ -137,7 +137,9 @@ class SessionScreen(Screen[None]):
             return
         with self.app.batch_update():
             super()._refresh_layout(size)
-        panels = [each for each in self.query() if isinstance(each, Sized)]  # by name it would be first bases alone
+        panels = [
+            each for each in self.query() if isinstance(each, Sized)
+        ]  # a query by class name finds first bases only
         self._laid_out = any(panel.size or not panel.display for panel in panels)  # in a tiny terminal none is shown
         if any(panel._layout_required for panel in panels):
             super()._refresh_layout(size)

@@ -40,7 +40,7 @@ def rows_of(width: int) -> int:
 
 
 class Lesson(Static):
-    """What is said now, with room for whatever may be said."""
+    """The text of the lesson, with room for the longest page."""
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """The rows of the longest page."""
@@ -54,7 +54,7 @@ class Lesson(Static):
 
 
 class TutorScreen(DebuggerScreen):
-    """Says what to press, and goes on when it was pressed; every other key works as always."""
+    """Shows which key to press, and continues when it was pressed; every other key works as always."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._tutor = Tutor()

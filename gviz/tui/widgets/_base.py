@@ -235,7 +235,7 @@ class Styled(TrueColours):
         return Strip([Segment(self.glyphs.text(text), self._style(name)) for text, name in line])
 
     def cut_strip(self, line: Line, left: int, width: int) -> Strip:
-        """So many cells of a line; the same strip for the same line, of which most panels change few at a step."""
+        """A line as a strip of cells. The same line gives the same strip: most panels change few lines at a step."""
         key = line, left, width
         strip = self._strips.get(key)
         if strip is None:
@@ -284,7 +284,7 @@ class Lines(Styled, Sized, can_focus=True):
 
     ALLOW_SELECT = False
     tabs: Sequence[str] = TABS
-    """The panels that share one place, of which this may be one."""
+    """The panels that share one place, perhaps with this one."""
     _count = 0
 
     def __init__(self, *, id: str) -> None:
@@ -302,7 +302,7 @@ class Lines(Styled, Sized, can_focus=True):
         """Say how many rows there are, and how wide the widest is where rows are not made to measure.
 
         A change of the virtual size that is watched makes Textual lay out the whole screen. A panel that is as large as
-        its text needs that; for any other it would be for a scrollbar alone, which `_scroll_update` brings up to date.
+        its text needs that; for any other it would be for a scrollbar only, which `_scroll_update` brings up to date.
         """
         room = self.scrollable_content_region
         self._count = count

@@ -46,7 +46,7 @@ _SIDES = ("left", "right", "above", "below")
 
 
 class Panned(Sized):
-    """Moves its view; `dragged` tells a click from the end of a drag."""
+    """Moves its view; `dragged` distinguishes a click from the end of a drag."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("shift+left", "pan(-8, 0)", show=False),
@@ -136,7 +136,7 @@ STYLES = (
     "title", "value", "grad", "sum", "muted", "error", "current", "selected", "edge", "gradient", *get_args(Role),
 )  # fmt: skip
 AHEAD = 8
-"""So many rows around those in view are dressed with them."""
+"""How many rows around those in view are styled with them."""
 
 KEPT_ROWS = 2000
 
@@ -319,7 +319,7 @@ class GraphCanvas(Painted, can_focus=True):
     def _look_at(self, node: int, *, anew: bool = False) -> None:
         """Draw the moment with a node in view, or in another picture (or `anew`) that has it not, the newest one.
 
-        Another picture `anew` begins at its corner: held where a box of the old one stood, it might cut boxes.
+        Another picture `anew` begins at its corner: held at a box of the old one, it might cut boxes.
         """
         before = self.drawing
         self._renew()
@@ -380,7 +380,7 @@ class GraphCanvas(Painted, can_focus=True):
             self.post_message(NodePointed(self.drawing.node_at(nearest.x, nearest.y)))
 
     def rested_on(self, event: events.MouseMove) -> None:
-        """Tell in full what the mouse rests on."""
+        """Show in full what the mouse rests on."""
         self.tooltip = node_tip(self._timeline, self.moment, self.pointed(event), self._glyphs)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
@@ -453,7 +453,7 @@ class GraphCanvas(Painted, can_focus=True):
 Span = tuple[int, int]
 
 NAMED = 12
-"""So many columns of a box say which it is."""
+"""How many columns of a box show which it is."""
 
 
 def scrolled_to(

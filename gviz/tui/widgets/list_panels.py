@@ -26,7 +26,7 @@ Key = tuple[str, int | str]
 
 
 class RowList(Page):
-    """Rows of which one is chosen: enter goes there, e edits, delete removes, space switches on and off."""
+    """Rows, one of them chosen: Enter goes there, e edits, Delete removes, Space switches on and off."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "choose(-1)", show=False),
@@ -126,7 +126,7 @@ class RowList(Page):
 
 
 class WatchList(RowList):
-    """The watched expressions and, in the panel beside, the breakpoints below them."""
+    """The watched expressions; in the panel of its own the breakpoints, too."""
 
     watched: reactive[tuple[str, ...]] = reactive((), repaint=False)
     breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)

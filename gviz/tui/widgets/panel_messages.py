@@ -1,4 +1,4 @@
-"""What widgets tell the screen. Wishes only: a widget never moves the time itself."""
+"""What widgets ask of the screen: a widget never moves the position itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from textual.widget import Widget
 
 
 class Seek(Message):
-    """Somebody pointed at an event: go there. Of several in a row only the last counts."""
+    """The user pointed at an event: go there. Of several in a row only the last counts."""
 
     def __init__(self, position: int) -> None:
         super().__init__()
@@ -19,7 +19,7 @@ class Seek(Message):
 
 
 class NodePointed(Message):
-    """Somebody pointed at a node: select it, and with `run` (a double click) run to its next event."""
+    """The user pointed at a node: select it, and with `run` (a double click) run to its next event."""
 
     def __init__(self, node: int, *, run: bool = False) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class NodePointed(Message):
 
 
 class Pressed(Message):
-    """A button went down in a panel, on a node or beside all (0): the panel takes the focus, the node is selected.
+    """A button went down in a panel, on a node or elsewhere (0): the panel takes the focus, the node is selected.
 
     One message for both, and no focus by Textual before it: then both come in one frame.
     """
@@ -40,7 +40,7 @@ class Pressed(Message):
 
 
 class LinePointed(Message):
-    """Somebody clicked beside a line of the source: a breakpoint there, or none."""
+    """The user clicked in the margin of a source line: set a breakpoint there, or delete it."""
 
     def __init__(self, path: str, line: int) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class LinePointed(Message):
 
 
 class RowActed(Message):
-    """Somebody wants a row of a list to be gone to, edited, removed or switched: what kind it is, and which."""
+    """The user acts on a row of a list (go, edit, remove, switch): which kind it is, and which row."""
 
     def __init__(self, kind: str, key: int | str, act: str) -> None:
         super().__init__()

@@ -76,7 +76,7 @@ class Prompt(Horizontal):
         return self._sign + self.query_one(Input).value
 
     def insert(self, text: str) -> None:
-        """Type for somebody whose keys went elsewhere."""
+        """Type a key that went to another widget."""
         entry = self.query_one(Input)
         entry.replace(text, *sorted(entry.selection))
 

@@ -61,7 +61,7 @@ class SourcePane(Lines):
         return source_line(self._code, y + 1, self._place)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """No event tells of each size: what is painted knows it."""
+        """Not every change of size is an event; painting uses the size of now."""
         if self._followed is not None and self._followed[1] != self.content_size:
             self.draw_soon()
         return super().render_lines(crop)

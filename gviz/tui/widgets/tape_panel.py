@@ -22,10 +22,10 @@ from gviz.tui.widgets.node_panel import node_tip
 from gviz.tui.widgets.panel_messages import NodePointed, Pressed
 
 MEASURED = 200
-"""The titles of so many nodes say how wide their column is."""
+"""How many titles of nodes decide the width of their column."""
 
 _NAMED_LATE = 16
-"""So many of the last nodes may get their names only when their statement is over."""
+"""How many of the last nodes may get their names only when their statement is over."""
 
 KEPT_ROWS = 2000
 
@@ -172,7 +172,7 @@ class Tape(Lines):
             self.post_message(NodePointed(node, run=True))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """What the mouse rests on is told in full."""
+        """Show in full what the mouse rests on."""
         self.tooltip = node_tip(self._timeline, self.moment, self._pointed(event), self.glyphs)
 
     def _pointed(self, event: events.MouseEvent) -> int:
