@@ -135,7 +135,7 @@ def size(function: str, given: Any, where: str = " (position 1)") -> tuple[int, 
 
 
 def possible(shape: tuple[int, ...], function: str = "empty") -> tuple[int, ...]:
-    """`shape`, of which no size may be negative. RuntimeError, in the words of `function`, if one is."""
+    """`shape`, checked: RuntimeError, in the words of `function`, for a negative size."""
     negative = next((n for n in shape if n < 0), None)
     if negative is not None:
         if function == "zeros":
@@ -235,10 +235,10 @@ def typename(value: object) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Looks at the arguments of a call as PyTorch's parser does, before an operation does, and refuses them in its words.
+# PyTorch's parser: it checks the arguments of a call before the operation does, and refuses them in PyTorch's words.
 #
-# PyTorch knows the signatures of each function. It takes the first that the arguments fit. Where there is one, or one
-# for so many arguments, its error names the argument; otherwise it lists what was given.
+# PyTorch knows the signatures of each function. It takes the first that the arguments fit. If none fits and a single
+# signature has this number of arguments, the error names the wrong argument. Otherwise it lists what was given.
 
 
 Arguments = tuple[Any, ...]
@@ -246,7 +246,7 @@ Named = Mapping[str, Any]
 
 
 class Parser:
-    """The signatures of one function or method; what has passed once passes quickly."""
+    """The signatures of one function or method. Types that fitted once are not checked again."""
 
     def __init__(self, name: str, text: str, *, method: bool = False) -> None:
         self.name = name
@@ -254,7 +254,7 @@ class Parser:
         self._first = int(method)
         """How many arguments come before those of the signatures: the tensor of a method."""
         self.accepted = dict[Any, tuple[int | str, ...]]()
-        """Types of arguments that fit whatever the values are, see `_types`, with where lists of integers stand."""
+        """Types of arguments that fit for all values, see `_types`, with the places of lists of integers."""
         self.before: Callable[..., None] | None = None
         """Called with the arguments of a call that failed: what it raises, PyTorch would have raised before."""
 
@@ -338,7 +338,7 @@ class Parser:
 
 
 class InnerParser(Parser):
-    """That of the function that one written in Python calls, with the places of its own parameters there."""
+    """The parser of an inner function that a function in Python calls, with the places of the outer parameters."""
 
     def __init__(self, function: Callable[..., Any], name: str, text: str, order: Sequence[str]) -> None:
         super().__init__(name, text)
@@ -484,7 +484,7 @@ class Signature:
         return self._not_known(given, len(args)) if used < len(given) else None
 
     def lists_by_type(self, args: Arguments, given: Named) -> tuple[int | str, ...] | None:
-        """Where lists of integers stand, if other arguments of the same types fit as well; None if they may not."""
+        """The places of lists of integers, if all arguments of the same types fit; None if some may not."""
         places: list[int | str] = []
         for place, value, parameter in self._pairs(args, given):
             if isinstance(value, Tensor):
@@ -640,10 +640,10 @@ _PLAIN = frozenset([bool, int, float, str, type(None), DType, Skipped])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Says of an argument that should be a tensor, and is none, what PyTorch says.
+# PyTorch's error for an argument that should be a tensor.
 #
-# Before a call only the first argument is looked at: another that is no tensor sooner or later fails, be it only at the
-# shape of the first, and is named then. Other errors stay as they are.
+# Before a call only the first argument is checked. A later one that is no tensor makes the function fail, and the error
+# is replaced then. Other errors stay as they are.
 
 
 def wanting_tensors(function: F, called: str, parser: Parser | None = None, *, method: bool = False) -> F:

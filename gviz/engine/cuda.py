@@ -1,4 +1,4 @@
-"""``torch.cuda``, of a PyTorch that was built without it; where ``cuda`` stands for the CPU, its streams and graphs."""
+"""``torch.cuda`` of a PyTorch that was built without it; and its streams and graphs where ``cuda`` means the CPU."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Stream:
 
 @contextmanager
 def stream(stream: Stream | None) -> Iterator[None]:
-    """What runs inside runs as ever."""
+    """Changes nothing: operations run one after the other."""
     yield
 
 

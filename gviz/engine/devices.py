@@ -3,9 +3,9 @@
 All tensors are on the CPU. A program may name another device: making a tensor there is refused in PyTorch's words, as
 by a PyTorch that was built without it. A program may also ask for a device. ``torch.mps``, ``torch.xpu``,
 ``torch.accelerator`` and the switches of ``torch.backends`` answer what such a PyTorch answers: they are small
-namespaces, made at the end of this file. ``torch.cuda`` has streams and graphs besides, and a file of its own.
+namespaces, made at the end of this file. ``torch.cuda``, which also has streams and graphs, is in `cuda`.
 
-Where ``import torch`` means the engine, ``cuda`` stands for the CPU (`cuda_here`), so that tutorials run as they are.
+Where ``import torch`` imports the engine, ``cuda`` means the CPU (`cuda_here`), so that tutorials run as they are.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def say_what_cuda_means() -> None:
 
 
 def refuse(wanted: device) -> None:
-    """Raise in PyTorch's words for a device that is neither the CPU nor stands for it."""
+    """Raise in PyTorch's words for a device that is not the CPU and does not mean it."""
     if wanted.type == "cpu":
         return
     if wanted.type == "cuda":

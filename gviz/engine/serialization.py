@@ -40,7 +40,7 @@ _TENSORS: dict[str, type[Tensor]] = {"tensor": Tensor, "parameter": Parameter, "
 
 
 class Packing:
-    """What is being saved: the memory met so far, each with its bytes."""
+    """A file that is being saved: the memory found so far, each with its bytes."""
 
     def __init__(self) -> None:
         self.memory: list[Array] = []

@@ -156,7 +156,7 @@ class Placement(Methods):
         return self.to("cpu", memory_format=memory_format)
 
     def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
-        """Refused, unless ``cuda`` stands for the CPU: then the tensor itself."""
+        """Refused, unless ``cuda`` means the CPU: then the tensor itself."""
         check_device("cuda" if device is None else device, "cuda")
         say_what_cuda_means()
         return self  # type: ignore[return-value]  # it is a `Tensor`

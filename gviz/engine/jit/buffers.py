@@ -24,7 +24,7 @@ class Buffers:
         self._dropped: dict[int, list[int]] = _dropped(graph, self._last, self.escaping)
 
     def for_result(self, number: int, node: Node) -> str | None:
-        """The buffer for the result of an elementwise operation, None if it must have memory of its own.
+        """The buffer for the result of an elementwise operation, None if it must have its own memory.
 
         It may be that of an operand which is used here for the last time.
         """
@@ -65,7 +65,7 @@ def _last_uses(graph: StaticGraph) -> dict[int, int]:
 
 
 def _dropped(graph: StaticGraph, last: dict[int, int], escaping: frozenset[int]) -> dict[int, list[int]]:
-    """Which arrays can be let go after which node: those of one output that no run returns."""
+    """Which arrays can be freed after which node: those of one output that no run returns."""
     dropped: dict[int, list[int]] = {}
     for number, node in graph.operations():
         form = node.outputs[0]

@@ -1,7 +1,7 @@
 """Operations on fixed memory: recorded once, run again in the same places, as a CUDA graph is.
 
-Every tensor that somebody holds keeps its array for good. A replay reads the inputs as they are now and writes every
-result to where it was when it was captured; views need nothing done, because their memory changes under them.
+Every tensor that the program holds keeps its array for good. A replay reads the inputs as they are now and writes every
+result to the place that it had during the capture. Views need no step, because their memory changes under them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CaptureRecorder(GraphRecorder):
         self.steps: list[Step] = []
 
     def settled(self) -> list[Step]:
-        """The steps, once nothing more is recorded: results that nobody holds share memory, see `sharing`."""
+        """The steps, once nothing more is recorded. Results without another reference share memory, see `sharing`."""
         released = Released(self.steps)
         self.forget()
         released.settle()
@@ -122,7 +122,7 @@ class Captured:
         self._run = _compiled(steps)
 
     def replay(self, name: str = "replay") -> None:
-        """Run all steps on the memory as it is now. Whoever listens sees what each wrote."""
+        """Run all steps on the memory as it is now. A recording sees what each step wrote."""
         channel = emit.channel
         if channel is None:
             thread.quietly(self._run)

@@ -36,9 +36,9 @@ class TracingCheckError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where a function and its traced graph part: `node` of the graph (its length: the function goes on after it).
+    """Where a function and its traced graph differ: `node` of the graph (its length: the function runs longer).
 
-    `is_structural`: the function ran another operation there; otherwise the same one gave another value.
+    `is_structural`: the function ran another operation there; otherwise the same operation returned another value.
     """
 
     node: int

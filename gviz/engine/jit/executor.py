@@ -48,7 +48,7 @@ class Executor:
         return [new_tensor(a if a.__class__ is np.ndarray else np.asarray(a)) for a in results]
 
     def instance(self) -> Run:
-        """The plan as a function of the input arrays, with buffers of its own."""
+        """The plan as a function of the input arrays, with its own buffers."""
         if self._plan is None:
             self._plan = planned(self._graph)
         space = dict(self._plan.names)
@@ -60,7 +60,7 @@ class Executor:
 
 
 def buffer(shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...]) -> Array:
-    """Memory of its own, laid out as an array of these strides is, if that is dense."""
+    """New memory, laid out as a dense array of these strides is."""
     order = sorted(range(len(shape)), key=lambda dim: -strides[dim])
     memory = np.empty([shape[dim] for dim in order], dtype)
     return memory.transpose(np.argsort(order)) if order else memory

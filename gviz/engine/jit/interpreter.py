@@ -1,4 +1,4 @@
-"""Runs a static graph as ordinary operations: tracked by autograd, seen by whoever listens."""
+"""Runs a static graph as ordinary operations, which autograd tracks and a recording sees."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Values = list[Sequence[Tensor]]
 def interpret(
     graph: StaticGraph, inputs: Sequence[Tensor], seen: Callable[[int, Sequence[Tensor]], None] | None = None
 ) -> list[Tensor]:
-    """The outputs for these inputs; `seen` is told what each node gave, at once."""
+    """The outputs for these inputs; `seen` is called with the outputs of each node as soon as it has run."""
     given = iter(inputs)
     values: Values = []
     last = _last_uses(graph)
@@ -40,7 +40,7 @@ def interpret(
 
 @contextmanager
 def scope(name: str, kind: str) -> Iterator[None]:
-    """Whoever listens hears that what happens inside belongs together."""
+    """Report to a recording that what runs inside belongs together."""
     channel = emit.channel
     if channel is None:
         yield
@@ -95,7 +95,7 @@ def run_op(op: Op, effect: Effect, operands: Sequence[Tensor], attrs: Mapping[st
 
 
 def _operands(node: Node, values: Values, graph: StaticGraph) -> list[Tensor]:
-    """The operands; a number takes the dtype it has beside an operand of another dtype than the recorded one."""
+    """The operands. A number takes its dtype from the other operand, whose dtype may not be the recorded one."""
     operands = [values[ref.node][ref.output_nr] for ref in node.inputs]
     numbers = [place for place, ref in enumerate(node.inputs) if "number" in graph.nodes[ref.node].attrs]
     if numbers and len(numbers) < len(operands):

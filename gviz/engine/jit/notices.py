@@ -67,5 +67,5 @@ class TracerWarning(Warning):
 
 
 def warn(text: str) -> None:
-    """Warn at the user's line; a recording hears of it with line and column, as of every warning."""
+    """Warn at the user's line; a recording shows it with line and column, like every warning."""
     site.warn(text, TracerWarning)

@@ -1,8 +1,8 @@
 """Plans how a static graph runs on arrays: which forwards, which casts, which buffers.
 
 Every line of a plan does what `apply` does for one operation: 0-dimensional operands of operators are numpy scalars,
-dtypes are promoted, and the result of a ufunc is written into a buffer that nobody needs any more, where that gives the
-same bits. Whatever a graph returns, or what shares memory with it, is made anew in every run.
+dtypes are promoted. The result of a ufunc is written into a buffer that is free, where that gives the same bits. What a
+graph returns, and what shares memory with it, is new in every run.
 """
 
 from __future__ import annotations

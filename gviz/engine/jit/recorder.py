@@ -120,7 +120,7 @@ def plain(value: Any) -> Any:
 class GraphRecorder:
     """Collects nodes, and with `keep` what each gave. `names` are those of parameters, by their tensors' ids.
 
-    `warns` is told what the program does that no graph can hold, see `notices`.
+    `warns` is called for what no graph can hold, see `notices`.
     """
 
     def __init__(

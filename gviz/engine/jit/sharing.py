@@ -1,7 +1,7 @@
-"""Lets results of a capture that nobody holds lie in the same memory, one after the other.
+"""Memory that results of a capture share, one after the other.
 
-Whoever captured may hold any result, or a view of it, or a graph that saved it; such memory is left to it. What only
-the steps still know is needed from the step that fills it to the last one that uses it.
+The program may hold a result, a view of it, or a graph that saved it; such a result keeps its memory. Any other result
+is needed only from the step that fills it to the last step that uses it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Step(Protocol):
 
 
 class Released:
-    """The memory that steps fill, which they have let go; `settle` gives it back to them.
+    """The memory that steps fill, released by them until `settle` gives it back.
 
-    In between their tensors lie nowhere, and memory that nobody else holds is gone.
+    In between their tensors have no memory, and memory without another reference is freed.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
@@ -51,7 +51,7 @@ class Released:
                 tensor._array = _NOWHERE
 
     def settle(self) -> None:
-        """Lay every tensor into its memory again: its own if that is still there, else some that is free meanwhile."""
+        """Give every tensor memory again: its own if that still exists, else some that is free at that step."""
         pool = _Pool()
         for memory in self._memories.values():
             owner = memory.owner()
@@ -65,11 +65,11 @@ class _Pool:
     """Arrays that are lent to one memory after the other, in the order in which these are filled."""
 
     def __init__(self) -> None:
-        self._lent: list[tuple[int, int, Kind, Array]] = []  # the second tells apart what ends at the same step
+        self._lent: list[tuple[int, int, Kind, Array]] = []  # the second number orders equal ends
         self._idle: dict[Kind, list[Array]] = {}
 
     def lent(self, memory: _Memory) -> Array:
-        """An array for a memory, which nobody else has until it is free."""
+        """An array for a memory, used by no other until it is free."""
         while self._lent and self._lent[0][0] <= memory.first:
             *_, kind, array = heappop(self._lent)
             self._idle.setdefault(kind, []).append(array)

@@ -31,9 +31,9 @@ def trace(
     `example_kwarg_inputs` gives them by name; a call then takes them by position.
 
     What is not an operation is not recorded: of an ``if`` only the branch that was taken. Converting a tensor to a
-    number, and the like, warns with a `TracerWarning`. Random numbers are recorded, not drawn afresh. A module's trace
+    number, and the like, warns with a `TracerWarning`. Random numbers are recorded, not drawn again. A module's trace
     shares its parameters. With `check_trace`, function and graph run again, on `example_inputs` and every one of
-    `check_inputs`, and a difference is said with the first operation where it shows. TypeError or RuntimeError for
+    `check_inputs`, and a difference is reported with the first operation where it shows. TypeError or RuntimeError for
     inputs or results that are no tensors.
     """
     if isinstance(func, (TracedFunction, TracedModule)):

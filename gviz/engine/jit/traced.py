@@ -29,9 +29,9 @@ from gviz.values.plain_text import clipped, shown
 class TracedFunction:
     """The recorded operations of a function, on new inputs and without the function.
 
-    They run on planned buffers where only values are wanted. Where a gradient may be wanted, somebody listens, or the
-    inputs are not of the recorded shapes, dtypes and layouts, they run as ordinary operations. `takes` and `gives` are
-    the structures of arguments and result. One that is not `tracked` gives values only, whoever wants gradients.
+    They run on planned buffers where only values are wanted. They run as ordinary operations where a gradient may be
+    wanted, during a recording, and for inputs of other shapes, dtypes or layouts than the recorded ones. `takes` and
+    `gives` are the structures of arguments and result. A function that is not `tracked` never has gradients.
     `module_kind` is the class of the module it was, if it was one.
     """
 
@@ -231,7 +231,7 @@ def load(f: Any, map_location: Any = None, **_: Any) -> TracedFunction | TracedM
 
 
 class LoadedFunction(TracedFunction):
-    """A traced function of a file, which may say what no trace does: that is told where an operation meets it."""
+    """A traced function from a file. A damaged file is reported by the operation that fails."""
 
     def __call__(self, *args: Any) -> Any:
         try:

@@ -538,7 +538,7 @@ class Module:
         return self
 
     def cuda(self, device: Any = None) -> Self:
-        """Refused, unless ``cuda`` stands for the CPU: then nothing changes."""
+        """Refused, unless ``cuda`` means the CPU: then nothing changes."""
         say_what_cuda_means()
         return self
 

@@ -128,7 +128,7 @@ class Overloads:
 
 
 Prepared = tuple[Op, Sequence[Tensor], Attrs] | tuple[Op, Sequence[Tensor], Attrs, Callable[[], None]]
-"""What runs on what; and a check of values, which PyTorch makes last: after it has looked at memory that meets."""
+"""The op, its tensors, its attributes; and a check of values, which PyTorch makes after that of overlapping memory."""
 Prepare = Callable[..., Prepared]
 
 

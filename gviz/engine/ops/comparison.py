@@ -74,7 +74,7 @@ isclose: Op = Op(
 
 
 def _written(op: Op, *, by_tensor: bool) -> Op:
-    """The comparison as an op that writes its result over `self`, of which nothing is left to have a gradient."""
+    """The comparison as an op that writes its result over `self`, which then has no gradient."""
     return Op(
         op.signature,
         grad_fn=f"{op.name.title()}Backward{int(by_tensor)}",
@@ -158,7 +158,7 @@ def where_method(self: Tensor, condition: Tensor, other: Tensor | Number) -> Ten
 
 
 def _choices(input: Any, other: Any) -> tuple[Tensor, Tensor]:
-    """Both as tensors: of two numbers the kinder decides, a number beside a tensor takes its dtype."""
+    """Both as tensors: two numbers have the dtype of the wider kind, a number next to a tensor takes its dtype."""
     if isinstance(input, Tensor):
         return input, operand(where_op, other, input, 3)
     if isinstance(other, Tensor):

@@ -1,4 +1,4 @@
-"""``torch.einsum``: sums of products told by subscripts, made of the views, products and sums that PyTorch records."""
+"""``torch.einsum``: sums of products given by subscripts, made of the views, products and sums that PyTorch records."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Labels = list[str]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where each label stands once operands are permuted: those of the output first, then those to sum."""
+    """The dimension of each label once operands are permuted: those of the output first, then those to sum."""
 
     places: dict[str, int]
     ellipsis: int
-    """How many dimensions an ellipsis stands for."""
+    """How many dimensions an ellipsis covers."""
     output: int
     """How many dimensions the result has."""
     total: int

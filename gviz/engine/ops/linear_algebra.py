@@ -722,7 +722,7 @@ def _exponential(self: Array) -> Array:
 
 
 def _exponential_vjp(g: Any, self: Any) -> Any:
-    """The exponential's differential stands in the corner of the exponential of ``[[A, G], [0, A]]``."""
+    """The exponential's differential is the upper right block of the exponential of ``[[A, G], [0, A]]``."""
     A, size, last = turned(self), self.shape[-1], self.ndim - 1
     beside = cat_op(A, g, dim=last)
     below = cat_op(A * 0, A, dim=last)

@@ -225,7 +225,7 @@ bce_slope: Op = Op(
     public=False,
     examples=lambda: [Example((within(0.1, 0.9, 2, 3), within(0.1, 0.9, 2, 3)), {})],
 )
-"""The slope of a loss, of which PyTorch limits the slope in another way than the slope itself."""
+"""The slope of a loss; PyTorch limits the slope's own slope in another way than the slope."""
 
 
 def _through_bce_input(g: Any, self: Any, target: Any, weight: Any, reduction: str) -> Any:

@@ -576,9 +576,9 @@ def _through_norm(g: Any, self: Any, result: Any, ord: Number, dim: Shape | None
 
 
 def read_by_order(name: str) -> tuple[Reading, ...]:
-    """How a norm reads for each argument `name` that is none of the ordinary orders.
+    """The formula of a norm for each value of `name` that is not an ordinary order.
 
-    The nuclear norm is none of the elements: the call itself says what it is.
+    The nuclear norm has none: it is not a norm of elements, and the name of the call says which norm it is.
     """
     return (
         Reading(((name, "inf"),), "size of self over dim: the largest |self|"),
@@ -799,7 +799,7 @@ def _summed_logs(logs: Array, result: Array, dim: int) -> Array:
 
 
 def _through_pairs(g: Tensor, self: Tensor, result: Tensor, dim: int) -> Any:
-    """As above, differentiable again: each element beside each result that it is part of."""
+    """As above, differentiable again: each element is paired with each result that it is part of."""
     last = self.ndim - 1
     later = new_tensor(np.triu(np.ones((self.shape[dim],) * 2, np.bool_)))
     columns, rows = self.transpose(dim, last).unsqueeze(-1), result.transpose(dim, last).unsqueeze(-2)

@@ -53,7 +53,7 @@ def register_optimizer_step_post_hook(hook: Hook) -> RemovableHandle:
 
 
 def _observed(step: Callable[..., Any]) -> Callable[..., Any]:
-    """A step with its hooks, reported to whoever listens."""
+    """A step with its hooks, reported to a recording."""
 
     @functools.wraps(step)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -335,8 +335,8 @@ class Workspace:
 
     An update calls the workspace where it would otherwise make a tensor: ``square.sqrt()`` becomes
     ``workspace(sqrt, square)``. The returned tensor is valid until `reset`, which the next update calls first. It may
-    be written in place. While a recording or a static graph listens, each result has memory of its own, so that they
-    see the tensors that PyTorch's optimizers make.
+    be written in place. During a recording or in a static graph, each result has its own memory, so that they see the
+    tensors that PyTorch's optimizers make.
     """
 
     def __init__(self) -> None:

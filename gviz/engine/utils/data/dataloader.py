@@ -21,7 +21,7 @@ IN_THIS_PROCESS = (
 
 
 class _Forever(Sampler[None]):
-    """Stands for the order of a dataset that has its own."""
+    """The sampler of an iterable dataset, which has its own order."""
 
     def __iter__(self) -> Iterator[None]:
         while True:

@@ -117,7 +117,7 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """So many indices of another sampler at a time."""
+    """Batches of `batch_size` indices of another sampler."""
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         _check_count("batch_size", batch_size)
