@@ -16,6 +16,7 @@ SUBJECTS = (
     "recording",
     "pytorch_programs",
     "pytorch_attached",
+    "cuda",
     "million_events",
     "pictures",
     "terminal_layout",
