@@ -106,7 +106,7 @@ INSIDE = {
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types modes
         watchers anomaly printing node tensor promotion random broadcasting emission op blocks ops._examples
         ops._kernels ops.strided views arguments settings surface creation legacy ops.copying backward
-        unsupported_methods declared ops._declaration ops.embedding ops.shape ops.comparison ops.diagonals
+        unsupported_methods operation_table ops._declaration ops.embedding ops.shape ops.comparison ops.diagonals
         ops.elementary_functions ops.arithmetic ops.indexing ops.gathering ops.joining ops.losses ops.properties
         ops.reductions ops.activations ops.attention ops.convolution ops.extremes ops.images ops.matrix_products
         ops.einsum ops.linear_algebra linalg ops.normalization ops.pooling ops.sampling sampling ops.sorting

@@ -9,12 +9,12 @@ from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from tests.adapters.recorded import events_of, of_kind
 
-CURRENT = "from gviz.engine import declared; print(declared.PATH.read_text() == declared.text())"
+CURRENT = "from gviz.engine import operation_table as table; print(table.PATH.read_text() == table.text())"
 
 
 def test_the_table_of_operations_is_current():
     said = subprocess.run([sys.executable, "-c", CURRENT], capture_output=True, text=True)  # no test's own operations
-    assert said.stdout == "True\n", f"run python -m gviz.engine.declared {said.stderr}"
+    assert said.stdout == "True\n", f"run python -m gviz.engine.operation_table {said.stderr}"
 
 
 def compiled(path):

@@ -1,7 +1,7 @@
-"""Writes what the declared operations are called and how they differentiate, as a table that adapters read.
+"""The table of declared operations that adapters read: their names, their rules' texts, what they save.
 
-``python -m gviz.engine.declared`` renews it. PyTorch's nodes have the names of the engine's, so the rule texts of the
-one explain the other, and an adapter need not import the engine for them.
+``python -m gviz.engine.operation_table`` writes it. PyTorch's nodes have the names of the engine's, so the texts
+explain those too, and an adapter need not import the engine for them.
 """
 
 from __future__ import annotations
