@@ -1,4 +1,4 @@
-"""Who listens to the program. Nobody listening costs one test of a module global.
+"""The recording in progress. Without one, each place that could report an event costs one test of a module global.
 
 A `Channel` is one recording: the listener, and every number handed out for it, so that two recordings of one program
 read the same. Instrumented code tests ``emit.channel`` before it builds anything:
@@ -34,14 +34,14 @@ from gviz.values.value import FEW_BYTES, INLINE_BYTES, Array, Keep, Value, Whole
 Listener = Callable[[Event], None]
 
 FIRST_CALLS = 3
-"""So many calls of each function of the program's own are kept with whole values, so that its rule can be tried."""
+"""How many calls of each custom Function are kept with whole values, so that its rule can be checked."""
 
 _LARGEST_WHOLE, _ALL_WHOLE = 1 << 20, 1 << 24
 """Bytes of one such value, and of all of a recording."""
 
 
 _LONG, _KEPT_OF_LONG = 400, 15
-"""Numbers of a stack, two a frame, from which on it is long, and so many of them stand for it together with a hash."""
+"""From how many numbers (two a frame) a stack is long, and how many of them identify it together with a hash."""
 
 
 class Channel:
@@ -80,8 +80,8 @@ class Channel:
         self._trails: defaultdict[int, dict[site.StackKey, int]] = defaultdict(dict)
         """The numbers of the stacks by the trails that led to them, again by thread."""
         self._callers: dict[tuple[int, int, int], tuple[int, int]] = {}
-        """The tree of all frames of stacks that were said: by the number of the caller (0: none), the code and the
-        offset the number of the frame, and a stack that was said with it."""
+        """The tree of all frames of reported stacks: by the caller's number (0: none), the code and the offset, the
+        number of the frame and a stack that was reported with it."""
         self._caller_numbers = count(1).__next__
         self._innermost: dict[int, int] = {}
         """By stack: the number of its innermost frame."""
@@ -95,7 +95,7 @@ class Channel:
         self.next_pass = count(1).__next__
         self.next_scope = count(1).__next__
         self.last_words: Callable[[], None] | None = None
-        """What is to be said when the recording ends, while it still listens."""
+        """Reports the last events when the recording ends, while it still listens."""
 
     def is_first(self, function: object) -> bool:
         """Whether a call of a function of the program's own, which is made now, is one of the first."""
@@ -118,11 +118,11 @@ class Channel:
         return Whole(array.dtype.name, array.shape, array.tobytes())
 
     def say(self, event: Event) -> None:
-        """Tell the listener, after the frees that happened since the last event."""
+        """Hand an event to the listener, after the frees since the last event."""
         while self._freed:
             try:
                 node = self._freed.popleft().node
-            except IndexError:  # another thread has said it meanwhile
+            except IndexError:  # another thread has reported it meanwhile
                 break
             del self._ends[node]
             self._listener(NodeFreed(node))
@@ -148,7 +148,7 @@ class Channel:
         return number
 
     def frames(self, stack: int) -> tuple[site.Frame, ...]:
-        """The frames of a stack that was said, innermost first; none for one that was not."""
+        """The frames of a reported stack, innermost first; none for another number."""
         keys = {number: key for key, (number, _) in tuple(self._callers.items())}
         frame, found = self._innermost.get(stack, 0), []
         while frame:
@@ -188,7 +188,7 @@ class Channel:
 
 
 def _short(key: site.StackKey) -> site.StackKey:
-    """What stands for a long stack in a table, or the table of a deep recursion takes hundreds of megabytes.
+    """The key of a long stack in a table. With whole stacks, a deep recursion takes hundreds of megabytes.
 
     It has an odd length, as no stack has.
     """
@@ -203,9 +203,9 @@ def limit_of(keep: Keep, limit: int | None) -> int:
 
 
 class Seen:
-    """That a node was announced, to which channel, under which number. Dies with the node, and the channel says so.
+    """The announcement of a node: to which channel, under which number. The channel reports when it dies with the node.
 
-    It counts once the node was `said`: an exception may come up between any two lines before that.
+    It counts only after `said`: before that, an exception may come between any two lines.
     """
 
     __slots__ = ("__weakref__", "channel", "node")
@@ -215,14 +215,14 @@ class Seen:
         self.node = node
 
     def said(self, channel: Channel) -> None:
-        """The channel has heard of the node, and will hear of its end."""
+        """The node was reported to the channel, and its end will be."""
         channel._ends[self.node] = end = _End(self, channel._queue_free)
         end.node = self.node
         self.channel = channel
 
 
 class _End(weakref.ref[Seen]):
-    """Queues itself, in C alone, when a `Seen` is gone; the channel keeps it until then."""
+    """Queues itself, without Python code, when a `Seen` is freed; the channel keeps it until then."""
 
     __slots__ = ("node",)
     node: int
@@ -236,7 +236,7 @@ it costs more for that moment, and nothing before and after.
 """
 
 _detours: dict[int, Channel | None] = {}
-"""Whom threads tell for a moment instead, by their identity."""
+"""The channels of threads on a detour, by the thread's identity."""
 _everybody: Channel | None = None
 """The recording in progress while there are detours."""
 _changing = RLock()
@@ -275,7 +275,7 @@ def listening(to: Channel) -> Iterator[Channel]:
 
 @contextmanager
 def aside(to: Channel | None) -> Iterator[None]:
-    """Let this thread tell `to` for a moment, and afterwards whom it told before; other threads notice nothing."""
+    """Let this thread report to `to` inside the block; other threads are not affected."""
     global channel, _everybody
     thread = get_ident()
     with _changing:
@@ -295,7 +295,7 @@ def aside(to: Channel | None) -> Iterator[None]:
 
 
 def silence() -> AbstractContextManager[None]:
-    """Let nobody listen to this thread for a moment."""
+    """Report nothing from this thread inside the block."""
     return aside(None)
 
 
@@ -310,7 +310,7 @@ def attach(to: Channel | None) -> None:
 
 
 def detach() -> None:
-    """Stop listening, whoever listens. The program goes on."""
+    """End the recording in progress, if there is one. The program continues."""
     attach(None)
 
 

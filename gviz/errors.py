@@ -1,4 +1,4 @@
-"""The one way gviz tells a person that something cannot be done."""
+"""The error that gviz reports to a person: what happened, why, what to do."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ class SystemRefusal(GvizError):
 
 
 class NotStored(GvizError):
-    """Numbers that the recording does not hold, ``the value of #4``: what is asked of them cannot be told."""
+    """Numbers that the recording does not hold: ``the value of #4``."""
 
     def __init__(self, of: str) -> None:
         super().__init__(f"{of} was not stored: {KEEP_ALL}", exit_code=2)
 
 
 def did_you_mean(given: str, known: Iterable[str], otherwise: str, alike: float = 0.6) -> str:
-    """The hint at the known word that is most like the given one, or `otherwise` if none is like it."""
-    from difflib import get_close_matches  # nobody who makes no mistake waits for it
+    """A hint: the known word nearest to the given one, or `otherwise` if none is near."""
+    from difflib import get_close_matches  # slow to import, and needed only after a mistake
 
     near = get_close_matches(given, list(known), 1, alike)
     return f"did you mean {near[0]}?" if near else otherwise
 
 
 def refuse_unknown(option: str, given: object, known: Iterable[str]) -> None:
-    """Raise `GvizError` if an option is given what is none of the words it knows."""
+    """Raise `GvizError` if the value of an option is not one of its known words."""
     words = tuple(known)
     if given not in words:
         listed = f"{option} is one of {', '.join(word or repr(word) for word in words)}"

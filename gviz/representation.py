@@ -1,7 +1,7 @@
 """The rich representation of gviz's objects: what a notebook shows of a tensor, a recording or a finding.
 
-Those objects stand low in the house, and who draws them stands high. So this file keeps a place for each of the two
-fronts, which `gviz/__init__.py` fills, and which is imported when the first object is shown.
+Low rooms have these objects, and high rooms draw them. So this file keeps a place for each of the two fronts.
+`gviz/__init__.py` registers them, and they are imported when the first object is shown.
 """
 
 from __future__ import annotations

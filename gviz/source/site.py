@@ -35,10 +35,10 @@ _HEADS = frozenset({"GET_ITER", "FOR_ITER", "BEFORE_WITH"}) | _LEAVING
 """Instructions of the head of a statement that may have a body; the last leave a ``with``, or are of any other call."""
 _ENTERS = dis.opmap.get("BEFORE_WITH", -1)
 DEEPEST = 1 << 14
-"""Of a deeper stack the frames further out are left out: it is a recursion, and nobody reads so far."""
-_LONGEST_NAME = 4096  # letters of a path or a function, as they are told to others
+"""The most frames of a stack that are kept, the innermost ones: a deeper stack is a recursion."""
+_LONGEST_NAME = 4096  # letters of the name of a path or a function that is sent
 _MOST_LETTERS = 100_000  # of all frames together
-_codes: dict[int, CodeType] = {}  # every code object that was met, kept, so that its id stays its own
+_codes: dict[int, CodeType] = {}  # every code object seen so far, kept so that no other gets its id
 _resolved: dict[tuple[int, int], Frame] = {}
 _hidden: dict[int, bool] = {}
 _forwarding: set[CodeType] = set()
@@ -69,7 +69,7 @@ def hide(prefix: str) -> None:
     """Leave out frames of files whose path starts with `prefix` (a framework's own code)."""
     _hidden_prefixes.append(prefix)
     is_hidden.cache_clear()
-    _hidden.clear()  # last: another thread that meets a code object now asks anew
+    _hidden.clear()  # last: another thread asks again for a code object that it sees now
 
 
 def of_listening(codes: Sequence[CodeType]) -> set[int]:
@@ -173,9 +173,9 @@ def frames(key: StackKey) -> tuple[Frame, ...]:
 
 
 def user_frames(most: int = 200) -> tuple[Frame, ...]:
-    """Where the user's program stands, innermost first, to be told to others.
+    """Where the user's program is, innermost first, in a form that can be sent.
 
-    Of a deep recursion that many frames, and fewer where their names are longer than any program's.
+    At most this many frames, and fewer if their names are longer than any program's.
     """
     found = [*map(_in_letters, frames(stack()[: 2 * most]))]
     lengths = accumulate(len(frame.path) + len(frame.function) for frame in found)
@@ -229,9 +229,9 @@ def _frame(code: CodeType, offset: int) -> Frame:
 
 
 def _head(code: CodeType, offset: int) -> dis.Positions | None:
-    """Where what a ``for`` takes the items of stands, or what a ``with`` enters: that is what runs, and not the body.
+    """The position of the expression that a ``for`` iterates over or a ``with`` enters: that runs, and not the body.
 
-    Up to 3.12 CPython says of it that the whole statement does. None where the value is not made just before.
+    Up to 3.12 CPython's position is that of the whole statement. None where the value is not made just before.
     """
     opname = dis.opname[code.co_code[offset]]
     if opname in _LEAVING and _ENTERS not in code.co_code[::2]:

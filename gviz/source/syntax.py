@@ -1,5 +1,4 @@
-"""Python's text as a tree: read, never run, and without the warnings that Python has for whoever runs it. And the signs
-that it has for operations."""
+"""Python's text as a tree: parsed, never run, and without Python's warnings; and Python's signs for operations."""
 
 from __future__ import annotations
 

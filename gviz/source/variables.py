@@ -35,15 +35,15 @@ _MOST_ITEMS = 100
 _NO_NAMES = frozenset(("self", "_"))
 
 _SPACE, _ORDER = type.__dict__["__dict__"].__get__, type.__dict__["__mro__"].__get__
-"""The ``__dict__`` and the ``__mro__`` of a class, of which its metaclass is not asked."""
+"""The ``__dict__`` and the ``__mro__`` of a class, read without its metaclass."""
 _OF_PYTHON = (GetSetDescriptorType, MemberDescriptorType)
 """How Python itself keeps the ``__dict__`` of an object."""
 
 
 def global_name(thing: object) -> str:
-    """What the user's module that runs calls an object, if one of its globals is that; of locals no copy is made.
+    """The global variable of the running user's module that holds an object; local variables are not copied.
 
-    The variables of its loops have another one in the next turn.
+    Variables of loops do not count: they hold another object in the next iteration.
     """
     frame = next(_users_frames(), None)
     if frame is None:
@@ -55,13 +55,13 @@ def global_name(thing: object) -> str:
 
 
 def first_name(thing: object, *, lasting: bool = False) -> str:
-    """What the running program calls an object: the name that it had first, nothing if it has none.
+    """The running program's name for an object: the first that it had, empty if it has none.
 
-    What the program calls it goes before what a library that it uses does, and a variable of its own before an item or
-    attribute of one: ``x``, ``batch[0]``, ``batch['x']``, ``data.x``. Functions are called with it from the outermost
-    frame inwards; an attribute is called as the innermost one takes it: ``self.policy``. Where the name is to be a
-    `lasting` one, a variable to which each turn of a loop, or call, gives another object comes after all others, and
-    before it an item of an attribute: ``self.layers[0]``.
+    A name in the program comes before one in a library, and a variable before an item or attribute of one: ``x``,
+    ``batch[0]``, ``batch['x']``, ``data.x``. Variables and items are searched from the outermost frame inwards, which
+    is the way an object takes through calls; attributes from the innermost frame outwards: ``self.policy``. With
+    `lasting`, a variable that holds another object in each call or iteration of a loop comes last. An item of an
+    attribute comes before it: ``self.layers[0]``.
     """
     by_library = groupby(_outside_in(_users_frames()), lambda frame: _is_of_library(frame.f_code.co_filename))
     for _, group in by_library:
@@ -80,7 +80,7 @@ def first_name(thing: object, *, lasting: bool = False) -> str:
 
 
 def running_method_of(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _Kind | None:
-    """The object of this kind, of which `is_it` holds, whose method runs in the outermost frame: its first argument."""
+    """The object of this kind whose method the outermost frame runs, and for which `is_it` is true."""
     for frame in _outside_in(_users_frames()):
         code = frame.f_code
         own = variables(frame).get(code.co_varnames[0]) if code.co_argcount else None
@@ -90,9 +90,9 @@ def running_method_of(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _Kin
 
 
 def held_by_the_program(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _Kind | None:
-    """The object of this kind, of which `is_it` holds, that a variable of the program has or an item of one.
+    """The object of this kind for which `is_it` is true and that a variable of the program holds, or an item of one.
 
-    It is the one in the outermost frame, and the last of several in it: what is made of others is made after them.
+    It is the one in the outermost frame, and the last of several there: an object that is made of others comes later.
     """
     for frame in _outside_in(_users_frames()):
         found: list[_Kind] = []
@@ -155,7 +155,7 @@ def variables(frame: FrameType) -> _Names:
     """The variables of a frame that runs; none of a function that may itself hold a dictionary of them.
 
     Before Python 3.13 a function's frame keeps the dictionary that it is asked for, and with it what was in a variable
-    then: what was put into it is taken out again, unless somebody else holds it, or may.
+    then. So the dictionary is emptied again, unless something else holds it, or may hold it.
     """
     used = frame.f_code.co_names
     names: Any = frame.f_locals if _COPYING.isdisjoint(used) or _PYTEST in used else {}
@@ -192,14 +192,14 @@ def _is_of_library(path: str) -> bool:
 
 
 def _staying(frame: FrameType, names: _Names) -> _Names:
-    """The variables of a frame that keep what they hold while it runs, as far as its code tells."""
+    """The variables of a frame that keep their object while it runs, as far as its code shows."""
     passing = _passing(frame.f_code)
     return {name: held for name, held in _copy(names) if name not in passing}
 
 
 @cache
 def _passing(code: CodeType) -> frozenset[str]:
-    """The variables of a function to which each call, or turn of a loop, gives another object."""
+    """The variables of a function that hold another object in each call or iteration of a loop."""
     found = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
     waiting = 0
     for instruction in dis.get_instructions(code):
@@ -273,7 +273,7 @@ def _key_in(held: object, thing: object) -> str:
 def _members(held: object) -> Iterator[_Names]:
     """What an object has in it, a model's modules too; no code of the program runs for that.
 
-    What a library has in it is none of the program's, and much.
+    A library's module is left out: its members are many, and not the program's.
     """
     if type(held) is ModuleType or not _has_own_attributes(type(held)):
         return

@@ -38,7 +38,7 @@ def exact(x: Any) -> str:
 
 
 def typed_count(text: str) -> int | None:
-    """The number that somebody typed to count or to choose by, None for what is none, or has more than 18 digits."""
+    """A number that was typed, as a count or a choice; None for other text, and for more than 18 digits."""
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
 
 

@@ -25,9 +25,9 @@ def shown(text: str, *, lines: bool = False) -> str:
 
 
 def shown_json(document: str) -> str:
-    """A JSON document with everything invisible in it written as JSON's own escape: who reads it gets the same text.
+    """A JSON document with its invisible characters written as JSON escapes: it reads as the same text.
 
-    ``"a\\u202eb"`` cannot turn the line around in which a terminal or a code review shows it. Line ends are kept.
+    ``"a\\u202eb"`` cannot reverse the line in which a terminal or a code review shows it. Line ends are kept.
     """
     if document.replace("\n", "").isprintable():
         return document
@@ -56,8 +56,8 @@ def clipped_name(name: str, width: int) -> str:
 def without_beginning(text: str, width: int, ellipsis: str = "…", length: Callable[[str], int] = len) -> str:
     """A text that begins with ``encoder.0.attention.out.weight`` with ``…attention.out.weight``, where it is too long.
 
-    What tells the parameters of a model apart is the end of the path. Two parts of it always stay, also where the text
-    is then still wider than `width` by the measure of `length`.
+    The end of a path distinguishes the parameters of a model. Two parts of it always stay, even if the text is then
+    wider than `width`, as `length` measures it.
     """
     rest = text.removeprefix(ellipsis)
     while length(text) > width and _PATH.match(rest):

@@ -33,11 +33,11 @@ FEW_BYTES = 64
 """So much is kept whole even where only statistics are wanted: they would not be shorter."""
 
 _SUMMED_IN_FLOAT32 = 100_000
-"""Up to so many elements, sums in float32 (pairwise, as numpy adds) are as good as their elements."""
+"""Up to this number of elements, sums in float32 (pairwise, as numpy adds) are as exact as the elements."""
 
 _LEAST_IN_FLOAT32, _LARGEST_IN_FLOAT32 = 1e-16, 1e16
 _FEW = 2048
-"""Up to so many elements, to count zeros one by one is faster than to compare them all at once."""
+"""Up to this number of elements, counting zeros one by one is faster than comparing all at once."""
 
 _FLOAT32 = np.dtype(np.float32)
 _LEAST_SQUARE, _LARGEST_SQUARE = 1e-140, 1e140
@@ -195,7 +195,7 @@ _BETWEEN_LOOKS = 5e-5
 
 @lru_cache(maxsize=1024)
 def _of_data(dtype: str, shape: tuple[int, ...], data: bytes) -> Stats:
-    """The statistics of stored elements: a value is looked at again and again while somebody steps."""
+    """The statistics of stored elements, remembered because stepping shows the same values again and again."""
     return statistics(decode(dtype, shape, data))
 
 
@@ -219,7 +219,7 @@ def capture(array: Array | np.generic, limit: int = INLINE_BYTES) -> Value:
 def capturing(limit: int) -> Callable[[Array | np.generic], Value]:
     """What captures one array after the other: bytes up to `limit` of them (0.2 µs if few), else statistics (3 µs).
 
-    Where there is no memory for either, the shape is kept alone: the program has not asked for that memory.
+    Without memory for either, only the shape is kept: the program has not asked for that memory.
     """
 
     def captured(array: Array | np.generic) -> Value:
@@ -275,7 +275,7 @@ def each_once(array: Array) -> Array:
 
 
 def repeated(stats: Stats, times: int) -> Stats:
-    """The statistics of an array in which each element stands so many times as in the one that these are of."""
+    """The statistics of an array in which each element of the one that `stats` describes is there `times` times."""
     if times == 1:
         return stats
     return msgspec.structs.replace(stats, nan=stats.nan * times, inf=stats.inf * times, zero=stats.zero * times)

@@ -21,15 +21,15 @@ UNKNOWN = "?"
 CUT = "…"
 BAD = "!"
 FEW = 4
-"""Up to so many elements are written one by one in a row of a certain width, or in a formula."""
+"""Up to this number of elements are written one by one where the width is limited, or in a formula."""
 SOME = 12
-"""Up to so many in a text of its own, and where each line of a matrix has one of its own."""
+"""Up to this number are written one by one in a separate text, and where each row of a matrix has its own line."""
 
 DEFAULT_DTYPE = "float32"
 SINGLE = ("float32", "float16", "bfloat16")
 """The dtypes whose numbers are written in no more digits than single precision has."""
 _KEPT_TEXTS = 4096
-"""So many values are not written anew: who steps through time meets the same ones again and again."""
+"""The number of texts that are remembered: stepping shows the same values again and again."""
 
 
 def kind_text(value: Value) -> str:
@@ -40,8 +40,8 @@ def kind_text(value: Value) -> str:
 def short(value: Value | None, width: int | None = None, digits: int = 4) -> str:
     """A value in one line: a scalar as its number, a few elements in full, a tensor by shape, range, mean and rms.
 
-    The richest form that fits into `width` characters (None: a text that has no end, where `SOME` are few enough); the
-    elements of a tensor have at most so many `digits`.
+    The richest form that fits into `width` characters (None: no limit, up to `SOME` elements). The elements of a
+    tensor have at most this number of `digits`.
     """
     return _short(value, width, digits)
 
@@ -94,7 +94,7 @@ def _share_forms(value: Value, digits: int, few: int) -> list[str]:
 
 
 LENGTHS = " (lengths do not add)"
-"""What is said of lengths that stand in a sum."""
+"""The note on lengths in a sum."""
 
 
 def added(
@@ -120,7 +120,7 @@ def addition(old: Value, part: Value, total: Value) -> tuple[str, str, str]:
 
 
 def _noted(*words: str) -> str:
-    """What stands behind words that are all lengths."""
+    """The note that follows words if all are lengths."""
     return LENGTHS if all("|g|" in word for word in words) else ""
 
 
@@ -134,7 +134,7 @@ def _in_one_notation(values: Sequence[Value], digits: int, few: int) -> Iterator
 
 
 def _is_written_out(value: Value, few: int) -> bool:
-    """Whether all elements are known and few enough to be written one by one; of more than `FEW` none is bad."""
+    """Whether all elements are known and few enough to be written one by one, and none is bad if more than `FEW`."""
     return 0 < value.size <= few and value.array() is not None and (value.size <= FEW or not bad_text(value))
 
 
@@ -167,7 +167,7 @@ def norm(value: Value) -> float | None:
 def bad_text(value: Value | None) -> str:
     """What is not a number in a value: ``3 nan, 1 inf``; empty if all is well or nothing is known.
 
-    Where statistics alone were kept, ``inf`` is either infinity.
+    If only statistics were kept, ``inf`` is either infinity.
     """
     return "" if value is None else _bad_text(value)
 
