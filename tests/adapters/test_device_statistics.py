@@ -161,7 +161,6 @@ def play(monkeypatch):
         monkeypatch.setattr(torch.Tensor, "is_cpu", property(lambda tensor: False), raising=False)
         monkeypatch.setattr(captured_values, "is_asked", lambda tensor: True)
         monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
-        monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
         monkeypatch.setattr(torch.cuda, "synchronize", lambda index: [each.answer() for each in devices])
         return devices
 

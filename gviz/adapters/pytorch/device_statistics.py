@@ -80,7 +80,6 @@ class Slots:
     def __init__(self, words: int) -> None:
         self.words = words
         self._pending = PENDING.to_bytes(8, "little") * words
-        self.is_used = False
         self._free: deque[Slot] = deque()
         self._abandoned: deque[Slot] = deque()
         self._memory: list[torch.Tensor] = []
@@ -117,7 +116,6 @@ class Slots:
                 self.give_back(slot)
 
     def _grow(self) -> bool:
-        self.is_used = True
         if len(self._memory) * _SLOTS_AT_ONCE * self.words * 8 >= _MOST_BYTES:
             return False
         memory = torch.empty((_SLOTS_AT_ONCE, self.words), dtype=torch.int64, pin_memory=torch.cuda.is_available())
@@ -210,6 +208,7 @@ class Device:
         self._scratch: dict[tuple[int, int], int] = {}
         self._memory: list[torch.Tensor] = []
         self._kernels: dict[int, Kernels | None] = {}
+        """By device that was asked: None where there are none that work."""
 
     def value(self, tensor: torch.Tensor, dtype: str, limit: int) -> Value:
         """The value of a tensor that is not on the CPU: its bytes up to `limit` of them, else statistics.
@@ -224,10 +223,10 @@ class Device:
 
     def finish(self) -> None:
         """Wait for all that was asked. A device that failed will answer nothing."""
-        if self._numbers.is_used or self._elements.is_used:
+        if self._kernels:
             try:
                 with waiting_unnoticed():
-                    for index in range(torch.cuda.device_count()):
+                    for index in self._kernels:  # another device would begin to take memory
                         torch.cuda.synchronize(index)
             except RuntimeError:  # the program's own error, which it has met or will meet by itself
                 pass
