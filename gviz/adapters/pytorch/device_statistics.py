@@ -81,7 +81,7 @@ class Slots:
         self.words = words
         self._pending = PENDING.to_bytes(8, "little") * words
         self._free: deque[Slot] = deque()
-        self._abandoned: deque[Slot] = deque()
+        self._abandoned: deque[tuple[Slot, int]] = deque()
         self._memory: list[torch.Tensor] = []
 
     def take(self) -> Slot | None:
@@ -103,26 +103,27 @@ class Slots:
         slot[1][:] = self._pending
         self._free.append(slot)
 
-    def abandon(self, slot: Slot) -> None:
-        """Nobody will read the answer, which the device may still write."""
-        self._abandoned.append(slot)
+    def abandon(self, slot: Slot, words: int) -> None:
+        """Nobody will read the answer of so many words, which the device may still write."""
+        self._abandoned.append((slot, words))
 
     def _recover(self) -> None:
         for _ in range(len(self._abandoned)):
-            slot = self._abandoned.popleft()
-            if slot[1][:8] == self._pending[:8]:
-                self._abandoned.append(slot)
+            slot, words = self._abandoned.popleft()
+            if PENDING in np.frombuffer(slot[1], "<i8", words).tolist():
+                self._abandoned.append((slot, words))
             else:
                 self.give_back(slot)
 
     def _grow(self) -> bool:
         if len(self._memory) * _SLOTS_AT_ONCE * self.words * 8 >= _MOST_BYTES:
             return False
-        memory = torch.empty((_SLOTS_AT_ONCE, self.words), dtype=torch.int64, pin_memory=torch.cuda.is_available())
-        memory.fill_(PENDING)
+        size, is_pinned = (_SLOTS_AT_ONCE, self.words), torch.cuda.is_available()
+        with without_modes():
+            memory = torch.empty(size, dtype=torch.int64, device="cpu", pin_memory=is_pinned).fill_(PENDING)
         self._memory.append(memory)
-        data, start, size = memory.numpy().data.cast("B"), memory.data_ptr(), 8 * self.words
-        self._free.extend((start + at, data[at : at + size]) for at in range(0, _SLOTS_AT_ONCE * size, size))
+        data, start, step = memory.numpy().data.cast("B"), memory.data_ptr(), 8 * self.words
+        self._free.extend((start + at, data[at : at + step]) for at in range(0, len(data), step))
         return True
 
 
@@ -137,7 +138,7 @@ class DeviceAnswer:
     ) -> None:  # fmt: skip
         self._device, self._slots, self._used = device, slots, used
         self._nbytes, self._size, self._times = nbytes, size, times
-        self._words = (nbytes + 3) // 4
+        self._words = (nbytes + 3) // 4 if nbytes else _NUMBERS
         self._taken: tuple[bytes | None, Stats | None] | None = None
 
     @property
@@ -166,8 +167,8 @@ class DeviceAnswer:
         return self._taken
 
     def __del__(self) -> None:
-        for slot in self._used:  # nobody has asked: the device may still write there
-            self._slots.abandon(slot)
+        for slot in self._used:
+            self._slots.abandon(slot, self._words)
 
 
 def stats_of(parts: Sequence[Sequence[float]], size: int, times: int = 1) -> Stats:
