@@ -31,7 +31,7 @@ def text() -> str:
 
 
 def _group(title: str, specs: Iterable[Spec]) -> str:
-    rows = ((f"`{_cell(written(spec))}`", _cell(spec.told())) for spec in specs)
+    rows = ((f"`{_cell(written(spec))}`", _cell(spec.help_text())) for spec in specs)
     return f"\n## {title}\n\n{_table(('command', 'what it does'), rows)}"
 
 

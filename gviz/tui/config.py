@@ -129,7 +129,7 @@ class Settings:
             raise GvizError(what, hint=", ".join(setting.values) or setting.help, exit_code=2)
         return setting.name, setting.full(value)
 
-    def told(self, text: str) -> Iterator[str]:
+    def described(self, text: str) -> Iterator[str]:
         """One setting, or all."""
         for one in [setting_named(text.strip())] if text.strip() else SETTINGS:
             yield f"{one.name} is {self.values[one.name] or 'as it began'}: {one.help}"

@@ -24,7 +24,7 @@ from gviz.trace.stops import stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
 from gviz.tui.breakpoints import Breakpoints, hits_of
-from gviz.tui.source_location import Stood
+from gviz.tui.source_location import HeldStack
 from gviz.tui.stop_reason import CONTINUE, END, ERROR, FIRST_BAD, LIVE_END, START, Arrival, Reason, by_command, saying
 from gviz.values.plain_text import clipped, shown
 from gviz.where.place import split_aspect
@@ -52,7 +52,7 @@ class Asker(Evaluator):
         super().__init__(timeline)
         self.watched: list[str] = []
 
-    def told(self, text: str, n: int) -> str:
+    def text_of(self, text: str, n: int) -> str:
         """What an expression is, and what it would be in the branch: ``9 → 25``."""
         here, branch = self.evaluated(text, n), self.beside
         if branch is None or not branch.covers(n):
@@ -67,7 +67,7 @@ class Asker(Evaluator):
         """Each watched expression and what it is at moment `n`, or why that is not known."""
         for text in self.watched:
             try:
-                yield text, self.told(text, n)
+                yield text, self.text_of(text, n)
             except GvizError as error:
                 yield text, error.what.removeprefix(f"{clipped(text, 40)}: ")  # it is shown next to that
 
@@ -95,7 +95,7 @@ class Cursor:
         self.bookmarks: dict[str, int] = {}
         self.breakpoints = Breakpoints(timeline)
         self.asker = Asker(timeline)
-        self.stood: dict[int, Stood] = {}
+        self.held_stacks: dict[int, HeldStack] = {}
         """Where the program was held by its own code or by the user, by moment."""
         self.growing = False
         """Whether the recording may go on behind its end, because its program still runs."""

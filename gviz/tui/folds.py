@@ -169,7 +169,7 @@ class Folds:
         else:
             self.focus()
 
-    def told(self) -> str:
+    def shown_part(self) -> str:
         """The part of the graph that is shown, in words; empty if no node is hidden."""
         now = self._wanted
         if now.ancestors:

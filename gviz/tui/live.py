@@ -50,7 +50,7 @@ from gviz.tui.breakpoints import hits_of
 from gviz.tui.commands.table import BY_NAME
 from gviz.tui.language.command import Command
 from gviz.tui.session import Session
-from gviz.tui.source_location import Stood
+from gviz.tui.source_location import HeldStack
 from gviz.tui.stop_reason import END, ERROR, Arrival, Reason, by_command, saying
 from gviz.values.plain_text import clipped
 from gviz.where.stop import Stop, stop
@@ -199,7 +199,7 @@ class Live:
         self.pausing = True
         self.program.pause()
 
-    def heard(self, report: Report) -> Arrival | None:
+    def take_report(self, report: Report) -> Arrival | None:
         """Take in what the program reports; the `Arrival` if the program is held or has ended, else None."""
         match report:
             case Held():
@@ -270,7 +270,7 @@ class Live:
             arrival = self._shown(held.node, arrival) if held.node in self.timeline.nodes else arrival
             if held.stack and held.why != "post-mortem":  # which looks at where it failed
                 node = self.cursor.selected if arrival.position == end else self.timeline.at(end).actor
-                self.cursor.stood[end] = Stood(held.stack, node)
+                self.cursor.held_stacks[end] = HeldStack(held.stack, node)
             return arrival
         if purpose.wish.mode == "continue":
             met = self._met()
@@ -302,7 +302,7 @@ class Live:
         return arrival
 
     def _ended(self) -> Arrival:
-        self.cursor.stood.pop(len(self.timeline), None)  # it stands there no more
+        self.cursor.held_stacks.pop(len(self.timeline), None)  # it stands there no more
         until, met = self._purpose.until, self._met() if self._purpose.wish.mode == "continue" else None
         failed = [n for n in self.timeline.failures if n > self._purpose.after]
         arrival = self._stop(failed[0], ERROR) if failed else self._stop(*(met or (len(self.timeline), END)))

@@ -82,7 +82,7 @@ class _Conversation:
         self._say("n s f c let the program run on, n- and s- go back; an empty line repeats; help lists all.")
         self.live.begin(self._options.first)
         if self._options.first != "run" or self.live.cursor.breakpoints.listed:
-            self._say_all(self._until_it_stands(_CONTINUE))
+            self._say_all(self._until_held(_CONTINUE))
 
     def answer(self, command: Command) -> Iterator[str]:
         """The lines that a command answers; if it lets the program run, when the program is held again."""
@@ -93,14 +93,14 @@ class _Conversation:
             yield from self._meanwhile(command)
         if self.live.takes(command):
             self.live.run(command)
-            yield from self._until_it_stands(command)
+            yield from self._until_held(command)
         else:
             yield from plain.answers(self._session, self.reader, command)
 
     def _meanwhile(self, command: Command) -> Iterator[str]:
         """Wait until the program stands, unless it waits for a line: a command that asks is answered all the same."""
         if not self.live.program.waits_for_line:
-            yield from self._until_it_stands(_CONTINUE)
+            yield from self._until_held(_CONTINUE)
         elif self.live.takes(command):
             raise GvizError("the program waits for a line", hint=_ANSWERS, exit_code=2)
         else:
@@ -112,7 +112,7 @@ class _Conversation:
         if act.said and not self.live.running:
             yield act.said
         if act.then == "wait" or self._asked:
-            yield from self._until_it_stands(command)
+            yield from self._until_held(command)
         elif act.then == "restart":
             yield from self.restart()
 
@@ -128,11 +128,11 @@ class _Conversation:
         elif asked:
             live.program.stop()
         else:
-            self._unheard = True
+            self._without_user = True
             while live.alive:
                 if not live.running:
                     live.run_out()
-                self._say_all(self._until_it_stands(_CONTINUE))
+                self._say_all(self._until_held(_CONTINUE))
 
     def _catch_up(self) -> None:
         """Take in what the program has done while a command was typed."""
@@ -140,7 +140,7 @@ class _Conversation:
             report = self._reports.get()
             if isinstance(report, Written):
                 self._say_all(self._lines(report.data))
-            self.live.heard(report)
+            self.live.take_report(report)
 
     def restart(self) -> Iterator[str]:
         """Run the program again with all that was set."""
@@ -149,7 +149,7 @@ class _Conversation:
         self._start()
         set_again(before, self._session)
         self.live.begin(self._options.first)
-        yield from self._until_it_stands(_CONTINUE)
+        yield from self._until_held(_CONTINUE)
 
     def _start(self) -> None:
         self._reports: SimpleQueue[Report] = SimpleQueue()
@@ -160,7 +160,7 @@ class _Conversation:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._printed: list[str] = []  # the line that it has not ended, in pieces: it may be of any length
         self._asked = False  # it may be waiting for an answer, which is a command
-        self._unheard = False  # the input has ended: no user can answer the program
+        self._without_user = False  # the input has ended: no user can answer the program
 
     def _say_all(self, texts: Iterator[str]) -> None:
         for text in texts:
@@ -169,10 +169,10 @@ class _Conversation:
     def _say(self, text: str) -> None:
         print(text, file=self._output)
 
-    def _until_it_stands(self, command: Command) -> Iterator[str]:
+    def _until_held(self, command: Command) -> Iterator[str]:
         """The lines until the program is held, has ended, or seems to wait for an answer."""
         answered, self._asked = self._asked and command.name == "type", False
-        patience = HANG_UP_SECONDS if self._unheard else ANSWERED_SECONDS if answered else QUIET_SECONDS
+        patience = HANG_UP_SECONDS if self._without_user else ANSWERED_SECONDS if answered else QUIET_SECONDS
         while True:
             try:
                 report = self._reports.get(timeout=patience)
@@ -187,14 +187,14 @@ class _Conversation:
                 continue
             if isinstance(report, Written):
                 yield from self._lines(report.data)
-            arrival = self.live.heard(report)
+            arrival = self.live.take_report(report)
             if arrival is not None:
                 yield from self._arrived(command, arrival, report)
                 return
 
     def _quiet(self, *, answered: bool) -> Iterator[str]:
         """The program has been quiet for a while: if it may wait for an answer, the next command can be it."""
-        if self._unheard:
+        if self._without_user:
             self.live.program.hang_up()
         elif (known := self.live.program.waits_for_line) or (self._printed and (answered or not self.live.goes_on())):
             self._asked = True

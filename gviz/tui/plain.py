@@ -22,7 +22,7 @@ from gviz.tui import lines
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.node_details import differences, failure_lines, what_if_title
 from gviz.tui.glyphs import glyphs, wants_ascii
-from gviz.tui.language.command import Command, Confirm, FrontEnd, Look, Outside, Reply, Said, Work, work
+from gviz.tui.language.command import Answer, Command, Confirm, FrontEnd, Look, Outside, Reply, Work, work
 from gviz.tui.language.command_lines import echoed, typed
 from gviz.tui.language.completion import completions
 from gviz.tui.language.parser import Reader, spec_of
@@ -141,7 +141,7 @@ def _carried_out(
 ) -> Command | None:
     """Carry out a line and what it leads to, up to a command that leaves, which is given."""
     while (command := reader.next()) is not None:
-        if isinstance(command, Said):
+        if isinstance(command, Answer):
             for said in command.lines:
                 print(said, file=output)
         elif leaves(command):
@@ -159,7 +159,7 @@ def answers(session: Session, reader: Reader, command: Command) -> Iterator[str]
     match reply:
         case Arrival():
             yield from moved(session, command, reply)
-        case Said(texts):
+        case Answer(texts):
             yield from map(session.glyphs.text, texts)
         case Look(lines=rows):
             yield from (session.glyphs.text(lines.plain(row)).rstrip() for row in rows(WIDTH))
@@ -209,8 +209,8 @@ def _greeting(session: Session) -> Iterator[str]:
         yield f"{timeline.dropped.words}."
     yield "n goes on by a node, s by an event, n- and s- go back; an empty line repeats; help lists all, quit leaves."
     yield from _here(session)
-    if session.stood is not None:
-        yield session.glyphs.text(f"the program stands at {frame_text(session.stood.frames[0])}.")
+    if session.held_stack is not None:
+        yield session.glyphs.text(f"the program stands at {frame_text(session.held_stack.frames[0])}.")
 
 
 def _here(session: Session, told: int = 0) -> Iterator[str]:

@@ -17,7 +17,7 @@ from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, keys_of
 from gviz.tui.session_options import UNTITLED, Title
-from gviz.tui.source_location import Stood, running_frame, source_place, stack_of
+from gviz.tui.source_location import HeldStack, running_frame, source_place, stack_of
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView
@@ -36,7 +36,7 @@ class Listed:
 class Session:
     """One debugger over one timeline: its position, what was set, and how it draws.
 
-    `told` holds the remarks that are shown only once.
+    `shown_once` holds the remarks that are shown only once.
     """
 
     cursor: Cursor
@@ -44,8 +44,8 @@ class Session:
     title: Title = UNTITLED
     settings: Settings = field(default_factory=Settings)
     own_keys: Mapping[str, str] = field(default_factory=dict)
-    _frame: tuple[int, int, Stood | None] = (0, 0, None)
-    told: set[str] = field(default_factory=set)
+    _frame: tuple[int, int, HeldStack | None] = (0, 0, None)
+    shown_once: set[str] = field(default_factory=set)
     listed: Listed | None = None
     folds: Folds = field(init=False)
 
@@ -70,25 +70,25 @@ class Session:
         return self.timeline.at(self.cursor.position)
 
     @property
-    def stood(self) -> Stood | None:
+    def held_stack(self) -> HeldStack | None:
         """Where the program was held at this moment, if it was."""
-        return self.cursor.stood.get(self.cursor.position)
+        return self.cursor.held_stacks.get(self.cursor.position)
 
     @property
     def stack(self) -> tuple[Frame, ...]:
         """The call stack that is shown, innermost frame first."""
-        return stack_of(self.timeline, self.cursor.selected, self.stood)
+        return stack_of(self.timeline, self.cursor.selected, self.held_stack)
 
     @property
     def running(self) -> Frame | None:
         """The line the program is at."""
-        return running_frame(self.timeline, self.moment, self.stood)
+        return running_frame(self.timeline, self.moment, self.held_stack)
 
     @property
     def place(self) -> SourceMark | None:
         """The place in the source that is shown."""
         node = self.cursor.selected
-        return source_place(self.timeline, self.moment, node, self.frame_of(node), self.stood)
+        return source_place(self.timeline, self.moment, node, self.frame_of(node), self.held_stack)
 
     @property
     def beside(self) -> BranchView | None:
@@ -117,8 +117,8 @@ class Session:
 
     def frame_of(self, node: int) -> int:
         """How many frames above the line that made this node are shown."""
-        of, depth, stood = self._frame
-        return depth if of == node and stood is self.stood else 0
+        of, depth, held_stack = self._frame
+        return depth if of == node and held_stack is self.held_stack else 0
 
     @property
     def seen_from(self) -> tuple[int, int, int]:
@@ -128,4 +128,4 @@ class Session:
 
     def look_from(self, frame: int) -> None:
         """Look at the caller `frame` frames up, as long as the same node is selected at the same place."""
-        self._frame = self.cursor.selected, frame, self.stood
+        self._frame = self.cursor.selected, frame, self.held_stack

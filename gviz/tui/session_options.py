@@ -69,11 +69,11 @@ class SessionOptions:
     def cursor(self, timeline: Timeline) -> Cursor:
         """A cursor at that event."""
         from gviz.tui.cursor import Cursor  # late: the command line makes options without a session
-        from gviz.tui.source_location import Stood
+        from gviz.tui.source_location import HeldStack
 
         cursor = Cursor(timeline, self.position(timeline))
         if self.stack:
-            cursor.stood[cursor.position] = Stood(self.stack, cursor.selected)
+            cursor.held_stacks[cursor.position] = HeldStack(self.stack, cursor.selected)
         return cursor
 
 

@@ -23,7 +23,7 @@ from gviz.tui.drawing.source import SourceMark
 
 
 @dataclass(frozen=True, slots=True)
-class Stood:
+class HeldStack:
     """The call stack of a program that was held, innermost frame first, and the node that was selected then.
 
     Only the session that held the program has this; the recording does not.
@@ -33,18 +33,18 @@ class Stood:
     node: int
 
 
-def stack_of(timeline: Timeline, node: int, stood: Stood | None = None) -> tuple[Frame, ...]:
+def stack_of(timeline: Timeline, node: int, held_stack: HeldStack | None = None) -> tuple[Frame, ...]:
     """The call stack to show: where the program was held, or where the node was made if another is selected."""
-    return stood.frames if stood is not None and stood.node == node else _frames(timeline, node)
+    return held_stack.frames if held_stack is not None and held_stack.node == node else _frames(timeline, node)
 
 
 def source_place(
-    timeline: Timeline, moment: Moment, node: int, depth: int = 0, stood: Stood | None = None
+    timeline: Timeline, moment: Moment, node: int, depth: int = 0, held_stack: HeldStack | None = None
 ) -> SourceMark | None:
     """The expression that made the node (or its caller `depth` frames up), and the line the program is running."""
-    running = running_frame(timeline, moment, stood)
-    frames = stack_of(timeline, node, stood)
-    if stood is not None and stood.node == node and not depth:
+    running = running_frame(timeline, moment, held_stack)
+    frames = stack_of(timeline, node, held_stack)
+    if held_stack is not None and held_stack.node == node and not depth:
         return SourceMark(frames[0])
     if not frames or (node != moment.actor and running is None and not node):
         return SourceMark(running) if running is not None else None
@@ -56,11 +56,11 @@ def source_place(
     return SourceMark(frame, running.line if running.path == frame.path else -1)
 
 
-def running_frame(timeline: Timeline, moment: Moment, stood: Stood | None = None) -> Frame | None:
+def running_frame(timeline: Timeline, moment: Moment, held_stack: HeldStack | None = None) -> Frame | None:
     """The line that the program is at: where it was held, the call of ``backward()`` during a pass, else the line of
     the event."""
-    if stood is not None:
-        return stood.frames[0]
+    if held_stack is not None:
+        return held_stack.frames[0]
     event = moment.event
     if isinstance(event, Failed | Warned | OptimizerStarted | OptimizerStepped | GradSet | DataSet):
         return _innermost(timeline, event.stack)

@@ -69,7 +69,7 @@ def test_what_is_not_a_command_is_explained(text, word):
 def test_help_names_every_command_and_its_short_forms():
     text = "\n".join(plain(row) for row in help_for("").lines(1000))
     for spec in SPECS:
-        assert spec.told() in text
+        assert spec.help_text() in text
         assert all(alias in text for alias in spec.aliases)
 
 

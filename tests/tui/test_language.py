@@ -16,7 +16,7 @@ from gviz.tui import keymaps
 from gviz.tui.commands.session_file import session_lines
 from gviz.tui.commands.table import SPECS
 from gviz.tui.config import Config, read
-from gviz.tui.language.command import Look, Said, work
+from gviz.tui.language.command import Answer, Look, work
 from gviz.tui.language.parser import parse, spec_of
 from gviz.tui.plain import debug
 from gviz.tui.screens import pages
@@ -456,7 +456,7 @@ def test_answers_are_of_a_closed_kind():
     app = app_of(demo(), at=33)
     for text in ("help", "help next", "keys", "show", "info", "print x"):
         answer = finished(work(spec_of(parse(text)).run(app._start.session, parse(text))))
-        assert isinstance(answer, Look | Said)
+        assert isinstance(answer, Look | Answer)
 
 
 async def test_show_ascii_tells_how_the_screen_is_drawn():

@@ -70,7 +70,7 @@ def whatis(asker: Asker, text: str, n: int) -> Iterator[str]:
 
 def evaluate(asker: Asker, text: str, n: int) -> Iterator[str]:
     """``eval EXPR``."""
-    yield f"{shown(text)} = {asker.told(text, n)}"
+    yield f"{shown(text)} = {asker.text_of(text, n)}"
 
 
 def evaluate_all(asker: Asker, text: str, n: int) -> Iterator[str]:

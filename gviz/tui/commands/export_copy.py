@@ -19,7 +19,7 @@ from gviz.trace.timeline import Timeline
 from gviz.tui.commands import what_if
 from gviz.tui.commands._paths import new_file
 from gviz.tui.commands.evaluation import MOST_ELEMENTS
-from gviz.tui.language.command import FrontEnd, Said
+from gviz.tui.language.command import Answer, FrontEnd
 from gviz.tui.session import Session
 from gviz.tui.session_options import Title
 from gviz.values.plain_text import clipped, shown, told
@@ -30,13 +30,13 @@ TIMEOUT = 10.0
 """Seconds that Graphviz has while the user waits; after them a simpler layout is drawn."""
 
 
-def export(session: Session, path: str) -> Said:
+def export(session: Session, path: str) -> Answer:
     """``export FILE``: the moment that is looked at, or the branch of a what-if as a recording."""
     if path.endswith(what_if.SUFFIX):
         return what_if.export_branch(session, path)
     written, *notes = _write(session.timeline, session.cursor.position, path)
     of = "; of the recording, without the what if" if session.beside is not None else ""
-    return Said((f"{written}{of}.", *(f"{note}." for note in notes)))
+    return Answer((f"{written}{of}.", *(f"{note}." for note in notes)))
 
 
 def _write(timeline: Timeline, n: int, path: str) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ OF_NODE = ("value", "grad", "node", "script")
 """What can be copied of the selected node by a word."""
 
 
-def copy(session: Session, text: str) -> FrontEnd | Said:
+def copy(session: Session, text: str) -> FrontEnd | Answer:
     """``copy [value|grad|node|script [FILE]|EXPR]``."""
     text = text.strip() or "value"
     if text == "node":
@@ -81,14 +81,14 @@ def copy(session: Session, text: str) -> FrontEnd | Said:
     return FrontEnd("copy", _as_python(value_of(session.timeline, asker.names, position, text), clipped(text, 40)))
 
 
-def _script(session: Session, path: str) -> FrontEnd | Said:
+def _script(session: Session, path: str) -> FrontEnd | Answer:
     from gviz.rerun.script import script  # with the engine: imported where it is asked for
 
     text = script(session.timeline, session.cursor.position, _selected(session))
     if not path:
         return FrontEnd("copy script", text)
     write_new(path, text.encode("utf-8", "backslashreplace"))
-    return Said((f"wrote {shown(path)}",))
+    return Answer((f"wrote {shown(path)}",))
 
 
 def _selected(session: Session) -> int:
@@ -135,13 +135,13 @@ def _line_of(session: Session, node: int) -> str:
     return f"{label_at(session.timeline, node)}, event {session.cursor.position}: {looks}"
 
 
-def report(session: Session, _: str) -> Said:
+def report(session: Session, _: str) -> Answer:
     """``report``."""
     try:
         path = write_asked_for(_facts(session))
     except OSError as trouble:
         raise GvizError("no report could be written", why=clipped(str(trouble), 80)) from None
-    return Said((f"report written to {shown(str(path))}; it has no values, names or source of the program",))
+    return Answer((f"report written to {shown(str(path))}; it has no values, names or source of the program",))
 
 
 def _facts(session: Session) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from gviz.system.files import write_whole
 from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands import evaluation
-from gviz.tui.language.command import Outside, Said
+from gviz.tui.language.command import Answer, Outside
 from gviz.tui.session import Session
 from gviz.values.plain_text import clipped, shown
 from gviz.values.value import Array, Value
@@ -31,10 +31,10 @@ _GOES_BY_COLON = {"code", "codium", "cursor", "windsurf", "zed", "subl", "hx"}
 """Editors that take ``FILE:LINE``; every other one takes ``+LINE FILE``."""
 
 
-def python(session: Session, text: str) -> Outside | Said:
+def python(session: Session, text: str) -> Outside | Answer:
     """``python``: numbers are copies, so that nothing typed there changes the recording; ``!x`` is ``print x``."""
     if text:
-        return Said((*evaluation.evaluate(session.cursor.asker, text, session.cursor.position),))
+        return Answer((*evaluation.evaluate(session.cursor.asker, text, session.cursor.position),))
     n, timeline, names = session.cursor.position, session.timeline, session.cursor.asker.names
     known = numbers(session)
     banner = (

@@ -6,7 +6,7 @@ from functools import partial
 
 from gviz.errors import GvizError
 from gviz.tui.drawing.lists import module_lines
-from gviz.tui.language.command import Look, Said
+from gviz.tui.language.command import Answer, Look
 from gviz.tui.session import Session
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown
@@ -19,7 +19,7 @@ def modules(session: Session, _: str) -> Look:
     return Look("Modules", partial(module_lines, session.folds, session.moment, session.glyphs), panel="modules")
 
 
-def close(session: Session, path: str) -> Said:
+def close(session: Session, path: str) -> Answer:
     """``close [MODULE|all]``."""
     if path == "all":
         session.folds.close_all(session.timeline.iteration_at(session.cursor.position))
@@ -27,7 +27,7 @@ def close(session: Session, path: str) -> Said:
     return _left(session, f"{shown(session.folds.close(session.cursor.selected, path))} is closed")
 
 
-def open_(session: Session, path: str) -> Said:
+def open_(session: Session, path: str) -> Answer:
     """``open [MODULE|all]``."""
     if path == "all":
         session.folds.open_all()
@@ -35,27 +35,27 @@ def open_(session: Session, path: str) -> Said:
     return _left(session, f"{shown(session.folds.open(session.cursor.selected, path))} is open")
 
 
-def ancestors(session: Session, place: str) -> Said:
+def ancestors(session: Session, place: str) -> Answer:
     """``ancestors [PLACE]``."""
     node = session.cursor.node_at(place)
-    shown_already = session.folds.told() == f"what #{node} was made from"
+    shown_already = session.folds.shown_part() == f"what #{node} was made from"
     session.folds.focus(0 if shown_already else _some(node), ancestors=not shown_already)
-    return _left(session, session.folds.told() or "the whole graph")
+    return _left(session, session.folds.shown_part() or "the whole graph")
 
 
-def near(session: Session, text: str) -> Said:
+def near(session: Session, text: str) -> Answer:
     """``near [LINES]``."""
     radius = typed_count(text or "2")
     if radius is None or radius > _MOST_LINES:
         raise GvizError(f"near takes a number of lines, not {clipped(text, 20)}", hint="near 2", exit_code=2)
     session.folds.focus(_here(session) if radius else 0, radius=radius)
-    return _left(session, session.folds.told() or "the whole graph")
+    return _left(session, session.folds.shown_part() or "the whole graph")
 
 
-def next_focus(session: Session) -> Said:
+def next_focus(session: Session) -> Answer:
     """What the key does: ancestors, neighbourhood, all."""
     session.folds.next_focus(_here(session))
-    return _left(session, session.folds.told() or "the whole graph")
+    return _left(session, session.folds.shown_part() or "the whole graph")
 
 
 def _some(node: int) -> int:
@@ -72,9 +72,9 @@ def _here(session: Session) -> int:
     return node
 
 
-def _left(session: Session, done: str) -> Said:
+def _left(session: Session, done: str) -> Answer:
     """What was done, and how many boxes the graph has now."""
     folded = session.folds.folded(session.timeline.iteration_at(session.cursor.position))
     boxes = len(folded.shown) + len(folded.groups)
     hidden = f", {len(folded.groups)} of them closed" if folded.groups else ""
-    return Said((f"{done}: {boxes} box{'' if boxes == 1 else 'es'}{hidden}",))
+    return Answer((f"{done}: {boxes} box{'' if boxes == 1 else 'es'}{hidden}",))

@@ -22,7 +22,7 @@ from gviz.tui.drawing.node_details import Subject, node_lines
 from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.drawing.saved import saved_lines
 from gviz.tui.keymaps import key_lines
-from gviz.tui.language.command import Command, Look, Said
+from gviz.tui.language.command import Answer, Command, Look
 from gviz.tui.lines import TIED, Line, line, link, wrapped
 from gviz.tui.session import Session
 from gviz.values.number_text import typed_count
@@ -89,11 +89,11 @@ def node(session: Session, place: str) -> Look:
     )
 
 
-def print_expression(session: Session, command: Command) -> Look | Said:
+def print_expression(session: Session, command: Command) -> Look | Answer:
     """``print [EXPR]``."""
     text = command.argument
     return (
-        Said((*evaluation.evaluate(session.cursor.asker, text, session.cursor.position),))
+        Answer((*evaluation.evaluate(session.cursor.asker, text, session.cursor.position),))
         if text
         else node(session, "")
     )
@@ -156,10 +156,10 @@ def where(session: Session, text: str) -> Look:
 
 
 def _stack_lines(session: Session, part: slice) -> Iterator[Line]:
-    selected, stood = session.cursor.selected, session.stood
-    if stood is not None and stood.node == selected:
+    selected, held_stack = session.cursor.selected, session.held_stack
+    if held_stack is not None and held_stack.node == selected:
         yield line("the program stands at:")
-        yield from _numbered(stood.frames, part)
+        yield from _numbered(held_stack.frames, part)
         return
     if session.running is not None:
         yield line(f"the program is at {frame_text(session.running)}")

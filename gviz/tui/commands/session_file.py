@@ -11,7 +11,7 @@ from gviz.system.files import naming, write_whole
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, Breakpoints, Call, Listed
 from gviz.tui.commands._paths import path_of
-from gviz.tui.language.command import Confirm, Said, Script
+from gviz.tui.language.command import Answer, Confirm, Script
 from gviz.tui.session import Session
 from gviz.values.plain_text import clipped, shown
 from gviz.where.stop import Computed, Stop, stop
@@ -37,7 +37,7 @@ def session_lines(session: Session) -> Iterator[str]:
     yield from (f"mark {name} {n}" for name, n in cursor.bookmarks.items() if " " not in name)
 
 
-def save(session: Session, path: str) -> Said:
+def save(session: Session, path: str) -> Answer:
     """``save [FILE]``: write the session; a file that is no session is not overwritten."""
     target = path_of(path or f"{session.title.file or 'gviz'}.session")
     head = "# gviz session"
@@ -47,7 +47,7 @@ def save(session: Session, path: str) -> Said:
         lines = [f"{head} of {shown(session.title.whole)}", *session_lines(session)]
         write_whole([(target, ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))])
     count = len(lines) - 1
-    return Said(
+    return Answer(
         (f"saved {count} line{'s' * (count != 1)} in {shown(str(target))}; load {shown(str(target))} reads them.",)
     )
 

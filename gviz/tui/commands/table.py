@@ -37,7 +37,7 @@ from gviz.tui.commands import (
 from gviz.tui.cursor import Asker, Cursor, Move
 from gviz.tui.drawing.help import about, words_like, words_page
 from gviz.tui.folds import Folds
-from gviz.tui.language.command import Command, FrontEnd, Look, Reply, Run, Said, Spec, Work
+from gviz.tui.language.command import Answer, Command, FrontEnd, Look, Reply, Run, Spec, Work
 from gviz.tui.language.other_debuggers import INSTEAD
 from gviz.tui.lines import Line, line, wrapped
 from gviz.tui.session import Session
@@ -48,17 +48,17 @@ from gviz.values.plain_text import clipped, shown
 def _jump(session: Session, command: Command) -> Arrival:
     """``jump`` skips code in gdb and pdb; here nothing runs, and a remark says so once."""
     arrival = session.cursor.goto(command.argument)
-    if "jump" in session.told:
+    if "jump" in session.shown_once:
         return arrival
-    session.told.add("jump")
+    session.shown_once.add("jump")
     return replace(arrival, said=("jump runs nothing and skips nothing: it is goto in this recording", *arrival.said))
 
 
-def _commands(session: Session, command: Command) -> Said:
+def _commands(session: Session, command: Command) -> Answer:
     raise GvizError("commands cannot be given here", hint="type it in the prompt", exit_code=2)
 
 
-def _help(session: Session, command: Command) -> Look | Said:
+def _help(session: Session, command: Command) -> Look | Answer:
     return help_for(command.argument)
 
 
@@ -86,7 +86,7 @@ def with_cursor(act: Callable[[Cursor, str], Arrival | Driven[Arrival]]) -> Run:
 
 def said(found: Iterator[str | Far]) -> Work:
     """The lines of an answer, once all are there."""
-    return Said((*(yield from collected(found)),))
+    return Answer((*(yield from collected(found)),))
 
 
 def with_asker(answer: Callable[[Asker, str, int], Iterator[str | Far]]) -> Run:
@@ -151,7 +151,7 @@ _TIME = (
     Spec("play", (), "[SPEED]", "step by itself: play, play 2x, play stop",
          lambda _, command: FrontEnd("play", command.argument)),
     Spec("mark", (), "NAME [PLACE]", "remember this position, or that of a place; goto 'NAME comes back",
-         lambda session, command: Said((session.cursor.bookmark(command.argument),))),
+         lambda session, command: Answer((session.cursor.bookmark(command.argument),))),
     Spec("find", ("/",), "TEXT", "select the next node that fits: text, #4, @12, op:Mul, nan",
          with_cursor(Cursor.find)),
     Spec("select", (), "PLACE", "look at a node; the time does not move",
@@ -284,7 +284,7 @@ _OTHER = (
     Spec("set", (), "KEY VALUE", "change a setting; show lists them; set x = 5 and set x = -3..3 are whatif",
          with_session(what_if.set_)),
     Spec("show", (), "[KEY]", "the settings, or one of them",
-         lambda session, command: Said(tuple(session.settings.told(command.argument)))),
+         lambda session, command: Answer(tuple(session.settings.described(command.argument)))),
     Spec("theme", (), "NAME", "the same as set theme NAME",
          lambda session, command: what_if.set_(session, f"theme {command.argument}")),
     Spec("keys", (), "", "which keys do what", with_session(inspection.keys)),
@@ -317,7 +317,7 @@ _ALIKE = 0.7
 """From how much likeness on a word is taken for a slip of the fingers: ``loss`` is not for close."""
 
 
-def help_for(word: str) -> Look | Said:
+def help_for(word: str) -> Look | Answer:
     """All commands, the one asked for, or a word of the screen as it stands there; ``words``: all of them."""
     if word == "words":
         return Look("Words", words_page)
@@ -325,7 +325,7 @@ def help_for(word: str) -> Look | Said:
         return Look(f"Words: {shown(word)}", about(seen))
     if word:
         spec = find(word)
-        return Said((f"{written(spec)}: {spec.told()}",))
+        return Answer((f"{written(spec)}: {spec.help_text()}",))
     return Look("Commands", _page)
 
 
@@ -333,7 +333,7 @@ def _page(width: int) -> Iterator[Line]:
     for title, specs in GROUPS.items():
         yield line((title, "title"))
         for spec in specs:
-            yield from wrapped(line((f"  {written(spec)}".ljust(30) + "  ", "key"), spec.told()), width, 6)
+            yield from wrapped(line((f"  {written(spec)}".ljust(30) + "  ", "key"), spec.help_text()), width, 6)
 
 
 def written(spec: Spec) -> str:

@@ -25,7 +25,7 @@ from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
 from gviz.tui.commands._paths import new_file
-from gviz.tui.language.command import FrontEnd, Look, Said
+from gviz.tui.language.command import Answer, FrontEnd, Look
 from gviz.tui.lines import Line, line, wrapped
 from gviz.tui.session import Session
 from gviz.values.plain_text import clipped, shown
@@ -34,7 +34,7 @@ SUFFIX = ".gviz"
 """Of a file that holds a branch."""
 
 
-def what_if(session: Session, text: str) -> Look | Said | Driven[Look]:
+def what_if(session: Session, text: str) -> Look | Answer | Driven[Look]:
     """``whatif [CHANGE]``: one change more, and everything that is another number now; without one what was changed.
 
     From then on every moment of the iteration shows both numbers, until all is taken back. A range draws curves.
@@ -43,19 +43,19 @@ def what_if(session: Session, text: str) -> Look | Said | Driven[Look]:
         return sweep(session, text, _changes(session))
     changes = (*_changes(session), text) if text else _changes(session)
     return (
-        _changed(session, changes) if changes else Said(("nothing is changed; whatif x = 5 shows what would follow",))
+        _changed(session, changes) if changes else Answer(("nothing is changed; whatif x = 5 shows what would follow",))
     )
 
 
-def undo(session: Session, _: str) -> Look | Said:
+def undo(session: Session, _: str) -> Look | Answer:
     """``undo``: take the last change back."""
     changes = _changes(session)
     if not changes:
-        return Said(("nothing is changed",))
+        return Answer(("nothing is changed",))
     if len(changes) > 1:
         return _changed(session, changes[:-1])
     session.cursor.asker.beside = None
-    return Said((f"took back {shown(changes[-1])}; nothing is changed",))
+    return Answer((f"took back {shown(changes[-1])}; nothing is changed",))
 
 
 def _changes(session: Session) -> tuple[str, ...]:
@@ -77,13 +77,13 @@ def _changed(session: Session, changes: tuple[str, ...]) -> Look:
     return Look(f"What if {', '.join(map(shown, changes))}", partial(_lines, said, rows))
 
 
-def export_branch(session: Session, path: str) -> Said:
+def export_branch(session: Session, path: str) -> Answer:
     """``export FILE.gviz``: the branch as a trace. GvizError if nothing is changed or the file exists."""
     if session.beside is None:
         raise GvizError("nothing is changed", hint="whatif x = 5, then export branch.gviz", exit_code=2)
     target = new_file(path)
     session.beside.branch.write(target)
-    return Said((f"wrote {shown(str(target))}; gviz open {shown(str(target))} steps through it.",))
+    return Answer((f"wrote {shown(str(target))}; gviz open {shown(str(target))} steps through it.",))
 
 
 def _lines(said: Sequence[str], rows: Sequence[str], width: int) -> Iterator[Line]:
@@ -92,7 +92,7 @@ def _lines(said: Sequence[str], rows: Sequence[str], width: int) -> Iterator[Lin
     yield from (lines.cut(lines.line(row), width) for row in rows)
 
 
-def set_(session: Session, text: str) -> FrontEnd | Look | Said | Driven[Look]:
+def set_(session: Session, text: str) -> FrontEnd | Look | Answer | Driven[Look]:
     """``set KEY VALUE``; ``set x = 5``, in gdb ``set var x = 5``, is ``whatif x = 5``."""
     if "=" in text:
         return what_if(session, text.removeprefix("var ").removeprefix("variable "))

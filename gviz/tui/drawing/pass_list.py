@@ -37,7 +37,7 @@ def iteration_rows(timeline: Timeline, iteration: Iteration) -> Iterator[tuple[s
     events = ", ".join(filter(None, (span, *_losses(timeline, iteration))))
     yield f"{iteration_called(timeline)} {iteration.index + 1}  {events}", iteration
     for phase in phases_of(timeline, iteration):
-        yield f"  {_told(timeline, phase)}", phase
+        yield f"  {_phase_text(timeline, phase)}", phase
 
 
 def phases_of(timeline: Timeline, iteration: Iteration) -> Iterator[Phase]:
@@ -84,7 +84,7 @@ def _near(timeline: Timeline, n: int) -> tuple[Iteration, ...]:
     return timeline.iterations[first : first + most]
 
 
-def _told(timeline: Timeline, phase: Phase) -> str:
+def _phase_text(timeline: Timeline, phase: Phase) -> str:
     name = f"{phase.kind} pass {phase.pass_nr}" if phase.pass_nr else phase.kind
     started = timeline.event(phase.start)
     words = [f"{_of_thread(timeline, phase, 'thread {}, ')}{name}  events {phase.start} to {phase.end}"]

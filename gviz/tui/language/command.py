@@ -25,8 +25,8 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """Sentences: one goes to the bottom row of the screen, more to a page of their own."""
+class Answer:
+    """Sentences: a single one goes to the bottom row of the screen, several to a page of their own."""
 
     lines: tuple[str, ...]
 
@@ -76,7 +76,7 @@ class Outside:
     run: Callable[[], str]
 
 
-Reply: TypeAlias = "Arrival | Said | Look | Script | Confirm | FrontEnd | Outside"
+Reply: TypeAlias = "Arrival | Answer | Look | Script | Confirm | FrontEnd | Outside"
 Work: TypeAlias = "Driven[Reply]"
 Run: TypeAlias = "Callable[[Session, Command], Reply | Work]"
 
@@ -109,8 +109,8 @@ class Spec:
         """Whether a number may follow, and nothing else."""
         return self.takes == "[N]"
 
-    def told(self) -> str:
-        """What it does, with the formats of pictures where it names them."""
+    def help_text(self) -> str:
+        """The text of `help`, with the formats of pictures filled in."""
         if "{suffixes}" not in self.help:
             return self.help
         from gviz.render.exporters import all_suffixes  # Graphviz is only needed here

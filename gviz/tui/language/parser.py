@@ -14,7 +14,7 @@ from typing import NamedTuple
 from gviz.errors import GvizError
 from gviz.tui.breakpoints import Breakpoints, Listed
 from gviz.tui.commands.table import BY_NAME, REPEATED, SPECS, find, reversed_spec, unknown_command
-from gviz.tui.language.command import Command, Confirm, Reply, Said, Script, Spec
+from gviz.tui.language.command import Answer, Command, Confirm, Reply, Script, Spec
 from gviz.tui.stop_reason import Arrival
 from gviz.values.plain_text import clipped, shown
 
@@ -66,13 +66,13 @@ def _counted(spec: Spec, rest: str) -> Command:
 
 def _checked(spec: Spec, rest: str) -> Command:
     if spec.takes and not spec.takes.startswith("[") and not rest:
-        raise GvizError(f"{spec.name} needs {spec.takes}", hint=spec.told(), exit_code=2)
+        raise GvizError(f"{spec.name} needs {spec.takes}", hint=spec.help_text(), exit_code=2)
     if not spec.takes and rest:
         raise GvizError(f"{spec.name} takes nothing behind it", exit_code=2)
     word = spec.takes.strip("[]")
     if rest and word == word.lower() != rest:
         what = f"{spec.name} takes {word}, or nothing, not {clipped(rest, 30)}"
-        raise GvizError(what, hint=spec.told(), exit_code=2)
+        raise GvizError(what, hint=spec.help_text(), exit_code=2)
     return Command(spec.name, argument=rest)
 
 
@@ -136,7 +136,7 @@ class Reader:
         """What is carried out next is of no line, until `next` gives one."""
         self._at = _Line("")
 
-    def next(self) -> Command | Said | None:
+    def next(self) -> Command | Answer | None:
         """The next command to carry out, something to say instead, or None where nothing waits.
 
         Raises GvizError for a line that cannot be read; the lines behind it are dropped.
@@ -175,7 +175,7 @@ class Reader:
         why = "; ".join(filter(None, (error.why, f"at {clipped(shown(text.strip()), 40)} in {origin}{behind}")))
         return GvizError(error.what, why=why, hint=error.hint, exit_code=error.exit_code)
 
-    def _read(self, text: str) -> Command | Said:
+    def _read(self, text: str) -> Command | Answer:
         if self._asked is not None:
             return self._answered(text.strip().lower())
         if self._collected is not None:
@@ -187,14 +187,14 @@ class Reader:
             self._last = Command(command.name) if spec_of(command).goes_on else command
         return command
 
-    def _answered(self, answer: str) -> Said:
+    def _answered(self, answer: str) -> Answer:
         asked, self._asked = self._asked, None
         if asked is None or answer not in ("y", "yes"):
-            return Said(("left as it was.",))
+            return Answer(("left as it was.",))
         self.take(asked.then)
-        return Said(())
+        return Answer(())
 
-    def _begin(self, text: str) -> Said:
+    def _begin(self, text: str) -> Answer:
         """``commands [N]``, or all in one line: ``commands N print x ;; continue``."""
         number, _, rest = text.partition(" ")
         if self.breakpoints is None or not self.breakpoints.listed:
@@ -203,19 +203,19 @@ class Reader:
         if rest.strip():
             return _given(chosen, [line.strip() for line in rest.split(";;")])
         self._collected = _Collected(chosen, [])
-        return Said((f"commands of breakpoint {chosen.number}, one a line; end ends them.",))
+        return Answer((f"commands of breakpoint {chosen.number}, one a line; end ends them.",))
 
-    def _collect(self, collected: _Collected, text: str) -> Said:
+    def _collect(self, collected: _Collected, text: str) -> Answer:
         if text != "end":
             collected.lines.append(text)
-            return Said(())
+            return Answer(())
         self._collected = None
         return _given(collected.breakpoint, collected.lines)
 
 
-def _given(chosen: Listed, lines: list[str]) -> Said:
+def _given(chosen: Listed, lines: list[str]) -> Answer:
     for line in filter(None, lines):
         parse(line)
     chosen.commands = tuple(filter(None, lines))
     count = len(chosen.commands)
-    return Said((f"breakpoint {chosen.number} carries out {count} command{'' if count == 1 else 's'}.",))
+    return Answer((f"breakpoint {chosen.number} carries out {count} command{'' if count == 1 else 's'}.",))

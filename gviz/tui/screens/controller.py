@@ -39,7 +39,7 @@ from gviz.system.cooperative import paced
 from gviz.tui.arrangement import PANELS
 from gviz.tui.commands.compare import Compared
 from gviz.tui.commands.inspection import wrapped_lines
-from gviz.tui.language.command import Command, Confirm, FrontEnd, Look, Outside, Reply, Said, Work
+from gviz.tui.language.command import Answer, Command, Confirm, FrontEnd, Look, Outside, Reply, Work
 from gviz.tui.language.parser import Reader, spec_of
 from gviz.tui.screens import pages
 from gviz.tui.screens.panels import Panels
@@ -90,7 +90,7 @@ class Controller:
     def go_on(self) -> None:
         """Carry out the lines that wait; raises GvizError at the first that cannot be."""
         while (command := self.reader.next()) is not None:
-            if isinstance(command, Said):
+            if isinstance(command, Answer):
                 self._say(command.lines)
             else:
                 self._screen.perform(command)
@@ -164,7 +164,7 @@ class Controller:
         match reply:
             case Arrival():
                 screen.show_arrival(reply)
-            case Said(lines):
+            case Answer(lines):
                 self._say(lines)
             case Look():
                 self._look(reply)

@@ -66,8 +66,8 @@ class DebuggerScreen(SessionScreen):
     def on_mount(self) -> None:
         """Show the starting position, and carry out the commands to open with."""
         here = self.cursor.position
-        stood = self.session.stood
-        why = saying("? for help") if stood is None else Reason("held", f"at {frame_text(stood.frames[0], 30)}")
+        held = self.session.held_stack
+        why = saying("? for help") if held is None else Reason("held", f"at {frame_text(held.frames[0], 30)}")
         why = ERROR if here in self.timeline.failures else why
         self.show_arrival(Arrival(here, here, why))
         self.panels.fit()

@@ -121,10 +121,10 @@ class LiveScreen(DebuggerScreen):
     def on_reported(self, message: Reported) -> None:
         """The program is held, has ended, or has written something."""
         while not self._reports.empty():
-            self._heard(self._reports.get())
+            self._take_report(self._reports.get())
 
-    def _heard(self, report: Report) -> None:
-        arrival = self.live.heard(report)
+    def _take_report(self, report: Report) -> None:
+        arrival = self.live.take_report(report)
         if arrival is None:
             return
         self._tick(follow=False)

@@ -34,7 +34,7 @@ from gviz.tui.widgets._base import LinkedPage
 from gviz.tui.widgets.node_panel import NodePanel
 from gviz.tui.widgets.panel_messages import Seek
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 Draw = Callable[[int], Iterable[Line]]
 """The lines of a page at a width."""
@@ -59,10 +59,10 @@ MENU = (
 """The entries of the menu, each with the line of the command language that does it; ``break`` sets or deletes."""
 
 
-class Page(ModalScreen[Answer]):
+class Page(ModalScreen[Result]):
     """A screen over the debugger, which is left with an answer."""
 
-    def dismiss(self, result: Answer | None = None) -> AwaitComplete:
+    def dismiss(self, result: Result | None = None) -> AwaitComplete:
         """Leave; a page that is left a second time does not close the screen that came after it."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 

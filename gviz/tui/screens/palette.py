@@ -67,7 +67,7 @@ def entries(keys: Keys) -> Iterator[Entry]:
         id = by_action.get(f"travel('{spec.name}')")
         key = f"  ({first(keys, id)})" if id else ""
         needs = spec.takes and not spec.takes.startswith("[")
-        yield f"{spec.name} {spec.takes}".rstrip() + key, f"{spec.name} " if needs else spec.name, spec.told()
+        yield f"{spec.name} {spec.takes}".rstrip() + key, f"{spec.name} " if needs else spec.name, spec.help_text()
 
 
 def key_acts(keys: Keys) -> Iterator[Entry]:

@@ -25,7 +25,7 @@ from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.language.command import Command
 from gviz.tui.session import Session
-from gviz.tui.source_location import Stood
+from gviz.tui.source_location import HeldStack
 from gviz.tui.stop_reason import Arrival, saying
 from gviz.tui.widgets._base import Sized
 
@@ -43,7 +43,7 @@ class SessionScreen(Screen[None]):
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     frame: reactive[int] = reactive(0, repaint=False)
-    stood: reactive[Stood | None] = reactive(None, repaint=False)
+    held_stack: reactive[HeldStack | None] = reactive(None, repaint=False)
     full: reactive[bool] = reactive(False, repaint=False)
     breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
     wanted: reactive[Filter] = reactive(ALL, repaint=False)
@@ -115,7 +115,7 @@ class SessionScreen(Screen[None]):
         """Let the source follow ``up`` and ``down``, and all panels a node that was selected."""
         if self.selected != self.cursor.selected:
             self.selected = self.cursor.selected
-        self.stood = self.session.stood
+        self.held_stack = self.session.held_stack
         self.frame = self.session.frame_of(self.selected)
 
     def show_arrival(self, stop: Arrival) -> None:

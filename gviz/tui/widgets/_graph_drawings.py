@@ -84,7 +84,7 @@ class Drawings:
 
     def title(self, shown: Shown) -> str:
         """What a drawing is of, where it is not the whole graph."""
-        parts, limit = len(self.parts(shown)), self._folds.told()
+        parts, limit = len(self.parts(shown)), self._folds.shown_part()
         closed = sum(place.group is not None for place in self.get(shown).shape.places)
         words = [
             f"part {shown.part + 1} of {parts}" if parts > 1 else "",

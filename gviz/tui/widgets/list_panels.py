@@ -17,7 +17,7 @@ from gviz.tui.drawing.lists import break_rows, frame_rows, module_rows, output_l
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cut, line
 from gviz.tui.session import Session
-from gviz.tui.source_location import Stood, stack_of
+from gviz.tui.source_location import HeldStack, stack_of
 from gviz.tui.widgets._base import Page
 from gviz.tui.widgets.panel_messages import RowActed
 
@@ -175,7 +175,7 @@ class StackList(RowList):
     """The frames of where the program stands, or of the selected node; the source shows the one that is marked."""
 
     frame: reactive[int] = reactive(0, repaint=False)
-    stood: reactive[Stood | None] = reactive(None, repaint=False)
+    held_stack: reactive[HeldStack | None] = reactive(None, repaint=False)
 
     def watch_stood(self) -> None:
         """The program stands elsewhere."""
@@ -188,7 +188,7 @@ class StackList(RowList):
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
         """One row a frame."""
-        frames = stack_of(self.session.timeline, self.selected, self.stood)
+        frames = stack_of(self.session.timeline, self.selected, self.held_stack)
         found = frame_rows(frames, self.selected, self.frame, self.glyphs, width)
         return [(text, ("frame", depth) if depth >= 0 else None) for text, depth in found]
 

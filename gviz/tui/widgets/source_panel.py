@@ -25,7 +25,7 @@ from gviz.tui.drawing.source import (
 )
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cells, wrapped
-from gviz.tui.source_location import Stood, source_place
+from gviz.tui.source_location import HeldStack, source_place
 from gviz.tui.widgets._base import AROUND_TITLE, Lines, View
 from gviz.tui.widgets.panel_messages import LinePointed, NodePointed
 from gviz.values.plain_text import clipped
@@ -40,7 +40,7 @@ class SourcePane(Lines):
     moment: reactive[Moment | None] = reactive(None, repaint=False)
     selected: reactive[int] = reactive(0, repaint=False)
     frame: reactive[int] = reactive(0, repaint=False)
-    stood: reactive[Stood | None] = reactive(None, repaint=False)
+    held_stack: reactive[HeldStack | None] = reactive(None, repaint=False)
     breaks: reactive[tuple[Listed, ...]] = reactive((), repaint=False)
 
     def __init__(self, timeline: Timeline, glyphs: Glyphs, breakpoints: Breakpoints) -> None:
@@ -125,7 +125,7 @@ class SourcePane(Lines):
         """Follow the place, unless it is in view as it is."""
         if self.moment is None:
             return
-        place = source_place(self._timeline, self.moment, self.selected, self.frame, self.stood)
+        place = source_place(self._timeline, self.moment, self.selected, self.frame, self.held_stack)
         size = self.content_size
         if (place, size) == self._followed:
             return
