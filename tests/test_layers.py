@@ -132,7 +132,7 @@ INSIDE = {
         live
         language.parser language.command_lines language.completion
         plain live_plain
-        widgets._graph_drawings widgets.panel_messages widgets._base widgets.list_panels widgets.node_panel
+        widgets._graph_drawings widgets.panel_messages widgets.panel widgets.list_panels widgets.node_panel
         widgets.graph_canvas widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel
         screens.session_screen screens.palette screens.panels screens.graph_reading screens.prompts
         screens.key_actions screens.pages screens.comparison_screen screens.controller screens.debugger_screen

@@ -30,8 +30,8 @@ from gviz.tui.lines import Line, line
 from gviz.tui.screens.key_actions import toggle_node
 from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
-from gviz.tui.widgets._base import LinkedPage
 from gviz.tui.widgets.node_panel import NodePanel
+from gviz.tui.widgets.panel import LinkedPage
 from gviz.tui.widgets.panel_messages import Seek
 
 Result = TypeVar("Result")

@@ -27,7 +27,7 @@ from gviz.tui.language.command import Command
 from gviz.tui.session import Session
 from gviz.tui.source_location import HeldStack
 from gviz.tui.stop_reason import Arrival, saying
-from gviz.tui.widgets._base import Sized
+from gviz.tui.widgets.panel import Sized
 
 if TYPE_CHECKING:
     from gviz.rerun.branch import BranchView  # only a what-if needs to run anything again

@@ -33,9 +33,9 @@ from gviz.tui.arrangement import label_density, numbered
 from gviz.tui.breakpoints import Breakpoints, Listed
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import Glyphs
-from gviz.tui.widgets._base import AROUND_TITLE, Sized, Styled
 from gviz.tui.widgets._graph_drawings import Drawings
 from gviz.tui.widgets.node_panel import node_tip
+from gviz.tui.widgets.panel import AROUND_TITLE, Sized, Styled
 from gviz.tui.widgets.panel_messages import NodePointed, Pressed
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cut, line
 from gviz.tui.session import Session
 from gviz.tui.source_location import HeldStack, stack_of
-from gviz.tui.widgets._base import Page
+from gviz.tui.widgets.panel import Page
 from gviz.tui.widgets.panel_messages import RowActed
 
 Key = tuple[str, int | str]

@@ -17,8 +17,8 @@ from gviz.tui.breakpoints import Breakpoints, Listed
 from gviz.tui.drawing.tape import Columns, Entry, TapeRows, columns_for, heading, row, title_width
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line
-from gviz.tui.widgets._base import Lines, View
 from gviz.tui.widgets.node_panel import node_tip
+from gviz.tui.widgets.panel import Lines, View
 from gviz.tui.widgets.panel_messages import NodePointed, Pressed
 
 MEASURED = 200

@@ -1,8 +1,8 @@
 """How lines of styled text become cells on the screen: the base of every panel and row.
 
-From the bottom up: `TrueColours` and `Sized` (with its scroll `Bar`) keep Textual from work and from frames that nobody
-needs; `PaintedRows` remembers what was painted, so that a step paints only the rows that look different; `Styled` knows
-the cells of each style; `StyledRow` is one row, `Lines` a panel of many, `Page` one whose text is made to its width,
+From the bottom up: `TrueColours` and `Sized` (with its scroll `Bar`) save Textual work and frames that are not needed.
+`PaintedRows` remembers what was painted, so that a step paints only the rows that look different. `Styled` knows the
+cells of each style. `StyledRow` is one row, `Lines` a panel of many, `Page` one whose text is made to its width, and
 `LinkedPage` one with numbers that lead to the event that made them.
 """
 
