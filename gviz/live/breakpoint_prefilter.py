@@ -1,7 +1,7 @@
 """Breakpoints as tests of single events in the program's process: cheap, and never wrong when they say no.
 
-Where a test says yes the program stands still and the debugger looks at the timeline, in which the same breakpoint is
-exact. What a condition asks for is answered from the event and the `NodeCache`; where these do not know, it says yes.
+Where a test says yes, the program is held and the debugger looks at the timeline, in which the same breakpoint is
+exact. A condition is tested with the event and the `NodeCache`; where these do not know, the test says yes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gviz.where.summarized import summarized
 Test = Callable[[e.Event], bool]
 
 _LASTING = {"value", "op", "module", "node"}
-"""What a condition may ask of a node and is told the same at all of its events, while nobody writes to its memory."""
+"""The names in a condition that are the same at all events of a node, as long as its memory is not written to."""
 
 
 class Unknown(Exception):
@@ -74,7 +74,7 @@ class Prefilter:
         return not names or any(_may_hold(condition, known) for known in situations)
 
     def _may_hold_of(self, node: int, event: e.Event, condition: Condition) -> bool:
-        """The same for what is asked of a node alone, and told once for all of its events."""
+        """The same for conditions about the node only, which are tested once for all of its events."""
         denied = self._denied
         if node < len(denied) and denied[node] and not self._cache.is_rewritten(node):
             return False

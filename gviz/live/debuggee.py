@@ -1,8 +1,8 @@
 """The program's side of a session: it holds the program when the gate says so, and listens to the debugger.
 
-The main thread runs the program. A thread of its own receives what the debugger says, at any time; it ends the program
-where the debugger has ended without letting it go. A pause must also reach a program that says no events, so it comes
-as a signal that nobody else uses, SIGURG, whose handler runs between two instructions of the main thread.
+The main thread runs the program. A thread of its own receives the messages of the debugger, at any time. It ends the
+program if the debugger ends without releasing it. A pause must also reach a program that emits no events, so it comes
+as SIGURG, a signal that programs rarely use, whose handler runs between two instructions of the main thread.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from gviz.trace.recording.record import Recording
 
 SECONDS_TO_END = 2.0
 _SECONDS_BETWEEN_POKES = 0.05
-_LONGEST_NAME = 1000  # letters of the name of a thread, as it is told
+_LONGEST_NAME = 1000  # letters of the name of a thread in a message
 
 current: Debuggee | None = None
 """The session of this process, if it is a program under a debugger's control."""
@@ -77,7 +77,7 @@ class Debuggee:
         return self._begin
 
     def stop_here(self, why: Why, node: int = 0) -> bool:
-        """Hold the program where it stands, to look at a node, unless it was let go; False in another process."""
+        """Hold the program where it is, to look at a node, unless it was detached; False in another process."""
         if self._gate is None or os.getpid() != self._process:
             return False
         if not self._alone and not (self._passed and CallSite(ASKED_FOR[why], *site.user_line()).key in self._passed):
@@ -153,7 +153,7 @@ class Debuggee:
             time.sleep(_SECONDS_BETWEEN_POKES)
 
     def _run_alone(self) -> None:
-        """Go on without a debugger, and without the terminal that ends with it."""
+        """Run without a debugger, and without the terminal that ends with it."""
         self._alone = True
         _at_hang_up(1)  # ignored; Python's own is for the main thread only
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -163,12 +163,12 @@ class Debuggee:
         os.close(nowhere)
         if self._gate is not None:
             self._gate.let_go()
-        self._answers.put(Go(Wish("run")))  # for a stop that waits: it looks whether the program is alone
+        self._answers.put(Go(Wish("run")))  # for a stop that waits: it checks whether the program is detached
         self._line.send(Left())
 
     def _end(self) -> None:
         """Close the trace and end, whatever the program is doing."""
-        ctypes.CDLL(None).alarm(0)  # the hang-up's, if there was one: from here on it is known that somebody is at work
+        ctypes.CDLL(None).alarm(0)  # that of a hang-up, if there was one: this thread ends the program now
         last = threading.Timer(SECONDS_TO_END, os.kill, (self._process, signal.SIGKILL))
         last.daemon = True
         last.start()
@@ -180,12 +180,12 @@ class Debuggee:
 def _outlive_terminal() -> None:
     """Let SIGHUP, which comes where the debugger was killed, end the program a second later: its trace is closed first.
 
-    The handler is C's own ``alarm``, whose argument, the number of the signal, is 1: it needs nobody to run Python.
+    The handler is C's own ``alarm``, whose argument, the number of the signal, is 1: it needs no Python to run.
     """
     if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
         _at_hang_up(ctypes.cast(ctypes.CDLL(None).alarm, ctypes.c_void_p).value or 0)
 
 
 def _at_hang_up(handler: int) -> None:
-    """Set a handler of C, of which Python and the program's own children do not know."""
+    """Set a handler in C: Python does not see it, nor do the children of the program."""
     ctypes.CDLL(None).signal(signal.SIGHUP, ctypes.c_void_p(handler))

@@ -1,6 +1,6 @@
-"""Holds a program between two of its events. It has no I/O of its own: what holding means is the `wait` it is given.
+"""Holds a program between two of its events. It has no I/O of its own: it holds by calling the `wait` it is given.
 
-The gate stands between a `Channel` and the writer of the trace. It follows what happens just far enough to stop where a
+The gate is between a `Channel` and the writer of the trace. It follows what happens just far enough to stop where a
 `Timeline` of the same events would stop: live stepping and stepping through a recording meet the same moments. An event
 is handed on first and then the program is held, with one exception: the end of a phase, for `finish`, or of a closed
 module, for `next`, which only the first event after it shows, and that one waits outside.
@@ -28,7 +28,7 @@ from gviz.trace.phases import DECIDING, Chapters
 from gviz.trace.state import OPTIMIZER
 
 Wait = Callable[[Why], Wish]
-"""Called while the program is held; gives how it is to go on."""
+"""Called while the program is held; returns how it runs on."""
 
 _DECIDING, _CONTEXT, _DEFINITIONS = frozenset(DECIDING), frozenset(CONTEXT), frozenset(e.DEFINITIONS)
 _FOLLOWED = LEARNED_FROM | _DECIDING | _CONTEXT
@@ -46,7 +46,7 @@ class Gate:
         self._owner = 0
         """The thread that holds the lock."""
         self.aside: frozenset[int] = frozenset()
-        """Threads that are never held, because letting the program go on may take them."""
+        """Threads that are never held, because the program may need them to run on."""
         self.count = 0
         self._pausing = False
         self._cache = NodeCache()
@@ -58,7 +58,7 @@ class Gate:
         self._inside = 0
         """The closed module call whose nodes are going through, while `next` takes them for one."""
         self._asked_of = 0
-        """The stack of the node of which the debugger was asked last, while its statement may go on."""
+        """The stack of the node that the debugger was asked about last, while its statement may still run."""
         self._take_up(first)
 
     def say(self, event: e.Event) -> None:
@@ -66,7 +66,7 @@ class Gate:
         me = get_ident()
         if me not in self.aside:
             with self._lock:
-                outer, self._owner = self._owner, me  # one event may be said inside another, by a destructor
+                outer, self._owner = self._owner, me  # a destructor may emit an event inside another
                 try:
                     self._say(event)
                 finally:

@@ -1,4 +1,4 @@
-"""What the program's side remembers of its nodes, so that it can tell which of them a breakpoint may mean."""
+"""What the program's side remembers of its nodes: which of them a breakpoint may mean."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class NodeCache:
         self.given: dict[int, tuple[str, ...]] = {}
         self.gradients: set[int] = set()
         self.parts: set[int] = set()
-        """Nodes of which outputs are parts of what a call gave."""
+        """Nodes whose outputs are parts of the result of a call."""
         self.kinds: list[Kind] = [Kind(0, 0, 0, False)]
         self.kind_of = array("I", [0])
         self.storage_of = array("I", [0])
@@ -87,7 +87,7 @@ class NodeCache:
         return found
 
     def possible_names(self, node: int) -> tuple[str, ...]:
-        """All that a node may be called; nothing where that cannot be told."""
+        """Every name that a node may have; empty where that is not known."""
         number = self.number_of(node)
         if node in self.given or node in self.gradients or node in self.parts or not number:
             return ()

@@ -55,7 +55,7 @@ KEPT_OUTPUT = 2000
 """How many pieces of the program's last output are kept, for the terminal that the debugger leaves."""
 
 _LONGEST_FOLDER = 80
-"""A socket's address has room for 104 bytes, on macOS, of which what stands behind the folder takes 23."""
+"""A socket's address has room for 104 bytes, on macOS; the part after the folder takes 23."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class ControlledProgram:
         self._line = line = Connection(end)
         while (message := line.receive()) is not None:
             self._take(message)
-        self._left.set()  # whether it said so or not
+        self._left.set()  # with or without a message
 
     def _take(self, message: Message) -> None:
         match message:

@@ -1,9 +1,9 @@
-"""What the debugger and its program say to each other: a closed vocabulary over a private Unix socket.
+"""The messages between the debugger and its program: a closed vocabulary over a private Unix socket.
 
-Every message is a msgspec struct behind its length, four bytes. Neither side trusts the other's sizes. The program says
-`Ready` once, then `Held` whenever it stands still and `Released` if it goes on without having been told; the debugger
-answers `Held` with a `Go` of the same number. `Pause`, `LetGo` and `End` may come at any time; `LetGo` is answered with
-`Left`. The end of the socket is the end of the other side.
+Every message is a msgspec struct after its length, four bytes. Neither side trusts the other's sizes. The program sends
+`Ready` once, then `Held` whenever it is held, and `Released` if it runs on without a message. The debugger answers
+`Held` with a `Go` of the same number. `Pause`, `LetGo` and `End` may come at any time; `LetGo` is answered with `Left`.
+The end of the socket is the end of the other side.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Mode = Literal["step", "next", "finish", "phase", "to", "backward", "continue", 
 """How far the program runs: `backward` is to the next backward pass, `run` to its end without any stop."""
 
 Why = Literal["wish", "maybe", "pause", "breakpoint", "post-mortem", "show"]
-"""Why the program stands still: the wish is fulfilled; the debugger has to look whether it is; it was asked to; its own
-code says so."""
+"""Why the program is held: the wish is fulfilled; the debugger has to check whether it is; a pause; a call in its own
+code."""
 
 ASKED_FOR: dict[Why, str] = {
     "pause": "paused",
@@ -34,7 +34,7 @@ ASKED_FOR: dict[Why, str] = {
     "post-mortem": "post_mortem()",
     "show": "show()",
 }
-"""Why the program stands still, where no wish of the debugger was fulfilled, as it is said."""
+"""The words for a program that is held for another reason than a wish of the debugger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Wish(msgspec.Struct, frozen=True, array_like=True):
     """How the program is to run on: `count` times by a mode, or to the next event of a node or of its `storages`.
 
     `stops` are breakpoints as `gviz.where.stop` reads them; only `continue` looks at them. `closed` are the paths of
-    modules of which each call counts as one node, and `trace.state.OPTIMIZER` if a step of an optimizer does; only
+    modules whose calls count as one node each, and `trace.state.OPTIMIZER` if the steps of optimizers do; only
     `next` looks at them. `passed` are calls in the program that do not hold it, each the `key` of a `CallSite`.
     """
 
@@ -75,10 +75,10 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
 
 
 class Held(msgspec.Struct, frozen=True, tag=True):
-    """The program stands still and its trace is complete up to now; `thread` says who stands, at which `stack`.
+    """The program is held and its trace is complete up to now; `thread` is the one that was held, at a `stack`.
 
-    That is the user's, innermost first, and is left out where a wish of the debugger is fulfilled: the last event has
-    it. Stops are numbered from 1. `node` is what the program wants to be looked at, 0 for none.
+    The stack has the user's frames, innermost first. It is left out where a wish of the debugger is fulfilled: the last
+    event has it. Stops are numbered from 1. `node` is what the program wants to be looked at, 0 for none.
     """
 
     why: Why
@@ -89,11 +89,11 @@ class Held(msgspec.Struct, frozen=True, tag=True):
 
 
 class Released(msgspec.Struct, frozen=True, tag=True):
-    """The program goes on by itself: a signal ended the wait."""
+    """The program runs on by itself: a signal ended the wait."""
 
 
 class Left(msgspec.Struct, frozen=True, tag=True):
-    """The program has taken leave: it needs neither debugger nor terminal any more."""
+    """The program is detached: it no longer needs debugger or terminal."""
 
 
 class Go(msgspec.Struct, frozen=True, tag=True):
@@ -104,7 +104,7 @@ class Go(msgspec.Struct, frozen=True, tag=True):
 
 
 class Pause(msgspec.Struct, frozen=True, tag=True):
-    """Stand still as soon as possible."""
+    """Hold as soon as possible."""
 
 
 class LetGo(msgspec.Struct, frozen=True, tag=True):
@@ -128,7 +128,7 @@ class Connection:
         self._socket = end
 
     def send(self, message: Message) -> bool:
-        """Send a message; False if nobody is there any more."""
+        """Send a message; False if the other side has ended."""
         body = _encode(message)
         try:
             self._socket.sendall(len(body).to_bytes(_LENGTH_BYTES, "big") + body)

@@ -1,4 +1,4 @@
-"""The terminal of a program under control: a pty. Whether the program waits for its input."""
+"""The terminal of a program under control, a pty, and whether the program waits for its input."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 _PIECE = 65536
 _MARK = b"\xfe"
-"""What stands for a second end of a line: it is in no text, so nobody types it, and tells whose terminal this is."""
+"""The second end-of-line character: it is in no text, so it is never typed, and marks the terminal as one of gviz."""
 _CHARACTERS = 6
 """Where `termios` has the list of special characters."""
 
@@ -22,7 +22,7 @@ _READS: dict[str, frozenset[tuple[int, int]]] = {
     "x86_64": frozenset({(0, 0), (23, 1), (270, 1)}),
     "aarch64": frozenset({(63, 0), (72, 1)}),
 }
-"""Numbers of system calls with their first argument: to read from 0, and to select from 0 alone, as readline does."""
+"""Numbers of system calls with their first argument: to read from 0, and to select from only 0, as readline does."""
 
 
 class Terminal:
@@ -32,11 +32,11 @@ class Terminal:
         ours, self._inner = pty.openpty()
         _mark(self._inner)
         os.set_inheritable(ours, False)
-        self._ours = open(ours, "r+b", buffering=0)  # noqa: SIM115  # closed by who reads it
+        self._ours = open(ours, "r+b", buffering=0)  # noqa: SIM115  # closed by the reader
         self.resize(columns, rows)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Tell the program the size of its terminal, in cells."""
+        """Set the size of the terminal, in cells; the program gets a signal."""
         with suppress(OSError, ValueError):  # it has ended
             fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", max(rows, 1), max(columns, 1), 0, 0))
 
@@ -49,7 +49,7 @@ class Terminal:
             os.close(self._inner)
 
     def read(self) -> bytes:
-        """Wait for output; empty when nobody can write any more."""
+        """Wait for output; empty when no process can write any more."""
         try:
             return self._ours.read(_PIECE) or b""
         except (OSError, ValueError):
@@ -84,9 +84,9 @@ def _mark(number: int) -> None:
 
 
 def reads_input(process: int) -> bool:
-    """Whether one of its threads waits in a system call for its standard input; False also where nobody can tell.
+    """Whether one of its threads waits in a system call for its standard input; False also where that is not known.
 
-    Linux tells it, of one's own children.
+    Only Linux shows it, for the children of a process.
     """
     calls = _READS.get(platform.machine(), frozenset())
     return any(_call(thread) in calls for thread in Path(f"/proc/{process}/task").glob("*/syscall"))
@@ -97,5 +97,5 @@ def _call(thread: Path) -> tuple[int, int] | None:
     try:
         number, first, *_ = thread.read_text().split()
         return int(number), int(first, 16)
-    except (OSError, ValueError):  # it has ended, runs, or is nobody's to look at
+    except (OSError, ValueError):  # it has ended, runs, or may not be read
         return None

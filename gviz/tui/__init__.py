@@ -49,7 +49,7 @@ def open_debugger(
     """Open the debugger on a timeline: full screen, or line by line where there is no terminal for it. The exit code.
 
     Line by line, `commands` are carried out instead of what is typed. The exit code is 2 if one of them, or a line from
-    a pipe, was refused. For a program that waits it stands for an `ExitAction`.
+    a pipe, was refused. For a program that waits it is one of `EXIT_CODES`.
     """
     from gviz.tui import terminal
     from gviz.tui.session_options import EXIT_CODES

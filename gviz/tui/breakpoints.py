@@ -1,8 +1,8 @@
 """The breakpoints of a session: numbered, switched, counted; which of them time meets next; which lines they mark.
 
 Two things have a number in the list: a `Breakpoint` that was set here, whose moments the recording has (`Hits`), and
-a `Call` in the program, as of ``gviz.breakpoint()``, whose moments only who held the program knows. Both answer
-`after`, `before` and `stops_at`.
+a `Call` in the program, as of ``gviz.breakpoint()``, whose moments only the session over that program knows. Both
+answer `after`, `before` and `stops_at`.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class Cursor:
         self.held_stacks: dict[int, HeldStack] = {}
         """Where the program was held by its own code or by the user, by moment."""
         self.growing = False
-        """Whether the recording may go on behind its end, because its program still runs."""
+        """Whether the recording may still grow, because its program runs."""
         self._jumped: list[int] = []
         self._matches: nodes.Matches | None = None
 
@@ -208,7 +208,7 @@ class Cursor:
         return f"marked '{clipped(name, 30)} is event {self.bookmarks[name]}."
 
     def node_at(self, place: str) -> int:
-        """The node a PLACE means: ``#4``, ``op:Mul``, ``demo.py:4``, of a name the one that stands now."""
+        """The node a PLACE means: ``#4``, ``op:Mul``, ``demo.py:4``, of a name the node that has it now."""
         return nodes.node_at(self.asker.names, place, self.position, self.selected)
 
     def event_at(self, place: str) -> int:

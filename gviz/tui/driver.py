@@ -61,7 +61,7 @@ class ForgivingDriver(LinuxDriver):
             try:
                 job = os.tcgetpgrp(self.fileno)
             except OSError:
-                return  # who hangs up sends this signal, too; the application looks whether there still is a terminal
+                return  # a hang-up sends this signal, too; the application checks whether there still is a terminal
             if job != os.getpgrp():
                 os.kill(os.getpid(), signal.SIGSTOP)  # as any program that writes on the terminal from behind
                 return

@@ -185,7 +185,7 @@ class Folds:
         return self._through(timeline, n, -1)
 
     def _through(self, timeline: Timeline, n: int, way: int) -> int:
-        """To the next moment at which a node is through, unless it is only a part of a closed call that goes on."""
+        """To the next moment at which a node is complete, except inside a closed call that continues after it."""
         ends = timeline.contexts.node_ends
         at = bisect_right(ends, n) if way > 0 else bisect_right(ends, n - 1) - 1
         while 0 <= at < len(ends) and (self._in_step(ends[at]) or self._together(*ends[at : at + 2])):

@@ -175,7 +175,7 @@ def keys_of(name: str, own: Mapping[str, str] | None = None) -> Keys:
 
 
 def spoken(key: str) -> str:
-    """A key as it stands on the keyboard: ``]`` for ``right_square_bracket``, ``F5``."""
+    """A key as it is written on the keyboard: ``]`` for ``right_square_bracket``, ``F5``."""
     if key in _SPOKEN:
         return _SPOKEN[key]
     head, plus, last = key.rpartition("+")
@@ -184,7 +184,7 @@ def spoken(key: str) -> str:
 
 
 def first(keys: Keys, *ids: str) -> str:
-    """The first key of each of some acts, as it stands on the keyboard: ``sS``, ``F11/S``; nothing for one without."""
+    """The first key of each of some acts, as written on the keyboard: ``sS``, ``F11/S``; nothing for one without."""
     names = [spoken(keys[id][0]) for id in ids if keys[id]]
     return ("" if all(len(name) == 1 for name in names) else "/").join(names)
 
@@ -206,7 +206,7 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def _key(text: str) -> str:
-    """One key as Textual names it, also as it stands on the keyboard: ``F11``, ``Ctrl+K``, ``bksp``, ``shift+n``."""
+    """One key as Textual names it, also as written on the keyboard: ``F11``, ``Ctrl+K``, ``bksp``, ``shift+n``."""
     head, _, last = text[:-1].rpartition("+")
     held, last = head.lower().split("+") if head else [], last + text[-1]
     if len(last) > 1:

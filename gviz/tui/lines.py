@@ -111,7 +111,7 @@ _ITEM = re.compile(r"\s*(?:[-*]|\d+[.)])\s")
 
 
 def _joined(rows: Iterable[str]) -> list[str]:
-    """The rows of a paragraph, each with those that go on with it."""
+    """The rows of a paragraph, each with the rows that continue it."""
     joined: list[str] = []
     for row in rows:
         within = bool(joined) and _ITEM.match(joined[-1]) is not None
@@ -124,7 +124,7 @@ def _joined(rows: Iterable[str]) -> list[str]:
 
 
 TIED = "\xa0"
-"""Stands between words that belong on one row, where it holds them; `wrapped` makes it a blank."""
+"""Keeps words on one row, if the row is wide enough; `wrapped` makes it a blank."""
 
 
 def labelled(label: str, spans: Iterable[Span], width: int, column: int = 7) -> Iterator[Line]:

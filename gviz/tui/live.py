@@ -286,7 +286,7 @@ class Live:
         return self._stop(position, reason, thread)
 
     def _called(self, held: Held) -> int:
-        """The number of the breakpoint that stands for the call in the program that has held it; 0 for a pause."""
+        """The number in the list of breakpoints of the call that held the program; 0 for a pause."""
         if held.why == "pause" or not held.stack:
             return 0
         innermost = held.stack[0]
@@ -302,7 +302,7 @@ class Live:
         return arrival
 
     def _ended(self) -> Arrival:
-        self.cursor.held_stacks.pop(len(self.timeline), None)  # it stands there no more
+        self.cursor.held_stacks.pop(len(self.timeline), None)  # it is no longer held there
         until, met = self._purpose.until, self._met() if self._purpose.wish.mode == "continue" else None
         failed = [n for n in self.timeline.failures if n > self._purpose.after]
         arrival = self._stop(failed[0], ERROR) if failed else self._stop(*(met or (len(self.timeline), END)))

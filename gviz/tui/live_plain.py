@@ -74,7 +74,7 @@ class _Conversation:
         self._start()
 
     def completions(self, text: str) -> list[str]:
-        """How a line may go on."""
+        """The completions of a line."""
         return completions(self._session, text)
 
     def begin(self) -> None:
@@ -98,7 +98,7 @@ class _Conversation:
             yield from plain.answers(self._session, self.reader, command)
 
     def _meanwhile(self, command: Command) -> Iterator[str]:
-        """Wait until the program stands, unless it waits for a line: a command that asks is answered all the same."""
+        """Wait until the program is held, unless it waits for a line: other commands are answered all the same."""
         if not self.live.program.waits_for_line:
             yield from self._until_held(_CONTINUE)
         elif self.live.takes(command):

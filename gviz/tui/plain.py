@@ -82,7 +82,7 @@ def _lets_go(session: Session, command: Command) -> bool:
 def exit_action(talk: Conversation, input: TextIO, output: TextIO) -> ExitAction:
     """What a program does that waited for a conversation. The user is asked; without a terminal it is stopped.
 
-    It goes on where no command ended the conversation.
+    It runs on where no command ended the conversation.
     """
     command = talk.left
     if command is None or command.name == "continue":
@@ -214,7 +214,7 @@ def _greeting(session: Session) -> Iterator[str]:
 
 
 def _here(session: Session, told: int = 0) -> Iterator[str]:
-    """The sentence of the position, to who has been `told` up to an event; cause and remedy of a failure."""
+    """The sentence of the position, after those up to the event `told`; cause and remedy of a failure."""
     yield session.glyphs.text(sentence(session.timeline, session.cursor.position, told))
     moment = session.timeline.at(session.cursor.position)
     for row in failure_lines(session.timeline, moment, WIDTH):

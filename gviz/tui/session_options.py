@@ -115,7 +115,7 @@ ExitAction = Literal["go on", "alone", "stop"]
 """What a program that waits does when the session ends: run to its next stop, run without further stops, or end."""
 
 EXIT_CODES: Mapping[ExitAction, int] = {"go on": 0, "alone": 10, "stop": 11}
-"""The exit codes of a debugger in a process of its own; any other code lets the program go on."""
+"""The exit codes of a debugger in a process of its own; any other code lets the program run on."""
 
 EXIT_COMMANDS: Mapping[str, ExitAction] = {"detach": "alone", "kill": "stop"}
 """Commands about a program that ``gviz run`` controls, and what they mean for one that waits."""
@@ -125,5 +125,5 @@ EXIT_ANSWERS: Mapping[str, ExitAction] = {"c": "go on", "k": "alone", "s": "stop
 
 
 def by_exit_code(code: int) -> ExitAction:
-    """The action that an exit code of the debugger stands for."""
+    """The action of an exit code."""
     return next((action for action, known in EXIT_CODES.items() if known == code), "go on")

@@ -61,7 +61,7 @@ def met(timeline: Timeline, breakpoints: Breakpoints, n: int, place: Hits | None
 
 
 def until(timeline: Timeline, breakpoints: Breakpoints, n: int, text: str) -> Driven[tuple[int, Reason]]:
-    """Where ``until PLACE`` stops from moment `n` on, and why; the end of a recording that goes on.
+    """Where ``until PLACE`` stops from moment `n` on, and why; the end of a recording that still grows.
 
     GvizError where that is nowhere, and where the place is never come to.
     """

@@ -46,7 +46,7 @@ def why_plain(*, asked: bool) -> str:
 
 
 def _why_not_here() -> str:
-    """Why who calls cannot wait for the screen in this process."""
+    """Why the caller cannot wait for the screen in this process."""
     if threading.current_thread() is not threading.main_thread():
         return "only the main thread hears of keys and signals"
     loops = sys.modules.get("asyncio")

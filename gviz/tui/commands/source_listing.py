@@ -31,7 +31,7 @@ WINDOW = 2 * AROUND + 1
 def source(session: Session, text: str) -> Look:
     """``list [PLACE]``: where a node was made, which is then selected; for a line that made none only the line.
 
-    ``12`` and ``12,20`` are lines of the file one looks at, ``.`` the current one. Without a place it goes on behind
+    ``12`` and ``12,20`` are lines of the file that is shown, ``.`` the current one. Without a place it continues after
     what it has shown, ``-`` before that, as long as the position and the frame are the same.
     """
     if numbers := _LINES.fullmatch(text):
@@ -88,13 +88,13 @@ def here(session: Session) -> Look:
 
 
 def _current(session: Session) -> Look:
-    """The same, for the next listing to go on behind it."""
+    """The same, which the next listing continues."""
     seen = session.place
     return here(session) if seen is None else _listing(session, seen, panel="source")
 
 
 def _listing(session: Session, mark: SourceMark, rows: range | None = None, panel: str = "") -> Look:
-    """Some lines of a file, else those around a place; the next listing goes on behind them."""
+    """Some lines of a file, else those around a place; the next listing continues after them."""
     at, most = mark.frame.line, len(_code(session, mark))
     around = range(max(at - AROUND, 1), min(at + AROUND, most) + 1)
     session.listed = Listed(mark, rows or around, session.seen_from) if most else None

@@ -1,4 +1,4 @@
-"""The command language of both front ends: every command, declared once, with who carries it out.
+"""The command language of both front ends: every command, declared once, with the function for it.
 
 The parser, the help, completion, the palette, line mode and the screen all read this table. To add a command, write a
 function in the file of its group and one `Spec` here. The kind of a function decides its arguments: a move through
@@ -318,7 +318,7 @@ _ALIKE = 0.7
 
 
 def help_for(word: str) -> Look | Answer:
-    """All commands, the one asked for, or a word of the screen as it stands there; ``words``: all of them."""
+    """All commands, the one asked for, or a word of the screen as it is written there; ``words``: all of them."""
     if word == "words":
         return Look("Words", words_page)
     if word not in BY_NAME and (seen := words_like(word) if word else ()):

@@ -85,7 +85,7 @@ def _with_keys(text: str, keys: Keys) -> str:
 
 
 _WORDS = re.compile(r", |  ")
-"""What stands between words that are explained in one row."""
+"""The separator of words that are explained in one row."""
 
 COLUMN = 25
 """Cells of the column of words, at most."""

@@ -1,6 +1,6 @@
 """The panels that are lists: watched expressions, breakpoints, the call stack, the modules, the program's output.
 
-Each row comes with what it stands for: a number, a depth, a path; `gviz.tui.widgets.list_panels` lets it be chosen.
+Each row comes with its key: a number, a depth, a path; `gviz.tui.widgets.list_panels` lets it be chosen.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def _style(name: str) -> str:
 
 
 def _row(fact: Fact, kinds: Collection[Kind], width: int, glyphs: Glyphs) -> Line:
-    """``| value      0.46``: the mark that the list has, too, stands at what differs."""
+    """``| value      0.46``: the mark of the list is at what differs."""
     label, text, style, shows = fact
     differs = not shows.isdisjoint(kinds)
     head = line(("| " if differs else "  ", "sum"), (label, "muted"))

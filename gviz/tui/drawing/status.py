@@ -25,7 +25,7 @@ _BRIEF: dict[Kind, str] = {"end": "the end", "start": "the start"}
 class Standing(NamedTuple):
     """What a status row shows of the program, and the reason for the last stop.
 
-    `time` is whose it is: REPLAY, or of a program that can go on LIVE or RUNNING. `changed` says which numbers are
+    `time` is REPLAY, or LIVE or RUNNING over a program that still runs. `changed` says which numbers are
     others next to the recorded ones.
     """
 
@@ -114,7 +114,7 @@ SEARCHED = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Landmarks:
-    """What stands on the bar whatever the position is, as event numbers."""
+    """The marks on the bar at any position, as event numbers."""
 
     length: int
     boundaries: tuple[tuple[int, ...], ...]
@@ -165,7 +165,7 @@ def column(known: Landmarks, position: int, room: int) -> int:
 
 
 def position_at(known: Landmarks, at: int, room: int) -> int:
-    """The position a cell of the bar stands for."""
+    """The position of a cell of the bar."""
     if room <= 1:
         return 0
     return max(0, min(round(at * known.length / (room - 1)), known.length))

@@ -70,7 +70,7 @@ def heading(columns: Columns) -> Line:
 class Entry(NamedTuple):
     """What a row is about: a node in its `state`; `marked` where a breakpoint is.
 
-    Its first output stands in its row, any other in one of its own below. `other` is the state in a branch, whose
+    Its first output is in its row, any other in a row of its own below. `other` is the state in a branch, whose
     numbers are next to those of the recording.
     """
 
@@ -222,7 +222,7 @@ def _untracked(reason: str, width: int) -> str:
 
 
 def _standing(info: NodeInfo, state: NodeState, width: int) -> str:
-    """Where the node stands in its pass."""
+    """How far the node is in its pass."""
     output = state.outputs[0] if state.outputs else None
     if output is not None and bad_text(output.value):
         return f"! {bad_text(output.value)}"

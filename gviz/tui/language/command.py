@@ -88,7 +88,7 @@ def work(answer: Reply | Work) -> Work:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A command as it is declared: full name, short forms (which always win), what follows, what it does, who does it.
+    """A command as it is declared: full name, short forms (which always win), what follows, what it does, the function.
 
     `takes` is ``[N]`` for a count, in brackets where it is optional, empty where nothing follows; small letters are
     literal. With `goes_on` an empty line continues it (``list``), without what followed. At the live end it lets a held

@@ -33,7 +33,7 @@ def typed(
 ) -> Iterator[str]:
     """Lines as they are typed; a `reader` may ask for other signs.
 
-    Where it is a terminal there are history and editing, and Tab goes on as `complete` says.
+    Where it is a terminal there are history and editing, and Tab completes by `complete`.
     """
 
     def sign() -> str:
@@ -99,7 +99,7 @@ def _completed_by(complete: Complete | None) -> Iterator[None]:
 
 
 def _tab(complete: Complete, line: Callable[[], str]) -> Callable[[str, int], str | None]:
-    """What readline asks again and again: how the word may go on, for the first, second … time."""
+    """What readline asks again and again: the first, second … completion of the word."""
     found: list[str] = []
 
     def goes_on(word: str, nth: int) -> str | None:

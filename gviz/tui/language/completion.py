@@ -1,4 +1,4 @@
-"""What a line of the command language may go on with: commands, names, operations, modules, events, files."""
+"""Completions of a line of the command language: commands, names, operations, modules, events, files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def completions(session: Session, text: str) -> list[str]:
 
 
 def _split(rest: str) -> tuple[str, str]:
-    """What stands before the last word, and the word: names end at blanks and brackets."""
+    """The text before the last word, and the word: names end at blanks and brackets."""
     at = max(rest.rfind(sign) for sign in WORD_ENDS) + 1
     return rest[:at], rest[at:]
 

@@ -114,7 +114,7 @@ class Reader:
 
     @property
     def sign(self) -> str:
-        """What stands before a line that is no command: ``y/n``, or ``>`` for the commands of a breakpoint."""
+        """The prompt before a line that is no command: ``y/n``, or ``>`` for the commands of a breakpoint."""
         return "y/n" if self._asked is not None else ">" if self._collected is not None else ""
 
     @property

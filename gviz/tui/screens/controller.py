@@ -122,7 +122,7 @@ class Controller:
         self.go_on()
 
     def _resume(self, advance: Callable[[], Reply | None]) -> None:
-        """Give the task its turn; when it is done, go on with the lines that wait."""
+        """Give the task its turn; when it is done, carry out the lines that wait."""
 
         def act() -> None:
             reply = advance()

@@ -134,7 +134,7 @@ LOOKS: Mapping[str, Callable[[SessionScreen], None]] = {
 """What a key does to the view."""
 
 RowKey = int | str
-"""What a row stands for: the number of a watch, breakpoint or frame, the name of a module."""
+"""The key of a row: the number of a watch, breakpoint or frame, the name of a module."""
 
 
 def act_on_row(screen: SessionScreen, message: RowActed) -> None:

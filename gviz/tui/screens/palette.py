@@ -128,7 +128,7 @@ def _row(hit: DiscoveryHit | Hit, help_style: Style) -> Command:
 
 
 def _literal(text: str) -> str:
-    """A text that the palette, which reads markup, shows as it stands: ``[PLACE]`` is no style."""
+    """A text that the palette, which reads markup, shows unchanged: ``[PLACE]`` is no style."""
     return text.replace("[", "\\[")
 
 

@@ -103,7 +103,7 @@ class TutorScreen(DebuggerScreen):
         self._show()
 
     def on_typed(self, message: Typed) -> None:
-        """The prompt was left: the lesson goes on."""
+        """The prompt was left: the lesson continues."""
         super().on_typed(message)
         self._show()
 
@@ -112,7 +112,7 @@ class TutorScreen(DebuggerScreen):
         self._show()
 
     def on_screen_resume(self) -> None:
-        """The lesson goes on."""
+        """The lesson continues."""
         if self._begun:
             self._show()
 

@@ -208,7 +208,7 @@ class Painted(Styled, Panned):
         return self._margin(self.size.width)
 
     def place(self, node: int) -> PlacedBox | None:
-        """Where a node's own box stands (its first chip if the picture has only chips of it)."""
+        """Where a node's own box is (its first chip if the picture has only chips of it)."""
         if self.drawing is None:
             return None
         keys = sorted(self.drawing.boxes(node), key=lambda key: len(str(key)))
@@ -469,7 +469,7 @@ def scrolled_to(
 
     The nearest of the `others` (the other end of a line) is kept in view with it where there is room for both. A view
     that moves shows as much as it can of the boxes `around`: whole ones, above all those that are `linked` to it, least
-    those that are yet `ahead`, and of one that is cut its name, which stands at the left of its first row.
+    those that are yet `ahead`, and of one that is cut its name, which is at the left of its first row.
     """
     needed = _joined(box, others, view)
     if view.contains_region(needed):
@@ -530,7 +530,7 @@ def _distance(box: Region, other: Region) -> int:
 
 
 def kept_in_view(now: Moments | None, other: Moments, view: Region) -> tuple[PlacedBox, PlacedBox] | None:
-    """Where the box nearest to the middle of the view stands in two drawings of an iteration, if both have one."""
+    """Where the box nearest to the middle of the view is in two drawings of an iteration, if both have one."""
     if now is None or now.shape.iteration != other.shape.iteration:
         return None
     (x, y), places = view.center, other.canvas.layout.places

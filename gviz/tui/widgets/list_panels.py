@@ -22,7 +22,7 @@ from gviz.tui.widgets.panel import Page
 from gviz.tui.widgets.panel_messages import RowActed
 
 Key = tuple[str, int | str]
-"""What a row stands for: a watched expression, a breakpoint, a frame by number, or a module by path."""
+"""The key of a row: a watched expression, a breakpoint, a frame by number, or a module by path."""
 
 
 class RowList(Page):
@@ -65,7 +65,7 @@ class RowList(Page):
         self.redraw()
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
-        """The rows at a moment, and what each stands for."""
+        """The rows at a moment, each with its key."""
         raise NotImplementedError
 
     def draw(self) -> None:
@@ -89,14 +89,14 @@ class RowList(Page):
         return text
 
     def action_choose(self, steps: int) -> None:
-        """Choose the next row that stands for something."""
+        """Choose the next row that has a key."""
         standing = [at for at, key in enumerate(self._keys) if key is not None]
         beyond = [at for at in standing if (at - self.chosen) * steps > 0]
         if beyond:
             self.chosen = min(beyond) if steps > 0 else max(beyond)
 
     def choose_first(self, kind: str) -> None:
-        """Choose the first row that stands for something of a kind, if there is one."""
+        """Choose the first row with a key of a kind, if there is one."""
         self.chosen = next((at for at, key in enumerate(self._keys) if key and key[0] == kind), self.chosen)
 
     def action_act(self, act: str) -> None:
@@ -115,7 +115,7 @@ class RowList(Page):
                 self.action_act("go")
 
     def on_focus(self) -> None:
-        """Show which row is chosen: the first that stands for something."""
+        """Show which row is chosen: the first that has a key."""
         if self._keys and (self.chosen >= len(self._keys) or self._keys[self.chosen] is None):
             self.action_choose(1)
         self.redraw()
@@ -172,13 +172,13 @@ class BreakList(RowList):
 
 
 class StackList(RowList):
-    """The frames of where the program stands, or of the selected node; the source shows the one that is marked."""
+    """The frames where the program is held, or of the selected node; the source shows the one that is marked."""
 
     frame: reactive[int] = reactive(0, repaint=False)
     held_stack: reactive[HeldStack | None] = reactive(None, repaint=False)
 
     def watch_stood(self) -> None:
-        """The program stands elsewhere."""
+        """The program is held elsewhere."""
         self.draw_soon()
 
     def watch_frame(self, frame: int) -> None:

@@ -79,7 +79,7 @@ AROUND_TITLE = 6
 
 
 class Sized(ScrollView):
-    """Is told of its size before it is seen in it; the event that Textual sends comes only after that frame."""
+    """Knows its size before the first frame of that size; the event that Textual sends comes only after it."""
 
     _drawn_in = Size(0, 0)
 

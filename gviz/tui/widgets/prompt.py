@@ -19,7 +19,7 @@ _AT_AN_END = {":": "quit", ">": "end"}
 
 
 class Completer(Suggester):
-    """Suggests how a command goes on."""
+    """Suggests completions of a command."""
 
     def __init__(self) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
@@ -72,7 +72,7 @@ class Prompt(Horizontal):
 
     @property
     def line(self) -> str:
-        """What stands there, with the sign in front."""
+        """The text, with the sign in front."""
         return self._sign + self.query_one(Input).value
 
     def insert(self, text: str) -> None:
@@ -110,7 +110,7 @@ class Prompt(Horizontal):
             self.action_close()
 
     def action_complete(self) -> None:
-        """The next completion of what was typed; after the last one what was typed. The only command can go on."""
+        """The next completion, after the last one the typed text; an argument may follow the only completion."""
         entry = self.query_one(Input)
         if entry.value in self._tried:
             found = self._tried[(self._tried.index(entry.value) + 1) % len(self._tried)]

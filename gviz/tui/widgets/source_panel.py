@@ -98,7 +98,7 @@ class SourcePane(Lines):
         self.draw_soon()
 
     def watch_stood(self) -> None:
-        """The program stands elsewhere."""
+        """The program is held elsewhere."""
         self.draw_soon()
 
     def watch_breaks(self) -> None:

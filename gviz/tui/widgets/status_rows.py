@@ -157,7 +157,7 @@ class KeysRow(StyledRow):
         return keys_row(fitting_keys(width, self.offered))
 
     async def on_click(self, event: events.Click) -> None:
-        """Run what the clicked word stands for."""
+        """Do what the clicked word names."""
         key = key_at(fitting_keys(self.size.width, self.offered), event.x)
         if key is not None:
             await self.run_action(f"screen.{key.action}")
