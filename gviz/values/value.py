@@ -89,6 +89,11 @@ class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """The number of bytes the elements take, stored or not."""
         return self.size * ITEM_SIZES.get(self.dtype, 0)
 
+    @property
+    def stays_whole(self) -> bool:
+        """Whether a recording keeps all elements, however little that is of others."""
+        return False
+
     def reshaped(self, shape: Shape) -> Value:
         """The value of the same elements under another shape."""
         return Value(self.dtype, shape, self.data, self.stats, self.blob)
@@ -116,6 +121,11 @@ class Unordered(Value, frozen=True, array_like=True, gc=False):
 class Whole(Value, frozen=True, array_like=True, gc=False):
     """A value that stays whole in a recording, however little that keeps of others."""
 
+    @property
+    def stays_whole(self) -> bool:
+        """As its name says."""
+        return True
+
 
 class Answer(Protocol):
     """What a device was asked about one array, and has yet to answer."""
@@ -138,8 +148,18 @@ class Awaited(Value, frozen=True, array_like=True, gc=True, dict=True, eq=False)
     def of(cls, dtype: str, shape: Shape, answer: Answer) -> Awaited:
         """A value with neither elements nor statistics yet."""
         value = cls(dtype, shape)
-        value.__dict__.update(answer=answer, then=[])
+        value.__dict__.update(answer=answer, then=[], stays_whole=False)
         return value
+
+    @property
+    def stays_whole(self) -> bool:
+        """Whether it was asked to."""
+        whole: bool = self.__dict__["stays_whole"]
+        return whole
+
+    def stay_whole(self) -> None:
+        """Be kept whole, however little a recording keeps of others."""
+        self.__dict__["stays_whole"] = True
 
     @property
     def keeps_elements(self) -> bool:

@@ -139,7 +139,7 @@ class Played:
 
     def write(self, answers):
         for target, words in answers:
-            for slots in (self.device._numbers, self.device._elements):
+            for slots in (self.device._numbers, self.device._elements, *self.device._many_elements.values()):
                 for memory in slots._memory:
                     at = (target - memory.data_ptr()) // 8
                     if 0 <= at < memory.numel():
@@ -356,3 +356,32 @@ def test_a_tensor_on_its_way_to_the_host_has_the_numbers_of_its_source(play, mon
     views = [value for value in outputs if value.shape == (30,)]
     assert not views[0].is_known  # a row of what is on its way
     assert views[-1].array().tolist() == (torch.arange(30.0) * 2).tolist()
+
+
+@pytest.mark.parametrize("limit", [1 << 12, 1 << 16])
+def test_a_larger_limit_keeps_larger_tensors_whole(limit):
+    for tensor in (torch.randn(limit // 8), torch.randn(limit // 4), torch.randn(limit // 80, 20)[:, ::2]):
+        value = asked(tensor, limit)
+        assert np.array_equal(decode(value.dtype, value.shape, value.data), tensor.numpy())
+    assert asked(torch.randn(limit // 4 + 1), limit).data is None
+
+
+def test_values_of_the_first_calls_of_a_function_stay_whole(play, tmp_path):
+    class Squared(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return 2 * ctx.saved_tensors[0] * grad
+
+    play()
+    with gviz.record(tmp_path / "x.gviz"):
+        x = torch.arange(3000.0, requires_grad=True)
+        Squared.apply(x).sum().backward()
+    with open_trace(tmp_path / "x.gviz") as log:
+        values = values_of(map(log.event, range(1, len(log) + 1)))
+        arrays = [array for value in values if value.shape == (3000,) and (array := log.array(value)) is not None]
+    assert any(np.array_equal(array, np.arange(3000.0) ** 2) for array in arrays)

@@ -35,7 +35,7 @@ import torch
 from gviz.adapters.pytorch.cuda_device import waiting_unnoticed
 from gviz.adapters.pytorch.private_api import stream_number, without_modes
 from gviz.adapters.pytorch.tensor_facts import is_dense, version_of
-from gviz.values.value import INLINE_BYTES, LONGEST_ANSWER, Awaited, Stats, Value
+from gviz.values.value import INLINE_BYTES, LONGEST_ANSWER, Awaited, Stats, Value, Whole
 
 if TYPE_CHECKING:  # it needs Triton, which takes a third of a second to import
     from gviz.adapters.pytorch.device_kernels import Kernels
@@ -57,6 +57,8 @@ _ALONE = 8 * _BLOCK
 _ALLOCATOR_OPTIONS = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"
 _LEAST_SQUARES = 1e-280
 """Below this a sum of squares may have lost some that left the range."""
+LARGEST_COPY = 1 << 22
+"""Bytes of a tensor of which all elements come to the host this way."""
 _STRETCH = 1 << 25
 """Bytes of a tensor with gaps that are brought into a row at once, on the device."""
 
@@ -77,8 +79,9 @@ class Slots:
     `deque` gives and takes in one step: threads, and a signal handler within one, need no lock.
     """
 
-    def __init__(self, words: int) -> None:
+    def __init__(self, words: int, at_once: int = _SLOTS_AT_ONCE) -> None:
         self.words = words
+        self._at_once = at_once
         self._pending = PENDING.to_bytes(8, "little") * words
         self._free: deque[Slot] = deque()
         self._abandoned: deque[tuple[Slot, int]] = deque()
@@ -116,9 +119,9 @@ class Slots:
                 self.give_back(slot)
 
     def _grow(self) -> bool:
-        if len(self._memory) * _SLOTS_AT_ONCE * self.words * 8 >= _MOST_BYTES:
+        if len(self._memory) * self._at_once * self.words * 8 >= _MOST_BYTES:
             return False
-        size, is_pinned = (_SLOTS_AT_ONCE, self.words), torch.cuda.is_available()
+        size, is_pinned = (self._at_once, self.words), torch.cuda.is_available()
         with without_modes():
             memory = torch.empty(size, dtype=torch.int64, device="cpu", pin_memory=is_pinned).fill_(PENDING)
         self._memory.append(memory)
@@ -206,21 +209,34 @@ class Device:
         self.is_lost = False
         """Whether a device has failed: it will answer nothing any more."""
         self._numbers, self._elements = Slots(_NUMBERS + 7), Slots(INLINE_BYTES // 4)
+        self._many_elements: dict[int, Slots] = {}
+        """For more bytes than a recording keeps whole by default, by words."""
         self._scratch: dict[tuple[int, int], int] = {}
         self._memory: list[torch.Tensor] = []
         self._kernels: dict[int, Kernels | None] = {}
         """By device that was asked: None where there are none that work."""
 
     def value(self, tensor: torch.Tensor, dtype: str, limit: int) -> Value:
-        """The value of a tensor that is not on the CPU: its bytes up to `limit` of them, else statistics.
+        """The value of a tensor of CUDA: its bytes up to `limit` of them, and `LARGEST_COPY`, else statistics.
 
         Raises RuntimeError as any operation of a device may.
         """
-        value = self._asked(tensor, dtype, limit)
+        return self._waited_for(self._asked(tensor, dtype, limit))
+
+    def whole(self, tensor: torch.Tensor, dtype: str) -> Value:
+        """The value of a tensor of at most `LARGEST_COPY` bytes, which stays whole however little a recording keeps."""
+        value = self._asked(tensor, dtype, tensor.nbytes)
+        if isinstance(value, Awaited):
+            value.stay_whole()
+        return self._waited_for(value)
+
+    def _waited_for(self, value: Value) -> Value:
+        """The value, as one that is there if somebody steps through the program."""
         if not self.waits or not isinstance(value, Awaited):
             return value
         value.arrives(time.monotonic() + LONGEST_ANSWER)
-        return Value(dtype, value.shape, value.data, value.stats)
+        kind = Whole if value.stays_whole else Value
+        return kind(value.dtype, value.shape, value.data, value.stats)
 
     def finish(self) -> None:
         """Wait for all that was asked. A device that failed will answer nothing."""
@@ -241,7 +257,7 @@ class Device:
             with without_modes():
                 tensor = tensor.detach().resolve_conj().resolve_neg()
         with _current(tensor):
-            is_small = nbytes <= min(limit, INLINE_BYTES)
+            is_small = nbytes <= min(limit, LARGEST_COPY)
             answer = self._ask_for_elements(tensor) if is_small else self._ask_for_statistics(tensor)
         return Value(dtype, shape) if answer is None else Awaited.of(dtype, shape, answer)
 
@@ -250,10 +266,11 @@ class Device:
         if not tensor.is_contiguous():
             with without_modes():
                 plain = tensor.detach().contiguous()
-        slot = self._elements.take()
+        slots = self._slots_for(plain.nbytes)
+        slot = slots.take()
         if slot is None:
             return None
-        answer = DeviceAnswer(self, self._elements, [slot], nbytes=plain.nbytes)
+        answer = DeviceAnswer(self, slots, [slot], nbytes=plain.nbytes)
         kernels = self._kernels_for(plain)
         if kernels is None or not kernels.copy_bytes(
             plain.data_ptr(), slot[0], plain.nbytes, plain.get_device(), _stream(plain)
@@ -262,6 +279,12 @@ class Device:
                 words = words_of(plain.detach())
                 torch.frombuffer(slot[1], dtype=torch.int64)[: len(words)].copy_(words, non_blocking=True)
         return answer
+
+    def _slots_for(self, nbytes: int) -> Slots:
+        if nbytes <= INLINE_BYTES:
+            return self._elements
+        words = 1 << (nbytes // 4).bit_length()
+        return self._many_elements.setdefault(words, Slots(words, at_once=1))
 
     def _ask_for_statistics(self, tensor: torch.Tensor) -> DeviceAnswer | None:
         if is_dense(tensor) and not tensor.is_complex():

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from gviz.adapters.pytorch.cuda_device import to_host
-from gviz.adapters.pytorch.device_statistics import Copy, Device, is_asked
+from gviz.adapters.pytorch.device_statistics import LARGEST_COPY, Copy, Device, is_asked
 from gviz.adapters.pytorch.private_api import (
     count_dispatch_modes,
     has_symbols,
@@ -102,6 +102,8 @@ class Capture:
             return None
         if name not in ITEM_SIZES or not self._has_room(tensor.nbytes):
             return None
+        if not tensor.is_cpu and is_asked(tensor) and tensor.nbytes <= LARGEST_COPY:
+            return self._device.whole(tensor, name)
         with without_modes():
             plain = to_host(tensor.detach()).resolve_conj().resolve_neg().contiguous()
         return Whole(name, tuple(plain.shape), _bytes_of(plain))
@@ -141,7 +143,7 @@ class Capture:
         """Whether the elements of a value will stay, rather than statistics of them alone."""
         if isinstance(value, Awaited):
             return value.keeps_elements
-        return value.data is not None and (len(value.data) <= self._kept or value.__class__ is Whole)
+        return value.data is not None and (len(value.data) <= self._kept or value.stays_whole)
 
     def memory(self, tensor: torch.Tensor) -> Value:
         """The value of all elements in the memory of a tensor, in a row."""
@@ -172,7 +174,8 @@ class Capture:
         if not tensor.is_cpu or tensor.is_conj() or tensor.is_neg():
             if not tensor.is_cpu and self.is_hidden(tensor):
                 return Value(name_of(tensor.dtype), tuple(tensor.shape))
-            if not tensor.is_cpu and is_asked(tensor) and (name := name_of(tensor.dtype)) in ITEM_SIZES:
+            name, is_copied = name_of(tensor.dtype), LARGEST_COPY < tensor.nbytes <= self._kept
+            if not tensor.is_cpu and is_asked(tensor) and name in ITEM_SIZES and not is_copied:
                 return self._device.value(tensor, name, self._kept)
             with without_modes():
                 tensor = to_host(tensor.detach()).resolve_conj().resolve_neg()

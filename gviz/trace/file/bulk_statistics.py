@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from msgspec.structs import force_setattr
 
-from gviz.values.value import Array, Stats, Value, Whole, decode, statistics
+from gviz.values.value import Array, Stats, Value, decode, statistics
 
 LARGEST = 1 << 15
 """Above this size in bytes an array is looked at by itself: its elements cost more than the calls do."""
@@ -29,7 +29,7 @@ def shorten(values: Iterable[Value], limit: int) -> None:
     """
     long: defaultdict[str, defaultdict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
     for value in values:
-        if value.data is not None and len(value.data) > limit and value.__class__ is not Whole:
+        if value.data is not None and len(value.data) > limit and not value.stays_whole:
             long[value.dtype][id(value.data)].append(value)  # several may hold the same bytes
     for dtype, holders in long.items():
         for some in _blocks(holders.values()):
