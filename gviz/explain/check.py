@@ -135,7 +135,7 @@ def _leaf_findings(survey: Survey) -> Iterator[Finding | None]:
         found = why(timeline, end, node, "grad")
         looked_at = _is_never_trained(found)
         elsewhere = bool(survey.optimized) and node not in survey.optimized
-        if _is_taken_as_data(survey, found):
+        if _is_taken_as_data(survey, found) or _is_of_no_call(survey, found):
             continue
         if not (looked_at and elsewhere):  # else it follows another model, as the target of one that learns
             yield replace(found, suspected=found.suspected or elsewhere or (looked_at and node not in idle))
@@ -191,6 +191,14 @@ def _is_taken_as_data(survey: Survey, found: Finding) -> bool:
         and _ALL_PARAMETERS.search(line_text(survey.timeline, survey.at(cut)))
         for cut in cuts
     )
+
+
+def _is_of_no_call(survey: Survey, found: Finding) -> bool:
+    """Whether a parameter is of a model that was never called, and that no optimizer holds: a template of copies."""
+    made = survey.nodes.get(found.node)
+    is_parameter = made is not None and made.created.kind == "parameter"
+    elsewhere = bool(survey.optimized) and found.node not in survey.optimized
+    return found.kind == "unused" and is_parameter and elsewhere and found.node not in survey.timeline.nodes.named
 
 
 def answers(timeline: Timeline, place: str | None, n: int | None = None) -> list[Finding]:

@@ -63,6 +63,12 @@ KINDS: tuple[Kind, ...] = (
         explain=in_place.explain_saved,
     ),
     Kind(
+        "changed-through-data",
+        "error",
+        "a tensor that backward needs was written to through .data, which autograd does not notice",
+        find=in_place.changed_through_data,
+    ),
+    Kind(
         "second-backward",
         "error",
         "backward through a graph whose saved tensors an earlier call released",
@@ -108,7 +114,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "clipped-early",
         "warning",
-        "gradients that were clipped before a pass has brought them",
+        "gradients that were clipped before a pass has brought them, or while a loss scale is in them",
         find=optimizer.clipped_early,
     ),
     Kind("requires-none", "fact", "a leaf that is frozen, or data", ("missing",), no_gradient.not_tracked),
@@ -181,6 +187,12 @@ KINDS: tuple[Kind, ...] = (
         "an nll_loss or ctc_loss of scores or probabilities, or along the wrong dimension",
         find=loss.no_log_probabilities,
     ),
+    Kind(
+        "masked-after-softmax",
+        "warning",
+        "a mask over the weights of a softmax, whose rows no longer add up to one",
+        find=loss.masked_after_softmax,
+    ),
     Kind("attached-target", "suspicion", "a loss whose target depends on what is trained", find=loss.attached_target),
     Kind(
         "partly-detached",
@@ -203,6 +215,12 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind("graphs-kept", "warning", "graphs of many iterations that something keeps alive", find=loop.kept_graphs),
     Kind("shared", "suspicion", "one parameter that several modules use", find=parameters.shared),
+    Kind(
+        "untied",
+        "warning",
+        "two parameters that begin as one, of an embedding and its output layer, and are trained apart",
+        find=parameters.untied,
+    ),
     Kind(
         "never-stepped",
         "warning",

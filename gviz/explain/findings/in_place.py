@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gviz.events import DataSet, Edge, NodeCreated, RequiresGradSet, StorageWritten
+from gviz.events import DataSet, Edge, NodeCreated, RequiresGradSet, StepStarted, StorageWritten
+from gviz.explain.backward_passes import pass_started
 from gviz.explain.failures import Failure
 from gviz.explain.finding import Finding
 from gviz.explain.names import innermost, label, label_at, made_at, op_title
 from gviz.explain.operations import ACTIVATIONS
 from gviz.explain.optimizer_steps import Write, step_of, writer_of
+from gviz.explain.survey import Made, Survey
 from gviz.source.site import source_lines
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -163,3 +165,71 @@ def _names(failure: Failure) -> set[str]:
         if also is not None and also[1] in names:
             names.add(also[2])
     return names
+
+
+# A write through ``.data``, which autograd does not count: backward goes on with the new numbers
+
+
+def changed_through_data(survey: Survey) -> Iterator[Finding | None]:
+    """Writes through ``.data`` to what an operation has saved, before its backward rule ran."""
+    timeline = survey.timeline
+    taken = {made.node for made in survey.nodes.values() if made.created.untracked == "data"}
+    for seq, event in survey.select(StorageWritten) if taken else ():
+        yield None
+        writer = survey.nodes.get(event.node)
+        if writer is None or not _writes_to(survey, writer, taken):
+            continue
+        saving = _saving(survey, event.storage, seq)
+        used = next(((one, n) for one in saving if (n := _ran_after(timeline, one.node, seq))), None)
+        if used is not None:
+            yield _data_finding(survey, seq, writer, *used)
+
+
+def _writes_to(survey: Survey, writer: Made, taken: set[int]) -> bool:
+    """Whether an operation wrote to one of these tensors, or to a part of one."""
+    while writer.created.inputs and not writer.created.requires_grad:
+        node = writer.created.inputs[0][0]
+        if node in taken:
+            return True
+        if node not in survey.nodes:
+            return False
+        writer = survey.nodes[node]
+    return False
+
+
+def _saving(survey: Survey, storage: int, seq: int) -> Iterator[Made]:
+    """The operations that had saved a tensor in some memory when it was written to."""
+    holds = {
+        (made.node, nr)
+        for made in survey.nodes.values()
+        if made.seq < seq
+        for nr, output in enumerate(made.created.outputs)
+        if output.storage == storage
+    }
+    users = {user for node, _ in holds for user in survey.timeline.nodes.users(node, seq)}
+    for made in (survey.nodes[node] for node in sorted({*users, *(node for node, _ in holds)}) if node in survey.nodes):
+        op = survey.timeline.op(made.created.op)
+        slots = op.slots if len(op.slots) == len(made.created.inputs) else ()
+        kept = any(name in op.saved and edge in holds for name, edge in zip(slots, made.created.inputs, strict=False))
+        if made.created.requires_grad and (kept or ("result" in op.saved and (made.node, 0) in holds)):
+            yield made
+
+
+def _ran_after(timeline: Timeline, node: int, seq: int) -> int:
+    """The event with which the backward rule of a node began after event `seq`; 0 if it did not."""
+    later = (n for n in timeline.events_of(node) if n > seq)
+    return next((n for n in later if isinstance(timeline.event(n), StepStarted)), 0)
+
+
+def _data_finding(survey: Survey, seq: int, writer: Made, saved: Made, used: int) -> Finding:
+    timeline = survey.timeline
+    info = timeline.info(writer.node)
+    started = pass_started(timeline, timeline.at(used).pass_nr)
+    text = (
+        f"what {label_at(timeline, saved.node)} had saved for backward was changed through .data"
+        f"{made_at(info.frames)}: its gradient is computed with the new numbers"
+    )
+    at = made_at(timeline.stack(started.stack)) if started is not None else ""
+    part = Finding("used", f"backward{at} used them; autograd does not notice a write through .data", used, saved.node)
+    fix = "write to a clone(), or without .data inside torch.no_grad(): autograd then reports what backward needs"
+    return Finding("changed-through-data", text, seq, saved.node, (part,), fix, innermost(info))

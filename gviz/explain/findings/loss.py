@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
+import numpy as np
+
 from gviz.explain.finding import Finding, Number
 from gviz.explain.names import innermost, label, label_at, why_cut
 from gviz.explain.operations import ELEMENT_BY_ELEMENT, LISTS, LOSSES_OF_PAIRS, RESHAPING, SOFTMAXES
@@ -195,9 +197,104 @@ def attached_target(survey: Survey) -> Iterator[Finding]:
             text = (
                 f"{label_at(timeline, made.node)} sends a gradient into its target, {label_at(timeline, target.node)}"
             )
-            fix = "target.detach(), if the prediction is to come to the target and not the target to the prediction"
             at = innermost(timeline.info(made.node))
-            yield Finding("attached-target", text, made.seq, target.node, (), fix, at, suspected=True)
+            yield Finding("attached-target", text, made.seq, target.node, (), _DETACH_TARGET, at, suspected=True)
+    yield from _bootstrapped_targets(survey)
+
+
+_DETACH_TARGET = "target.detach(), if the prediction is to come to the target and not the target to the prediction"
+_ERRORS = {"pow", "square", "abs", "mul"}
+"""What makes an error of a difference."""
+
+
+def _bootstrapped_targets(survey: Survey) -> Iterator[Finding]:
+    """Squares of the difference of a prediction and ``reward + gamma * prediction``, where both are trained.
+
+    Two results of one model, as of a siamese network, may be brought together on purpose: in a target, data is added.
+    """
+    timeline = survey.timeline
+    for made in survey.ops("sub"):
+        pair = list(survey.sources(made))[:2]
+        tracked = [one for one in pair if one.created.requires_grad and one.created.kind == "op"]
+        users = (timeline.info(node) for node in timeline.nodes.users(made.node))
+        if len(tracked) < 2 or not any(user.op.base_name in _ERRORS for user in users):
+            continue
+        targets = [one for one in pair if _adds_data(survey, survey.unwrapped(one))]
+        if len(targets) != 1 or not _are_calls_of_one_model(survey, *pair):
+            continue
+        target = survey.unwrapped(targets[0])
+        prediction = survey.unwrapped(pair[1] if targets[0] is pair[0] else pair[0])
+        text = (
+            f"{label_at(timeline, made.node)} sends a gradient into its target, {label_at(timeline, target.node)}, "
+            f"which the parameters of {label(timeline, prediction.node)} make, too"
+        )
+        at = innermost(timeline.info(target.node))
+        yield Finding("attached-target", text, made.seq, target.node, (), _DETACH_TARGET, at, suspected=True)
+
+
+def _adds_data(survey: Survey, made: Made) -> bool:
+    """Whether a node is a sum of data, of which there is one for each row, and something that is trained."""
+    sources = list(survey.sources(made))
+    data = [one for one in sources if not one.created.requires_grad and one.created.kind != "parameter"]
+    return made.op == "add" and len(sources) == 2 and len(data) == 1 and bool(data[0].shape)
+
+
+def _are_calls_of_one_model(survey: Survey, one: Made, other: Made) -> bool:
+    """Whether two nodes come from the same parameters and from no common result, as two calls of a model do."""
+    behind = [{one.node, *ancestors(survey.timeline, one.node)}, {other.node, *ancestors(survey.timeline, other.node)}]
+    common = [survey.nodes[node] for node in behind[0] & behind[1] if node in survey.nodes]
+    trained = [made for made in common if made.created.requires_grad]
+    return bool(trained) and all(made.created.kind != "op" for made in trained)
+
+
+# A softmax whose rows a mask was applied to afterwards: they no longer add up to one
+
+_WEIGHTED = {"matmul", "bmm", "mm", "mv", "einsum"}
+
+
+def masked_after_softmax(survey: Survey) -> Iterator[Finding | None]:
+    """Products of a softmax and a mask of zeros and ones that weight something, and whose rows are below one."""
+    for made in survey.ops("mul", "masked_fill", "where"):
+        yield None
+        sources = list(survey.sources(made))
+        softmax = next((one for one in map(survey.unwrapped, sources) if one.op == "softmax"), None)
+        if softmax is None or softmax.shape != made.shape or not made.created.requires_grad:
+            continue
+        masks = [one for one in sources if not one.created.requires_grad]
+        if masks and _weights(survey, made) and (lost := _lost_weight(survey, softmax, made)):
+            yield _masked_finding(survey, softmax, made, lost)
+
+
+def _weights(survey: Survey, made: Made) -> bool:
+    """Whether a node is a factor of a matrix product, as attention weights are, and is not divided by its sum."""
+    users = [survey.nodes[node] for node in survey.timeline.nodes.users(made.node) if node in survey.nodes]
+    if any(user.op in ("sum", "div", "norm", "softmax") for user in users):
+        return False
+    return any(user.op in _WEIGHTED or (user.op in RESHAPING and _weights(survey, user)) for user in users)
+
+
+def _lost_weight(survey: Survey, softmax: Made, made: Made) -> str:
+    """``8 of 10 rows add up to 0.2 .. 0.81``; empty if all rows still add up to one, or are masked as a whole."""
+    array = survey.timeline.array(made.value) if made.value is not None else None
+    before = survey.timeline.array(softmax.value) if softmax.value is not None else None
+    dim = dict(softmax.created.attrs).get("dim")
+    if array is None or before is None or array.shape != before.shape or not isinstance(dim, int):
+        return ""
+    kept = (array == 0) | np.isclose(array, before, rtol=1e-3, atol=1e-6)
+    sums = array.sum(axis=dim)
+    below = sums[(sums > 0) & (sums < 0.99)]
+    if not below.size or not kept.all():
+        return ""
+    low, high = (number(float(each)) for each in (below.min(), below.max()))
+    return f"{below.size} of {sums.size} rows add up to {low if low == high else f'{low} .. {high}'}, not to 1"
+
+
+def _masked_finding(survey: Survey, softmax: Made, made: Made, lost: str) -> Finding:
+    timeline = survey.timeline
+    text = f"{label_at(timeline, made.node)} masks the weights of {label(timeline, softmax.node)} after the softmax"
+    part = Finding("sum", lost, made.seq, made.node)
+    fix = "mask the scores before it: scores.masked_fill(~mask, -inf), or divide each row by its sum"
+    return Finding("masked-after-softmax", text, made.seq, made.node, (part,), fix, innermost(timeline.info(made.node)))
 
 
 # A summand of a loss that brings no gradient, because its path to the parameters is cut

@@ -8,6 +8,7 @@ the loss, because it was cut, unused, or used for something else.
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -36,7 +37,7 @@ from gviz.explain.tracking import RECORD_ALL, ancestors, cut_fix, cuts_after, is
 from gviz.source.site import Frame
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
-from gviz.values.plain_text import clipped, shown
+from gviz.values.plain_text import clipped, file_line, shown
 from gviz.values.value import Array
 from gviz.values.value_text import grad
 
@@ -291,6 +292,8 @@ def no_path(asked: Question) -> Finding:
     users = _uses(asked)
     if not users:
         return unused(asked)
+    if (lost := _lost_in_checkpoint(asked, users)) is not None:
+        return lost
     leading = {*ancestors(timeline, *roots), *roots}
     ends = list(_ends(asked, asked.node))
     cuts = [cut for cut in ends if cut.node in leading] or [out for end in ends for out in _copied(asked, end, leading)]
@@ -301,6 +304,28 @@ def no_path(asked: Question) -> Finding:
         nearest = _nearest(timeline, cuts, roots)
         return Finding("cut", text, started, asked.node, tuple(_by_line(nearest))[:MOST_CUTS], at=nearest[0].at)
     return not_reached(asked, f"{text}: no way leads back to it from {start}", timeline.info(users[-1]))
+
+
+_CHECKPOINT = re.compile(r"\bcheckpoint(?:_sequential)?\s*\(")
+
+
+def _lost_in_checkpoint(asked: Question, users: Sequence[int]) -> Finding | None:
+    """A reentrant checkpoint ran the last use of a leaf, and gave it no graph: nothing that went in has a gradient."""
+    timeline, last = asked.timeline, asked.timeline.info(users[-1])
+    calls = (frame for frame in last.frames if _CHECKPOINT.search(line_text(timeline, frame)))
+    at = next(calls, None)
+    if at is None or last.created.untracked != "no_grad":
+        return None
+    again = (info for user in timeline.nodes.users(asked.node) if (info := timeline.info(user)).created.during[0])
+    if next(again, None) is not None:
+        return None  # it ran again in backward: the gradient was lost elsewhere
+    text = (
+        f"{label(timeline, asked.node)} got no gradient: the checkpoint at {file_line(at.path, at.line)} "
+        "runs without a graph, as nothing that goes into it requires a gradient"
+    )
+    used = Finding("elsewhere", f"{label_at(timeline, last.node)} was computed inside it", last.born, last.node)
+    fix = "use_reentrant=False in this checkpoint, or requires_grad_() on the data that goes in"
+    return Finding("cut", text, last.born, asked.node, (used,), fix, at)
 
 
 def unused(asked: Question) -> Finding:
@@ -336,6 +361,8 @@ def not_reached(asked: Question, text: str, last: NodeInfo) -> Finding:
 def _fresh(asked: Question, last: NodeInfo) -> NodeInfo | None:
     """New data at the end of a path back from the loss, made of the numbers of the node after its last use."""
     timeline, roots = asked.timeline, [node for node, _ in _pass_of(asked)[1].roots if node]
+    if len(roots) == 1 and (root := timeline.info(roots[0])).created.kind == "leaf" and root.born > last.born:
+        return root  # the loss itself is a leaf: nothing leads back from it
     later = (info for node in (*roots, *ancestors(timeline, *roots)) if (info := timeline.info(node)).born > last.born)
     ends = (info for info in later if info.created.kind in ("leaf", "constant"))
     return next((end for end in ends if is_copied(timeline, end, asked.node)), None)

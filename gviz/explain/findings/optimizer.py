@@ -21,17 +21,18 @@ from gviz.events import (
     OptimizerStepped,
     StorageWritten,
 )
-from gviz.explain.backward_passes import pass_started
+from gviz.explain.backward_passes import loss_scale, pass_started
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
 from gviz.explain.names import innermost, iteration_called, label, label_at, made_at
-from gviz.explain.optimizer_steps import Steps, all_frozen, steps_by, why_nothing
+from gviz.explain.optimizer_steps import Steps, all_frozen, next_step, steps_by, why_nothing
 from gviz.explain.program_text import called_function, line_text, update_in_place
 from gviz.explain.survey import Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
+from gviz.values.number_text import number
 from gviz.values.plain_text import clipped, file_line, shown
 from gviz.values.value import Value
 from gviz.values.value_text import bad_text, grad, share
@@ -525,6 +526,61 @@ _CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
 
 
 def clipped_early(survey: Survey) -> Iterator[Finding | None]:
+    """The first update whose gradients came after the clipping, which found none, or which are clipped while scaled."""
+    yield from _clipped_before_backward(survey)
+    yield from _clipped_while_scaled(survey)
+
+
+def _clipped_while_scaled(survey: Survey) -> Iterator[Finding | None]:
+    """The first clipping of gradients that are still multiplied by the scale of the loss."""
+    timeline, is_clipping = survey.timeline, partial(survey.timeline.once, _clips)
+    scales: dict[int, float] = {}
+    scaled: dict[int, tuple[int, float]] = {}
+    for seq, event in survey.select(GradAccumulated, GradSet, OptimizerStepped):
+        yield None
+        match event:
+            case GradAccumulated(node=node, pass_nr=number):
+                if number not in scales:
+                    scales[number] = loss_scale(timeline, number)
+                if scales[number] > 1:
+                    scaled[node] = seq, scales[number]
+            case GradSet(node=node) if node in scaled:
+                since, scale = scaled.pop(node)
+                step = next_step(timeline, node, seq)
+                if step and is_clipping(event.stack) and _is_divided_later(timeline, node, seq, step):
+                    yield _scaled_finding(timeline, node, seq, since, scale)
+                    return
+            case OptimizerStepped():
+                scaled.clear()
+
+
+def _is_divided_later(timeline: Timeline, node: int, seq: int, step: int) -> bool:
+    """Whether a gradient is changed again between its clipping and the step, as ``unscale_`` does."""
+    return any(seq < n < step and isinstance(timeline.event(n), GradSet) for n in timeline.events_of(node))
+
+
+def _scaled_finding(timeline: Timeline, node: int, seq: int, since: int, scale: float) -> Finding:
+    event = timeline.event(seq)
+    frames = timeline.stack(event.stack) if isinstance(event, GradSet) else ()
+    text = (
+        f"the clipping{made_at(frames)} clips gradients that are still multiplied by the loss scale, {number(scale)}: "
+        "almost nothing is left of them after unscaling"
+    )
+    before, after = (timeline.at(n).state(node) for n in (seq - 1, seq))
+    had = before.outputs[0].grad if before is not None else None
+    has = after.outputs[0].grad if after is not None else None
+    parts = (
+        Finding("accumulated", f"the .grad of {label(timeline, node)} was {_brief(had)}", since, node),
+        Finding(
+            "used", f"clipping made it {_brief(has)}, which is divided by {number(scale)} before the step", seq, node
+        ),
+    )
+    fix = "scaler.unscale_(optimizer) before the clipping"
+    numbers = (Number("loss scale", scale),)
+    return Finding("clipped-early", text, seq, node, parts, fix, frames[0] if frames else None, numbers)
+
+
+def _clipped_before_backward(survey: Survey) -> Iterator[Finding | None]:
     """The first update whose gradients came after the clipping, which found none."""
     is_clipping = partial(survey.timeline.once, _clips)
     filled: set[int] = set()

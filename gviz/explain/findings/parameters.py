@@ -153,3 +153,38 @@ def _places(paths: Sequence[str]) -> list[str]:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(shown, names[:4]))
+
+
+# Two parameters that begin as one: an embedding and the layer over its words, no longer tied
+
+_FEWEST = 8
+"""Elements that two parameters have in common by no accident."""
+
+
+def untied(survey: Survey) -> Iterator[Finding | None]:
+    """Weights of a linear layer that begin with the numbers of an embedding's, and are trained apart from it.
+
+    ``load_state_dict(assign=True)``, ``deepcopy`` of one of two modules and ``.to()`` of a copy untie what was one.
+    """
+    timeline = survey.timeline
+    added = {event.node for _, event in survey.accumulated}
+    words = {next(survey.sources(made)).node for made in survey.ops("embedding") if made.created.inputs[0][0] in added}
+    for made in map(survey.nodes.get, added & survey.optimized if words else ()):
+        yield None
+        if made is None or made.created.kind != "parameter" or made.node in words or not _is_varied(made.value):
+            continue
+        twin = next((node for node in words if _numbers(survey.nodes[node].value) == _numbers(made.value)), 0)
+        same = twin and survey.nodes[twin].shape == made.shape and twin in survey.optimized
+        if not same:
+            continue
+        text = f"{label(timeline, made.node)} begins as a copy of {label(timeline, twin)}, and both are trained apart"
+        size = f"all of its {made.value.size if made.value is not None else 0:,} elements are equal at the start"
+        part = Finding("first", size, made.seq, made.node)
+        fix = "tie them again after the copy: output.weight = embedding.weight, before the optimizer is made"
+        yield Finding("untied", text, made.seq, made.node, (part,), fix, innermost(timeline.info(made.node)))
+
+
+def _is_varied(value: Value | None) -> bool:
+    """Whether a value has so many different elements that another has the same by no accident."""
+    stats = value.statistics() if value is not None else None
+    return value is not None and value.size >= _FEWEST and stats is not None and stats.min < stats.max

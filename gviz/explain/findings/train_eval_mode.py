@@ -111,15 +111,22 @@ _DROPPING = (*DROPOUTS, "mul")  # as which a dropout of the program's own may be
 
 
 def dropout_in_evaluation(survey: Survey) -> Iterator[Finding]:
-    """Products in the forward of a dropout module whose input was made under no_grad."""
+    """Dropout that drops elements under no_grad: of a dropout module in training mode, or of a function.
+
+    ``eval()`` turns off the one, and not the other: `F.dropout` drops unless it is given ``training=False``.
+    """
     timeline, again = survey.timeline, _made_again(survey)
     for made in survey.ops(*_DROPPING):
-        scope = survey.scopes.get(made.created.scope)
-        if scope is None or "Dropout" not in scope.kind or made.created.requires_grad or scope.name in again:
+        scope, attrs = survey.scopes.get(made.created.scope), dict(made.created.attrs)
+        is_module = scope is not None and "Dropout" in scope.kind
+        is_function = not is_module and made.op in DROPOUTS and attrs.get("training", True) and attrs.get("p")
+        if scope is None or made.created.requires_grad or scope.name in again or not (is_module or is_function):
             continue
         if made.created.switched_off or _under_no_grad(survey, made):
             text = f"dropout is active at {label_at(timeline, made.node)}, though the forward runs under no_grad"
             fix = "model.eval() before evaluating, model.train() after (leave it if the randomness is wanted)"
+            if is_function:
+                fix = "dropout(x, p, training=self.training), which eval() turns off, or an nn.Dropout module"
             at = innermost(timeline.info(made.node))
             yield Finding("dropout-in-evaluation", text, made.seq, made.node, (), fix, at, suspected=True)
 
