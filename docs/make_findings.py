@@ -12,12 +12,12 @@ _HEAD = """\
 
 Written by `make findings` from the table of kinds (`gviz/explain/kinds.py`); do not edit. `gviz check` looks for
 errors and warnings in a whole recording; `--only` and `--ignore` take these names. `gviz explain`, and `e` in the
-debugger, answer questions with any of them. A warning that may well be meant so where it is found is a suspicion, too.
+debugger, answer questions with any of them. A warning that may be meant so where it is found is a note, too.
 """
 _SECTIONS = {
     "error": "Errors: it raised, or computes something wrong",
     "warning": "Warnings: it is most likely wrong",
-    "suspicion": "Suspicions: it may well be meant so",
+    "note": "Notes: it is possible, and may be meant so",
     "fact": "Facts: what is, as the answer to a question",
 }
 

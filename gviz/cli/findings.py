@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
 
 
-def print_text(given: Recordings, found: list[RankFinding], *, whole: bool) -> None:
-    """Print findings for people, of a long one its beginning or the `whole`, and how many there are."""
+def print_text(given: Recordings, found: list[RankFinding], kinds: int, *, whole: bool) -> None:
+    """Print findings for people, of a long one its beginning or the `whole`, and how many of how many kinds."""
     from gviz.explain.finding import brief, lines
 
     for remark in given.remarks:
@@ -31,7 +31,7 @@ def print_text(given: Recordings, found: list[RankFinding], *, whole: bool) -> N
         _, *rest = lines(finding) if whole else brief(finding)
         for depth, text, event in rest:
             click.echo(f"{'  ' * depth}{text}{f'  [event {event}]' if event else ''}")
-    click.echo(_summary(given, found))
+    click.echo(_summary(given, found, kinds))
 
 
 def _whose(given: Recordings, one: RankFinding) -> str:
@@ -61,13 +61,14 @@ def how_to_open(program: Program, event: int, rank: Path | None = None) -> str:
     return f"to see it happen: {to_run(program)}{f', then goto {event}' if event else ''}"
 
 
-def _summary(given: Recordings, found: list[RankFinding]) -> str:
+def _summary(given: Recordings, found: list[RankFinding], kinds: int) -> str:
+    from gviz.explain.check import nothing_found
+
     levels = [one.checked.level for one in found]
     counts = [(levels.count(level), level) for level in dict.fromkeys(levels)]
     said = ", ".join(f"{count} {level}{'s' * (count != 1)}" for count, level in counts)
-    events = sum(map(len, given.timelines))
     of = f" of {len(given.ranks)} ranks" if len(given.ranks) > 1 else ""
-    return said or f"nothing found in {events:,} event{'s' * (events != 1)}{of}"
+    return said or nothing_found(list(given.timelines), kinds, of)
 
 
 def as_data(kind: str, given: Recordings, found: list[RankFinding]) -> str:

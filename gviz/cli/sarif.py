@@ -16,7 +16,7 @@ from gviz.values.plain_text import shown, shown_json
 from gviz.version import __version__
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS = {"error": "error", "warning": "warning", "suspicion": "note", "fact": "none"}
+_LEVELS = {"error": "error", "warning": "warning", "note": "note", "fact": "none"}
 
 
 _NOWHERE = {"physicalLocation": {"artifactLocation": {"uri": "unknown"}, "region": {"startLine": 1}}}

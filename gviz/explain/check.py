@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gviz.errors import GvizError
-from gviz.events import BackwardFinished, GradCaptured
+from gviz.events import BackwardFinished, GradCaptured, NodeCreated
 from gviz.explain.failures import all_failures
 from gviz.explain.finding import Finding, whole
 from gviz.explain.grad_history import is_zero
@@ -26,8 +26,8 @@ from gviz.system.cooperative import Driven, Far, finished
 from gviz.trace.timeline import Timeline
 from gviz.where.place import unreadable
 
-Level = Literal["error", "warning", "suspicion"]
-LEVELS: tuple[Level, ...] = ("error", "warning", "suspicion")
+Level = Literal["error", "warning", "note"]
+LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 MOST_NAMED = 5
 MOST_ASKED = 200
 """The number of leaves that are asked about one by one."""
@@ -91,7 +91,7 @@ def _checked(finding: Finding) -> Checked | None:
     kind = BY_NAME.get(finding.kind)
     if kind is None or kind.severity == "fact":
         return None
-    return Checked(finding, "suspicion" if finding.suspected else kind.severity)
+    return Checked(finding, "note" if finding.suspected else kind.severity)
 
 
 def findings(timeline: Timeline) -> Iterator[Finding | Far]:
@@ -245,3 +245,32 @@ def check_ranks(found: Sequence[Sequence[Checked]]) -> list[RankFinding]:
         kept.values(),
         key=lambda one: (LEVELS.index(one.checked.level), -len(one.ranks), one.checked.finding.event),
     )
+
+
+# What was looked for where nothing was found
+
+
+def nothing_found(timelines: Sequence[Timeline], kinds: int, ranks: str = "") -> str:
+    """That a check found nothing, in one line: in how much, how many kinds it looked for, and what it cannot judge."""
+    events = sum(map(len, timelines))
+    left = "; ".join(dict.fromkeys(what for timeline in timelines for what in not_judged(timeline)))
+    looked_for = f"{kinds} kind{'s' * (kinds != 1)} looked for"
+    return f"nothing found in {events:,} event{'s' * (events != 1)}{ranks} ({looked_for}; not judged: {left})"
+
+
+def not_judged(timeline: Timeline) -> Iterator[str]:
+    """What a check cannot judge in a recording, the most important first."""
+    phases = {phase.kind for phase in timeline.phases}
+    if "backward" not in phases:
+        yield "gradients, as no backward pass ran"
+    if not _has_arrays(timeline):
+        yield "single numbers, as most arrays were not kept (--values all)"
+    yield "whether the loss is the one you meant"
+
+
+def _has_arrays(timeline: Timeline) -> bool:
+    """Whether the elements of most values were kept: sums of rows, for example, need them."""
+    made = (event for _, event in timeline.select([NodeCreated]))
+    values = [output.value for event in made for output in event.outputs if output.value is not None]
+    kept = [value.data is not None or value.blob is not None for value in values if value.size > 1]
+    return 2 * sum(kept) >= len(kept)

@@ -33,7 +33,7 @@ from gviz.explain.findings import (
 from gviz.explain.question import Question, Topic
 from gviz.explain.survey import Survey
 
-Severity = Literal["error", "warning", "suspicion", "fact"]
+Severity = Literal["error", "warning", "note", "fact"]
 """It raised or certainly computes something wrong; it most likely does; it may be meant so; it only says what is."""
 
 
@@ -157,7 +157,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "changed-by-hook",
-        "suspicion",
+        "note",
         "a hook that makes zero of a gradient, or turns it round",
         find=gradient.turning_hooks,
     ),
@@ -165,7 +165,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("underflow", "warning", "gradients that are too small for float16 or bfloat16 and become zero"),
     Kind("saturated", "warning", "a function so far out that its derivative is zero"),
     Kind("clamped", "warning", "every element at the border of a clamp"),
-    Kind("cancelled", "suspicion", "contributions that cancel: of several uses, or of all elements, as for a softmax"),
+    Kind("cancelled", "note", "contributions that cancel: of several uses, or of all elements, as for a softmax"),
     Kind("masked", "warning", "a mask, an index or a factor of zero that lets nothing through"),
     Kind(
         "vanishing",
@@ -179,7 +179,7 @@ KINDS: tuple[Kind, ...] = (
         "exploding", "warning", "a gradient that blows up on its way to a leaf", find=vanishing_exploding.find_exploding
     ),
     Kind("broadcast", "warning", "a column met a row of as many elements and became a square", find=loss.broadcast),
-    Kind("summed-loss", "suspicion", "a loss that adds up a batch instead of taking its mean", find=loss.summed_loss),
+    Kind("summed-loss", "note", "a loss that adds up a batch instead of taking its mean", find=loss.summed_loss),
     Kind("softmax-twice", "warning", "a softmax of probabilities: the loss applies it itself", find=loss.softmax_twice),
     Kind(
         "no-log-probabilities",
@@ -193,28 +193,28 @@ KINDS: tuple[Kind, ...] = (
         "a mask over the weights of a softmax, whose rows no longer add up to one",
         find=loss.masked_after_softmax,
     ),
-    Kind("attached-target", "suspicion", "a loss whose target depends on what is trained", find=loss.attached_target),
+    Kind("attached-target", "note", "a loss whose target depends on what is trained", find=loss.attached_target),
     Kind(
         "partly-detached",
-        "suspicion",
+        "note",
         "a state that a loop detaches at some steps between two passes",
         find=loop.partly_detached,
     ),
-    Kind("cut-summand", "suspicion", "a part of a loss that is cut off from what is trained", find=loss.cut_summand),
+    Kind("cut-summand", "note", "a part of a loss that is cut off from what is trained", find=loss.cut_summand),
     Kind(
         "dropout-in-evaluation",
-        "suspicion",
+        "note",
         "dropout that is active under no_grad",
         find=train_eval_mode.dropout_in_evaluation,
     ),
     Kind(
         "trained-in-eval",
-        "suspicion",
+        "note",
         "a model that is trained though all of its dropout and batch norm is in eval mode",
         find=train_eval_mode.trained_in_eval,
     ),
     Kind("graphs-kept", "warning", "graphs of many iterations that something keeps alive", find=loop.kept_graphs),
-    Kind("shared", "suspicion", "one parameter that several modules use", find=parameters.shared),
+    Kind("shared", "note", "one parameter that several modules use", find=parameters.shared),
     Kind(
         "untied",
         "warning",
@@ -233,11 +233,11 @@ KINDS: tuple[Kind, ...] = (
         "a step of an optimizer without any backward pass before it, or of what is frozen",
         find=optimizer.empty_step,
     ),
-    Kind("unused-losses", "suspicion", "losses of a loop that no backward pass goes through", find=loop.unused_losses),
+    Kind("unused-losses", "note", "losses of a loop that no backward pass goes through", find=loop.unused_losses),
     Kind("unchanged", "warning", "a parameter that steps with a gradient have not moved", find=parameters.unchanged),
     Kind(
         "wrong-rule",
-        "suspicion",
+        "note",
         "a function whose backward is not the derivative of its forward",
         find=custom_function.wrong_rule,
     ),

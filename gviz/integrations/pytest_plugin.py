@@ -212,7 +212,7 @@ def _unseen(tensor: Any) -> str:
 def _wrong(timeline: Timeline) -> list[Finding]:
     from gviz.explain.check import check
 
-    return [one.finding for one in check(timeline) if one.level != "suspicion"]
+    return [one.finding for one in check(timeline) if one.level != "note"]
 
 
 def _framework_of(tensor: Any) -> Any:

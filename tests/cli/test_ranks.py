@@ -118,7 +118,7 @@ def test_a_folder_is_checked_rank_by_rank_and_what_all_ranks_have_is_told_once(f
 def test_a_folder_of_ranks_that_agree_has_nothing_to_be_found(folder):
     code, out, _ = gviz_here("check", "same", cwd=folder("same"))
     assert code == 0
-    assert re.fullmatch(r"nothing found in \d+ events of 2 ranks\n", out)
+    assert re.fullmatch(r"nothing found in \d+ events of 2 ranks \(\d+ kinds looked for; not judged: .*\)\n", out)
 
 
 def test_what_is_found_in_a_folder_as_data(folder):

@@ -1,6 +1,7 @@
 """``gviz check`` and ``gviz why`` as a user and a build machine meet them."""
 
 import json
+import re
 import shlex
 
 import pytest
@@ -16,6 +17,7 @@ from gviz.cli.sarif import text as sarif
 from gviz.errors import GvizError
 from gviz.explain.check import Checked, check_ranks
 from gviz.explain.finding import Finding
+from gviz.explain.kinds import findable
 from gviz.source.site import Frame
 
 BUGS, HEALTHY = HERE / "bugs", HERE / "healthy"
@@ -140,7 +142,7 @@ def test_sarif_points_at_lines(trace, capsys, monkeypatch):
 def test_sarif_is_what_code_hosts_take(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     at = Frame(str(tmp_path / "my models" / "net.py"), "f", 7, 7, 0, 3)
-    found = [Checked(Finding("failed", "it failed"), "error"), Checked(Finding("failed", "there", at=at), "suspicion")]
+    found = [Checked(Finding("failed", "it failed"), "error"), Checked(Finding("failed", "there", at=at), "note")]
     (run,) = json.loads(sarif(check_ranks([found]), lambda one: ""))["runs"]
     places = [one["locations"][0]["physicalLocation"] for one in run["results"]]
     assert [place["artifactLocation"]["uri"] for place in places] == ["unknown", "my%20models/net.py"]
@@ -183,3 +185,23 @@ def test_a_trace_is_asked_in_code(trace):
     assert str(checked).startswith(f"{checked.finding.where}: {checked.level}: ")
     with pytest.raises(GvizError, match="nowhere"):
         timeline.explain("nowhere.grad")
+
+
+def test_a_check_that_finds_nothing_says_what_it_looked_for_and_what_it_cannot_judge():
+    code, out, _ = gviz("check", "--engine", "builtin", str(HEALTHY / "clipping.py"), cwd=HERE)
+    (line,) = out.splitlines()
+    found = re.fullmatch(r"nothing found in \d+ events \((\d+) kinds looked for; not judged: (.*)\)", line)
+    assert code == 0
+    assert int(found[1]) == len(findable())
+    assert found[2] == "whether the loss is the one you meant"
+    options = ("--engine", "builtin", "--values", "none", "--only", "cut,unused")
+    _, out, _ = gviz("check", *options, str(HEALTHY / "clipping.py"), cwd=HERE)
+    assert (
+        "(2 kinds looked for; not judged: single numbers, as most arrays were not kept (--values all); whether" in out
+    )
+
+
+def test_the_word_that_notes_had_before_is_still_understood(trace):
+    codes = [gviz("check", "--fail-on", level, trace, cwd=HERE)[0] for level in ("suspicion", "note", "nothing")]
+    assert codes == [1, 1, 2]
+    assert gviz("check", "--fail-on", "suspicion", "--only", "softmax-twice", trace, cwd=HERE)[0] == 0

@@ -18,7 +18,7 @@ def test_a_line_that_all_ranks_find_is_told_once_as_the_first_has_it():
 def test_findings_of_other_kinds_lines_or_without_a_line_stay_apart():
     ranks = [
         [found("nan-born", "a", line=4), found("cut", "a", line=4), found("ranks-part", "a")],
-        [found("nan-born", "a", line=5), found("cut", "a", "suspicion", line=4), found("ranks-part", "b")],
+        [found("nan-born", "a", line=5), found("cut", "a", "note", line=4), found("ranks-part", "b")],
     ]
     assert [one.ranks for one in check_ranks(ranks)] == [(0,), (0,), (0,), (1,), (1,), (1,)]
 

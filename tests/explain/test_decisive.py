@@ -147,7 +147,7 @@ def test_parts_of_one_net_that_have_the_same_name_may_share_by_mistake():
         net(torch.ones(2, 3)).sum().backward()
         return net
 
-    assert found(program)["shared"].level == "suspicion"
+    assert found(program)["shared"].level == "note"
 
 
 def test_the_write_that_is_named_came_after_it_was_saved():

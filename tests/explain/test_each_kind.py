@@ -247,20 +247,20 @@ def bad_seed():
         ),
         (nll_of_some_rows_along_the_batch, "no-log-probabilities", "warning", "log_softmax(..., dim=1)"),
         (nll_of_a_logarithm_along_the_batch, "no-log-probabilities", "warning", "softmax(..., dim=1)"),
-        (attached_target, "attached-target", "suspicion", "sends a gradient into its target"),
-        (dropout_in_evaluation, "dropout-in-evaluation", "suspicion", "model.eval()"),
-        (shared_layer, "shared", "suspicion", "one parameter in 2 modules"),
-        (one_layer_thrice, "shared", "suspicion", "of one module that stands 3 times in a list (0, 1, 2)"),
-        (never_stepped, "never-stepped", "suspicion", "no optimizer has updated it"),
-        (trained(summed), "summed-loss", "suspicion", "adds up 32 rows: every gradient is 32 times"),
-        (trained(squares), "summed-loss", "suspicion", "a learning rate 32 times smaller"),
+        (attached_target, "attached-target", "note", "sends a gradient into its target"),
+        (dropout_in_evaluation, "dropout-in-evaluation", "note", "model.eval()"),
+        (shared_layer, "shared", "note", "one parameter in 2 modules"),
+        (one_layer_thrice, "shared", "note", "of one module that stands 3 times in a list (0, 1, 2)"),
+        (never_stepped, "never-stepped", "note", "no optimizer has updated it"),
+        (trained(summed), "summed-loss", "note", "adds up 32 rows: every gradient is 32 times"),
+        (trained(squares), "summed-loss", "note", "a learning rate 32 times smaller"),
         (trained(F.mse_loss, rate=0.0), "unchanged", "warning", "2 steps of the optimizer have left"),
         (trained(F.mse_loss, rate=1e-30), "unchanged", "warning", "the change rounds away"),
-        (trained(F.mse_loss, rate=0.0, steps=1), "unchanged", "suspicion", "a step of the optimizer has left"),
+        (trained(F.mse_loss, rate=0.0, steps=1), "unchanged", "note", "a step of the optimizer has left"),
         (cleared_early, "cleared-early", "error", "has nothing to go by: the .grad of #"),
         (cleared_early_to_zero, "cleared-early", "error", "zero_grad() before backward(), or after step()"),
         (loss_made_anew, "not-reached", "warning", "is new data without a history"),
-        (backward_outside_of_the_loop, "unused-losses", "suspicion", "goes through 1 of 10 losses"),
+        (backward_outside_of_the_loop, "unused-losses", "note", "goes through 1 of 10 losses"),
         (zero_weights, "masked", "warning", "start it with small random numbers"),
         (bad_seed, "nan-seed", "error", "backward started with"),
     ],
@@ -330,7 +330,7 @@ def test_a_softmax_of_attention_is_none_of_a_loss():
         return w
 
     (one,) = found(program).values()
-    assert (one.finding.kind, one.level) == ("cancelled", "suspicion")  # each row of a product of chances sums to 1
+    assert (one.finding.kind, one.level) == ("cancelled", "note")  # each row of a product of chances sums to 1
 
 
 def test_a_dead_layer_is_found_behind_what_it_multiplies():
@@ -386,7 +386,7 @@ def test_what_two_losses_of_one_step_share_is_not_called_carried():
 
 
 @pytest.mark.parametrize(
-    ("shape", "level"), [((2,), "warning"), ((2, 2), "warning"), ((0, 2), None), ((20, 20), "suspicion")]
+    ("shape", "level"), [((2,), "warning"), ((2, 2), "warning"), ((0, 2), None), ((20, 20), "note")]
 )
 @pytest.mark.parametrize("rate", [0.0, 0.01])
 def test_a_weight_of_any_shape_is_compared(shape, level, rate):
@@ -401,7 +401,7 @@ def test_a_weight_of_any_shape_is_compared(shape, level, rate):
 
     one = found(program).get("unchanged")
     assert (one.level if one is not None else None) == (level if rate == 0 else None)
-    assert one is None or ("statistics" in told(one)) == (level == "suspicion")
+    assert one is None or ("statistics" in told(one)) == (level == "note")
 
 
 def test_a_parameter_that_moved_once_is_not_called_unchanged():
@@ -495,7 +495,7 @@ def logarithm_of(p):
 )
 def test_an_infinity_that_is_no_mask_is_suspected(program):
     one = found(program)["nan-born"]
-    assert one.level == "suspicion"
+    assert one.level == "note"
     assert "inf was born in" in told(one)
 
 
@@ -550,7 +550,7 @@ def test_what_becomes_of_a_nan_is_not_known_before_its_pass(growing, says):
     timeline = Timeline(MemoryLog(events[: events.index(whole.event(whole.troubles.first_bad())) + 1]))
     timeline.growing = growing
     (one,) = check(timeline)
-    assert (one.level, one.finding.kind) == ("suspicion", "nan-born")
+    assert (one.level, one.finding.kind) == ("note", "nan-born")
     assert says in told(one)
     assert "stopped" not in told(one)
 
@@ -564,7 +564,7 @@ def test_contributions_that_cancel_are_told_as_they_are():
         return critic
 
     (one,) = found(program).values()
-    assert (one.finding.kind, one.level) == ("cancelled", "suspicion")
+    assert (one.finding.kind, one.level) == ("cancelled", "note")
     assert "bias is zero: its 2 contributions cancel" in told(one)
     assert [part.text[:6] for part in one.finding.parts] == ["+= -1 ", "+= 1 f"]
 
@@ -634,7 +634,7 @@ def test_a_second_optimizer_of_nothing_but_frozen_parameters_is_suspected():
                 optimizer.step()
 
     one = found(lambda: program(frozen=True))["empty-step"]
-    assert one.level == "suspicion"
+    assert one.level == "note"
     assert "updates nothing: all of its 2 parameters are frozen" in told(one)
     assert "empty-step" not in found(lambda: program(frozen=False))
 

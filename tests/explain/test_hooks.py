@@ -77,7 +77,7 @@ def test_a_hook_of_a_result_stands_below_what_its_rule_sent(engine, tmp_path):
     words = "the hook reverse changed [6 16] to [-0.6 -1.6] (multiplied by -0.1)"
     assert f"before that rule, {words} at #3 f = Mul" in answer(timeline, "x")
     (found,) = check(timeline)
-    assert (found.finding.kind, found.level) == ("changed-by-hook", "suspicion")
+    assert (found.finding.kind, found.level) == ("changed-by-hook", "note")
     assert words in found.finding.text
 
 

@@ -157,7 +157,7 @@ def test_the_fix_of_a_second_backward_names_the_call_and_comes_after_it(engine):
 @on_both_engines
 def test_a_state_detached_at_some_steps_is_suspected(engine):
     (one,) = check(recorded("loops", "detached_now_and_then", engine))
-    assert (one.level, one.finding.kind, one.more) == ("suspicion", "partly-detached", 0)
+    assert (one.level, one.finding.kind, one.more) == ("note", "partly-detached", 0)
     assert one.finding.where == place("detached_now_and_then")
     assert "at 2 of 7 steps" in one.finding.text
     assert "takes" in one.finding.text

@@ -240,8 +240,25 @@ for i in range(3):
     loss.backward()
     opt.step()
 """,
+    "head made after the optimizer": """
+m = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 10))
+opt = torch.optim.SGD(m.parameters(), 0.1)
+m[2] = nn.Linear(8, 2)
+for i in range(4):
+    loss = F.cross_entropy(m(torch.randn(8, 4)), torch.randint(0, 2, (8,)))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
 }
 EXPECTED = {
+    "head made after the optimizer": (
+        "warning",
+        "never-stepped",
+        ["no optimizer has updated it"],
+        "make the optimizer of all",
+        "m[2] = ",
+    ),
     "checkpoint of data": ("warning", "cut", ["runs without a graph"], "use_reentrant=False", "checkpoint(s.body"),
     "checkpoints of a sequence": (
         "warning",
@@ -280,7 +297,7 @@ EXPECTED = {
     ),
     "element set through data": ("error", "changed-through-data", ["h = Sigmoid"], "clone()", "h.data[0]"),
     "dropout by a function": (
-        "suspicion",
+        "note",
         "dropout-in-evaluation",
         ["dropout is active"],
         "training=self.training",
@@ -301,14 +318,14 @@ EXPECTED = {
         "masked_fill(~mask, 0.0)",
     ),
     "value as its own target": (
-        "suspicion",
+        "note",
         "attached-target",
         ["into its target", "y = Add"],
         "detach()",
         "y = r + 0.9",
     ),
-    "temporal difference": ("suspicion", "attached-target", ["into its target"], "detach()", "td = r"),
-    "best action as target": ("suspicion", "attached-target", ["target = Add"], "detach()", "target = r"),
+    "temporal difference": ("note", "attached-target", ["into its target"], "detach()", "td = r"),
+    "best action as target": ("note", "attached-target", ["target = Add"], "detach()", "target = r"),
     "untied by assign": ("warning", "untied", ["out.weight begins as a copy of", "emb.weight"], "tie them again", ""),
     "untied by deepcopy": ("warning", "untied", ["out.weight begins as a copy of", "emb.weight"], "tie them again", ""),
     "loss of a list": (

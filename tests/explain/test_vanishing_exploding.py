@@ -44,7 +44,7 @@ def found(timeline):
 @on_both_engines
 def test_six_layers_are_enough_to_name_it(engine):
     (one,) = check(recorded("loops", "six_sigmoids", engine))
-    assert (one.level, one.finding.kind) == ("suspicion", "vanishing")
+    assert (one.level, one.finding.kind) == ("note", "vanishing")
     first, *_ = one.finding.parts
     at = f"six_sigmoids.py:{line_of(HERE / 'loops' / 'six_sigmoids.py')}"
     assert first.text.endswith(at)  # of the forward the last sigmoid, of the way back the first

@@ -39,7 +39,7 @@ def test_a_number_that_is_zero_may_be_an_input():
         (x1 * w1 + x2 * w2 + 6.9).tanh().backward()
 
     (found,) = check(timeline_of(program))
-    assert (found.level, found.finding.kind, found.finding.fix) == ("suspicion", "masked", "")
+    assert (found.level, found.finding.kind, found.finding.fix) == ("note", "masked", "")
 
 
 def test_a_result_that_became_a_leaf_is_asked_about():

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 _FOUND = 1
 
 
+class _LevelName(click.Choice[str]):
+    """A level; the word that notes had before is still understood."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The level of today."""
+        return super().convert("note" if value == "suspicion" else value, param, ctx)
+
+
 def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
         from gviz.explain.kinds import findable
@@ -34,7 +42,7 @@ def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> N
 @click.command("check", context_settings=SCRIPT_CONTEXT)
 @click.option("--only", metavar="KINDS", help="Look for these kinds alone: nan-born,cut.")
 @click.option("--ignore", metavar="KINDS", help="Do not look for these kinds.")
-@click.option("--fail-on", type=click.Choice(["error", "warning", "suspicion"]), default="warning",
+@click.option("--fail-on", type=_LevelName(["error", "warning", "note"]), default="warning",
               help="The least grave level that makes the exit code 1 (warning).")  # fmt: skip
 @click.option("--format", "kind", type=click.Choice(["text", "json", "sarif"]), default="text", help="How to print it.")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the kinds.")
@@ -43,7 +51,7 @@ def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> N
 def command(program: Program, only: str | None, ignore: str | None, fail_on: str, kind: str, *, whole: bool) -> int:
     """Look for what is wrong in a trace, or in a script that is run for it: errors, lost gradients, nan, loops.
 
-    What may well be meant so is called a suspicion. Exit code 1 if something at least as grave as --fail-on was found,
+    What is possible, and may be meant so, is a note. Exit code 1 if something at least as grave as --fail-on was found,
     0 if not. What the program prints goes to standard error. Options of gviz stand before SCRIPT. In a folder with the
     traces of ranks each is checked, and where they stop agreeing is a warning.
     """
@@ -53,7 +61,7 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
     with recorded(program) as given:
         found = _found(given, kinds)
         if kind == "text":
-            findings.print_text(given, found, whole=whole)
+            findings.print_text(given, found, len(kinds), whole=whole)
             if found:
                 event, rank = found[0].checked.finding.event, given.paths[found[0].ranks[0]]
                 click.echo(findings.how_to_open(program, event, rank if given.in_folder else None))
@@ -84,7 +92,7 @@ def _parted(given: Recordings) -> Iterator[tuple[int, Checked]]:
     for each in compared(given):
         if each.parting is not None:
             one = finding(each.parting, given.name(each.other), given.name(each.rank))
-            yield each.rank, Checked(one, "suspicion" if one.suspected else "warning")
+            yield each.rank, Checked(one, "note" if one.suspected else "warning")
 
 
 def _kinds(only: str | None, ignore: str | None) -> list[Kind]:

@@ -173,7 +173,11 @@ def _names(failure: Failure) -> set[str]:
 def changed_through_data(survey: Survey) -> Iterator[Finding | None]:
     """Writes through ``.data`` to what an operation has saved, before its backward rule ran."""
     timeline = survey.timeline
-    taken = {made.node for made in survey.nodes.values() if made.created.untracked == "data"}
+    taken = {  # of what is tracked: a layer keeps its running statistics so
+        made.node
+        for made in survey.nodes.values()
+        if made.created.untracked == "data" and any(source.created.requires_grad for source in survey.sources(made))
+    }
     for seq, event in survey.select(StorageWritten) if taken else ():
         yield None
         writer = survey.nodes.get(event.node)

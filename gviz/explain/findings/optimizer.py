@@ -5,6 +5,7 @@ early or never.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -124,7 +125,8 @@ def _not_in_optimizer(
         if info.created.kind != "parameter":
             held = "make it an nn.Parameter of the model, so that parameters() has it for the optimizer"
         fix = f"{held}, or freeze it with requires_grad_(False)"
-        return Finding("never-stepped", text, seq, info.node, (), fix, innermost(info), suspected=True)
+        sure = len(added) > 1 and _is_behind_trained(timeline, info, steps)
+        return Finding("never-stepped", text, seq, info.node, (), fix, innermost(info), suspected=not sure)
     step = timeline.event(steps.idle[-1])
     assert isinstance(step, OptimizerStepped)
     frames, kind = timeline.stack(step.stack), shown(step.kind)
@@ -135,6 +137,20 @@ def _not_in_optimizer(
     fix = "make the optimizer after the model is as it stays, of that model's parameters()"
     parts = (Finding("idle", idle, steps.idle[-1], at=at),)
     return Finding("never-stepped", text, seq, info.node, parts, fix, innermost(info))
+
+
+def _is_behind_trained(timeline: Timeline, info: NodeInfo, steps: Steps) -> bool:
+    """Whether what an optimizer trains comes before a parameter on the way to the loss, as of a head that was replaced.
+
+    Who trains only a head on a model that is left as it is may have frozen nothing.
+    """
+    users = timeline.nodes.users(info.node)
+    return info.created.kind == "parameter" and any(
+        source in steps.held
+        for user in users[:1]
+        for later in (user, *timeline.nodes.users(user))
+        for source in ancestors(timeline, later)
+    )
 
 
 def _piles_up(timeline: Timeline, added: list[GradAccumulated]) -> bool:
@@ -467,7 +483,8 @@ def _unused_passes(survey: Survey) -> Iterator[Finding | None]:
 def _unused_finding(survey: Survey, site: list[_UnusedPass], updates: list[int]) -> Finding | None:
     """A finding for one call of backward, if most of what it brings between steps is cleared unused."""
     timeline = survey.timeline
-    unused = [one for one in site if one.cleared and not one.is_used]
+    steps = [seq for seq, _ in survey.select(OptimizerStepped)]
+    unused = [one for one in site if one.cleared and not one.is_used and not _meets_a_step(one, steps)]
     between = [one for one in unused if updates and updates[0] < one.start < updates[-1]]
     is_single = len(site) == len(unused) == len(updates) == 1 and site[0].start < updates[0]
     if not is_single and (not between or 2 * len(unused) < len(site)):
@@ -494,6 +511,12 @@ def _unused_finding(survey: Survey, site: list[_UnusedPass], updates: list[int])
     fix = "zero_grad() once for each step: before the first backward() that the step is to use, or after the step"
     numbers = (Number("unused passes", len(unused)), Number("passes", len(site)))
     return Finding("cleared-early", text, cleared, node, parts, fix, at, numbers, suspected=is_single)
+
+
+def _meets_a_step(one: _UnusedPass, steps: list[int]) -> bool:
+    """Whether an optimizer stepped before the clearing: the pass was for that one, whatever it found."""
+    at = bisect_right(steps, one.start)
+    return at < len(steps) and steps[at] < min(one.cleared.values())
 
 
 _TRIED = 3

@@ -64,7 +64,8 @@ def event(session: Session, _: str) -> Look:
 
 def check(session: Session, text: str) -> Driven[Look]:
     """``check [all]``: everything that is wrong in the recording, or may be."""
-    from gviz.explain.check import checking
+    from gviz.explain.check import checking, nothing_found
+    from gviz.explain.kinds import findable
 
     whole = text == "all"
     found = yield from checking(session.timeline)
@@ -75,7 +76,7 @@ def check(session: Session, text: str) -> Driven[Look]:
             finding.lines(one.finding) if whole else finding.brief(one.finding, '("check all" has them)')
         )
     ]
-    nothing = (0, f"nothing found in {len(session.timeline)} events", 0)
+    nothing = (0, nothing_found([session.timeline], len(findable())), 0)
     return Look("Check", partial(explanation_lines, rows or [nothing]))
 
 
