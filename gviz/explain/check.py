@@ -201,8 +201,12 @@ def _is_of_no_call(survey: Survey, found: Finding) -> bool:
     return found.kind == "unused" and is_parameter and elsewhere and found.node not in survey.timeline.nodes.named
 
 
+_SEVERAL = re.compile(r",(?![^\[]*\])\s*")
+"""What separates several places; a comma within brackets is a part of an index."""
+
+
 def answers(timeline: Timeline, place: str | None, n: int | None = None) -> list[Finding]:
-    """Why a place is as it is at moment `n` (the end without one); without a place why the program failed.
+    """Why a place is as it is at moment `n` (the end without one), or several; without one why the program failed.
 
     A program that did not fail is checked instead. GvizError for an empty place.
     """
@@ -211,7 +215,8 @@ def answers(timeline: Timeline, place: str | None, n: int | None = None) -> list
     if not len(timeline.nodes):
         raise GvizError("this recording holds no nodes", hint="it records operations on tensors", exit_code=2)
     if place is not None:
-        return [answer(NamedNodes(timeline), place, len(timeline) if n is None else n)]
+        names, moment = NamedNodes(timeline), len(timeline) if n is None else n
+        return [answer(names, one, moment) for one in _SEVERAL.split(place)]
     found = [why_failure(failure) for failure in all_failures(timeline)]
     return found[-1:] or [one.finding for one in check(timeline)]
 

@@ -261,6 +261,8 @@ KINDS: tuple[Kind, ...] = (
         gradient.incoming_sum,
     ),
     Kind("gradient", "fact", "a gradient as the sum of what came over every edge", ("gradient",), gradient.grad_sum),
+    Kind("stepped", "fact", "what the last step of an optimizer did, and to which parameters"),
+    Kind("no-gradient", "fact", "the leaves that require a gradient and have none, each with its reason"),
     Kind("alive", "fact", "which graphs are alive, with their nodes, saved tensors and bytes, and what holds them"),
     Kind("took-no-part", "fact", "what a variable holds, of which nothing is part of the recording"),
     Kind("unborn", "fact", "the node is made later", ("unborn",), value.unborn),

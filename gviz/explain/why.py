@@ -10,13 +10,18 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from gviz.errors import GvizError
-from gviz.events import DataSet, Event, StorageWritten
+from gviz.events import BackwardStarted, DataSet, Event, OptimizerStarted, OptimizerStepped, StorageWritten
+from gviz.explain.contributions import MOST_PARTS, origin
 from gviz.explain.failures import Failure, all_failures, failure_at
 from gviz.explain.finding import Finding
 from gviz.explain.findings.loop import alive_graphs
+from gviz.explain.grad_history import accumulation
 from gviz.explain.kinds import KINDS
 from gviz.explain.names import further_names, label, label_at, made_at
+from gviz.explain.optimizer_steps import all_options, why_nothing
 from gviz.explain.question import Question, question
 from gviz.query.moments import event_at
 from gviz.query.names import NamedNodes, TookNoPart
@@ -24,7 +29,11 @@ from gviz.query.nodes import node_at
 from gviz.trace.moment import Moment
 from gviz.trace.state import BAD
 from gviz.trace.timeline import Timeline
+from gviz.values.number_text import number, shape_text
 from gviz.values.plain_text import shown
+from gviz.values.value import Array
+from gviz.values.value_text import grad as short_grad
+from gviz.values.value_text import short
 from gviz.where.place import Aspect, split_aspect
 
 
@@ -113,6 +122,10 @@ def answer(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     failure = failure_at(names.timeline, n) if n and not text.strip() else None
     if failure is not None and not failure.node:
         return why_failure(failure)
+    if (word := _of_words(names, text)) in _WORDS:
+        return _WORDS[word](names, n)
+    if (part := _INDEXED.fullmatch(_asked_place(text))) is not None:
+        return _indexed(names, part["place"], part["index"], n, selected)
     place, aspect = split_aspect(_asked_place(text))
     try:
         node = node_at(names, place, n, selected, aspect)
@@ -129,6 +142,133 @@ def answer(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     if len(names.timeline.info(node).created.outputs) > 1 and not place.startswith("#"):
         found = replace(found, text=f"{shown(place)} of {found.text}") if place else found
     return replace(found, parts=(_namesakes(same, node, place), *found.parts)) if len(same) > 1 else found
+
+
+# Questions about a part of a gradient: ``emb.weight.grad[0]``, ``w.grad[1:3, 0]``
+
+_INDEXED = re.compile(r"(?P<place>.+)\.grad\[(?P<index>[-\d:, ]+)\]")
+_MOST_SHOWN = 8
+
+
+def _indexed(names: NamedNodes, place: str, index: str, n: int, selected: int) -> Finding:
+    """A part of a gradient: what it is, and what each contribution has brought there."""
+    found = answer(names, f"{place}.grad", n, selected)
+    timeline, node = names.timeline, found.node
+    state = timeline.at(n).state(node) if node else None
+    nr = names.output_nr(node, place, n) if node else 0
+    output = state.outputs[nr] if state is not None else None
+    total = (output.grad or output.incoming) if output is not None else None
+    if output is None or total is None:
+        return found
+    at = _index(index, total.shape)
+    whole = f"{label(timeline, node)}: .grad[{index}]"
+    array = timeline.array(total)
+    if array is None:
+        text = f"{whole} is not known, as the elements were not kept"
+        return Finding("gradient", text, output.grad_seq, node, fix=f"keep them with --values {total.nbytes}")
+    parts = []
+    before = accumulation(timeline, node, output)
+    held = timeline.array(before.before) if before is not None else None
+    if before is not None and held is not None and held.shape == array.shape:
+        parts.append(Finding("before", f"{_part_text(held[at])} was there before", before.event, node))
+    for part in output.parts[:MOST_PARTS]:
+        brought = timeline.array(part.value)
+        if brought is None:
+            text = f"what {origin(timeline, part)} brought there is not known, as its elements were not kept"
+        elif brought.shape != array.shape:
+            text = f"{origin(timeline, part)} brought {part.value.shape}"
+        else:
+            text = f"+= {_part_text(brought[at])} from {origin(timeline, part)}"
+        parts.append(Finding("contribution", text, part.seq, part.source))
+    hooks = [one for one in found.parts if one.kind == "hook"]
+    return Finding("gradient", f"{whole} is {_part_text(array[at])}", output.grad_seq, node, (*parts, *hooks))
+
+
+def _index(text: str, shape: tuple[int, ...]) -> tuple[int | slice, ...]:
+    """An index as it is written, of whole numbers and ranges; GvizError for one that is outside of the shape."""
+    found: list[int | slice] = []
+    for word, length in zip(text.split(","), (*shape, *[0] * len(text)), strict=False):
+        numbers = [int(one) if one.strip() else None for one in word.split(":")]
+        first = numbers[0]
+        if len(numbers) == 1 and first is not None and -length <= first < length:
+            found.append(first)
+        elif len(numbers) in (2, 3) and length:
+            found.append(slice(*numbers))
+        else:
+            raise GvizError(f"[{text}] is no index here", hint=f"its shape is {shape_text(shape)}", exit_code=2)
+    return tuple(found)
+
+
+def _part_text(part: Array | np.generic) -> str:
+    elements = np.asarray(part).ravel()
+    shown_part = " ".join(number(float(one)) for one in elements[:_MOST_SHOWN])
+    more = f" … ({elements.size} elements)" if elements.size > _MOST_SHOWN else ""
+    return shown_part if elements.size == 1 else f"[{shown_part}{more}]"
+
+
+# Questions without a place: ``loss``, ``step``, ``no gradient``
+
+
+def _of_words(names: NamedNodes, text: str) -> str:
+    """The word that a question is, if no tensor is called so."""
+    word = " ".join(text.lower().split())
+    return "" if names.last(text.strip(), len(names.timeline)) else word
+
+
+def _why_loss(names: NamedNodes, n: int) -> Finding:
+    """The value of the loss that the last backward pass by a moment began at."""
+    starts = [(seq, event) for seq, event in names.timeline.select((BackwardStarted,), 1, n + 1)]
+    if not starts:
+        raise names.without("backward pass", "loss")
+    node, nr = starts[-1][1].roots[0]
+    return why(names.timeline, names.timeline.at(n), node, "value", nr)
+
+
+def _why_step(names: NamedNodes, n: int) -> Finding:
+    """What the last step of an optimizer by a moment did, and to which parameters."""
+    timeline = names.timeline
+    seq, step = next(reversed([*timeline.select((OptimizerStepped,), 1, n + 1)]), (0, None))
+    if step is None:
+        raise names.without("step of an optimizer", "step")
+    started = next((timeline.event(one.said) for one in timeline.contexts.steps_at(seq)), None)
+    options = f" ({told})" if isinstance(started, OptimizerStarted) and (told := all_options(started)) else ""
+    frames, count = timeline.stack(step.stack), len(step.parameters)
+    moment = timeline.at(seq)
+    done = (
+        f"updated {count} parameter{'s' * (count != 1)}" if count else f"updated nothing: {why_nothing(moment, step)}"
+    )
+    parts = []
+    for node in step.parameters[:_MOST_SHOWN]:
+        before, after = timeline.at(seq - 1).state(node), moment.state(node)
+        gradient = short_grad(before.outputs[0].grad if before is not None else None)
+        value = short(after.outputs[0].value) if after is not None else "?"
+        parts.append(Finding("used", f"{label(timeline, node)} had the gradient {gradient}, is now {value}", seq, node))
+    idle = step.skipped[:_MOST_SHOWN]
+    parts += [Finding("idle", f"{label(timeline, node)} had no gradient", seq, node) for node in idle]
+    text = f"the step of {shown(step.kind)}{made_at(frames)}{options} {done}"
+    return Finding("stepped", text, seq, parts=tuple(parts), at=frames[0] if frames else None)
+
+
+def _why_no_gradient(names: NamedNodes, n: int) -> Finding:
+    """The leaves that require a gradient and have none at a moment, each with its reason."""
+    timeline = names.timeline
+    moment, missing = timeline.at(n), []
+    for node in timeline.nodes:
+        info = timeline.info(node) if timeline.nodes.born(node) <= n else None
+        if info is None or info.created.kind == "op" or not info.created.requires_grad:
+            continue
+        state = moment.state(node)
+        if state is not None and not state.freed and state.requires_grad and state.outputs[0].grad is None:
+            missing.append(node)
+    if not missing:
+        return Finding("no-gradient", "every leaf that requires a gradient has one")
+    parts = tuple(why(timeline, moment, node, "grad") for node in missing[:_MOST_SHOWN])
+    more = f", here are the first {_MOST_SHOWN}" if len(missing) > _MOST_SHOWN else ""
+    text = f"{len(missing)} lea{'f' if len(missing) == 1 else 'ves'} without a gradient{more}"
+    return Finding("no-gradient", text, node=missing[0], parts=parts, at=parts[0].at)
+
+
+_WORDS = {"loss": _why_loss, "step": _why_step, "no gradient": _why_no_gradient}
 
 
 def _took_no_part(timeline: Timeline, unknown: TookNoPart) -> Finding:

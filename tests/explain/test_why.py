@@ -1,14 +1,18 @@
 """Why a value, a gradient, or none: real programs with the classic mistakes, asked at their end."""
 
+import json
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from explain.programs import recorded_text
 from recording import timeline_of
 
 import gviz.engine as torch
+from gviz.errors import GvizError
 from gviz.events import BackwardStarted
+from gviz.explain.check import answers
 from gviz.explain.finding import brief, lines
 from gviz.explain.why import why
 
@@ -525,3 +529,70 @@ def test_of_what_is_cut_off_it_is_said_that_no_gradient_comes_through():
     assert found["cut"] == [f"{through}detach cuts the graph here"]
     assert found["aside"] == [f"{through}inside no_grad"]
     assert found["kept"] == found[""] == []
+
+
+# A part of a gradient, and questions without a place
+
+TRAINED = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+emb, lin, idle = nn.Embedding(6, 3), nn.Linear(3, 1), torch.ones(2, requires_grad=True)
+opt = torch.optim.SGD([*emb.parameters(), *lin.parameters()], lr=0.1)
+ids = torch.tensor([[1, 2, 3], [4, 5, 0]])
+for i in range(2):
+    out = lin(emb(ids).mean(1)) + lin(emb(torch.tensor([1, 1])))
+    value = ((out - 1.0) ** 2).mean()
+    opt.zero_grad() if i == 0 else None
+    value.backward()
+    opt.step()
+grad = emb.weight.grad
+print([[float(one) for one in grad[1]], float(grad[1, 0]), [float(one) for one in lin.weight.grad[0, 1:]]])
+"""
+on_both_engines = pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+
+
+def numbers_in(text):
+    return [float(one) for one in re.findall(r"-?\d+\.?\d*(?:e[-+]\d+)?", text)]
+
+
+@on_both_engines
+@pytest.mark.parametrize(
+    ("index", "of"), [("emb.weight.grad[1]", 0), ("emb.weight.grad[1, 0]", 1), ("lin.weight.grad[0, 1:]", 2)]
+)
+def test_a_part_of_a_gradient_is_the_sum_of_what_came_there(index, of, engine, tmp_path, capsys):
+    timeline = recorded_text(TRAINED, tmp_path, engine)
+    printed = json.loads(capsys.readouterr().out)[of]
+    (found,) = answers(timeline, index)
+    shown = numbers_in(found.text.split(" is ")[1])
+    assert shown == pytest.approx([printed] if isinstance(printed, float) else printed, rel=1e-3)
+    rows = [numbers_in(re.sub(r"^\+= | from .*| was there before", "", part.text)) for part in found.parts]
+    assert [sum(column) for column in zip(*rows, strict=True)] == pytest.approx(shown, rel=1e-2, abs=1e-6)
+
+
+@on_both_engines
+def test_questions_without_a_place_and_several_places(engine, tmp_path):
+    timeline = recorded_text(TRAINED, tmp_path, engine)
+    (loss,) = answers(timeline, "loss")
+    assert (loss.kind, loss.where) == ("computed", "program.py:10")
+    (step,) = answers(timeline, "step")
+    assert step.text == "the step of SGD at program.py:13 (lr=0.1) updated 3 parameters"
+    assert "emb.weight had the gradient" in step.parts[0].text
+    (missing,) = answers(timeline, "no gradient")
+    assert missing.text == "1 leaf without a gradient"
+    assert [part.kind for part in missing.parts] == ["unused"]
+    both = answers(timeline, "emb.weight.grad[1, 0], lin.bias.grad")
+    assert [one.kind for one in both] == ["gradient", "gradient"]
+    with pytest.raises(GvizError, match="is no index here"):
+        answers(timeline, "emb.weight.grad[9]")
+
+
+def test_a_tensor_that_is_called_as_a_question_is_asked_about():
+    def program():
+        loss = torch.tensor(2.0, requires_grad=True) * 3
+        (loss * 2).backward()
+        return loss
+
+    (found,) = answers(timeline_of(program), "loss")
+    assert "Mul" in found.text
+    assert "= 6" in found.text

@@ -19,9 +19,9 @@ from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
 def command(program: Program, place: str, at: str | None, whole: bool, kind: str) -> None:
     """Run a script and say why a node has the value or gradient it has, or none: gviz why w.grad train.py.
 
-    PLACE is as in gviz explain; `error` asks why the program failed, `nan` where the first nan came from. SCRIPT may
-    be a trace. What the program prints goes to standard error, so that the answer stands alone. Options of gviz stand
-    before SCRIPT.
+    PLACE is as in gviz explain; `error` asks why the program failed, `nan` where the first nan came from, `loss`,
+    `step` and 'no gradient' about the last ones; w.grad[0] is a part, and a,b are two. SCRIPT may be a trace. What the
+    program prints goes to standard error, so that the answer stands alone. Options of gviz stand before SCRIPT.
     """
     if not program.as_module:
         argument_order.expect_file(program.argv[0], place, "why {0} {1}")
