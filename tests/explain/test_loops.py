@@ -140,7 +140,7 @@ def test_check_prints_six_lines_of_a_finding_and_all_when_asked(capsys):
     timeline = recorded("loops", "cut_in_many_places")
     found, given = check_ranks([check(timeline)]), Recordings((Path("t.gviz"),), (Rank(timeline),))
     for whole_of_it, cuts in ((False, 2), (True, 4)):
-        print_text(given, found, whole=whole_of_it)
+        print_text(given, found, 1, whole=whole_of_it)
         out = capsys.readouterr().out
         assert out.count("cut at") == cuts
         assert ("and 4 more lines with --all" in out) != whole_of_it
