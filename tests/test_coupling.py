@@ -9,7 +9,10 @@ from pathlib import Path
 
 import gviz
 
-RENAMED = ("emission", "arguments", "surface", "watchers", "tensor", "backward", "node", "messages")
+RENAMED = (
+    "emission", "arguments", "surface", "watchers", "tensor", "backward", "node", "messages", "op", "views", "anomaly",
+    "unsupported_names",
+)  # fmt: skip
 """Files of the engine with functions that are between a program and what records it, or warns it."""
 
 PROGRAM = """
