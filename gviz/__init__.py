@@ -14,14 +14,14 @@ from gviz import representation
 from gviz.version import __version__
 
 if TYPE_CHECKING:
+    from gviz.api.debug import breakpoint as breakpoint
+    from gviz.api.debug import debug as debug
+    from gviz.api.debug import post_mortem as post_mortem
     from gviz.api.export import export as export
     from gviz.api.make_dot import make_dot as make_dot
     from gviz.api.questions import check as check
     from gviz.api.questions import why as why
     from gviz.api.show import show as show
-    from gviz.api.within import breakpoint as breakpoint
-    from gviz.api.within import debug as debug
-    from gviz.api.within import post_mortem as post_mortem
     from gviz.frameworks import attach as attach
     from gviz.frameworks import record as record
     from gviz.representation import NotebookFront, QuestionFront
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "attach": "gviz.frameworks",
-    "breakpoint": "gviz.api.within",
+    "breakpoint": "gviz.api.debug",
     "check": "gviz.api.questions",
-    "debug": "gviz.api.within",
+    "debug": "gviz.api.debug",
     "export": "gviz.api.export",
     "load": "gviz.trace",
     "make_dot": "gviz.api.make_dot",
     "mark": "gviz.trace.recording.record",
-    "post_mortem": "gviz.api.within",
+    "post_mortem": "gviz.api.debug",
     "record": "gviz.frameworks",
     "show": "gviz.api.show",
     "why": "gviz.api.questions",

@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gviz.adapters.wanted import Compiled, Phase, Wanted
+from gviz.adapters.recording_scope import Compiled, Phase, Wanted
 from gviz.errors import GvizError
 from gviz.system import notice
 from gviz.system.import_hook import when_imported

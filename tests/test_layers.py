@@ -23,12 +23,12 @@ MAY_IMPORT = {
     "emit": BOTTOM | {"events"},
     "where": BOTTOM | {"events"},
     "model_names": BOTTOM | {"emit", "events"},
-    "returned": BOTTOM | {"events"},
-    "engine": BOTTOM | {"emit", "events", "model_names", "returned"},
-    "adapters": BOTTOM | {"emit", "events", "model_names", "returned"},
-    "trace": BOTTOM | {"emit", "events", "returned", "where", "version"},
+    "call_results": BOTTOM | {"events"},
+    "engine": BOTTOM | {"emit", "events", "model_names", "call_results"},
+    "adapters": BOTTOM | {"emit", "events", "model_names", "call_results"},
+    "trace": BOTTOM | {"emit", "events", "call_results", "where", "version"},
     "query": BOTTOM | {"events", "trace", "where"},
-    "explain": BOTTOM | {"compare", "events", "rerun", "returned", "trace", "where", "query"},
+    "explain": BOTTOM | {"compare", "events", "rerun", "call_results", "trace", "where", "query"},
     "compare": BOTTOM | {"trace", "events"},
     "rerun": BOTTOM | {"engine", "trace", "events", "emit"},
     "graphify": BOTTOM | {"engine", "trace", "events", "emit"},
@@ -46,8 +46,8 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 OF_TRACE = {
-    "timeline", "places", "moment", "state", "navigation", "backward_order", "condition", "stops", "log", "load",
-    "repetition", "gradients",
+    "timeline", "places", "moment", "state", "navigation", "backward_order", "condition_environment", "stops", "log",
+    "load", "repetition", "gradients",
 }  # fmt: skip
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"query", "render", "tui", "explain", "compare"}
@@ -58,16 +58,16 @@ INSIDE = {
         index.changes backward_pass file.snapshot iterations file.format naming.calls log phases
         file.paths naming.assignments nonfinite name_overlay index.threads file.connection
         naming.names index.columns file.batch spans contexts index.reachability index.references
-        index.kept file.reader file.ring nodes failures index.node_state file.event_table moment
+        index.stored_index file.reader file.ring nodes failures index.node_state file.event_table moment
         file.writer timeline recording.source_text backward_order navigation places gradients
-        condition recording.record stops""",
+        condition_environment recording.record stops""",
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee program_control""",
     "render": """
         theme comparison_text boxes.tensors boxes.fold boxes.links graphviz.process curve layout.model
         layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.row boxes.options
         layout.grid layout.components cells.raster graphviz.digraph styles boxes.details layout.columns
-        cells.canvas boxes.selection boxes.room layout.routing boxes.structure boxes.rows boxes.states
+        cells.canvas boxes.selection boxes.box_size layout.routing boxes.structure boxes.node_rows boxes.states
         boxes.modules scene legend request page.changes cells.viewport page.document graphviz.labels
         forms.picture_json forms.text graphviz.placement forms.mermaid graphviz.dot graphviz.picture
         page.geometry forms.series forms.svg forms.png_and_pdf page.contents forms.gif forms.animation exporters""",
@@ -78,7 +78,7 @@ INSIDE = {
         node_identity session gradient_hooks creation autograd_graph arguments existing_graph in_place_writes
         tensor_attributes cuda_graphs modules optimizers function_mode compilation autograd_passes attachment""",
     "program": """
-        rank_names target hidden_frames start.sitecustomize order program_end torch_alias ranks
+        rank_names target hidden_frames start.sitecustomize recording_request program_end torch_alias ranks
         child""",
     "cli": """
         lessons options streams signals shell slide sarif json_form recording_options trace_name
@@ -88,7 +88,7 @@ INSIDE = {
         commands.run commands.graphify commands.gradcheck commands.show commands.check commands.why
         commands.explain""",
     "api": """
-        viewing moments outputs asked drawable within questions extent targets make_dot show export""",
+        moments outputs export_options drawable debug questions targets make_dot show export""",
     "query": "vocabulary names nodes expressions moments",
     "compare": "side tolerance source_changes alignment comparison ranks",
     "graphify": "watch construct tensor_code conversions rewrite breaks",
@@ -117,7 +117,7 @@ INSIDE = {
         nn.dropout nn.embedding nn.linear nn.attention nn.loss nn.padding nn.pooling nn.normalization nn.rnn
         nn.transformer nn.utils.rnn nn.vision nn.modules optim.optimizer optim.algorithms optim.lbfgs
         optim.lr_scheduler jit.graph jit.as_events jit.buffers jit.interpreter jit.notices jit.plan jit.executor
-        jit.recorder jit.sharing jit.captured graphs cuda static jit.structure jit.record jit.traced jit.check
+        jit.structure jit.recorder jit.sharing jit.captured graphs cuda static jit.traced jit.check
         jit.trace jit.gradients existing_graph""",
     "tui": """
         _finding_hits arrangement driver folds glyphs lines keymaps stop_reason breakpoints stop_search terminal

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from gviz import argument_checks
 from gviz.api import drawable, outputs
-from gviz.api.asked import Look, Manner, Region, Shade, When
-from gviz.api.extent import part_around, span
+from gviz.api.export_options import Look, Manner, Region, Shade, When, part_around, span
 from gviz.api.moments import moment_of
 from gviz.api.targets import is_series, kind_of, numbered, refuse
 from gviz.errors import GvizError

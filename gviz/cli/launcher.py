@@ -12,7 +12,7 @@ import click
 from gviz.api import outputs
 from gviz.cli import streams
 from gviz.cli.program import Program, order
-from gviz.program.order import start
+from gviz.program.recording_request import start
 from gviz.system.processes import Start
 from gviz.trace.file import paths
 

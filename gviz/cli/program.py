@@ -17,7 +17,7 @@ from gviz.cli.recordings import holds_traces
 from gviz.cli.trace_name import TraceName
 from gviz.errors import GvizError
 from gviz.program import rank_names, torch_alias
-from gviz.program.order import WHOLE, Engine, Keeping, Order
+from gviz.program.recording_request import WHOLE, Engine, Keeping, Order
 from gviz.trace.file import lock, paths
 from gviz.values.plain_text import shown
 

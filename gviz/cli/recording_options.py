@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gviz.program.order import WHOLE, Keeping
+from gviz.program.recording_request import WHOLE, Keeping
 from gviz.values.number_text import typed_count
 
 if TYPE_CHECKING:

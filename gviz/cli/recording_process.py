@@ -15,7 +15,7 @@ from typing import NamedTuple
 from gviz.cli import signals, streams
 from gviz.cli.progress import Progress
 from gviz.cli.signals import BySignal, SignalForwarder
-from gviz.program.order import Order, start
+from gviz.program.recording_request import Order, start
 
 _SECONDS_BETWEEN_LOOKS = 0.05
 _LOOKS_BETWEEN_LINES = 4

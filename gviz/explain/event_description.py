@@ -4,6 +4,7 @@ stopped.
 
 from __future__ import annotations
 
+from gviz.call_results import as_taken
 from gviz.events import (
     BackwardFinished,
     BackwardStarted,
@@ -47,7 +48,6 @@ from gviz.explain.names import (
 )
 from gviz.explain.optimizer_steps import all_options, is_unseen, step_of, why_nothing
 from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
-from gviz.returned import as_taken
 from gviz.trace.moment import Moment
 from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline

@@ -150,7 +150,7 @@ _KEY = pytest.StashKey[TestRecording]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let ``gviz.breakpoint()`` in a test have the terminal, from which pytest captures what tests print."""
-    from gviz.api import viewing
+    from gviz.api import debug as viewing
 
     capturing = config.pluginmanager.getplugin("capturemanager")
     if capturing is not None:

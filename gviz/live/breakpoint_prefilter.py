@@ -13,15 +13,15 @@ from typing import Any
 from gviz import events as e
 from gviz.live.node_cache import Kind, NodeCache
 from gviz.trace.codec import subject
-from gviz.trace.condition import Absent, word_of
+from gviz.trace.condition_environment import Absent, word_of
 from gviz.trace.nonfinite import may_be_nonfinite
 from gviz.trace.phases import Chapters
 from gviz.trace.stops import is_of
 from gviz.values.value import Value
 from gviz.where.condition import Condition, OpWord
-from gviz.where.guarded import BUILTINS
 from gviz.where.operations import Numbers
 from gviz.where.place import Place
+from gviz.where.safe_expression import BUILTINS
 from gviz.where.stop import AT_A_NODE, CALLED, Stop, stop
 from gviz.where.summarized import summarized
 

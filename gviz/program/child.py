@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from gviz import frameworks
 from gviz.errors import GvizError
-from gviz.program import hidden_frames, order, program_end, rank_names, ranks, target, torch_alias
+from gviz.program import hidden_frames, program_end, rank_names, ranks, target, torch_alias
+from gviz.program import recording_request as order
 from gviz.system import notice, processes
 from gviz.trace.file.paths import make_way, refuse_other_file
 from gviz.trace.recording.record import (  # now, while the program's own folder is not on the path yet

@@ -90,7 +90,8 @@ def _record(told: dict[str, Any], rank: int) -> None:
 
     from gviz import frameworks
     from gviz.errors import GvizError
-    from gviz.program import hidden_frames, order, program_end
+    from gviz.program import hidden_frames, program_end
+    from gviz.program import recording_request as order
     from gviz.system import notice
     from gviz.trace.recording import record
 

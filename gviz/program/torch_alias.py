@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import CodeType, ModuleType
 
 from gviz.errors import GvizError
-from gviz.program.order import Order
+from gviz.program.recording_request import Order
 
 ENGINE = "gviz.engine"
 _NAMES = """

@@ -1,7 +1,8 @@
 """Expressions over the tensors of a moment: ``x.grad * 2``, ``net.fc1.weight.grad.max()``, ``#4 - #3``.
 
 An expression is Python's syntax, read as a tree. Names of tensors become plain names, the numbers of these are looked
-up, and what is left is evaluated by `gviz.where.guarded`, which knows only arithmetic and a closed list of functions.
+up, and what is left is evaluated by `gviz.where.safe_expression`, which knows only arithmetic and a closed list of
+functions.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, shown, told
 from gviz.values.value import NUMPY_DTYPES, Array, Value, capture
 from gviz.values.value_text import short
-from gviz.where import guarded
+from gviz.where import safe_expression as guarded
 from gviz.where.budget import Budget, TooMuch
 from gviz.where.condition import NAMES, holds
-from gviz.where.guarded import bound_names
 from gviz.where.of_tensors import FACTS, METHODS
 from gviz.where.operations import FUNCTIONS, OF_NUMPY, TYPES, Numbers
 from gviz.where.place import ASPECTS, Aspect, place, split_aspect
+from gviz.where.safe_expression import bound_names
 from gviz.where.spelling import as_python, as_written, node_of
 from gviz.where.stop import AtChange, Computed, Stop
 from gviz.where.summarized import Summarized, summarized

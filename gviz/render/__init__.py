@@ -3,7 +3,7 @@
 Read first, in this order:
 
 1. `scene`: a moment made drawable, as boxes, lines and words without colours or coordinates.
-2. `boxes.rows`: what stands in the box of a node.
+2. `boxes.node_rows`: what stands in the box of a node.
 3. `exporters`: the table of formats; each one draws a scene, or several, in a file of `forms`.
 
 The walk of one node, from the trace to an SVG:

@@ -12,14 +12,14 @@ from typing import Literal
 from gviz.events import GradFlowed, Marked
 from gviz.explain.names import iteration_called, op_title, phase_words, title
 from gviz.explain.tracking import as_at, as_in
+from gviz.render.boxes.box_size import Outline, Role, module_key, module_title
 from gviz.render.boxes.details import remark, source_line
 from gviz.render.boxes.fold import Group
 from gviz.render.boxes.links import Link, LinkKind
 from gviz.render.boxes.modules import group_rows, group_states
+from gviz.render.boxes.node_rows import Now, brief_rows, chip_rows, node_rows, rows_beside, saved_rows
 from gviz.render.boxes.options import Options
-from gviz.render.boxes.room import Outline, Role, module_key, module_title
 from gviz.render.boxes.row import Row
-from gviz.render.boxes.rows import Now, brief_rows, chip_rows, node_rows, rows_beside, saved_rows
 from gviz.render.boxes.states import State, state_word, states_of, status
 from gviz.render.boxes.structure import Structure, structure
 from gviz.render.boxes.tensors import DIGITS, Numbers, grid

@@ -16,7 +16,7 @@ from gviz import events as e
 from gviz.events import Event
 from gviz.system.cooperative import Far
 from gviz.trace.codec import KIND_NUMBERS, values
-from gviz.trace.condition import Absent, Situation
+from gviz.trace.condition_environment import Absent, Situation
 from gviz.trace.log import Columns
 from gviz.trace.nodes import LEAF
 from gviz.trace.places import Fitting, Meant

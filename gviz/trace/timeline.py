@@ -15,9 +15,9 @@ from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts
 from gviz.trace.failures import Troubles
 from gviz.trace.index.columns import Index, output_key
-from gviz.trace.index.kept import restored
 from gviz.trace.index.node_state import NodeStates
 from gviz.trace.index.references import References
+from gviz.trace.index.stored_index import restored
 from gviz.trace.log import Columns, Dropped, E, EventLog, birth, expect
 from gviz.trace.moment import Moment
 from gviz.trace.nodes import Nodes

@@ -23,7 +23,7 @@ from gviz.query.vocabulary import MOMENT_WORDS
 from gviz.source.site import source_lines
 from gviz.system.cooperative import Driven, Far
 from gviz.trace import navigation
-from gviz.trace.condition import Situation
+from gviz.trace.condition_environment import Situation
 from gviz.trace.stops import Hits, stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui.breakpoints import Breakpoint, Breakpoints, hits_of

@@ -12,7 +12,7 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.events import OpSeen
 from gviz.values.plain_text import clipped
-from gviz.where import guarded
+from gviz.where import safe_expression as guarded
 from gviz.where.operations import FUNCTIONS
 
 NAMES = ("value", "grad", "op", "name", "node", "module", "event", "step")
@@ -51,7 +51,7 @@ def holds(told: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An expression over `NAMES` in the language of `gviz.where.guarded`, compiled once; `asks` for some of them."""
+    """An expression over `NAMES`, a `gviz.where.safe_expression` compiled once; `asks` for some of them."""
 
     text: str
     code: CodeType

@@ -1,4 +1,4 @@
-"""Every operation of the expression language with its cost: the table behind `gviz.where.guarded`.
+"""Every operation of the expression language with its cost: the table behind `gviz.where.safe_expression`.
 
 An entry is an `Operation`: a function, and a `Cost` that charges the budget before the function runs. The cost depends
 only on the sizes of the operands. It is an upper bound of memory (results and temporaries) and an estimate of work, in

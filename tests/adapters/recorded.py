@@ -12,7 +12,7 @@ RELEASE = tuple(map(int, _INSTALLED[0].split(".")[:2])) if _INSTALLED else (0, 0
 
 def events_of(program, wanted=None, **options) -> list[Event]:
     from gviz.adapters.pytorch.attachment import Attached
-    from gviz.adapters.wanted import EVERYTHING
+    from gviz.adapters.recording_scope import EVERYTHING
 
     log: list[Event] = []
     channel = emit.Channel(log.append, **options)

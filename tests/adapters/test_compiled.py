@@ -61,7 +61,7 @@ def test_parameters_that_a_compiled_function_alone_holds_are_named(held):
 def test_what_was_compiled_before_a_recording_runs_as_written_where_that_is_wanted():
     import torch
 
-    from gviz.adapters.wanted import Wanted
+    from gviz.adapters.recording_scope import Wanted
 
     doubled = in_memory(lambda x: (x * 2).sin().sum())
     doubled(torch.ones(2, requires_grad=True)).backward()

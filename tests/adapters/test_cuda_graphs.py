@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from gviz import events as e
-from gviz.adapters.wanted import Wanted
+from gviz.adapters.recording_scope import Wanted
 from gviz.explain.check import check
 from gviz.explain.event_description import description
 from gviz.trace.log import MemoryLog

@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 import gviz
-from gviz.adapters.wanted import Wanted
+from gviz.adapters.recording_scope import Wanted
 from gviz.emit import Channel
 from gviz.events import (
     BackwardFinished,

@@ -42,7 +42,7 @@ def train(model, steps=2):
 
 
 def wanted(**options):
-    from gviz.adapters.wanted import Wanted
+    from gviz.adapters.recording_scope import Wanted
 
     return Wanted(**options)
 

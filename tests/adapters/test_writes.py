@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from replay import replay
 
-from gviz.adapters.wanted import Wanted
+from gviz.adapters.recording_scope import Wanted
 from gviz.events import DataSet, GradSet, Named, NodeCreated, StorageWritten
 from gviz.explain.outgoing import outgoing_gradients
 from gviz.trace.log import MemoryLog

@@ -10,7 +10,7 @@ import pytest
 from cli.programs import ROOT
 from tmux import PATIENCE, Tmux, needs_tmux
 
-from gviz.api import viewing
+from gviz.api import debug as viewing
 
 IN_A_THREAD = """\
 import os, sys, threading, time

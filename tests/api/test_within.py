@@ -12,7 +12,7 @@ from cli.programs import ROOT, gviz
 
 import gviz as package
 import gviz.engine as torch
-from gviz.api import within
+from gviz.api import debug as within
 from gviz.errors import GvizError
 
 PROGRAM = """\

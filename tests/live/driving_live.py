@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gviz.live.program_control import ControlledProgram, Ended, Written
 from gviz.live.protocol import Held, Wish
-from gviz.program.order import Order, start
+from gviz.program.recording_request import Order, start
 from gviz.trace.file.reader import open_trace
 from gviz.trace.timeline import Timeline
 

@@ -10,7 +10,7 @@ import pytest
 from cli.programs import ROOT, gviz, python, recorded
 
 from gviz.cli import recording_process
-from gviz.program.order import Order, interpreter_options, start
+from gviz.program.recording_request import Order, interpreter_options, start
 
 PROBE = """\
 '''A docstring.'''

@@ -10,7 +10,7 @@ from recording import timeline_of
 from stories import demo, failed, iterations
 
 import gviz.engine as torch
-from gviz.api.extent import span
+from gviz.api.export_options import span
 from gviz.api.moments import moment_of
 from gviz.cli.main import gviz
 from gviz.errors import GvizError

@@ -10,7 +10,7 @@ import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.trace.file.reader import open_trace
 from gviz.trace.index.columns import digest
-from gviz.trace.index.kept import restored
+from gviz.trace.index.stored_index import restored
 from gviz.trace.recording.record import record
 from gviz.trace.timeline import Timeline
 

@@ -11,7 +11,7 @@ import gviz
 import gviz.engine as torch
 from gviz import events as e
 from gviz.trace import stops
-from gviz.trace.condition import Situation
+from gviz.trace.condition_environment import Situation
 from gviz.trace.log import MemoryLog
 from gviz.trace.places import Fitting, Meant
 from gviz.trace.stops import Hits

@@ -20,7 +20,8 @@ import tracemalloc
 import numpy as np
 
 from gviz.where import budget as budgets
-from gviz.where import guarded, operations
+from gviz.where import operations
+from gviz.where import safe_expression as guarded
 from gviz.where.budget import TooMuch
 
 NAMES = {

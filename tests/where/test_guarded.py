@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gviz.where import budget, guarded, operations
+from gviz.where import budget, operations
+from gviz.where import safe_expression as guarded
 from gviz.where.budget import TooMuch
 from gviz.where.of_tensors import METHODS
 from gviz.where.operations import Numbers

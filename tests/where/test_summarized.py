@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from gviz.errors import NotStored
 from gviz.values.value import Value, capture, shape_of, statistics
-from gviz.where import guarded
+from gviz.where import safe_expression as guarded
 from gviz.where.operations import Numbers
 from gviz.where.summarized import Summarized, summarized
 

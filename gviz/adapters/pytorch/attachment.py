@@ -38,7 +38,7 @@ from gviz.adapters.pytorch.in_place_writes import set_data
 from gviz.adapters.pytorch.private_api import replace, without_overrides
 from gviz.adapters.pytorch.session import Session
 from gviz.adapters.pytorch.tensor_facts import version_of
-from gviz.adapters.wanted import EVERYTHING, Wanted
+from gviz.adapters.recording_scope import EVERYTHING, Wanted
 from gviz.emit import Channel
 from gviz.source import site
 

@@ -15,7 +15,7 @@ from gviz.adapters.pytorch import private_api
 from gviz.adapters.pytorch.cuda_device import Captures
 from gviz.adapters.pytorch.node_identity import Marks
 from gviz.adapters.pytorch.values import Capture
-from gviz.adapters.wanted import EVERYTHING, Wanted
+from gviz.adapters.recording_scope import EVERYTHING, Wanted
 from gviz.emit import Channel
 from gviz.events import NOT_SEEN, Edge, Unseen, Warned
 from gviz.values.value import Value

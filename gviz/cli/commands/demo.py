@@ -12,7 +12,7 @@ from gviz.cli import debugger, lessons, streams
 from gviz.cli.options import GlobalOptions, display_options
 from gviz.cli.picture import write_picture
 from gviz.cli.program import Program, record_program
-from gviz.program.order import Engine
+from gviz.program.recording_request import Engine
 from gviz.tui import terminal
 from gviz.tui.session_options import SessionOptions, Title
 

@@ -16,7 +16,7 @@ from gviz.cli.program import Program, engine_option, is_trace, record_program
 from gviz.cli.recordings import in_folder, opened
 from gviz.cli.trace_name import RANK, of_rank
 from gviz.errors import GvizError
-from gviz.program.order import Engine
+from gviz.program.recording_request import Engine
 from gviz.values.plain_text import shown
 
 

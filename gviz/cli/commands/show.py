@@ -17,7 +17,7 @@ from gviz.cli.captured_run import trace_of
 from gviz.cli.options import at_option
 from gviz.cli.program import Program, engine_option
 from gviz.errors import GvizError
-from gviz.program.order import Engine
+from gviz.program.recording_request import Engine
 
 if TYPE_CHECKING:
     from gviz.trace.state import NodeState, Phase

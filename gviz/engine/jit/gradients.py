@@ -7,7 +7,7 @@ from typing import Any
 
 from gviz.engine.autograd.grad import grad
 from gviz.engine.jit import notices
-from gviz.engine.jit.record import record
+from gviz.engine.jit.recorder import record
 from gviz.engine.jit.structure import flat
 from gviz.engine.jit.trace import arguments, described, parameter_names
 from gviz.engine.jit.traced import TracedFunction

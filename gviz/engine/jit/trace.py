@@ -9,7 +9,7 @@ from typing import Any
 from gviz.engine import random
 from gviz.engine.jit import notices
 from gviz.engine.jit.check import check
-from gviz.engine.jit.record import Recorded, record
+from gviz.engine.jit.recorder import Recorded, record
 from gviz.engine.jit.structure import containers, flat
 from gviz.engine.jit.traced import Traced, TracedFunction, TracedModule
 from gviz.engine.nn.module import Module

@@ -1,7 +1,8 @@
 """Python imports this before it runs a program: here gviz begins to listen, and no frame of it stays beneath.
 
-The program is then run by the interpreter, not by gviz. `gviz.program.order` puts this folder on the path for that one
-import; before anybody else looks, the path, the environment and the modules are those that the program would find.
+The program is then run by the interpreter, not by gviz. `gviz.program.recording_request` puts this folder on the path
+for that one import; before anybody else looks, the path, the environment and the modules are those that the program
+would find.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import hypot
 
+from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, Outline
 from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, shared
-from gviz.render.boxes.room import BRIEF_GAP, BRIEF_TENSOR, Outline
+from gviz.render.boxes.node_rows import Now, as_grid
 from gviz.render.boxes.row import Row
-from gviz.render.boxes.rows import Now, as_grid
 from gviz.render.boxes.states import State, has_failed
 from gviz.trace.moment import Moment
 from gviz.trace.state import OPTIMIZER, NodeState

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from gviz import events as e
 from gviz.explain.panel import SECTIONS, Fact, NodeView, Section
+from gviz.render.boxes.box_size import Outline
 from gviz.render.boxes.links import Link
-from gviz.render.boxes.room import Outline
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.structure import Structure
 from gviz.render.scene import ADDED, Box, Edge, parts

@@ -16,8 +16,8 @@ from gviz.events import StorageWritten
 from gviz.explain.event_description import description
 from gviz.explain.names import phase_words, title
 from gviz.explain.optimizer_steps import write_place
+from gviz.render.boxes.box_size import Outline
 from gviz.render.boxes.options import Options
-from gviz.render.boxes.room import Outline
 from gviz.render.boxes.selection import shown_ends
 from gviz.render.boxes.structure import Structure
 from gviz.render.page.changes import Cell, Change, Changes, line_key

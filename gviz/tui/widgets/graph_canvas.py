@@ -23,8 +23,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from gviz.events import GradFlowed
+from gviz.render.boxes.box_size import Role
 from gviz.render.boxes.fold import ALL, Filter
-from gviz.render.boxes.room import Role
 from gviz.render.cells.viewport import Moments
 from gviz.render.layout import PlacedBox
 from gviz.trace.moment import Moment

@@ -13,9 +13,9 @@ from math import isfinite
 
 from gviz.events import GradAccumulated, GradFlowed
 from gviz.explain.names import untracked_word
+from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, MAX_OUTPUTS, Outline, thumbnail_lines, value_room
 from gviz.render.boxes.details import detail_rows
 from gviz.render.boxes.options import Options
-from gviz.render.boxes.room import BRIEF_GAP, BRIEF_TENSOR, MAX_OUTPUTS, Outline, thumbnail_lines, value_room
 from gviz.render.boxes.row import Row, Style
 from gviz.render.boxes.tensors import DIGITS, NO_SHADES, THUMBNAIL_LINES, grid, heat, histogram
 from gviz.trace.moment import Moment

@@ -11,8 +11,8 @@ from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 from gviz.where.condition import OpWord
-from gviz.where.guarded import BUILTINS
 from gviz.where.operations import Numbers
+from gviz.where.safe_expression import BUILTINS
 from gviz.where.stop import EVENTS
 from gviz.where.summarized import summarized
 
