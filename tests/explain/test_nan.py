@@ -433,3 +433,30 @@ def test_bfloat16_overflows_at_its_own_largest_number(tmp_path):
     )
     first = check(recorded_text(program, tmp_path, "torch"))[0]
     assert "overflow bfloat16, whose largest number is 3.39e+38" in str(first)
+
+
+# A branch of where() that is not taken
+
+HIDDEN = [
+    ("torch.where(x > 0, torch.log(x), 0)", "torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0)"),
+    ("torch.where(x > 0, x.sqrt(), x)", "torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), x)"),
+    ("torch.where(x != 0, 2 * (x / x), 0)", "torch.where(x != 0, 2 * (x / torch.where(x != 0, x, 1.0)), 0)"),
+]
+
+
+@pytest.mark.parametrize("engine", ["builtin", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(("wrong", "right"), HIDDEN)
+def test_what_where_hides_is_mended_at_its_input(wrong, right, engine, tmp_path):
+    program = "import torch\nx = torch.tensor([0.0, 2.0], requires_grad=True)\nLOSS.sum().backward()\n"
+    found = check(recorded_text(program.replace("LOSS", wrong), tmp_path, engine))
+    assert "make the input safe before where(): x = torch.where(condition, x, 1.0)" in found[0].finding.fix
+    mended = recorded_text(program.replace("LOSS", right), tmp_path, engine)
+    assert not mended.troubles.first_bad()
+    assert [one for one in check(mended) if one.level == "error"] == []
+
+
+def test_what_where_does_not_hide_is_mended_where_it_is_made(tmp_path):
+    program = "import torch\nx = torch.tensor([0.0, 2.0], requires_grad=True)\n"
+    program += "torch.where(x < 1, torch.log(x), x).sum().backward()\n"
+    (first, *_) = check(recorded_text(program, tmp_path))
+    assert "keep its input above 0" in first.finding.fix

@@ -250,8 +250,35 @@ for i in range(4):
     loss.backward()
     opt.step()
 """,
+    "cut between batch norms": """
+a = torch.nn.BatchNorm1d(4)
+b = torch.nn.BatchNorm1d(4)
+h = a(torch.randn(8, 4))
+h = torch.tensor(h.tolist())
+b(h).sum().backward()
+""",
+    "penalty without create_graph": """
+D = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+opt = torch.optim.SGD(D.parameters(), 0.1)
+for i in range(3):
+    x = torch.randn(4, 2, requires_grad=True)
+    out = D(x)
+    g = torch.autograd.grad(out.sum(), x, retain_graph=True)[0]
+    loss = out.mean() + 10 * ((g.norm(2, dim=1) - 1) ** 2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
 }
 EXPECTED = {
+    "cut between batch norms": (
+        "warning",
+        "not-reached",
+        ["is new data without a history"],
+        "tensors all the way",
+        "h.tolist()",
+    ),
+    "penalty without create_graph": ("note", "cut-summand", ["is a part of"], "create_graph=True", "autograd.grad"),
     "head made after the optimizer": (
         "warning",
         "never-stepped",

@@ -14,7 +14,7 @@ from gviz.explain.contributions import arriving_gradient, outgoing_of
 from gviz.explain.finding import Finding
 from gviz.explain.formula import is_small
 from gviz.explain.names import label, made_at, symbol
-from gviz.explain.operations import BY_ELEMENT, MASKING, SOFTMAXES
+from gviz.explain.operations import BY_ELEMENT, MASKING, SAME_NUMBERS, SOFTMAXES
 from gviz.explain.optimizer_steps import step_of
 from gviz.explain.tracking import ancestors
 from gviz.source.syntax import ARITHMETIC
@@ -223,6 +223,22 @@ def usual_fix(
     if diverging:
         return DIVERGING
     return f"keep its result small enough for {made.dtype}: {_OF_SIZE}"
+
+
+SAFE_INPUT = "make the input safe before where(): x = torch.where(condition, x, 1.0), then where(condition, f(x), 0)"
+_NEAR_WHERE = 3
+"""Operations between one that is not defined and the ``where`` that is to hide its result."""
+
+
+def is_behind_where(timeline: Timeline, node: int) -> bool:
+    """Whether the result of an operation is a branch of a ``where``, which hides it forward and not in backward."""
+    reached = {node}
+    for _ in range(_NEAR_WHERE):
+        users = [timeline.info(user) for one in reached for user in timeline.nodes.users(one)]
+        if any(user.op.base_name == "where" and not bad_text(user.created.first_value) for user in users):
+            return True
+        reached = {user.node for user in users if user.op.base_name in BY_ELEMENT | SAME_NUMBERS}
+    return False
 
 
 _SHORT = ("float16", "bfloat16")

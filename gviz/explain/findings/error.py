@@ -45,7 +45,7 @@ def explain_untracked_loss(failure: Failure) -> Finding | None:
 
 def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
     """The new data on the path to the root: a gradient from ``autograd.grad``, or numbers of results."""
-    taken_by = _taken(timeline)
+    taken_by = gradients_taken(timeline)
     for node in (root, *ancestors(timeline, root)):
         info = timeline.info(node)
         line = line_text(timeline, innermost(info)).strip()
@@ -61,7 +61,7 @@ def _new_data(timeline: Timeline, root: int) -> tuple[Finding, str] | None:
     return None
 
 
-def _taken(timeline: Timeline) -> dict[Value, int]:
+def gradients_taken(timeline: Timeline) -> dict[Value, int]:
     """The gradients that were taken without being kept in a ``.grad``, each with the event that gave it first."""
     taken: dict[Value, int] = {}
     for seq, event in timeline.select((GradCaptured,)):

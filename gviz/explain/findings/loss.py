@@ -10,11 +10,14 @@ from itertools import chain
 import numpy as np
 
 from gviz.explain.finding import Finding, Number
+from gviz.explain.findings.error import gradients_taken
 from gviz.explain.names import innermost, label, label_at, why_cut
 from gviz.explain.operations import ELEMENT_BY_ELEMENT, LISTS, LOSSES_OF_PAIRS, RESHAPING, SOFTMAXES
 from gviz.explain.survey import Made, Survey
-from gviz.explain.tracking import ancestors, cut_fix, loses_tracking
+from gviz.explain.tracking import CREATE_GRAPH, ancestors, cut_fix, loses_tracking
+from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
+from gviz.values.value import Value
 
 # A column against a row of as many elements: (n,1) with (n,) gives (n,n), and a loss of every pair
 
@@ -345,7 +348,21 @@ def _cut_behind(survey: Survey, made: Made, beside: list[Made]) -> int:
     if any(one.node in before for one in beside):
         return 0
     lost = (node for node in before if loses_tracking(timeline, node))
-    return next((node for node in lost if not survey.optimized.isdisjoint(ancestors(timeline, node))), 0)
+    found = next((node for node in lost if not survey.optimized.isdisjoint(ancestors(timeline, node))), 0)
+    return found or next((node for node in before if _is_taken_gradient(timeline, node)), 0)
+
+
+def _is_taken_gradient(timeline: Timeline, node: int) -> bool:
+    """Whether a node is new data that ``autograd.grad`` gave, as the built-in engine records it."""
+    created = timeline.info(node).created
+    if created.kind != "constant" or created.first_value is None or dict(created.attrs).get("grad_of"):
+        return False
+    born = timeline.nodes.born(node)
+    return timeline.once(_gradients_taken, 0).get(created.first_value, born) < born
+
+
+def _gradients_taken(timeline: Timeline, _: int) -> dict[Value, int]:
+    return gradients_taken(timeline)
 
 
 def _summand_finding(survey: Survey, root: Made, made: Made, lost: int) -> Finding:
@@ -355,4 +372,7 @@ def _summand_finding(survey: Survey, root: Made, made: Made, lost: int) -> Findi
     text = f"{summand} is a part of {loss}, but brings no gradient to anything"
     part = Finding("cut", f"cut at {label_at(timeline, lost)}: {why_cut(cut)}", cut.born, lost, at=innermost(cut))
     fix = cut_fix(timeline, cut)
+    if cut.created.kind == "constant":
+        text_taken = f"{label_at(timeline, lost)} has no history: it is what autograd.grad gave"
+        part, fix = Finding("copied", text_taken, cut.born, lost, at=innermost(cut)), CREATE_GRAPH
     return Finding("cut-summand", text, made.seq, made.node, (part,), fix, innermost(cut), suspected=True)

@@ -41,6 +41,8 @@ from gviz.explain.finding import Finding
 from gviz.explain.findings._nan_operation import (
     DIVERGING,
     LEAPT,
+    SAFE_INPUT,
+    is_behind_where,
     is_beyond,
     is_of_size,
     made_at_element,
@@ -428,6 +430,8 @@ def _born(timeline: Timeline, node: int) -> Finding:
         return Finding("nan-born", text, info.born, node, (*facts, leap), LEAPT, innermost(info))
     if beyond and remedy != DIVERGING:
         remedy = overflow_fix(backward=False, scale=1)
+    elif is_behind_where(timeline, node):
+        remedy = SAFE_INPUT
     return Finding("nan-born", text, info.born, node, facts, remedy, innermost(info))
 
 
@@ -461,6 +465,8 @@ def _rule(timeline: Timeline, node: int, part: Contribution) -> Finding:
     if beyond and not blind:
         facts = (Finding("overflow", beyond, part.seq, part.source), *facts)
         remedy = overflow_fix(backward=True, scale=loss_scale(timeline, timeline.at(part.seq).pass_nr))
+    elif not blind and is_behind_where(timeline, part.source):
+        remedy = SAFE_INPUT
     return Finding("nan-born-backward", text, part.seq, part.source, facts, remedy, innermost(info))
 
 

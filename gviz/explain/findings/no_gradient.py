@@ -295,7 +295,7 @@ def no_path(asked: Question) -> Finding:
     if (lost := _lost_in_checkpoint(asked, users)) is not None:
         return lost
     leading = {*ancestors(timeline, *roots), *roots}
-    ends = list(_ends(asked, asked.node))
+    ends = [end for end in _ends(asked, asked.node) if not _keeps_statistics(timeline, end.node)]
     cuts = [cut for cut in ends if cut.node in leading] or [out for end in ends for out in _copied(asked, end, leading)]
     names = ", ".join(label(timeline, root) for root in roots[:3] if root)
     text, start = f"{label(timeline, asked.node)} got no gradient", names or "where the pass began"
@@ -304,6 +304,11 @@ def no_path(asked: Question) -> Finding:
         nearest = _nearest(timeline, cuts, roots)
         return Finding("cut", text, started, asked.node, tuple(_by_line(nearest))[:MOST_CUTS], at=nearest[0].at)
     return not_reached(asked, f"{text}: no way leads back to it from {start}", timeline.info(users[-1]))
+
+
+def _keeps_statistics(timeline: Timeline, node: int) -> bool:
+    """Whether an operation writes the running statistics of a normalization: no gradient is meant to come that way."""
+    return timeline.info(node).op.base_name in ("running_mean", "running_var")
 
 
 _CHECKPOINT = re.compile(r"\bcheckpoint(?:_sequential)?\s*\(")
