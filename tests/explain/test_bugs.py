@@ -43,7 +43,7 @@ ANSWERS = {
     ),
     "part_assigned": ("error", "changed-in-place", ["write to a clone()", "with stack or cat"]),
     "leaf_in_place": ("error", "leaf-in-place", ["#1 w was to be changed in place", "torch.no_grad()"]),
-    "nan_in_backward": ("error", "nan-born-backward", ["backward rule of #2 root = Sqrt", "[0 2]", "safe before where()"]),
+    "nan_in_backward": ("error", "nan-born-backward", ["backward rule of #2 root = Sqrt", "[0 2]", "before where()"]),
     "inf_only": ("error", "nan-born", ["the inf was born in #2 e = Exp", "[inf 2.718]", "spread through"]),
     "nan_healed": ("note", "nan-born", ["the nan was born in #3 ratio = Div", "reached no loss and no .grad"]),
     "vanishing": ("warning", "vanishing", ["dies out", "Sigmoid", "30 times"]),
