@@ -133,7 +133,12 @@ KINDS: tuple[Kind, ...] = (
     Kind("pending", "fact", "the running pass has not come to the node yet", ("missing",), no_gradient.pending),
     Kind("not-asked-for", "fact", "the pass was asked for the gradients of others only"),
     Kind("nothing-arrived", "fact", "a pass reached the node and brought no gradient"),
-    Kind("cut", "warning", "every way from the loss to the leaf is cut: detach, no_grad, .data, integers, numpy"),
+    Kind(
+        "cut",
+        "warning",
+        "every way from the loss to the leaf is cut: detach, no_grad, .data, integers, numpy",
+        find=no_gradient.checkpoints_without_graph,
+    ),
     Kind("unused", "warning", "a leaf that requires a gradient and was used in nothing"),
     Kind(
         "not-reached",

@@ -36,6 +36,19 @@ for i in range(3):
     loss.backward()
     opt.step()
 """,
+    "checkpoint of a model that is made anew": """
+from torch.utils.checkpoint import checkpoint
+class Net(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.body = nn.Sequential(nn.Linear(4, 8), nn.ReLU())
+        s.head = nn.Linear(8, 1)
+    def forward(s, x, r):
+        return s.head(checkpoint(s.body, x, use_reentrant=r))
+for r in (True, False):
+    m = Net()
+    m(torch.randn(3, 4), r).sum().backward()
+""",
     "checkpoints of a sequence": """
 from torch.utils.checkpoint import checkpoint_sequential
 m = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU())
@@ -271,6 +284,13 @@ for i in range(3):
 """,
 }
 EXPECTED = {
+    "checkpoint of a model that is made anew": (
+        "warning",
+        "cut",
+        ["runs without a graph"],
+        "use_reentrant=False",
+        "checkpoint(s.body",
+    ),
     "cut between batch norms": (
         "warning",
         "not-reached",

@@ -333,6 +333,19 @@ def _lost_in_checkpoint(asked: Question, users: Sequence[int]) -> Finding | None
     return Finding("cut", text, last.born, asked.node, (used,), fix, at)
 
 
+def checkpoints_without_graph(survey: Survey) -> Iterator[Finding | None]:
+    """Parameters that a checkpoint left without a graph, and that are freed by the end: others are asked about."""
+    timeline, got = survey.timeline, {event.node for _, event in survey.accumulated}
+    for node in sorted(timeline.nodes.freed(survey.end) - got):
+        made = survey.nodes.get(node)
+        if made is None or made.created.kind != "parameter" or not made.created.requires_grad or not survey.passes:
+            continue
+        yield None
+        if users := timeline.nodes.users(node):
+            asked = question(timeline, timeline.at(timeline.nodes.born(users[-1])), node, "grad")
+            yield _lost_in_checkpoint(asked, users)
+
+
 def unused(asked: Question) -> Finding:
     """Nothing was made from it; a tensor of the same shape shows where it could have been meant."""
     info, timeline = asked.info, asked.timeline
