@@ -10,6 +10,7 @@ import dis
 import inspect
 import sys
 import sysconfig
+import weakref
 from collections import UserDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -117,9 +118,17 @@ def holders(is_wanted: Callable[[type], bool]) -> Iterator[tuple[str, str, objec
         passing = _passing(code)
         for name, thing in _holding(names, is_wanted):
             yield name, code.co_name, thing, name in passing
-    main = vars(sys.modules.get("__main__", ModuleType("")))
-    if not any(names is main for names, _ in spaces):
-        yield from ((name, "<module>", thing, False) for name, thing in _holding(main, is_wanted))
+    main = sys.modules.get("__main__", ModuleType(""))
+    for names, code in spaces:
+        if names is vars(main):
+            _code_of[main] = code
+            return
+    passing = _passing(_code_of[main]) if main in _code_of else frozenset()
+    yield from ((name, "<module>", thing, name in passing) for name, thing in _holding(vars(main), is_wanted))
+
+
+_code_of: weakref.WeakKeyDictionary[ModuleType, CodeType] = weakref.WeakKeyDictionary()
+"""The code of the main module, from when it ran: at the end of a program its frame is gone."""
 
 
 def _holding(names: _Names, is_wanted: Callable[[type], bool]) -> Iterator[tuple[str, object]]:
