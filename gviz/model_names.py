@@ -224,8 +224,7 @@ _holders: weakref.WeakKeyDictionary[Channel, _Holders] = weakref.WeakKeyDictiona
 def say_held(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
     """Say what variables hold whose name alone would be taken for another object: see `Held`.
 
-    `leaf` gives the node of a tensor, 0 for a leaf that is none, and None for a tensor of which nobody asks the
-    ``.grad``.
+    `leaf` gives the node of a tensor, 0 for a leaf that is none, and None for a tensor without ``.grad``.
     """
     known = _holders.setdefault(channel, _Holders())
     channel.last_words = partial(say_held, channel, leaf)
@@ -268,14 +267,14 @@ def _place(known: _Holders, thing: Any, leaf: Callable[[Any], int | None]) -> tu
 
 
 _ORDER, _NAME, _HOME = (type.__dict__[name].__get__ for name in ("__mro__", "__name__", "__module__"))
-"""What Python itself says of a class, of which its metaclass is not asked."""
+"""What Python itself knows of a class, without code of its metaclass."""
 
 _OF_MODULES = ("torch.nn.modules.module", "gviz.engine.nn.module")
 """Where the class of all modules is defined, in PyTorch and in the built-in engine."""
 
 
 _PLAIN = frozenset(map(id, (int, float, str, bool, NoneType, list, tuple, dict, set, FunctionType, ModuleType)))
-"""Classes of which most things are, by their identity."""
+"""The classes of most objects, by their identity."""
 
 
 def _is_model_or_tensor(kind: type) -> bool:

@@ -405,7 +405,7 @@ class Pass:
         """Whether this pass comes to a node and runs it or takes a result there.
 
         It starts at a single root, and does not come to it: so PyTorch counts, and a hook for several gradients does
-        not wait for that of the root. RuntimeError for a leaf of which it is a result.
+        not wait for that of the root. RuntimeError for a leaf that it was computed from.
         """
         if node is None or node not in self._waiting or self._is_only_root(node):
             return False
@@ -561,7 +561,7 @@ class Pass:
         return result
 
     def _fitted(self, part: Grad | None, node: Node, slot: int, edge: Edge | None) -> Grad | None:
-        """A gradient as its input has it; None where this pass does not go on."""
+        """A gradient as its input has it; None where this pass ends."""
         if part is None or edge is None:
             return part
         goes_on = self._needed is None or edge[0] in self._needed or edge in self._capturing

@@ -105,7 +105,7 @@ class NamedNodes:
         return self._held[1]
 
     def _within(self, event: Held, rest: str) -> int:
-        """The parameter at a path in what a variable holds, of which another parameter is known."""
+        """The parameter at a path in the model that a variable holds, found from another parameter of that model."""
         self._grow()
         if rest == event.path:
             return event.node

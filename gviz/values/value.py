@@ -141,7 +141,7 @@ class Answer(Protocol):
 class Awaited(Value, frozen=True, array_like=True, gc=True, dict=True, eq=False):
     """A value that a device has yet to give; it becomes one like any other when it `arrives`.
 
-    Nobody waits for the device but those who ask for its numbers. Whoever writes a trace first lets its values arrive.
+    Only a reader of its numbers waits for the device. The writer of a trace lets values arrive before it writes them.
     """
 
     @classmethod
@@ -208,7 +208,7 @@ class Awaited(Value, frozen=True, array_like=True, gc=True, dict=True, eq=False)
 
 
 LONGEST_ANSWER = 60.0
-"""Seconds after which nobody waits for a device any longer."""
+"""The most seconds to wait for a device."""
 
 _BETWEEN_LOOKS = 5e-5
 

@@ -159,7 +159,7 @@ def play(monkeypatch):
 
         monkeypatch.setattr(Device, "_tried", tried)
         monkeypatch.setattr(torch.Tensor, "is_cpu", property(lambda tensor: False), raising=False)
-        monkeypatch.setattr(captured_values, "is_asked", lambda tensor: True)
+        monkeypatch.setattr(captured_values, "is_on_gpu", lambda tensor: True)
         monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
         monkeypatch.setattr(torch.cuda, "synchronize", lambda index: [each.answer() for each in devices])
         return devices
@@ -338,7 +338,7 @@ def test_a_tensor_on_its_way_to_the_host_has_the_numbers_of_its_source(play, mon
     monkeypatch.setattr(torch.cuda, "Event", lambda: event)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: None)
     monkeypatch.setattr(torch.Tensor, "is_cpu", property(lambda tensor: not is_there(tensor)), raising=False)
-    monkeypatch.setattr(captured_values, "is_asked", is_there)
+    monkeypatch.setattr(captured_values, "is_on_gpu", is_there)
     target = torch.zeros(20, 30)
 
     def program():

@@ -4,7 +4,7 @@ Every private name is looked for first. A missing one disables only what needs i
 lacks. It says so in an event, not in a Python warning: ``-W error`` would turn that into an error of the program.
 
 The parts are in a table, each with what the recording lacks without it. PyTorch's own transformers and attention ask
-whether anything overrides tensors, and if so take another way, with other numbers: they are told no."""
+whether anything overrides tensors, and if so take another way, with other numbers: they get the answer no."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ _PACKING = dict.fromkeys(
 """What the functions for sequences of several lengths hand on."""
 
 _PADDING = "_pad_packed_sequence"
-"""What ``pad_packed_sequence`` goes on with where the sequences were sorted for packing."""
+"""What ``pad_packed_sequence`` works on where the sequences were sorted for packing."""
 
 
 def _is_put_in_order_yet() -> bool:

@@ -20,7 +20,7 @@ _TYPES = {
 """What Triton calls the dtypes of PyTorch."""
 
 _WIDE = torch.float64, torch.int64, torch.int32
-"""The dtypes of which float32 does not hold every number."""
+"""The dtypes with numbers that float32 cannot hold."""
 
 _WARPS = 8
 """With these, one program has 64 registers a thread, and four run on a multiprocessor at a time: 1.9 TB/s on an H200,
@@ -121,7 +121,8 @@ def copy_bytes(source: tl.int64, target: tl.int64, count: tl.int64, WORDS: tl.co
 class Kernels:
     """The kernels of a process, each compiled at its first launch for a dtype on a device, which takes half a second.
 
-    A launch says whether it was made. Once one could not be compiled (Triton needs a C compiler), none is tried again.
+    A launch returns whether it was made. After one that could not be compiled (Triton needs a C compiler), all return
+    False.
     """
 
     def __init__(self, block: int, programs: int, small: float, large: float, scale: float) -> None:
@@ -133,7 +134,7 @@ class Kernels:
         self, source: int, target: int, scratch: int, count: int, dtype: torch.dtype, programs: int,
         device: int, stream: int,
     ) -> bool:  # fmt: skip
-        """Ask for the nine numbers of `count` elements at an address, with a grid of so many programs."""
+        """Ask for the nine numbers of `count` elements at the address `source`, with a grid of `programs`."""
         is_aligned = source % 16 == 0
         constants = (
             _TYPES[dtype],
@@ -147,7 +148,7 @@ class Kernels:
         return self._launch(summarize, key, programs, stream, (source, target, scratch, count, *constants))
 
     def copy_bytes(self, source: int, target: int, count: int, device: int, stream: int) -> bool:
-        """Ask for so many bytes at an address."""
+        """Ask for `count` bytes at the address `source`."""
         programs = -(-count // (4 * _WORDS))
         return self._launch(copy_bytes, (device,), programs, stream, (source, target, count, _WORDS))
 

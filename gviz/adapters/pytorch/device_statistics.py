@@ -3,7 +3,7 @@
 To copy a tensor of a GPU to the host stops the program until the GPU has done all that was asked of it, and what is
 copied is a thousand times as much as a recording keeps. So a kernel goes through the tensor on the device, in the
 program's own stream, and writes nine numbers to pinned memory of the host. There every word is `PENDING` until the
-device has written it: whoever wants the answer reads it when it is there. The program waits for nothing.
+device has written it: the host reads the answer when it is there. The program does not wait.
 
     program    linear   gelu   linear   backward …          launches run ahead of the device, as without gviz
     stream     linear ▸ summarize ▸ gelu ▸ summarize ▸ …
@@ -15,7 +15,7 @@ runs later. Of at most `limit` bytes all are copied, by a second kernel, to the 
 
 Where Triton is, one kernel does it (`device_kernels`), elsewhere operations of PyTorch. The limits: this is for CUDA
 and ROCm, tensors of other devices are copied. While a CUDA graph is captured nothing is launched
-(`cuda_device.Captures`). Where somebody steps through the program live, each value is waited for.
+(`cuda_device.Captures`). In a live debugger each value is waited for.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ the range of float64."""
 _BLOCK = 1024
 _MOST_PROGRAMS = 2048
 _ALONE = 8 * _BLOCK
-"""Up to so many elements one program of a grid is enough."""
+"""The most elements that one program of a grid looks at by itself."""
 _ALLOCATOR_OPTIONS = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"
 _LEAST_SQUARES = 1e-280
 """Below this a sum of squares may have lost some that left the range."""
 LARGEST_COPY = 1 << 22
-"""Bytes of a tensor of which all elements come to the host this way."""
+"""The most bytes of a tensor whose elements all come to the host this way."""
 _STRETCH = 1 << 25
 """Bytes of a tensor with gaps that are brought into a row at once, on the device."""
 
@@ -74,7 +74,7 @@ Slot = tuple[int, memoryview]
 
 
 class Slots:
-    """Pinned memory in pieces of so many words, each `PENDING` when it is given out.
+    """Pinned memory in pieces of `words` words, which are all `PENDING` when a piece is taken.
 
     `deque` gives and takes in one step: threads, and a signal handler within one, need no lock.
     """
@@ -107,7 +107,7 @@ class Slots:
         self._free.append(slot)
 
     def abandon(self, slot: Slot, words: int) -> None:
-        """Nobody will read the answer of so many words, which the device may still write."""
+        """The answer, `words` long, will not be read. The device may still write it."""
         self._abandoned.append((slot, words))
 
     def _recover(self) -> None:
@@ -175,7 +175,7 @@ class DeviceAnswer:
 
 
 def stats_of(parts: Sequence[Sequence[float]], size: int, times: int = 1) -> Stats:
-    """The statistics of `size` elements, each of which stands `times` times, from the numbers of each part of them.
+    """The statistics of `size` elements, each repeated `times` times, from the nine numbers of each part.
 
     Where sums of squares leave the range of float64, the scaled ones stand for them.
     """
@@ -363,7 +363,7 @@ class Device:
         return kernels
 
     def _grid(self, count: int, tensor: torch.Tensor, stream: int) -> tuple[int, int]:
-        """How many programs look at so many elements, and the address of the memory that they share."""
+        """How many programs look at `count` elements, and the address of the memory that they share."""
         if count <= _ALONE:
             return 1, 0
         return min(count // _BLOCK, _MOST_PROGRAMS), self._scratch_of(tensor, stream)
@@ -395,8 +395,8 @@ class Copy:
         )
 
 
-def is_asked(tensor: torch.Tensor) -> bool:
-    """Whether a device can be asked about a tensor: one of CUDA or ROCm, which both are ``cuda`` to PyTorch."""
+def is_on_gpu(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is on a GPU of CUDA or ROCm, which PyTorch both calls ``cuda``."""
     return tensor.device.type == "cuda"
 
 

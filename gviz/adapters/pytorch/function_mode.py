@@ -95,7 +95,7 @@ class Listening(TorchFunctionMode):
         """Announce what a call gave, and what it wrote to the first of its arguments."""
         session = self._session
         if function in _COPYING and (kwargs.get("non_blocking") or any(it is True for it in args)):
-            session.value.is_copied(args[1] if function is torch.Tensor.copy_ else first, result)
+            session.value.note_copy(args[1] if function is torch.Tensor.copy_ else first, result)
         if isinstance(result, torch.Tensor):
             if result is not first:
                 observe(session, function, args, kwargs, (result,), _is_silent(caller))

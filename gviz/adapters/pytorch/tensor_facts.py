@@ -56,7 +56,7 @@ def grad_of(tensor: torch.Tensor) -> torch.Tensor | None:
 
 def version_of(tensor: torch.Tensor) -> int:
     """How often a tensor's memory was written; 0 for those that do not count."""
-    try:  # to ask `is_inference` first would let go of the interpreter's lock, which another thread may keep for long
+    try:  # `is_inference` would release the interpreter's lock, and another thread may keep it for milliseconds
         return int(private_api.version(tensor))
     except RuntimeError:  # a tensor of inference mode counts none
         return 0

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from gviz.adapters.pytorch.cuda_device import to_host
-from gviz.adapters.pytorch.device_statistics import LARGEST_COPY, Copy, Device, is_asked
+from gviz.adapters.pytorch.device_statistics import LARGEST_COPY, Copy, Device, is_on_gpu
 from gviz.adapters.pytorch.private_api import (
     count_dispatch_modes,
     has_symbols,
@@ -102,17 +102,17 @@ class Capture:
             return None
         if name not in ITEM_SIZES or not self._has_room(tensor.nbytes):
             return None
-        if not tensor.is_cpu and is_asked(tensor) and tensor.nbytes <= LARGEST_COPY:
+        if not tensor.is_cpu and is_on_gpu(tensor) and tensor.nbytes <= LARGEST_COPY:
             return self._device.whole(tensor, name)
         with without_modes():
             plain = to_host(tensor.detach()).resolve_conj().resolve_neg().contiguous()
         return Whole(name, tuple(plain.shape), _bytes_of(plain))
 
-    def is_copied(self, source: object, target: object) -> None:
+    def note_copy(self, source: object, target: object) -> None:
         """A copy to the host was begun that nothing waits for: until it is done, `source` has the numbers."""
         if not (isinstance(source, torch.Tensor) and isinstance(target, torch.Tensor) and target.is_cpu):
             return
-        if not is_asked(source) or self.is_hidden(source) or not (has_numbers(source) and has_numbers(target)):
+        if not is_on_gpu(source) or self.is_hidden(source) or not (has_numbers(source) and has_numbers(target)):
             return
         with without_modes():
             given = source.detach().to(target.dtype).expand_as(target)
@@ -174,8 +174,8 @@ class Capture:
         if not tensor.is_cpu or tensor.is_conj() or tensor.is_neg():
             if not tensor.is_cpu and self.is_hidden(tensor):
                 return Value(name_of(tensor.dtype), tuple(tensor.shape))
-            name, is_copied = name_of(tensor.dtype), LARGEST_COPY < tensor.nbytes <= self._kept
-            if not tensor.is_cpu and is_asked(tensor) and name in ITEM_SIZES and not is_copied:
+            name, keeps_many = name_of(tensor.dtype), LARGEST_COPY < tensor.nbytes <= self._kept
+            if not tensor.is_cpu and is_on_gpu(tensor) and name in ITEM_SIZES and not keeps_many:
                 return self._device.value(tensor, name, self._kept)
             with without_modes():
                 tensor = to_host(tensor.detach()).resolve_conj().resolve_neg()

@@ -143,7 +143,7 @@ class GradcheckError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A function, its inputs, of which `xs` require grad, and how exactly its gradients are to agree."""
+    """A function, its inputs (`xs` are those that require grad), and how exactly its gradients are to agree."""
 
     func: Function
     inputs: tuple[Any, ...]

@@ -167,7 +167,7 @@ def _names(failure: Failure) -> set[str]:
     return names
 
 
-# A write through ``.data``, which autograd does not count: backward goes on with the new numbers
+# A write through ``.data``, which autograd does not count: backward uses the new numbers
 
 
 def changed_through_data(survey: Survey) -> Iterator[Finding | None]:

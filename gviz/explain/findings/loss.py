@@ -236,7 +236,7 @@ def _bootstrapped_targets(survey: Survey) -> Iterator[Finding]:
 
 
 def _adds_data(survey: Survey, made: Made) -> bool:
-    """Whether a node is a sum of data, of which there is one for each row, and something that is trained."""
+    """Whether a node is a sum of data, with one element for each row, and something that is trained."""
     sources = list(survey.sources(made))
     data = [one for one in sources if not one.created.requires_grad and one.created.kind != "parameter"]
     return made.op == "add" and len(sources) == 2 and len(data) == 1 and bool(data[0].shape)

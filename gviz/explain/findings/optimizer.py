@@ -369,7 +369,7 @@ def _brief(value: Value | None) -> str:
 
 
 def cleared_early(survey: Survey) -> Iterator[Finding | None]:
-    """Steps whose gradients were all cleared just before, else passes of which a step gets nothing."""
+    """Steps whose gradients were all cleared just before, else passes whose gradients no step uses."""
     found = False
     for one in _cleared_before_step(survey):
         yield one
@@ -520,7 +520,7 @@ def _meets_a_step(one: _UnusedPass, steps: list[int]) -> bool:
 
 
 _TRIED = 3
-"""So many passes of one call are looked at for whether something reads what they bring."""
+"""The most passes of one call that are checked for reads of their gradients."""
 
 
 def _is_read(survey: Survey, one: _UnusedPass) -> bool:

@@ -185,6 +185,6 @@ def untied(survey: Survey) -> Iterator[Finding | None]:
 
 
 def _is_varied(value: Value | None) -> bool:
-    """Whether a value has so many different elements that another has the same by no accident."""
+    """Whether a value has enough different elements that an equal value is no accident."""
     stats = value.statistics() if value is not None else None
     return value is not None and value.size >= _FEWEST and stats is not None and stats.min < stats.max

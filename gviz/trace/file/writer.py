@@ -38,7 +38,7 @@ from gviz.version import __version__
 FLUSH_SECONDS = 0.05
 CHECKPOINT_SECONDS = 2.0
 FAR_BEHIND = 50 * MOST_EVENTS
-"""So many events may wait for a device to give their values; then the program waits, too."""
+"""The most events that wait for values from a device; then the program waits, too."""
 LONGEST_WAIT = 0.2
 """Seconds after which a thread that waits for the writer looks whether there still is one."""
 
@@ -82,7 +82,7 @@ class TraceWriter:
         self._pending: list[Said] = []
         self._requests: SimpleQueue[Request] = SimpleQueue()
         self._told: dict[str, str] = {}
-        self._due = MOST_EVENTS  # so many events are handed over
+        self._due = MOST_EVENTS  # the length of `_pending` at which it is handed over
         self._heavy = False  # large arrays are coming: the program waits for the file, or they would fill the memory
         self._count = 0
         self._first_bad, self._bad = 0, FirstBad()
