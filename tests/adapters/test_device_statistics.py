@@ -282,6 +282,16 @@ def test_a_value_that_nobody_keeps_gives_its_memory_back_when_it_was_written(pla
     assert len(device._numbers._memory) == 1
 
 
+def test_memory_that_a_device_has_half_written_is_not_used_again():
+    slots = device_statistics.Slots(16, at_once=1)
+    (_, words) = abandoned = slots.take()
+    words[:8] = bytes(8)  # the first of the nine
+    slots.abandon(abandoned, 9)
+    assert slots.take() is not abandoned
+    words[:72] = bytes(72)
+    assert slots.take() is abandoned
+
+
 def test_who_steps_through_a_program_waits_for_each_value(play):
     play()
     device = Device(waits=True)
@@ -346,12 +356,14 @@ def test_a_tensor_on_its_way_to_the_host_has_the_numbers_of_its_source(play, mon
         target.view(600).copy_(there, non_blocking=True)
         part = target[0] * 1
         whole = target * 1
+        target.mul_(1)  # before it has arrived: from now on nothing is known of its numbers
         arrived.append(True)
         return [part, whole, target[0] * 2]
 
     log = events_of(program, limit=256, awaits=True)
     written = [event.value for event in log if isinstance(event, StorageWritten)]
-    assert isinstance(written[-1], Awaited)
+    assert isinstance(written[-2], Awaited)
+    assert type(written[-1]) is Value
     outputs = [output.value for event in log if isinstance(event, NodeCreated) for output in event.outputs]
     views = [value for value in outputs if value.shape == (30,)]
     assert not views[0].is_known  # a row of what is on its way
