@@ -16,7 +16,7 @@ from types import FunctionType, ModuleType, NoneType
 from typing import Any, TypeVar
 
 from gviz.emit import Channel
-from gviz.events import Held, Named
+from gviz.events import Named, VariableHeld
 from gviz.source import variables
 
 _Module = TypeVar("_Module")
@@ -222,7 +222,7 @@ _holders: weakref.WeakKeyDictionary[Channel, _Holders] = weakref.WeakKeyDictiona
 
 
 def say_held(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
-    """Say what variables hold whose name alone would be taken for another object: see `Held`.
+    """Say what variables hold whose name alone would be taken for another object: see `VariableHeld`.
 
     `leaf` gives the node of a tensor, 0 for a leaf that is none, and None for a tensor without ``.grad``.
     """
@@ -246,7 +246,7 @@ def say_held(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
             is_clear = bool(node) and lasting.count(node) < 2 and (root is None or "[" in key[0])
         if not passing and not is_clear and known.said.get(key) != (node, path):
             known.said[key] = node, path
-            channel.say(Held(key[0], node, path, key[1]))
+            channel.say(VariableHeld(key[0], node, path, key[1]))
 
 
 def _place(known: _Holders, thing: Any, leaf: Callable[[Any], int | None]) -> tuple[int, str] | None:

@@ -41,7 +41,6 @@ from gviz.events.gradients import (
 )
 from gviz.events.graph import (
     DataSet,
-    Held,
     KeyEntry,
     KeyPath,
     Named,
@@ -55,6 +54,7 @@ from gviz.events.graph import (
     Returned,
     SavedFreed,
     StorageWritten,
+    VariableHeld,
 )
 from gviz.events.program import (
     NOT_SEEN,
@@ -90,7 +90,6 @@ __all__ = [
     "GradFlowed",
     "GradRetained",
     "GradSet",
-    "Held",
     "HookRan",
     "KeyEntry",
     "KeyPath",
@@ -116,6 +115,7 @@ __all__ = [
     "StepStarted",
     "StorageWritten",
     "Unseen",
+    "VariableHeld",
     "Warned",
     "changing",
     "grad_left",
@@ -125,7 +125,7 @@ KINDS: tuple[type[Event], ...] = (
     NodeCreated, StorageWritten, RequiresGradSet, BackwardStarted, BackwardFinished, StepStarted, GradFlowed,
     StepFinished, GradAccumulated, GradRetained, GradCaptured, GradSet, SavedFreed, NodeFreed, ScopeEntered, ScopeLeft,
     OptimizerStepped, HookRan, Marked, OpSeen, StackSeen, SourceSeen, Named, Printed, Warned, Failed, OptimizerStarted,
-    Returned, DataSet, Held,
+    Returned, DataSet, VariableHeld,
 )  # fmt: skip
 """Every event class; its index is its number in trace files. Append only."""
 

@@ -188,7 +188,7 @@ class Named(Event, frozen=True):
     also: tuple[str, ...] = ()
 
 
-class Held(Event, frozen=True):
+class VariableHeld(Event, frozen=True):
     """A variable of the program holds a model, or a leaf: its name alone would be taken for another object.
 
     `node` is the first of the model's parameters that is part of the recording, and `path` the parameter's path in what

@@ -16,7 +16,6 @@ from gviz.events import (
     GradFlowed,
     GradRetained,
     GradSet,
-    Held,
     HookRan,
     Marked,
     Named,
@@ -33,6 +32,7 @@ from gviz.events import (
     StepFinished,
     StepStarted,
     StorageWritten,
+    VariableHeld,
     Warned,
 )
 from gviz.explain.computation import computation
@@ -105,9 +105,9 @@ def _graph(timeline: Timeline, moment: Moment, event: Event) -> str:
             return "nothing refers to it any more"
         case Named(name=name, also=others):
             return f"it is called {' and '.join((abridged(name, MAX_NAME), *further_names(others)))}"
-        case Held(variable=variable, node=0):
+        case VariableHeld(variable=variable, node=0):
             return f"{abridged(variable, MAX_NAME)} holds what has no part in this recording so far"
-        case Held(variable=variable, node=node, path=path):
+        case VariableHeld(variable=variable, node=node, path=path):
             part = f", which has {label(timeline, node)} as its {abridged(path, MAX_NAME)}" if path else ""
             return f"{abridged(variable, MAX_NAME)} holds {'a model' + part if path else label(timeline, node)}"
         case Returned(node=node, output_nr=nr, path=path):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from gviz.errors import GvizError
-from gviz.events import Held, Output
+from gviz.events import Output, VariableHeld
 from gviz.trace.places import says
 from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
@@ -41,7 +41,7 @@ class NamedNodes:
         self._known: dict[str, list[int]] = {}
         self._count = 0
         self._naming = 0
-        self._held: tuple[int, dict[str, list[tuple[int, Held]]]] = -1, {}
+        self._held: tuple[int, dict[str, list[tuple[int, VariableHeld]]]] = -1, {}
 
     def last(self, name: str, n: int) -> int:
         """The node that got this name last by moment `n`, 0 if none has.
@@ -94,17 +94,17 @@ class NamedNodes:
                 raise self._no_part(text, event, rest)
         return 0
 
-    def _said_of_variables(self) -> dict[str, list[tuple[int, Held]]]:
+    def _said_of_variables(self) -> dict[str, list[tuple[int, VariableHeld]]]:
         """What was said of variables, the longest names first."""
         timeline = self.timeline
         if self._held[0] != len(timeline):
-            found: dict[str, list[tuple[int, Held]]] = {}
-            for seq, event in timeline.select((Held,)):
+            found: dict[str, list[tuple[int, VariableHeld]]] = {}
+            for seq, event in timeline.select((VariableHeld,)):
                 found.setdefault(event.variable, []).append((seq, event))
             self._held = len(timeline), dict(sorted(found.items(), key=lambda one: -len(one[0])))
         return self._held[1]
 
-    def _within(self, event: Held, rest: str) -> int:
+    def _within(self, event: VariableHeld, rest: str) -> int:
         """The parameter at a path in the model that a variable holds, found from another parameter of that model."""
         self._grow()
         if rest == event.path:
@@ -116,14 +116,14 @@ class NamedNodes:
                 return min(found, key=lambda node: abs(node - event.node), default=0)
         return 0
 
-    def _has_taken_over(self, event: Held, at: int, n: int) -> bool:
+    def _has_taken_over(self, event: VariableHeld, at: int, n: int) -> bool:
         """Whether a variable now holds a leaf without a part, and held a recorded tensor before."""
         node = self.last(event.variable, n)
         info = self.timeline.info(node) if node else None
         frame = self.timeline.nodes.assigned_at(info.created.stack) if info is not None else None
         return info is None or (info.born < at <= n and frame is not None and frame.function == event.function)
 
-    def _no_part(self, text: str, event: Held, rest: str) -> TookNoPart:
+    def _no_part(self, text: str, event: VariableHeld, rest: str) -> TookNoPart:
         """The error for what has no part; it names what has one: of the same path, or the same name."""
         if not rest:
             node = self.last(text, len(self.timeline))
@@ -227,7 +227,7 @@ class NamedNodes:
         return f"{self.timeline.info(owner).name or f'#{owner}'}.grad" if owner in self.timeline.nodes else ""
 
 
-def _at(said: list[tuple[int, Held]], n: int) -> tuple[int, Held]:
+def _at(said: list[tuple[int, VariableHeld]], n: int) -> tuple[int, VariableHeld]:
     """What was said last of a variable by moment `n`, else first after it; what has a part goes before what has none.
 
     Functions may have variables of one name.

@@ -6,7 +6,7 @@ from recording import timeline_of
 from stories import demo, failed
 
 import gviz.engine as torch
-from gviz.events import GradAccumulated, Held, OptimizerStarted, OptimizerStepped, StorageWritten
+from gviz.events import GradAccumulated, OptimizerStarted, OptimizerStepped, StorageWritten, VariableHeld
 from gviz.explain.event_description import sentence
 from gviz.explain.names import called, constant_value, frame_text, iteration_called, label, phase_words, symbol, title
 from gviz.explain.why import answer
@@ -210,5 +210,5 @@ def test_a_leaf_that_a_name_was_bound_to_later_is_not_taken_for_the_one_before(t
     found = answer(NamedNodes(timeline), "w.grad", len(timeline))
     assert found.kind == "took-no-part"
     assert "is the tensor that w held before" in found.parts[0].text
-    n = next(seq for seq, _ in timeline.select((Held,)))
+    n = next(seq for seq, _ in timeline.select((VariableHeld,)))
     assert answer(NamedNodes(timeline), "w.grad", n - 1).kind == "gradient"

@@ -21,7 +21,8 @@
 --   5  that a tensor was given other memory is an event of its own, DataSet; before, it was said as a write to the old
 --   6  a call stack may share its outermost frames with an earlier one: StackSeen has `base`, the number of that stack, and
 --      `shared`, how many frames; `frames` are the others. Before, each stack had all of its frames
---   7  what a variable of the program holds is an event, Held, where its name alone would be taken for another object
+--   7  what a variable of the program holds is an event, VariableHeld, where its name alone would be taken for another
+--      object
 
 CREATE TABLE meta (     -- what is known about the recording as a whole
     key TEXT PRIMARY KEY,   -- gviz, framework, python, argv (JSON), process (its number), started,
