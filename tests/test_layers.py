@@ -74,7 +74,7 @@ INSIDE = {
     "source": "site syntax variables",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
-        private_api cuda_device tensor_facts device_kernels device_statistics warning_lines values operations
+        private_api cuda_device tensor_facts cuda_kernels cuda_statistics warning_lines values operations
         node_identity session gradient_hooks creation autograd_graph arguments existing_graph in_place_writes
         tensor_attributes cuda_graphs modules optimizers function_mode compilation autograd_passes attachment""",
     "program": """

@@ -19,7 +19,7 @@ The walk of one call, ``z = x * y`` with ``x = torch.tensor(2.0, requires_grad=T
 5. `gradient_hooks.watch_node` puts a hook on ``MulBackward0``. When `autograd_passes.run` lets ``z.backward()`` into
    the engine, the hook emits `GradFlowed` for each contribution, and `GradAccumulated` at the leaf.
 
-A GPU is asked about its tensors by `device_statistics` (with the Triton kernels of `device_kernels`), and nothing waits
+A GPU is asked about its tensors by `cuda_statistics` (with the Triton kernels of `cuda_kernels`), and nothing waits
 for the answer. The other files each add one kind of thing: `modules` (calls of modules, names of parameters),
 `optimizers`, `in_place_writes`, `tensor_attributes` (``.grad``, ``requires_grad_()``, hooks of the program),
 `compilation` (regions that are not recorded), `cuda_graphs`, `warning_lines`, and `existing_graph` (a graph made

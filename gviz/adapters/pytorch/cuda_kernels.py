@@ -36,7 +36,7 @@ def summarize(
     IS_WIDE: tl.constexpr, IS_ALIGNED: tl.constexpr, BLOCK: tl.constexpr, PROGRAMS: tl.constexpr,
     SMALL: tl.constexpr, LARGE: tl.constexpr, SCALE: tl.constexpr,
 ) -> None:  # fmt: skip
-    """Write nine numbers about `count` elements to `target`, as `device_statistics` has them.
+    """Write nine numbers about `count` elements to `target`, as `cuda_statistics` has them.
 
     Every program of the grid goes through blocks of the array, up to `PROGRAMS` of them. The last one to finish, by a
     ticket, adds up what all have left in `scratch`, in their order: the sums do not depend on which ran first. A single

@@ -13,7 +13,7 @@ device has written it: the host reads the answer when it is there. The program d
 The order of the stream is what makes the numbers those of the moment: a write in place that the program asks for later
 runs later. Of at most `limit` bytes all are copied, by a second kernel, to the same kind of words.
 
-Where Triton is, one kernel does it (`device_kernels`), elsewhere operations of PyTorch. The limits: this is for CUDA
+Where Triton is, one kernel does it (`cuda_kernels`), elsewhere operations of PyTorch. The limits: this is for CUDA
 and ROCm, tensors of other devices are copied. While a CUDA graph is captured nothing is launched
 (`cuda_device.Captures`). In a live debugger each value is waited for.
 """
@@ -38,7 +38,7 @@ from gviz.adapters.pytorch.tensor_facts import is_dense, version_of
 from gviz.values.value import INLINE_BYTES, LONGEST_ANSWER, Awaited, Stats, Value, Whole
 
 if TYPE_CHECKING:  # it needs Triton, which takes a third of a second to import
-    from gviz.adapters.pytorch.device_kernels import Kernels
+    from gviz.adapters.pytorch.cuda_kernels import Kernels
 
 PENDING = 0x7FF4_DEAD_BEEF_0001
 """A word that the device has yet to write: of the numbers a signalling nan, which no computation gives."""
@@ -346,7 +346,7 @@ class Device:
         if any("pinned_use_cuda_host_register" in os.environ.get(name, "") for name in _ALLOCATOR_OPTIONS):
             return None
         try:
-            from gviz.adapters.pytorch.device_kernels import Kernels
+            from gviz.adapters.pytorch.cuda_kernels import Kernels
         except ImportError:
             return None
         kernels = self._kernels[tensor.get_device()] = Kernels(_BLOCK, _MOST_PROGRAMS, _SMALL, _LARGE, _SCALE)
