@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import gviz.engine as torch
 from benchmarks.table import Row, duration, missing
-from gviz.render.exporters import exporter_for
+from gviz.render.file_formats import exporter_for
 from gviz.render.request import ExportOptions
 from gviz.trace import load
 from gviz.trace.recording.record import record

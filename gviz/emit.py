@@ -27,7 +27,7 @@ import numpy as np
 
 from gviz.errors import GvizError
 from gviz.events import Event, NodeFreed, OpSeen, SourceSeen, StackSeen
-from gviz.events.options import Earlier
+from gviz.events.optimizer_options import Earlier
 from gviz.source import site
 from gviz.values.value import FEW_BYTES, INLINE_BYTES, Array, Keep, Value, Whole, capturing, shape_of
 

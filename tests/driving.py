@@ -6,7 +6,7 @@ from textual.events import Key
 from textual.keys import _character_to_key, key_to_character
 
 from gviz.tui.app import DebuggerApp
-from gviz.tui.plain import debug
+from gviz.tui.line_mode import debug
 from gviz.tui.session_options import SessionOptions, Title
 
 

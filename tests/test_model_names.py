@@ -9,7 +9,7 @@ import gviz
 from gviz.events import ScopeEntered
 from gviz.explain.panel import NodeView, kind_facts
 from gviz.explain.why import why
-from gviz.query.names import NamedNodes
+from gviz.query.name_lookup import NamedNodes
 from gviz.source.variables import first_name
 from gviz.trace.places import Fitting
 from gviz.where.place import place

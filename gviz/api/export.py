@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from gviz import argument_checks
 from gviz.api import drawable, outputs
 from gviz.api.export_options import Look, Manner, Region, Shade, When, part_around, span
-from gviz.api.moments import moment_of
+from gviz.api.moment_argument import moment_of
 from gviz.api.targets import is_series, kind_of, numbered, refuse
 from gviz.errors import GvizError
-from gviz.render.boxes.options import Density, Tensors
-from gviz.render.exporters import Exporter
+from gviz.render.boxes.graph_options import Density, Tensors
+from gviz.render.file_formats import Exporter
 from gviz.render.forms.series import frames, pass_moments
 from gviz.render.request import ExportOptions, check_moment
 from gviz.render.styles import GVIZ

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from gviz import argument_checks
-from gviz.api.moments import moment_of
+from gviz.api.moment_argument import moment_of
 from gviz.errors import GvizError, refuse_unknown
-from gviz.query.moments import begin_of, is_stretch
-from gviz.query.names import NamedNodes
-from gviz.query.nodes import node_at
+from gviz.query.moment_lookup import begin_of, is_stretch
+from gviz.query.name_lookup import NamedNodes
+from gviz.query.node_lookup import node_at
 from gviz.render.boxes.fold import fitting_calls, graph_of
-from gviz.render.boxes.options import DENSITIES, TENSORS, Density, Options, Tensors
+from gviz.render.boxes.graph_options import DENSITIES, TENSORS, Density, Options, Tensors
 from gviz.render.boxes.selection import shown_nodes
 from gviz.render.request import ExportOptions, Part
 from gviz.render.theme import Direction
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.where import place as places
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gviz import argument_checks
 from gviz.api.drawable import drawn
-from gviz.api.moments import moment_of
+from gviz.api.moment_argument import moment_of
 from gviz.render.boxes.fold import ALL, Filter
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import digraph

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gviz.api.debug import active, held, play_in_notebook, view
 from gviz.api.drawable import drawn
-from gviz.api.moments import moment_of
+from gviz.api.moment_argument import moment_of
 from gviz.representation import in_notebook
 from gviz.tui import open_debugger, terminal
 from gviz.tui.session_options import SessionOptions, Title

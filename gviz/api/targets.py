@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gviz.api import outputs
 from gviz.errors import GvizError
-from gviz.render.exporters import Exporter, exporter_for
+from gviz.render.file_formats import Exporter, exporter_for
 
 NUMBER = re.compile(r"%(?:0?(\d+)d|d(?![^\W\d_]))")
 """Where the number of a picture goes, as printf writes it; ``50%done.svg`` has none."""

@@ -97,7 +97,7 @@ def refuse_unnamed(*words: str) -> None:
     """Raise `GvizError` where one of two words is a file, and the other the picture to be, without its ``-o``."""
     source = next(filter(os.path.isfile, words), "")
     picture = next((one for one in words if one != source), "")
-    from gviz.render.exporters import EXPORTERS  # Graphviz is only needed here
+    from gviz.render.file_formats import EXPORTERS  # Graphviz is only needed here
 
     suffixes = tuple(suffix for exporter in EXPORTERS for suffix in exporter.suffixes)
     if source and picture.endswith(suffixes):

@@ -29,7 +29,7 @@ def debug(
     """Open the debugger on a trace, at the moment that `at` says if anything; the rest is as for `open_debugger`."""
     with unechoed(plain=bool(terminal.why_plain(asked=settings.plain))):
         with uncollected(lasting=True):
-            from gviz.api.moments import moment_of
+            from gviz.api.moment_argument import moment_of
             from gviz.trace.file.reader import open_trace
             from gviz.trace.timeline import Timeline
             from gviz.tui import open_debugger
@@ -47,11 +47,11 @@ def walk(trace: Path) -> None:
     """Go through a lesson from node to node to the end, line by line, asking for nothing."""
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
-    from gviz.tui import plain
+    from gviz.tui import line_mode
 
     with open_trace(trace) as log:
         timeline = Timeline(log)
-        plain.debug(timeline, _steps(timeline), sys.stdin, sys.stdout, SessionOptions(at=0, lesson=True))
+        line_mode.debug(timeline, _steps(timeline), sys.stdin, sys.stdout, SessionOptions(at=0, lesson=True))
 
 
 def _steps(timeline: Timeline) -> Iterator[str]:

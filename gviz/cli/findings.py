@@ -88,7 +88,7 @@ def as_data(kind: str, given: Recordings, found: list[RankFinding]) -> str:
 
 def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Finding]:
     """What there is to say of a place at a moment, both as people write them; the end without a moment."""
-    from gviz.api.moments import moment_of
+    from gviz.api.moment_argument import moment_of
     from gviz.explain.check import answers
 
     moment = moment_of(timeline, at) if at else None

@@ -57,7 +57,7 @@ def print_picture(trace: Path, format: str, **options: Any) -> None:
 def suffix_of(format: str) -> str:
     """The first suffix of a format by name."""
     from gviz.errors import GvizError
-    from gviz.render.exporters import EXPORTERS
+    from gviz.render.file_formats import EXPORTERS
 
     found = next((exporter.suffixes[0] for exporter in EXPORTERS if exporter.name == format), "")
     if not found:

@@ -15,9 +15,9 @@ from gviz.compare.source_changes import SourceChange, source_changes
 from gviz.compare.tolerance import Distance, Tolerance, distance
 from gviz.events import OptimizerStarted
 from gviz.events.event import Attr
-from gviz.events.options import Option, options_in
+from gviz.events.optimizer_options import Option, options_in
+from gviz.trace.graph_state import NodeState
 from gviz.trace.repetition import smallest_period
-from gviz.trace.state import NodeState
 from gviz.values.value import Value
 
 Kind = Literal["missing", "inputs", "arguments", "tracking", "dtype", "shape", "value", "kept", "gradient"]

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from gviz.errors import GvizError
 from gviz.events import OptimizerStepped
-from gviz.trace.state import NodeInfo, NodeState, Phase
+from gviz.trace.graph_state import NodeInfo, NodeState, Phase
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from gviz.engine import watchers
 from gviz.engine.jit.captured import Captured, CaptureRecorder
-from gviz.engine.jit.graph import StaticGraph
 from gviz.engine.jit.interpreter import scope
+from gviz.engine.jit.static_graph import StaticGraph
 
 __all__ = ["Graph", "capture"]
 

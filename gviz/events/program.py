@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from gviz.events.event import Count, Event
-from gviz.events.options import Groups
+from gviz.events.optimizer_options import Groups
 from gviz.source.site import Frame
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gviz.events import BackwardStarted, Edge
 from gviz.explain.operations import LISTS, RESHAPING
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gviz.events import OpSeen, StorageWritten
+from gviz.explain.display_names import is_mask, op_title, symbol
 from gviz.explain.formula import (
     attribute_word,
     attribute_words,
@@ -19,9 +20,8 @@ from gviz.explain.formula import (
     shapes_in,
     with_numbers,
 )
-from gviz.explain.names import is_mask, op_title, symbol
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.log import expect
-from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
 from gviz.values.plain_text import shown

@@ -16,16 +16,16 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted
 from gviz.explain.backward_passes import Losses, losses_of, pass_started, start_of_pass
+from gviz.explain.display_names import innermost, label, label_at, made_at, why_untracked
 from gviz.explain.finding import Finding, Number
 from gviz.explain.formula import is_small, value_word
 from gviz.explain.hooks import source_hooks
-from gviz.explain.names import innermost, label, label_at, made_at, why_untracked
 from gviz.explain.operations import LISTS
-from gviz.explain.outgoing import OutgoingGradient, outgoing_gradient, step_event
+from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradient, step_event
 from gviz.explain.tracking import ancestors, cuts_after
-from gviz.trace.gradients import step_grads
+from gviz.trace.graph_state import Contribution, NodeInfo
 from gviz.trace.moment import Moment
-from gviz.trace.state import Contribution, NodeInfo
+from gviz.trace.node_gradients import step_grads
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.value import Array, Value, capture

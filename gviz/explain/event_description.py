@@ -36,7 +36,7 @@ from gviz.events import (
     Warned,
 )
 from gviz.explain.computation import computation
-from gviz.explain.names import (
+from gviz.explain.display_names import (
     MAX_NAME,
     further_names,
     label,
@@ -46,10 +46,10 @@ from gviz.explain.names import (
     phase_words,
     why_untracked,
 )
-from gviz.explain.optimizer_steps import all_options, is_unseen, step_of, why_nothing
-from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
+from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
+from gviz.explain.parameter_updates import all_options, is_unseen, step_of, why_nothing
+from gviz.trace.graph_state import OutputState
 from gviz.trace.moment import Moment
-from gviz.trace.state import OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import abridged, clipped, shown
 from gviz.values.value import Value

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from gviz.events import Reading
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.values.number_text import number, shape_text
 from gviz.values.plain_text import shown
 from gviz.values.value import Value

@@ -9,7 +9,7 @@ import numpy as np
 
 from gviz.events import GradAccumulated, GradRetained, GradSet, grad_left
 from gviz.source.site import Frame
-from gviz.trace.state import OutputState
+from gviz.trace.graph_state import OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.value import Array, Value

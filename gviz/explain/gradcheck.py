@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gviz.errors import GvizError
-from gviz.explain.names import label
+from gviz.explain.display_names import label
 from gviz.rerun.finite_differences import GradientCheck, check_gradients, mismatch_patterns
 from gviz.rerun.second_order import FIRST_ORDER_DIFFERS, SecondOrder, second_order
 from gviz.rerun.surrogates import SURROGATES, surrogate_kind

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gviz.events import HookRan
+from gviz.explain.display_names import label
 from gviz.explain.finding import Finding
 from gviz.explain.grad_history import is_zero, uniform_effect, uniform_factor
-from gviz.explain.names import label
-from gviz.trace.state import Contribution
+from gviz.trace.graph_state import Contribution
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
 from gviz.values.value import Value

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from gviz.explain.failures import Failure
 from gviz.explain.finding import Finding
 from gviz.explain.findings import (
     custom_function,
@@ -30,8 +29,9 @@ from gviz.explain.findings import (
     vanishing_exploding,
     zero,
 )
+from gviz.explain.program_errors import Failure
 from gviz.explain.question import Question, Topic
-from gviz.explain.survey import Survey
+from gviz.explain.recording_overview import Survey
 
 Severity = Literal["error", "warning", "note", "fact"]
 """It raised or certainly computes something wrong; it most likely does; it may be meant so; it only says what is."""

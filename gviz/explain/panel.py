@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gviz.events import NOT_SEEN, DataSet, GradFlowed, NodeCreated, StepStarted, StorageWritten, Warned
-from gviz.events.options import option_text
+from gviz.events.optimizer_options import option_text
 from gviz.explain.computation import Computation, Operand, computation, dropout_effect, saved_names
 from gviz.explain.contributions import origin
+from gviz.explain.display_names import MAX_NAME, frame_text, further_names, is_mask, label, op_title, why_untracked
 from gviz.explain.grad_history import accumulation
-from gviz.explain.names import MAX_NAME, frame_text, further_names, is_mask, label, op_title, why_untracked
-from gviz.explain.optimizer_steps import options_of, step_of
-from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
+from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
+from gviz.explain.parameter_updates import options_of, step_of
 from gviz.explain.tracking import as_at
 from gviz.source.site import source_lines
+from gviz.trace.graph_state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.moment import Moment
-from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import bytes_text, dtype_text, shape_text
 from gviz.values.plain_text import abridged, clipped, shown

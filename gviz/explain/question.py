@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gviz.events import GradFlowed
+from gviz.trace.graph_state import NodeInfo, NodeState, OutputState
 from gviz.trace.moment import Moment
-from gviz.trace.state import NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values.value_text import bad_text
 from gviz.where.place import Aspect

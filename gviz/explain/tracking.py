@@ -10,9 +10,9 @@ from dataclasses import replace
 import msgspec
 
 from gviz.events import Warned
-from gviz.explain.names import innermost, takes_shape
+from gviz.explain.display_names import innermost, takes_shape
 from gviz.explain.program_text import line_text
-from gviz.trace.state import Iteration, NodeInfo, NodeState
+from gviz.trace.graph_state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 
 

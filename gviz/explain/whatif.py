@@ -11,11 +11,11 @@ from rich.cells import set_cell_size
 
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, Edge
-from gviz.explain.names import label, symbol
+from gviz.explain.display_names import label, symbol
 from gviz.query.expressions import Evaluator
-from gviz.rerun.change import parse_change, parse_target
+from gviz.rerun.change_text import parse_change, parse_target
 from gviz.system.cooperative import Driven, Far
-from gviz.trace.state import Iteration
+from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, file_line, shown
 from gviz.values.value_text import short

@@ -15,19 +15,19 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.events import BackwardStarted, DataSet, Event, OptimizerStarted, OptimizerStepped, StorageWritten
 from gviz.explain.contributions import MOST_PARTS, origin
-from gviz.explain.failures import Failure, all_failures, failure_at
+from gviz.explain.display_names import further_names, label, label_at, made_at
 from gviz.explain.finding import Finding
 from gviz.explain.findings.loop import alive_graphs
 from gviz.explain.grad_history import accumulation
 from gviz.explain.kinds import KINDS
-from gviz.explain.names import further_names, label, label_at, made_at
-from gviz.explain.optimizer_steps import all_options, why_nothing
+from gviz.explain.parameter_updates import all_options, why_nothing
+from gviz.explain.program_errors import Failure, all_failures, failure_at
 from gviz.explain.question import Question, question
-from gviz.query.moments import event_at
-from gviz.query.names import NamedNodes, TookNoPart
-from gviz.query.nodes import node_at
+from gviz.query.moment_lookup import event_at
+from gviz.query.name_lookup import NamedNodes, TookNoPart
+from gviz.query.node_lookup import node_at
+from gviz.trace.graph_state import BAD
 from gviz.trace.moment import Moment
-from gviz.trace.state import BAD
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
 from gviz.values.plain_text import shown

@@ -93,7 +93,7 @@ class TestRecording:
     def draw(self) -> Path | None:
         """Draw the graph at its last moment beside the trace; None if there is nothing to draw."""
         from gviz.errors import GvizError
-        from gviz.render.exporters import exporter_for
+        from gviz.render.file_formats import exporter_for
         from gviz.render.request import ExportOptions, last_moment
 
         path = self.path.with_name(_PICTURE)

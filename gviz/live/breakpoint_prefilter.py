@@ -19,11 +19,11 @@ from gviz.trace.phases import Chapters
 from gviz.trace.stops import is_of
 from gviz.values.value import Value
 from gviz.where.condition import Condition, OpWord
-from gviz.where.operations import Numbers
+from gviz.where.expression_operations import Numbers
 from gviz.where.place import Place
 from gviz.where.safe_expression import BUILTINS
+from gviz.where.statistics_proxy import summarized
 from gviz.where.stop import AT_A_NODE, CALLED, Stop, stop
-from gviz.where.summarized import summarized
 
 Test = Callable[[e.Event], bool]
 

@@ -21,11 +21,11 @@ from gviz.live.node_cache import LEARNED_FROM, NodeCache
 from gviz.live.protocol import Why, Wish
 from gviz.trace.codec import HELD_VALUES, KIND_NUMBERS, subject
 from gviz.trace.contexts import WHOLE_NODE
+from gviz.trace.graph_state import OPTIMIZER
 from gviz.trace.index.threads import CONTEXT, Context
-from gviz.trace.nodes import OF_NO_STATEMENT
+from gviz.trace.node_table import OF_NO_STATEMENT
 from gviz.trace.nonfinite import FirstBad
 from gviz.trace.phases import DECIDING, Chapters
-from gviz.trace.state import OPTIMIZER
 
 Wait = Callable[[Why], Wish]
 """Called while the program is held; returns how it runs on."""

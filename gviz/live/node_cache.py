@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from gviz import events as e
+from gviz.trace.graph_state import UNKNOWN_OP
 from gviz.trace.naming.assignments import Claims
 from gviz.trace.stacks import Stacks
-from gviz.trace.state import UNKNOWN_OP
 from gviz.values.value import Value
-from gviz.where.calling import is_of_module
+from gviz.where.module_owner import is_of_module
 from gviz.where.place import Place, Possible
 
 

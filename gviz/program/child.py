@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gviz import frameworks
 from gviz.errors import GvizError
-from gviz.program import hidden_frames, program_end, rank_names, ranks, target, torch_alias
+from gviz.program import hidden_frames, program_end, rank_names, rank_recording, target, torch_alias
 from gviz.program import recording_request as order
 from gviz.system import notice, processes
 from gviz.trace.file.paths import make_way, refuse_other_file
@@ -65,7 +65,7 @@ def _begin(told: dict[str, Any], program: str) -> None:
         kept = what.keeping
         frameworks.follow(recording, phase=kept.phase, module=kept.module, compiled=kept.compiled)
         if what.records_ranks:
-            ranks.expect_ranks(told)
+            rank_recording.expect_ranks(told)
     if what.graph_breaks:
         _note_graph_breaks(ending)
     hidden_frames.show_stacks()

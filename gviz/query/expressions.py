@@ -18,26 +18,26 @@ import numpy as np
 
 from gviz.errors import GvizError, NotStored
 from gviz.events import Edge
-from gviz.events.options import option_text, options_in
-from gviz.query.names import NamedNodes
-from gviz.query.nodes import last
+from gviz.events.optimizer_options import option_text, options_in
+from gviz.query.name_lookup import NamedNodes
+from gviz.query.node_lookup import last
+from gviz.trace.graph_state import NodeState
 from gviz.trace.moment import Moment
-from gviz.trace.state import NodeState
 from gviz.trace.stops import STRETCH, Hit, Hits
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, shown, told
 from gviz.values.value import NUMPY_DTYPES, Array, Value, capture
 from gviz.values.value_text import short
 from gviz.where import safe_expression as guarded
-from gviz.where.budget import Budget, TooMuch
 from gviz.where.condition import NAMES, holds
+from gviz.where.expression_operations import FUNCTIONS, OF_NUMPY, TYPES, Numbers
 from gviz.where.of_tensors import FACTS, METHODS
-from gviz.where.operations import FUNCTIONS, OF_NUMPY, TYPES, Numbers
 from gviz.where.place import ASPECTS, Aspect, place, split_aspect
+from gviz.where.resource_limits import Budget, TooMuch
 from gviz.where.safe_expression import bound_names
-from gviz.where.spelling import as_python, as_written, node_of
+from gviz.where.statistics_proxy import Summarized, summarized
 from gviz.where.stop import AtChange, Computed, Stop
-from gviz.where.summarized import Summarized, summarized
+from gviz.where.tensor_spelling import as_python, as_written, node_of
 
 States = Callable[[Sequence[int]], Sequence[NodeState | None]]
 """Nodes at one moment."""

@@ -10,10 +10,10 @@ from gviz.compare.comparison import Comparison, Difference, Kind, OtherStep, Run
 from gviz.compare.side import Side
 from gviz.compare.source_changes import SourceChange
 from gviz.events.event import Attr
-from gviz.events.options import option_text
+from gviz.events.optimizer_options import option_text
+from gviz.explain.display_names import label
 from gviz.explain.formula import attribute_word
-from gviz.explain.names import label
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.values import number_text, value_text
 from gviz.values.plain_text import clipped, file_line, shown
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from gviz.render.boxes.row import Row
-from gviz.render.boxes.states import SHOWN
+from gviz.render.boxes.state_words import SHOWN
 from gviz.render.boxes.tensors import NO_SHADES
 from gviz.render.scene import Box, Scene
 from gviz.render.theme import Card

@@ -10,8 +10,8 @@ from gviz.compare.comparison import Difference
 from gviz.compare.ranks import INTERRUPTED, OWN, Course, Divergence, Own, Part, RankDifferences, Shared
 from gviz.compare.side import Side
 from gviz.events import Event, Failed
+from gviz.explain.display_names import label
 from gviz.explain.finding import Finding
-from gviz.explain.names import label
 from gviz.render.comparison_text import apart
 from gviz.source.site import Frame
 from gviz.trace.timeline import Timeline

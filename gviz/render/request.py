@@ -21,14 +21,14 @@ from gviz.render.boxes.fold import (
     graph_of,
     named_calls,
 )
-from gviz.render.boxes.options import Options
+from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.selection import shown_nodes
 from gviz.render.boxes.structure import Structure, structure
 from gviz.render.scene import Scene, scene
 from gviz.render.styles import PictureStyle, style_named
 from gviz.render.theme import Direction, Theme
+from gviz.trace.graph_state import Iteration, NodeInfo
 from gviz.trace.navigation import end_of, no_event, through
-from gviz.trace.state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
 

@@ -10,23 +10,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gviz.events import GradFlowed, Marked
-from gviz.explain.names import iteration_called, op_title, phase_words, title
+from gviz.explain.display_names import iteration_called, op_title, phase_words, title
 from gviz.explain.tracking import as_at, as_in
 from gviz.render.boxes.box_size import Outline, Role, module_key, module_title
 from gviz.render.boxes.details import remark, source_line
 from gviz.render.boxes.fold import Group
+from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.links import Link, LinkKind
 from gviz.render.boxes.modules import group_rows, group_states
 from gviz.render.boxes.node_rows import Now, brief_rows, chip_rows, node_rows, rows_beside, saved_rows
-from gviz.render.boxes.options import Options
 from gviz.render.boxes.row import Row
-from gviz.render.boxes.states import State, state_word, states_of, status
+from gviz.render.boxes.state_words import State, state_word, states_of, status
 from gviz.render.boxes.structure import Structure, structure
 from gviz.render.boxes.tensors import DIGITS, Numbers, grid
-from gviz.trace.gradients import in_its_iteration
+from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.trace.moment import Moment
 from gviz.trace.navigation import through
-from gviz.trace.state import NodeInfo, NodeState
+from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import file_line, file_name
 from gviz.values.value import Value

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from gviz.errors import GvizError
-from gviz.render.boxes.options import Options
+from gviz.render.boxes.graph_options import Options
 from gviz.render.theme import DARK, LIGHT, Form, Paint, Theme
 
 ThemeName = Literal["auto", "light", "dark"]

@@ -23,7 +23,7 @@ from gviz import emit
 from gviz.engine.modes import enable_grad
 from gviz.errors import GvizError
 from gviz.source import syntax
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.values.plain_text import clipped
 
 IMPORTS = """\

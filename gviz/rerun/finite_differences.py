@@ -28,8 +28,8 @@ from gviz.rerun import forward
 from gviz.rerun.forward import Forward, forward_of
 from gviz.rerun.function_body import inputs_given_twice
 from gviz.rerun.inputs import inputs_of, stored_array
-from gviz.trace.gradients import step_grads
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
+from gviz.trace.node_gradients import step_grads
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.value import Array, Value

@@ -21,16 +21,16 @@ from gviz.engine.autograd import grad
 from gviz.engine.jit.interpreter import run_op
 from gviz.engine.modes import enable_grad, no_grad
 from gviz.engine.op import REQUIRED, Op
+from gviz.engine.operation_lookup import GEOMETRY, VIEW, attributes_of, effect_of, recorded_operation
 from gviz.engine.ops.strided import Geometry, read_part
-from gviz.engine.recorded_operation import GEOMETRY, VIEW, attributes_of, effect_of, recorded_operation
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.errors import GvizError
 from gviz.events import NodeCreated, OpSeen, Output
-from gviz.rerun.change import Changes
+from gviz.rerun.change_text import Changes
 from gviz.rerun.function_body import FunctionBody, Use, inputs_given_twice, refusal
 from gviz.rerun.inputs import inputs_of, stored_array
 from gviz.rerun.named_calls import Run, run_by_name
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Array, Value
 

@@ -25,7 +25,7 @@ from gviz.engine.tensor import Tensor, new_tensor
 from gviz.errors import KEEP_ALL, GvizError
 from gviz.events import Edge, Output
 from gviz.rerun.inputs import moment_before_writes, nodes_between, written_storage
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 
 _DRAWN = {

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gviz.engine.recorded_operation import is_in_place
+from gviz.engine.operation_lookup import is_in_place
 from gviz.errors import GvizError, NotStored
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Array, Value
 

@@ -18,15 +18,15 @@ from gviz.engine import autograd, emission
 from gviz.engine.modes import enable_grad
 from gviz.engine.nn.parameter import Parameter
 from gviz.engine.op import Op
-from gviz.engine.recorded_operation import VIEW, is_in_place, recorded_operation
+from gviz.engine.operation_lookup import VIEW, is_in_place, recorded_operation
 from gviz.engine.tensor import Tensor, WrappedNumber, new_tensor
 from gviz.errors import KEEP_ALL
 from gviz.rerun import forward
 from gviz.rerun.branch import Branch, Decision, Decisions, Stop, with_ancestors
-from gviz.rerun.branch_log import BranchLog
-from gviz.rerun.change import Change, RequestedChanges
+from gviz.rerun.branch_recording import BranchLog
+from gviz.rerun.change_text import Change, RequestedChanges
 from gviz.rerun.forward import FAILURES
-from gviz.trace.state import Iteration, NodeInfo, NodeState
+from gviz.trace.graph_state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Array, Value
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gviz import events as e
-from gviz.engine.recorded_operation import attributes_of
+from gviz.engine.operation_lookup import attributes_of
 from gviz.engine.tensor import Tensor
 from gviz.errors import GvizError
 from gviz.rerun.checked_script import IMPORTS, SAME, CheckedScript, isolated, script_names
 from gviz.rerun.forward import ENGINE, operation_of
 from gviz.rerun.pytorch_text import Literals, spellings
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, file_line
 from gviz.values.value import Array, Value

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from gviz.events import Edge
-from gviz.trace.state import NodeState
+from gviz.trace.graph_state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain
 
 from gviz.events import BackwardStarted, Edge, HookRan, NodeCreated, RequiresGradSet
-from gviz.trace.state import OutputState, Step
+from gviz.trace.graph_state import OutputState, Step
 from gviz.trace.storage import FindArray
 from gviz.values.value import Value, capture
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from gviz import events as e
 from gviz.events import Event
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 from gviz.where.condition import OpWord
-from gviz.where.operations import Numbers
+from gviz.where.expression_operations import Numbers
 from gviz.where.safe_expression import BUILTINS
+from gviz.where.statistics_proxy import summarized
 from gviz.where.stop import EVENTS
-from gviz.where.summarized import summarized
 
 
 class Absent(Exception):

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from gviz.events import Event, Failed, GradFlowed
+from gviz.trace.graph_state import NodeState, Phase
 from gviz.trace.index.node_state import NodeStates
-from gviz.trace.state import NodeState, Phase
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.trace.state import Iteration
+from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from enum import IntEnum, auto
 
 from gviz import events as e
+from gviz.trace.graph_state import PhaseKind
 from gviz.trace.iterations import GRADIENTS, Iterations, State, Turn, is_tracked
 from gviz.trace.optimizer_steps import OptimizerSteps
-from gviz.trace.state import PhaseKind
 
 PHASE_KINDS: tuple[PhaseKind, ...] = (
     "forward", "backward", "optimizer", "failed", "after backward", "after optimizer",

@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from gviz.events import BackwardStarted, OptimizerStarted
-from gviz.trace.nodes import LEAF
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
+from gviz.trace.node_table import LEAF
 from gviz.trace.timeline import Timeline
-from gviz.where.calling import is_of_module
+from gviz.where.module_owner import is_of_module
 from gviz.where.place import Place, Possible
 from gviz.where.stop import CALLED
 

@@ -6,9 +6,9 @@ from bisect import bisect_left, bisect_right
 
 import numpy as np
 
+from gviz.trace.graph_state import Iteration, Phase
 from gviz.trace.index.columns import Index
 from gviz.trace.phases import PHASE_KINDS
-from gviz.trace.state import Iteration, Phase
 from gviz.values.value import Array
 
 

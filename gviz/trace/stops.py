@@ -18,7 +18,7 @@ from gviz.system.cooperative import Far
 from gviz.trace.codec import KIND_NUMBERS, values
 from gviz.trace.condition_environment import Absent, Situation
 from gviz.trace.log import Columns
-from gviz.trace.nodes import LEAF
+from gviz.trace.node_table import LEAF
 from gviz.trace.places import Fitting, Meant
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, told

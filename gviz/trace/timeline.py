@@ -13,17 +13,17 @@ from gviz.representation import Played
 from gviz.source.site import Frame
 from gviz.trace.codec import KIND_NUMBERS, subject
 from gviz.trace.contexts import Contexts
-from gviz.trace.failures import Troubles
+from gviz.trace.error_index import Troubles
+from gviz.trace.graph_state import UNKNOWN_OP, Iteration, NodeInfo, Phase
 from gviz.trace.index.columns import Index, output_key
 from gviz.trace.index.node_state import NodeStates
 from gviz.trace.index.references import References
 from gviz.trace.index.stored_index import restored
 from gviz.trace.log import Columns, Dropped, E, EventLog, birth, expect
 from gviz.trace.moment import Moment
-from gviz.trace.nodes import Nodes
+from gviz.trace.node_table import Nodes
 from gviz.trace.spans import Spans
 from gviz.trace.stacks import Stacks
-from gviz.trace.state import UNKNOWN_OP, Iteration, NodeInfo, Phase
 from gviz.trace.weak_cache import weakly
 from gviz.values.value import Array, Value
 

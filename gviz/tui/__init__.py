@@ -1,7 +1,7 @@
-"""The debugger: full screen in a terminal, or line by line (`gviz.tui.plain`), over the same core.
+"""The debugger: full screen in a terminal, or line by line (`gviz.tui.line_mode`), over the same core.
 
-It steps through a recording, forwards and backwards. Over a program that still runs (`gviz.tui.live`), the end of the
-recording is where the program is; a step forward from there lets the program run.
+It steps through a recording, forwards and backwards. Over a running program (`gviz.tui.live_session`), the recording
+ends where the program is; a step forward from there lets the program run.
 
 Read first: ``cursor.py`` (the position in time, and every way to move it), ``commands/table.py`` (every command,
 declared once), ``screens/controller.py`` (how the screen carries commands out, with its states).
@@ -57,8 +57,8 @@ def open_debugger(
     if not terminal.why_plain(asked=plain):
         left = debug(timeline, options, ascii=terminal.needs_ascii(asked=ascii), theme=theme)
         return EXIT_CODES[left]
-    from gviz.tui.plain import debug as debug_by_line
-    from gviz.tui.plain import exit_action
+    from gviz.tui.line_mode import debug as debug_by_line
+    from gviz.tui.line_mode import exit_action
 
     talk = debug_by_line(timeline, commands, sys.stdin, sys.stdout, options)
     if options.waited_for:
@@ -87,7 +87,7 @@ def debug_live(options: LiveSessionOptions, *, ascii: bool = False, theme: str |
         from gviz.tui.app import ScreenApp, run
         from gviz.tui.config import read
         from gviz.tui.glyphs import glyphs
-        from gviz.tui.live import code_of
+        from gviz.tui.live_session import code_of
         from gviz.tui.screens.live_screen import LiveScreen
 
     own = read()

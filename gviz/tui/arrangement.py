@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from gviz.render.boxes.options import Density
+from gviz.render.boxes.graph_options import Density
 
 View = Literal["graph", "tape", "both"]
 VIEWS: tuple[View, ...] = ("tape", "graph", "both")

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from gviz.errors import GvizError
 from gviz.events import Marked, NodeFreed
 from gviz.explain.whatif import value_in_branch
-from gviz.query import nodes
+from gviz.query import node_lookup
 from gviz.query.expressions import Evaluator
-from gviz.query.moments import event_at, remark
+from gviz.query.moment_lookup import event_at, remark
 from gviz.system.cooperative import Driven, Far, finished
 from gviz.trace import navigation
-from gviz.trace.state import BAD
+from gviz.trace.graph_state import BAD
 from gviz.trace.stops import stretches
 from gviz.trace.timeline import Timeline
 from gviz.tui import stop_search
@@ -100,7 +100,7 @@ class Cursor:
         self.growing = False
         """Whether the recording may still grow, because its program runs."""
         self._jumped: list[int] = []
-        self._matches: nodes.Matches | None = None
+        self._matches: node_lookup.Matches | None = None
 
     def travel(self, move: Move, command: str, count: int = 1, *, backward: bool = False) -> Arrival:
         """Move `count` times by a command of this name, or until an end is reached."""
@@ -183,11 +183,11 @@ class Cursor:
         """Select the next node that fits a search text: by its whole name, else by a part of it."""
         if text.strip() in BAD:
             yield from self.timeline.troubles.looking_for_bad()
-        exact = nodes.exactly(self.timeline, text.strip())
-        node = (yield from nodes.search(self.timeline, exact, self.selected)) if text.strip() else 0
+        exact = node_lookup.exactly(self.timeline, text.strip())
+        node = (yield from node_lookup.search(self.timeline, exact, self.selected)) if text.strip() else 0
         no_nan = text.strip() == "nan" and not node and not self.timeline.troubles.first("nan")
-        self._matches = exact if node else nodes.query(self.timeline, text)
-        node = node or (yield from nodes.search(self.timeline, self._matches, self.selected))
+        self._matches = exact if node else node_lookup.query(self.timeline, text)
+        node = node or (yield from node_lookup.search(self.timeline, self._matches, self.selected))
         if not node:
             raise GvizError(f"no node fits {clipped(text, 40)}", exit_code=2)
         return replace(self.select(node), said=("there is no nan: this is inf",) if no_nan else ())
@@ -196,7 +196,7 @@ class Cursor:
         """Select the next node (the one before) that fits the last search."""
         if self._matches is None:
             raise GvizError("nothing was searched for", hint="/ finds a node", exit_code=2)
-        node = yield from nodes.search(self.timeline, self._matches, self.selected, backward=backward)
+        node = yield from node_lookup.search(self.timeline, self._matches, self.selected, backward=backward)
         if not node:
             raise GvizError("no node fits the last search", exit_code=2)
         return self.select(node)
@@ -209,7 +209,7 @@ class Cursor:
 
     def node_at(self, place: str) -> int:
         """The node a PLACE means: ``#4``, ``op:Mul``, ``demo.py:4``, of a name the node that has it now."""
-        return nodes.node_at(self.asker.names, place, self.position, self.selected)
+        return node_lookup.node_at(self.asker.names, place, self.position, self.selected)
 
     def event_at(self, place: str) -> int:
         """The event that a PLACE means: of a node the one that made it, of ``''`` the position before the last jump."""
@@ -246,7 +246,7 @@ class Cursor:
         node = self.node_at(place)
         if not node:
             raise GvizError("no node is selected", hint="j and k select one", exit_code=2)
-        other = nodes.next_of(self.asker.names, place, self.position, backward=backward) if place else 0
+        other = node_lookup.next_of(self.asker.names, place, self.position, backward=backward) if place else 0
         events = {move(self.timeline, self.position, each): each for each in (other or node, node)}
         events.pop(self.position, None)
         if not events:

@@ -23,7 +23,7 @@ from gviz.render.boxes.fold import (
 )
 from gviz.render.boxes.selection import shown_nodes
 from gviz.system.cooperative import Driven, Far, finished, parts
-from gviz.trace.state import OPTIMIZER, Iteration, NodeInfo
+from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
 

@@ -15,7 +15,7 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
-from gviz.explain.optimizer_steps import write_place
+from gviz.explain.parameter_updates import write_place
 from gviz.source.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline

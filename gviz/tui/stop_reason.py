@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gviz.trace.state import BAD, Bad
+from gviz.trace.graph_state import BAD, Bad
 from gviz.values.plain_text import clipped
 
 Kind = Literal["command", "breakpoint", "held", "error", "nonfinite", "mark", "start", "end", "live end", "remark"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gviz.trace.state import PhaseKind
+from gviz.trace.graph_state import PhaseKind
 from gviz.tui.session import Session
 
 

@@ -13,7 +13,7 @@ from gviz.errors import GvizError
 from gviz.events import OpSeen
 from gviz.values.plain_text import clipped
 from gviz.where import safe_expression as guarded
-from gviz.where.operations import FUNCTIONS
+from gviz.where.expression_operations import FUNCTIONS
 
 NAMES = ("value", "grad", "op", "name", "node", "module", "event", "step")
 """What a condition may ask about the moment it is tested at."""

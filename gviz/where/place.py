@@ -13,7 +13,7 @@ from gviz import events as e
 from gviz.errors import GvizError
 from gviz.source.site import Frame
 from gviz.values.plain_text import clipped
-from gviz.where.spelling import with_items, with_paths
+from gviz.where.tensor_spelling import with_items, with_paths
 
 Aspect = Literal["value", "grad"]
 """What of a node is meant: what it holds, or its ``.grad``."""

@@ -2,7 +2,8 @@
 
 They are a part of Python: numbers, comparisons, tensors' methods, some functions, a comprehension. The compiled code
 computes nothing by itself. Every operator, call, index, attribute and pass of a loop goes through an `Evaluation`,
-which finds it in the table of `gviz.where.operations` and lets it run once the `gviz.where.budget` has paid for it.
+which finds it in the table of `gviz.where.expression_operations` and lets it run if the `Budget` of
+`gviz.where.resource_limits` covers it.
 ``x.max() > 3`` becomes ``_evaluation.operate("Gt", _evaluation.method(x, "max"), 3)``.
 """
 
@@ -17,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from gviz.source import syntax
-from gviz.where import operations
-from gviz.where.budget import STEP, Budget, TooMuch, is_small
+from gviz.where import expression_operations
+from gviz.where.expression_operations import FUNCTIONS, GROWING, OF_NUMPY, OPERATORS
 from gviz.where.of_tensors import FACTS, METHODS
-from gviz.where.operations import FUNCTIONS, GROWING, OF_NUMPY, OPERATORS
-from gviz.where.spelling import as_written, node_of
+from gviz.where.resource_limits import STEP, Budget, TooMuch, is_small
+from gviz.where.tensor_spelling import as_written, node_of
 
 LONGEST = 1000
 """Characters of an expression."""
@@ -159,7 +160,7 @@ class Evaluation:
             self._spend(STEP)
             return run(one, other)
         if name in ("In", "NotIn"):
-            [other] = operations.materialize((other,))
+            [other] = expression_operations.materialize((other,))
         cost(self.budget, (one, other), {})
         return self._hold(run(one, other))
 
@@ -184,28 +185,28 @@ class Evaluation:
 
     def call(self, function: Any, *arguments: Any, **named: Any) -> Any:
         """A function, called by its name."""
-        arguments = operations.materialize(arguments)
-        run, cost = operations.function(function, arguments, named)
+        arguments = expression_operations.materialize(arguments)
+        run, cost = expression_operations.function(function, arguments, named)
         cost(self.budget, arguments, named)
         return self._hold(_of_numbers(run(*arguments, **named)))
 
     def method(self, of: Any, name: str, *arguments: Any, **named: Any) -> Any:
         """``of.name(...)``"""
-        found = operations.method(of, name)
+        found = expression_operations.method(of, name)
         if found is None:
             return self.call(getattr(of, name), *arguments, **named)  # which says why it cannot be called
-        arguments = operations.materialize(arguments)
+        arguments = expression_operations.materialize(arguments)
         run, cost = found
         cost(self.budget, (of, *arguments), named)
         return self._hold(_of_numbers(run(of, *arguments, **named)))
 
     def fact(self, of: Any, name: str) -> Any:
         """``of.name``"""
-        return self._hold(operations.fact(self.budget, of, name))
+        return self._hold(expression_operations.fact(self.budget, of, name))
 
     def item(self, of: Any, index: Any) -> Any:
         """``of[index]``"""
-        operations.charge_index(self.budget, of, index)
+        expression_operations.charge_index(self.budget, of, index)
         return self._hold(of[index])
 
     def display(self, items: Any) -> Any:
@@ -215,11 +216,11 @@ class Evaluation:
 
     def make_set(self, *keys: Any) -> set[Any]:
         """The set of some values."""
-        return self.display({*operations.charge_keys(self.budget, keys)})  # type: ignore[no-any-return]
+        return self.display({*expression_operations.charge_keys(self.budget, keys)})  # type: ignore[no-any-return]
 
     def make_dict(self, *items: Any) -> dict[Any, Any]:
         """The dictionary of keys and values that follow each other."""
-        operations.charge_keys(self.budget, items[::2])
+        expression_operations.charge_keys(self.budget, items[::2])
         return self.display(dict(zip(items[::2], items[1::2], strict=True)))  # type: ignore[no-any-return]
 
 

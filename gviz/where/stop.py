@@ -14,7 +14,7 @@ from gviz.source import syntax
 from gviz.values.plain_text import clipped
 from gviz.where.condition import Condition, condition
 from gviz.where.place import Aspect, Place, changing, place, split_aspect, unreadable
-from gviz.where.spelling import as_python
+from gviz.where.tensor_spelling import as_python
 
 Kinds = tuple[type[e.Event], ...]
 

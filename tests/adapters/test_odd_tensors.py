@@ -181,7 +181,7 @@ def test_a_gradient_whose_dimensions_change_places_is_looked_at_once():
 
 
 def test_only_tensors_whose_elements_lie_without_gaps_are_dense():
-    from gviz.adapters.pytorch.tensor_facts import is_dense
+    from gviz.adapters.pytorch.tensor_properties import is_dense
 
     whole = torch.zeros(2, 1, 3, 4)
     assert all(is_dense(whole.permute(order)) for order in permutations(range(4)))

@@ -33,7 +33,7 @@ from gviz.events import (
     StorageWritten,
     Warned,
 )
-from gviz.explain.outgoing import outgoing_gradients
+from gviz.explain.outgoing_gradients import outgoing_gradients
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.values.value_text import short

@@ -14,7 +14,7 @@ from render.logs import two_shares
 import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
-from gviz.render.exporters import exporter_for
+from gviz.render.file_formats import exporter_for
 from gviz.render.forms import series
 
 

@@ -4,7 +4,7 @@ import pytest
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.explain.outgoing import outgoing_gradients
+from gviz.explain.outgoing_gradients import outgoing_gradients
 from gviz.render.boxes.structure import structure
 
 

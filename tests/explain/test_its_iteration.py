@@ -15,7 +15,7 @@ from gviz.render.forms.picture_json import render
 from gviz.render.page.changes import Changes, dressed
 from gviz.render.request import ExportOptions
 from gviz.render.scene import Options, scene, structure
-from gviz.trace.gradients import in_its_iteration
+from gviz.trace.node_gradients import in_its_iteration
 
 
 def two_steps():

@@ -7,10 +7,19 @@ from stories import demo, failed
 
 import gviz.engine as torch
 from gviz.events import GradAccumulated, OptimizerStarted, OptimizerStepped, StorageWritten, VariableHeld
+from gviz.explain.display_names import (
+    called,
+    constant_value,
+    frame_text,
+    iteration_called,
+    label,
+    phase_words,
+    symbol,
+    title,
+)
 from gviz.explain.event_description import sentence
-from gviz.explain.names import called, constant_value, frame_text, iteration_called, label, phase_words, symbol, title
 from gviz.explain.why import answer
-from gviz.query.names import NamedNodes
+from gviz.query.name_lookup import NamedNodes
 from gviz.render.scene import caption
 from gviz.source.site import Frame
 from gviz.tui.drawing.status import phase_name

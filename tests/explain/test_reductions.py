@@ -5,7 +5,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.computation import computation
-from gviz.explain.outgoing import outgoing_gradients
+from gviz.explain.outgoing_gradients import outgoing_gradients
 
 F = torch.nn.functional
 

@@ -5,7 +5,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.computation import saved_names
-from gviz.explain.outgoing import outgoing_gradients
+from gviz.explain.outgoing_gradients import outgoing_gradients
 
 
 def last(timeline, op):

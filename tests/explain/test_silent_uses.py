@@ -5,7 +5,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.why import why
-from gviz.trace.nodes import Nodes
+from gviz.trace.node_table import Nodes
 
 
 def chain(count, cut_at):

@@ -8,7 +8,7 @@ import gviz.engine as torch
 from gviz.explain.check import check
 from gviz.explain.findings import zero
 from gviz.explain.why import answer
-from gviz.query.names import NamedNodes
+from gviz.query.name_lookup import NamedNodes
 
 
 def dead_at_its_end(layers):

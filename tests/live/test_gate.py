@@ -16,10 +16,10 @@ from gviz.live.gate import Gate
 from gviz.live.node_cache import LEARNED_FROM, NodeCache
 from gviz.live.protocol import Wish
 from gviz.trace import navigation
+from gviz.trace.graph_state import OPTIMIZER
 from gviz.trace.log import MemoryLog
 from gviz.trace.optimizer_steps import OptimizerSteps
 from gviz.trace.phases import DECIDING, Chapters
-from gviz.trace.state import OPTIMIZER
 from gviz.trace.stops import Hits
 from gviz.trace.timeline import Timeline
 from gviz.tui.folds import Folds

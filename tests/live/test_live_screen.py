@@ -19,7 +19,7 @@ from gviz.tui.app import ScreenApp
 from gviz.tui.config import Config
 from gviz.tui.drawing import node_details as node_panel
 from gviz.tui.glyphs import glyphs
-from gviz.tui.live import Live
+from gviz.tui.live_session import Live
 from gviz.tui.screens.live_screen import LiveScreen
 from gviz.tui.session_options import LiveSessionOptions, Title
 from gviz.tui.widgets.graph_canvas import GraphCanvas
@@ -368,7 +368,7 @@ def test_ctrl_c_between_two_runs_does_not_end_the_debugger(monkeypatch):
     monkeypatch.setattr("gviz.tui.screens.live_screen.LiveScreen", lambda *_, **__: Screen())
     monkeypatch.setattr("gviz.tui.app.ScreenApp", lambda *_, **__: SimpleNamespace(theme=None))
     monkeypatch.setattr("gviz.tui.app.run", lambda app: None)
-    monkeypatch.setattr("gviz.tui.live.code_of", lambda program: 0)
+    monkeypatch.setattr("gviz.tui.live_session.code_of", lambda program: 0)
     before = signal.getsignal(signal.SIGINT)
     assert debug_live(None) == 0
     assert signal.getsignal(signal.SIGINT) is before

@@ -8,7 +8,7 @@ from gviz.source.site import Frame
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import UNICODE
 from gviz.tui.language.command import Command
-from gviz.tui.live import Live
+from gviz.tui.live_session import Live
 from gviz.tui.session import Session
 
 SLOW = Frame("lib/slow.py", "load", 3, 3, 4, 9)
@@ -42,7 +42,7 @@ def test_a_pause_that_has_to_wait_says_so_until_the_program_stands():
 
 
 def test_a_pause_of_a_program_that_asks_keeps_its_question(monkeypatch):
-    monkeypatch.setattr("gviz.tui.live.QUIET_SECONDS", -1.0)
+    monkeypatch.setattr("gviz.tui.live_session.QUIET_SECONDS", -1.0)
     live = Live(Busy(), Session(Cursor(demo(), 0), UNICODE))
     live.running = True
     live.take_report(Written(b"hello\r\nname? "))
@@ -52,7 +52,7 @@ def test_a_pause_of_a_program_that_asks_keeps_its_question(monkeypatch):
 
 
 def test_a_program_that_waits_for_a_line_without_a_word_says_so(monkeypatch):
-    monkeypatch.setattr("gviz.tui.live.QUIET_SECONDS", -1.0)
+    monkeypatch.setattr("gviz.tui.live_session.QUIET_SECONDS", -1.0)
     program = Busy()
     live = Live(program, Session(Cursor(demo(), 0), UNICODE))
     live.running = True

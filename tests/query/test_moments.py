@@ -11,11 +11,11 @@ from stories import demo, failed, iterations
 
 import gviz.engine as torch
 from gviz.api.export_options import span
-from gviz.api.moments import moment_of
+from gviz.api.moment_argument import moment_of
 from gviz.cli.main import gviz
 from gviz.errors import GvizError
 from gviz.events import GradAccumulated, GradFlowed
-from gviz.query.moments import event_at
+from gviz.query.moment_lookup import event_at
 from gviz.query.vocabulary import A_MOMENT, MOMENT_WORDS, MOMENTS, SUCH_MOMENTS
 from gviz.tui.breakpoints import hits_of
 from gviz.tui.cursor import Cursor

@@ -6,8 +6,8 @@ from recording import events_of, timeline_of
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.events import ScopeEntered
-from gviz.query.names import NamedNodes
-from gviz.query.nodes import find, last, node_at, query
+from gviz.query.name_lookup import NamedNodes
+from gviz.query.node_lookup import find, last, node_at, query
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 

@@ -15,7 +15,7 @@ from gviz.explain.why import answer
 from gviz.live.breakpoint_prefilter import Prefilter
 from gviz.live.node_cache import LEARNED_FROM, NodeCache
 from gviz.query.expressions import value_of
-from gviz.query.names import NamedNodes
+from gviz.query.name_lookup import NamedNodes
 from gviz.trace.file.reader import open_trace
 from gviz.trace.log import MemoryLog
 from gviz.trace.phases import Chapters

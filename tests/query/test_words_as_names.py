@@ -8,9 +8,9 @@ import gviz
 import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.explain.why import answer
-from gviz.query.moments import event_at
-from gviz.query.names import NamedNodes
-from gviz.query.nodes import node_at
+from gviz.query.moment_lookup import event_at
+from gviz.query.name_lookup import NamedNodes
+from gviz.query.node_lookup import node_at
 
 
 def program():

@@ -10,7 +10,7 @@ from stories import demo, iterations
 import gviz.engine as torch
 from gviz.engine import static
 from gviz.render.boxes.fold import Filter
-from gviz.render.boxes.options import Options
+from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.structure import structure
 from gviz.render.cells.viewport import Moments
 from gviz.render.scene import scene

@@ -16,8 +16,8 @@ import gviz.engine as torch
 from gviz import events as e
 from gviz.cli.commands.export import command as export_command
 from gviz.errors import GvizError
-from gviz.render import exporters, request
-from gviz.render.exporters import EXPORTERS, Exporter, exporter_for
+from gviz.render import file_formats, request
+from gviz.render.file_formats import EXPORTERS, Exporter, exporter_for
 from gviz.render.forms import series
 from gviz.render.forms.text import text
 from gviz.render.graphviz import picture
@@ -224,7 +224,7 @@ def test_the_last_moment_is_before_the_graph_is_taken_down():
 
 
 def test_a_new_exporter_is_listed_by_every_front_end(monkeypatch):
-    monkeypatch.setattr(exporters, "EXPORTERS", (*EXPORTERS, Exporter("tikz", (".tikz",), lambda *_: "")))
+    monkeypatch.setattr(file_formats, "EXPORTERS", (*EXPORTERS, Exporter("tikz", (".tikz",), lambda *_: "")))
     assert exporter_for("a.TIKZ").name == "tikz"
     with pytest.raises(GvizError) as caught:
         exporter_for("a.jpeg")

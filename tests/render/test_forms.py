@@ -14,9 +14,9 @@ from render.pictures import groups
 import gviz.engine as torch
 from gviz import events as e
 from gviz.errors import GvizError
-from gviz.render.boxes.options import Options
+from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.tensors import DARKEST, NOT_A_NUMBER, grid, grid_shape, heat, histogram
-from gviz.render.exporters import exporter_for
+from gviz.render.file_formats import exporter_for
 from gviz.render.forms import animation, gif, mermaid, picture_json, svg
 from gviz.render.forms.series import frames, pass_moments
 from gviz.render.legend import painted

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from render.logs import two_shares
 from render.pictures import boxes_and_lines, groups, read, words
 
-from gviz.render.exporters import EXPORTERS
+from gviz.render.file_formats import EXPORTERS
 from gviz.render.graphviz.dot import dot
 from gviz.render.request import ExportOptions
 from gviz.render.scene import scene, structure

@@ -13,7 +13,7 @@ import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.events import Named, NodeCreated, StackSeen
 from gviz.rerun import checked_script
-from gviz.rerun.change import Change
+from gviz.rerun.change_text import Change
 from gviz.rerun.checked_script import ROOM, CheckedScript, isolated, limited_memory
 from gviz.rerun.iteration import rerun_iteration
 from gviz.rerun.script import script

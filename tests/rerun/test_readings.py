@@ -5,7 +5,7 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.program_text import reads_tensors
-from gviz.rerun.change import Change
+from gviz.rerun.change_text import Change
 from gviz.rerun.iteration import rerun_iteration
 
 READING = (

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gviz.events import SourceSeen
-from gviz.explain.failures import Failure
+from gviz.explain.program_errors import Failure
 from gviz.render.page.contents import Sources
 from gviz.source import site
 from gviz.trace.log import MemoryLog

@@ -9,7 +9,7 @@ from gviz.explain.check import check
 from gviz.explain.computation import computation
 from gviz.explain.event_description import sentence
 from gviz.explain.why import answer
-from gviz.query.names import NamedNodes
+from gviz.query.name_lookup import NamedNodes
 
 ENGINES = [pytest.param("gviz.engine", id="builtin"), pytest.param("torch", marks=pytest.mark.torch)]
 

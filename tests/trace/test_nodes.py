@@ -9,7 +9,7 @@ from gviz.trace.contexts import Contexts
 from gviz.trace.index.columns import Index
 from gviz.trace.index.references import References
 from gviz.trace.log import MemoryLog
-from gviz.trace.nodes import Nodes
+from gviz.trace.node_table import Nodes
 
 
 def asked(log, **about):

@@ -12,11 +12,11 @@ from gviz.compare.comparison import compare
 from gviz.compare.side import Side
 from gviz.errors import GvizError
 from gviz.events import OptimizerStarted, StorageWritten
-from gviz.events.options import Earlier, options_in, options_of
+from gviz.events.optimizer_options import Earlier, options_in, options_of
 from gviz.explain.event_description import description
-from gviz.explain.optimizer_steps import step_words
+from gviz.explain.parameter_updates import step_words
 from gviz.query.expressions import value_of
-from gviz.query.names import NamedNodes
+from gviz.query.name_lookup import NamedNodes
 from gviz.render.comparison_text import summary
 from gviz.trace.codec import KIND_NUMBERS, decode, encode
 

@@ -8,7 +8,7 @@ from recording import events_of
 
 import gviz.engine as torch
 from gviz.events import DataSet, NodeCreated, OptimizerStarted, OptimizerStepped, StackSeen, StorageWritten
-from gviz.explain.optimizer_steps import step_of
+from gviz.explain.parameter_updates import step_of
 from gviz.trace.iterations import Iterations
 from gviz.trace.log import MemoryLog
 from gviz.trace.optimizer_steps import OptimizerSteps

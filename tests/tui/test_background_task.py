@@ -10,9 +10,8 @@ from textual.timer import Timer
 
 from gviz.errors import GvizError
 from gviz.system.cooperative import finished
-from gviz.trace import failures as troubles
-from gviz.trace import stops
-from gviz.tui import plain
+from gviz.trace import error_index, stops
+from gviz.tui import line_mode
 from gviz.tui.cursor import Arrival
 from gviz.tui.language.command import Command, Look, work
 from gviz.tui.language.parser import parse, spec_of
@@ -171,7 +170,7 @@ async def test_the_next_match_is_looked_for_while_the_screen_is_awake(slow):
 
 @pytest.mark.parametrize("text", ["continue", "goto nan", "info stats", "/nan"])
 async def test_values_that_nobody_has_looked_at_are_looked_at_in_parts(slow, monkeypatch, text):
-    monkeypatch.setattr(troubles, "_PART", 7)
+    monkeypatch.setattr(error_index, "_PART", 7)
     timeline = story()
     app = app_of(timeline, at=1)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -186,7 +185,7 @@ async def test_values_that_nobody_has_looked_at_are_looked_at_in_parts(slow, mon
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_line_mode_says_on_a_terminal_how_far_it_has_come(slow, monkeypatch, capsys, terminal):
-    monkeypatch.setattr(plain, "PROGRESS_SECONDS", -1.0)
+    monkeypatch.setattr(line_mode, "PROGRESS_SECONDS", -1.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     said = transcript(story(), "break y if value > 1e9", "continue", at=1)
     assert "end of recording" in said

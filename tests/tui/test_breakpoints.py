@@ -13,7 +13,7 @@ import gviz.engine as torch
 from gviz.errors import GvizError
 from gviz.events import GradAccumulated
 from gviz.query.expressions import value_of
-from gviz.query.names import NamedNodes
+from gviz.query.name_lookup import NamedNodes
 from gviz.system.cooperative import finished
 from gviz.trace import navigation
 from gviz.tui.breakpoints import Breakpoints
@@ -22,7 +22,7 @@ from gviz.tui.cursor import Asker, Cursor
 from gviz.tui.drawing.lists import break_rows
 from gviz.tui.glyphs import glyphs
 from gviz.tui.language.parser import parse
-from gviz.tui.plain import debug
+from gviz.tui.line_mode import debug
 from gviz.tui.screens.pages import SheetScreen
 from gviz.tui.widgets.status_rows import KeysRow
 from gviz.tui.widgets.tape_panel import Tape

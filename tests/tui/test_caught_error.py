@@ -10,14 +10,14 @@ from replay import replay
 import gviz.engine as torch
 from gviz import emit
 from gviz import events as e
-from gviz.render.boxes.options import Options
+from gviz.render.boxes.graph_options import Options
 from gviz.render.request import moment_scene
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs
 from gviz.tui.language.command import Command
-from gviz.tui.plain import moved
+from gviz.tui.line_mode import moved
 from gviz.tui.screens.pages import Sheet
 from gviz.tui.session import Session
 from gviz.tui.stop_reason import Reason

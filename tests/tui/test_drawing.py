@@ -6,7 +6,7 @@ from stories import AGAIN, Story, chain, demo, failed, hostile, iterations, valu
 
 import gviz.engine as torch
 from gviz.events import GradAccumulated, GradFlowed, GradSet, OptimizerStarted, OptimizerStepped, StorageWritten
-from gviz.explain.names import iteration_called
+from gviz.explain.display_names import iteration_called
 from gviz.source.site import Frame
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from recording import timeline_of
 
 import gviz.engine as torch
-from gviz.trace.state import OPTIMIZER
+from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui import folds as folds_module
 from gviz.tui.folds import Folds
 from gviz.tui.widgets.graph_canvas import GraphCanvas

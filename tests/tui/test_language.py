@@ -18,7 +18,7 @@ from gviz.tui.commands.table import SPECS
 from gviz.tui.config import Config, read
 from gviz.tui.language.command import Answer, Look, work
 from gviz.tui.language.parser import parse, spec_of
-from gviz.tui.plain import debug
+from gviz.tui.line_mode import debug
 from gviz.tui.screens import pages
 from gviz.tui.screens.pages import MenuScreen, QuestionScreen, Sheet
 from gviz.tui.widgets.status_rows import KeysRow

@@ -7,11 +7,11 @@ from recording import timeline_of
 import gviz.engine as torch
 from gviz.engine import nn
 from gviz.events import NodeCreated, OptimizerStarted, OptimizerStepped
-from gviz.explain.names import frame_text
+from gviz.explain.display_names import frame_text
 from gviz.render.boxes.selection import shown_ends
 from gviz.render.boxes.structure import structure
 from gviz.render.page.contents import moves
-from gviz.trace.state import OPTIMIZER
+from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.folds import Folds
 from gviz.tui.glyphs import glyphs

@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 import gviz.engine as torch
 from gviz.live.protocol import CallSite
-from gviz.trace.state import OPTIMIZER
+from gviz.trace.graph_state import OPTIMIZER
 from gviz.tui.arrangement import PANELS, STANDS_IN, TABS
 from gviz.tui.cursor import Cursor
 from gviz.tui.drawing.lists import break_rows

@@ -9,7 +9,7 @@ from driving import transcript
 from stories import Story, chain, demo, failed, hostile, iterations
 
 from gviz.events import Marked, Printed
-from gviz.tui.plain import debug
+from gviz.tui.line_mode import debug
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -22,8 +22,8 @@ LINE_BY_LINE = """
 import sys
 sys.path[:0] = {path!r}
 import stories
-from gviz.tui import plain
-plain.debug(stories.demo(), None, sys.stdin, sys.stdout)
+from gviz.tui import line_mode
+line_mode.debug(stories.demo(), None, sys.stdin, sys.stdout)
 """
 PATHS = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from gviz.tui.app import ScreenApp
 from gviz.tui.config import Config
 from gviz.tui.glyphs import UNICODE
-from gviz.tui.plain import teach
+from gviz.tui.line_mode import teach
 from gviz.tui.screens.tutor_screen import TutorScreen
 from gviz.tui.session_options import SessionOptions, Title
 from gviz.tui.tutorial import PAGES, Tutor

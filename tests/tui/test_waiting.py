@@ -7,9 +7,9 @@ from driving import app_of
 from stories import demo
 
 from gviz.source.site import Frame
-from gviz.tui import lines, plain, session_options
+from gviz.tui import line_mode, lines, session_options
 from gviz.tui.language.command import Command
-from gviz.tui.plain import Conversation, debug
+from gviz.tui.line_mode import Conversation, debug
 from gviz.tui.session_options import SessionOptions
 from gviz.tui.widgets.source_panel import SourcePane
 
@@ -63,9 +63,9 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize(("answer", "how"), [*session_options.EXIT_ANSWERS.items(), ("", "go on")])
 def test_line_by_line_a_person_is_asked(answer, how):
     said = io.StringIO()
-    assert plain.exit_action(Conversation(0, Command("quit")), Terminal(f"{answer}\n"), said) == how
+    assert line_mode.exit_action(Conversation(0, Command("quit")), Terminal(f"{answer}\n"), said) == how
     assert len(said.getvalue()) < 80
-    assert plain.exit_action(Conversation(0, Command("quit")), io.StringIO(f"{answer}\n"), said) == "stop"
+    assert line_mode.exit_action(Conversation(0, Command("quit")), io.StringIO(f"{answer}\n"), said) == "stop"
 
 
 def test_what_ends_otherwise_lets_the_program_go_on():

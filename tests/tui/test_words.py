@@ -9,9 +9,9 @@ from recording import timeline_of
 from stories import demo, failed, iterations, late
 
 import gviz.engine as torch
-from gviz.explain.names import UNTRACKED
-from gviz.render.boxes.options import Options
-from gviz.render.boxes.states import MEANINGS, SHOWN
+from gviz.explain.display_names import UNTRACKED
+from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.state_words import MEANINGS, SHOWN
 from gviz.render.request import moment_scene
 from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.help import SECTIONS, help_page, words_page

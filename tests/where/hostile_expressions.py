@@ -19,10 +19,9 @@ import tracemalloc
 
 import numpy as np
 
-from gviz.where import budget as budgets
-from gviz.where import operations
+from gviz.where import expression_operations, resource_limits
 from gviz.where import safe_expression as guarded
-from gviz.where.budget import TooMuch
+from gviz.where.resource_limits import TooMuch
 
 NAMES = {
     "w": np.ones((4, 100, 50), np.float32),
@@ -39,9 +38,11 @@ NAMES = {
 SMALL_OBJECTS = 2 << 20
 """Bytes that may be allocated uncounted: interned numbers, caches, what an error holds."""
 
-_METHODS = sorted({*operations.OF_ARRAYS, *operations.OF_TEXTS, *operations.OF_LISTS})
-_FUNCTIONS = sorted(f"np.{name}" for name in operations.OF_NUMPY - {"e", "inf", "nan", "pi", "linalg", "norm"})
-_FUNCTIONS += ["np.linalg.norm", *sorted(operations.FUNCTIONS.keys() - {"np"})]
+_METHODS = sorted({*expression_operations.OF_ARRAYS, *expression_operations.OF_TEXTS, *expression_operations.OF_LISTS})
+_FUNCTIONS = sorted(
+    f"np.{name}" for name in expression_operations.OF_NUMPY - {"e", "inf", "nan", "pi", "linalg", "norm"}
+)
+_FUNCTIONS += ["np.linalg.norm", *sorted(expression_operations.FUNCTIONS.keys() - {"np"})]
 _SIGNS = ["+", "-", "*", "/", "//", "%", "**", "@", "<<", ">>", "|", "&", "^", "<", "<=", ">", ">=", "==", "!=", "in"]
 _FACTS = ["T", "real", "imag", "shape", "size", "ndim", "nbytes"]
 
@@ -170,9 +171,9 @@ def broken_rule(text: str) -> str:
 
 def limited() -> None:
     """Let this process end where counting does not help, and count with a smaller budget: then it tries more."""
-    budgets.WORK //= 20
-    budgets.WORK_PER_ELEMENT //= 20
-    budgets.MEMORY //= 4
+    resource_limits.WORK //= 20
+    resource_limits.WORK_PER_ELEMENT //= 20
+    resource_limits.MEMORY //= 4
     resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
     resource.setrlimit(resource.RLIMIT_CPU, (600, 600))
 

@@ -9,8 +9,8 @@ from hypothesis.extra.numpy import arrays
 from gviz.errors import NotStored
 from gviz.values.value import Value, capture, shape_of, statistics
 from gviz.where import safe_expression as guarded
-from gviz.where.operations import Numbers
-from gviz.where.summarized import Summarized, summarized
+from gviz.where.expression_operations import Numbers
+from gviz.where.statistics_proxy import Summarized, summarized
 
 ALWAYS = ("norm(t)", "t.norm()", "np.linalg.norm(t)", "zeros(t)", "any(isnan(t))", "any(np.isinf(t))", "any(t)",
           "all(t)", "np.all(np.isfinite(t))", "len(t)", "t.shape[0]", "t.size", "zeros(isnan(t))")  # fmt: skip

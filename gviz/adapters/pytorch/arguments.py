@@ -12,7 +12,7 @@ import torch
 from gviz.adapters.pytorch import operations
 from gviz.adapters.pytorch.creation import Call, Operand, Untracked
 from gviz.adapters.pytorch.private_api import schemas_of
-from gviz.adapters.pytorch.tensor_facts import is_cut_off
+from gviz.adapters.pytorch.tensor_properties import is_cut_off
 from gviz.adapters.pytorch.values import name_of
 
 

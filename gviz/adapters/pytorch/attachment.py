@@ -37,7 +37,7 @@ from gviz.adapters.pytorch.function_mode import Listening, observe
 from gviz.adapters.pytorch.in_place_writes import set_data
 from gviz.adapters.pytorch.private_api import replace, without_overrides
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.tensor_facts import version_of
+from gviz.adapters.pytorch.tensor_properties import version_of
 from gviz.adapters.recording_scope import EVERYTHING, Wanted
 from gviz.emit import Channel
 from gviz.source import site

@@ -17,7 +17,7 @@ from gviz.adapters.pytorch.in_place_writes import has_other_ranks, say_averaged
 from gviz.adapters.pytorch.modules import name_uncalled
 from gviz.adapters.pytorch.private_api import without_overrides
 from gviz.adapters.pytorch.session import Pass, Session, clock
-from gviz.adapters.pytorch.tensor_facts import is_leaf
+from gviz.adapters.pytorch.tensor_properties import is_leaf
 from gviz.adapters.pytorch.values import has_numbers, unseen
 from gviz.events import BackwardFinished, BackwardStarted, Edge, GradCaptured
 

@@ -16,7 +16,7 @@ from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.operations import Operation
 from gviz.adapters.pytorch.private_api import without_modes
 from gviz.adapters.pytorch.session import Session
-from gviz.adapters.pytorch.tensor_facts import fills_its_memory, grad_fn_of, shows_all_of_its_memory, version_of
+from gviz.adapters.pytorch.tensor_properties import fills_its_memory, grad_fn_of, shows_all_of_its_memory, version_of
 from gviz.adapters.pytorch.values import as_it_lies, has_numbers, name_of
 from gviz.call_results import parts
 from gviz.events import Attr, Edge, NodeCreated, NodeKind, OpSeen, Output, Returned

@@ -34,7 +34,7 @@ import torch
 
 from gviz.adapters.pytorch.cuda_device import waiting_unnoticed
 from gviz.adapters.pytorch.private_api import stream_number, without_modes
-from gviz.adapters.pytorch.tensor_facts import is_dense, version_of
+from gviz.adapters.pytorch.tensor_properties import is_dense, version_of
 from gviz.values.value import INLINE_BYTES, LONGEST_ANSWER, Awaited, Stats, Value, Whole
 
 if TYPE_CHECKING:  # it needs Triton, which takes a third of a second to import

@@ -19,14 +19,14 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.overrides import TorchFunctionMode, handle_torch_function
 
-from gviz.adapters.pytorch import in_place_writes, operations, private_api, tensor_attributes
+from gviz.adapters.pytorch import attribute_writes, in_place_writes, operations, private_api
 from gviz.adapters.pytorch.arguments import call_of, tensors_in
 from gviz.adapters.pytorch.autograd_graph import edge_of, enter, visit, widths
 from gviz.adapters.pytorch.creation import NO_CALL, Call, Given, say_returned, switched_off, untracked
 from gviz.adapters.pytorch.cuda_graphs import note_results
 from gviz.adapters.pytorch.private_api import begin_call, end_call, has_to_unpack, innermost_mode, without_overrides
 from gviz.adapters.pytorch.session import Session, clock
-from gviz.adapters.pytorch.tensor_facts import grad_fn_of, is_cut_off, version_of
+from gviz.adapters.pytorch.tensor_properties import grad_fn_of, is_cut_off, version_of
 from gviz.source.site import is_hidden
 
 _Special = Callable[[Session, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
@@ -290,11 +290,11 @@ def _observe(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 
 _SPECIAL: dict[str, _Special] = {
     "__rdiv__": _divided,
-    "detach_": tensor_attributes.detach_,
-    "register_hook": tensor_attributes.register_hook,
-    "register_post_accumulate_grad_hook": tensor_attributes.register_hook,
-    "requires_grad_": tensor_attributes.set_requires_grad,
-    "retain_grad": tensor_attributes.retain_grad,
+    "detach_": attribute_writes.detach_,
+    "register_hook": attribute_writes.register_hook,
+    "register_post_accumulate_grad_hook": attribute_writes.register_hook,
+    "requires_grad_": attribute_writes.set_requires_grad,
+    "retain_grad": attribute_writes.retain_grad,
 }
 _VIEWS = {"data", "T", "mT", "H", "mH", "real", "imag"}
 _TELLING = {
@@ -314,12 +314,12 @@ def _plan(function: Any) -> _Special:
     plan: _Special = _observe
     if name == "__get__":
         attribute = operations.called(function)
-        plan = tensor_attributes.get_grad if attribute == "grad" else _observe if attribute in _VIEWS else _pass_on
+        plan = attribute_writes.get_grad if attribute == "grad" else _observe if attribute in _VIEWS else _pass_on
     elif name in ("__set__", "__delete__"):
         attribute = getattr(getattr(function, "__self__", None), "__name__", "")
         setters = {
-            "grad": tensor_attributes.set_grad,
-            "requires_grad": tensor_attributes.set_requires_grad,
+            "grad": attribute_writes.set_grad,
+            "requires_grad": attribute_writes.set_requires_grad,
             "data": in_place_writes.set_data,
         }
         plan = setters.get(attribute, _pass_on)

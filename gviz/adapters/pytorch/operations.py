@@ -17,7 +17,7 @@ import msgspec
 import torch
 
 from gviz.adapters.pytorch.private_api import schemas_of
-from gviz.adapters.pytorch.tensor_facts import device_of, dtype_of
+from gviz.adapters.pytorch.tensor_properties import device_of, dtype_of
 from gviz.events import OpSeen, Reading
 
 FUNCTIONS = 1 << 12

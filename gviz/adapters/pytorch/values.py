@@ -22,7 +22,7 @@ from gviz.adapters.pytorch.private_api import (
     without_modes,
     without_overrides,
 )
-from gviz.adapters.pytorch.tensor_facts import is_dense
+from gviz.adapters.pytorch.tensor_properties import is_dense
 from gviz.emit import Channel
 from gviz.events import Unseen
 from gviz.values.value import (

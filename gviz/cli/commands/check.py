@@ -85,7 +85,7 @@ def _found(given: Recordings, kinds: list[Kind]) -> list[RankFinding]:
 
 def _parted(given: Recordings) -> Iterator[tuple[int, Checked]]:
     """The ranks that stop agreeing with another one, and what is wrong with that."""
-    from gviz.cli.ranks import compared
+    from gviz.cli.rank_report import compared
     from gviz.explain.check import Checked
     from gviz.render.ranks_text import finding
 

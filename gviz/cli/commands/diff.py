@@ -91,16 +91,16 @@ def command(
 
 def _ranks(folder: Path, kind: str) -> int:
     """Compare the ranks of a training run."""
-    from gviz.cli import json_form, ranks, recordings
+    from gviz.cli import json_form, rank_report, recordings
 
     with recordings.opened(folder) as ours:
-        found = ranks.compared(ours)
+        found = rank_report.compared(ours)
         if kind == "json":
-            click.echo(json_form.text(**ranks.as_data(ours, found)))
+            click.echo(json_form.text(**rank_report.as_data(ours, found)))
         else:
-            for line in ranks.lines(ours, found):
+            for line in rank_report.lines(ours, found):
                 click.echo(line)
-    return _DIFFERENT if ranks.first_of(found) else _SAME
+    return _DIFFERENT if rank_report.first_of(found) else _SAME
 
 
 def _opened(path: Path) -> Trace:

@@ -27,7 +27,7 @@ class Export(argument_order.OptionsBehind):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the formats from the table of exporters, and the styles."""
-        from gviz.render.exporters import all_suffixes  # Graphviz is only needed here
+        from gviz.render.file_formats import all_suffixes  # Graphviz is only needed here
         from gviz.render.styles import STYLES
 
         with formatter.section("Pictures"):

@@ -86,7 +86,7 @@ def _require_tried(allow: Iterable[str], names: Iterable[str]) -> None:
 
 def _trying(timeline: Timeline, places: Iterable[str], at: str | None) -> Driven[list[NodeCheck]]:
     """Each rule that is asked about, those as not tried that Ctrl-C left. GvizError where there is none."""
-    from gviz.api.moments import moment_of
+    from gviz.api.moment_argument import moment_of
     from gviz.explain.gradcheck import check_node, interrupted_check
 
     n = moment_of(timeline, at) if at else len(timeline)
@@ -103,8 +103,8 @@ def _trying(timeline: Timeline, places: Iterable[str], at: str | None) -> Driven
 
 def _asked(timeline: Timeline, places: Iterable[str], n: int) -> list[int]:
     from gviz.explain.gradcheck import checkable_nodes
-    from gviz.query.names import NamedNodes
-    from gviz.query.nodes import last
+    from gviz.query.name_lookup import NamedNodes
+    from gviz.query.node_lookup import last
 
     names = NamedNodes(timeline)
     return list(dict.fromkeys(node for place in places for node in checkable_nodes(timeline, last(names, place, n))))
@@ -134,7 +134,7 @@ def _text(timeline: Timeline, found: Iterable[NodeCheck]) -> Iterator[str]:
 
 def _by_function(timeline: Timeline, found: Iterable[NodeCheck], allow: Sequence[str]) -> Iterator[str]:
     """Of each function how its calls did, and the first call that says most."""
-    from gviz.explain.names import made_at
+    from gviz.explain.display_names import made_at
 
     calls: defaultdict[int, list[NodeCheck]] = defaultdict(list)
     for one in found:

@@ -72,7 +72,7 @@ def _terminal(settings: GlobalOptions) -> dict[str, Any]:
 
 
 def _pictures() -> dict[str, Any]:
-    from gviz.render.exporters import EXPORTERS
+    from gviz.render.file_formats import EXPORTERS
 
     return {"formats": " ".join(exporter.name for exporter in EXPORTERS), "fonts": _fonts()}
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import click
 import msgspec
 
-from gviz.cli import ranks, recordings
+from gviz.cli import rank_report, recordings
 from gviz.cli.debugger import debug
 from gviz.cli.options import GlobalOptions, Opening, at_option, display_options, takes_opening
 from gviz.cli.trace_name import GivenTrace
@@ -75,11 +75,11 @@ class _Rank(NamedTuple):
 def _of_folder(folder: Path) -> _Rank:
     """Print where ranks stop agreeing; the one that breaks off, else the one that differs first beside another."""
     with recordings.opened(folder) as ours:
-        found = ranks.compared(ours)
-        for line in ranks.lines(ours, found):
+        found = rank_report.compared(ours)
+        for line in rank_report.lines(ours, found):
             click.echo(line)
         click.echo()
-        count, parted = len(ours.paths), ranks.first_of(found)
+        count, parted = len(ours.paths), rank_report.first_of(found)
         of = (f"of {count} ranks",) if count > 1 else ()
         if parted is None or parted.parting is None:
             return _Rank(ours.paths[0], of)

@@ -63,12 +63,12 @@ def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mo
     with terminal.unechoed(plain=plain):
         from gviz import tui
         from gviz.cli.launcher import Launcher
-        from gviz.tui import live_plain
+        from gviz.tui import live_line_mode
 
         launch = Launcher(program)
         options = LiveSessionOptions(launch, first, _title(program), opening.breaks, opening.commands)
         if plain:
-            code = live_plain.debug(options, sys.stdin, sys.stdout)
+            code = live_line_mode.debug(options, sys.stdin, sys.stdout)
         else:
             code = tui.debug_live(options, ascii=terminal.needs_ascii(asked=settings.ascii), theme=settings.theme)
     launch.leave(printed=not plain)

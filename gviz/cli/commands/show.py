@@ -20,7 +20,7 @@ from gviz.errors import GvizError
 from gviz.program.recording_request import Engine
 
 if TYPE_CHECKING:
-    from gviz.trace.state import NodeState, Phase
+    from gviz.trace.graph_state import NodeState, Phase
     from gviz.trace.timeline import Timeline
 
 
@@ -204,9 +204,9 @@ def command(
 
 def _meant(timeline: Timeline, at: str | None, place: str | None) -> tuple[int, int]:
     """The moment and the node (0: none) that are asked for."""
-    from gviz.api.moments import moment_of
-    from gviz.query.names import NamedNodes
-    from gviz.query.nodes import node_at
+    from gviz.api.moment_argument import moment_of
+    from gviz.query.name_lookup import NamedNodes
+    from gviz.query.node_lookup import node_at
 
     n = moment_of(timeline, at) if at else len(timeline)
     return n, node_at(NamedNodes(timeline), place or "", n)

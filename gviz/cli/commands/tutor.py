@@ -30,11 +30,11 @@ def _teach(trace: Path, title: Title, settings: GlobalOptions) -> None:
     from gviz import tui
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
-    from gviz.tui import plain, terminal
+    from gviz.tui import line_mode, terminal
 
     with open_trace(trace) as log:
         timeline = Timeline(log)
         if terminal.why_plain(asked=settings.plain):
-            plain.teach(timeline, sys.stdin, sys.stdout)
+            line_mode.teach(timeline, sys.stdin, sys.stdout)
         else:
             tui.teach(timeline, title=title, ascii=terminal.needs_ascii(asked=settings.ascii), theme=settings.theme)

@@ -20,7 +20,7 @@ from gviz.values.plain_text import shown
 if TYPE_CHECKING:
     from gviz.explain.whatif import Curve
     from gviz.rerun.branch import Branch
-    from gviz.trace.state import Iteration
+    from gviz.trace.graph_state import Iteration
     from gviz.trace.timeline import Timeline
 
 POINTS = 25
@@ -51,9 +51,9 @@ def command(
     CHANGE is "x = 5", "w[0, 1] = 0", "grad z = 2", and at most one a range "x = -3..3", which draws curves. Every
     operation and pass of one iteration is run again, the last one unless --at says another.
     """
-    from gviz.api.moments import moment_of
+    from gviz.api.moment_argument import moment_of
     from gviz.explain.whatif import expressions_in
-    from gviz.rerun.change import sweep
+    from gviz.rerun.change_text import sweep
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
 
@@ -140,7 +140,7 @@ def _curves(
 ) -> list[Curve]:
     """Run a branch for each point of a range, and say where one had to stop."""
     from gviz.explain.whatif import curves
-    from gviz.rerun.change import sweep
+    from gviz.rerun.change_text import sweep
 
     kept = [change for change in changes if change != over]
     drawn, stopped = told(curves(timeline, iteration, list(sweep(over, points)), shows, kept))

@@ -11,13 +11,13 @@ from gviz.engine.jit.check import Difference as Difference
 from gviz.engine.jit.check import TracingCheckError as TracingCheckError
 from gviz.engine.jit.check import compare as compare
 from gviz.engine.jit.gradients import value_and_grad as value_and_grad
-from gviz.engine.jit.graph import Form as Form
-from gviz.engine.jit.graph import Node as Node
-from gviz.engine.jit.graph import Ref as Ref
-from gviz.engine.jit.graph import StaticGraph as StaticGraph
 from gviz.engine.jit.interpreter import interpret as interpret
 from gviz.engine.jit.interpreter import run_node as run_node
 from gviz.engine.jit.notices import TracerWarning as TracerWarning
+from gviz.engine.jit.static_graph import Form as Form
+from gviz.engine.jit.static_graph import Node as Node
+from gviz.engine.jit.static_graph import Ref as Ref
+from gviz.engine.jit.static_graph import StaticGraph as StaticGraph
 from gviz.engine.jit.trace import trace as trace
 from gviz.engine.jit.traced import TracedFunction as TracedFunction
 from gviz.engine.jit.traced import TracedModule as TracedModule

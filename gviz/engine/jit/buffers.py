@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gviz.engine.jit.graph import Form, Node, StaticGraph
+from gviz.engine.jit.static_graph import Form, Node, StaticGraph
 
 
 class Buffers:

@@ -16,14 +16,14 @@ import numpy as np
 from gviz import emit
 from gviz.engine import emission
 from gviz.engine.jit import notices
-from gviz.engine.jit.graph import Ref
 from gviz.engine.jit.interpreter import scope
 from gviz.engine.jit.plan import casts, place, ufunc_of
 from gviz.engine.jit.recorder import GraphRecorder
 from gviz.engine.jit.sharing import Released
+from gviz.engine.jit.static_graph import Ref
 from gviz.engine.modes import thread
 from gviz.engine.op import Op, compute
-from gviz.engine.recorded_operation import is_by_mask, is_sized_by_data
+from gviz.engine.operation_lookup import is_by_mask, is_sized_by_data
 from gviz.engine.size import Size
 from gviz.engine.tensor import Tensor
 from gviz.values.value import Array

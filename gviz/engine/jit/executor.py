@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gviz.engine.jit.graph import StaticGraph
 from gviz.engine.jit.plan import Plan, planned
+from gviz.engine.jit.static_graph import StaticGraph
 from gviz.engine.modes import thread
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array

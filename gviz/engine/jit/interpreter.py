@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from gviz import emit
-from gviz.engine.jit.graph import Node, StaticGraph
+from gviz.engine.jit.static_graph import Node, StaticGraph
 from gviz.engine.modes import no_grad, thread
 from gviz.engine.op import Op, apply
-from gviz.engine.recorded_operation import Effect
+from gviz.engine.operation_lookup import Effect
 from gviz.engine.surface import number
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place, view_in_place

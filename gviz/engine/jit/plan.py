@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.jit.buffers import Buffers
-from gviz.engine.jit.graph import Form, Node, Ref, StaticGraph
+from gviz.engine.jit.static_graph import Form, Node, Ref, StaticGraph
 from gviz.engine.op import Op, promoted
 from gviz.engine.tensor import Tensor
 from gviz.values.value import Array

@@ -27,7 +27,7 @@ from gviz.engine.op import Op, operands
 from gviz.engine.surface import operand
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.events import OptimizerStarted, OptimizerStepped
-from gviz.events.options import options_of, per_group
+from gviz.events.optimizer_options import options_of, per_group
 from gviz.source.site import warn
 from gviz.values.value import Array
 

@@ -11,14 +11,14 @@ import numpy as np
 from gviz.events import DataSet, StorageWritten
 from gviz.explain.computation import Computation, computation
 from gviz.explain.contributions import arriving_gradient, outgoing_of
+from gviz.explain.display_names import label, made_at, symbol
 from gviz.explain.finding import Finding
 from gviz.explain.formula import is_small
-from gviz.explain.names import label, made_at, symbol
 from gviz.explain.operations import BY_ELEMENT, MASKING, SAME_NUMBERS, SOFTMAXES
-from gviz.explain.optimizer_steps import step_of
+from gviz.explain.parameter_updates import step_of
 from gviz.explain.tracking import ancestors
 from gviz.source.syntax import ARITHMETIC
-from gviz.trace.state import Contribution, NodeInfo
+from gviz.trace.graph_state import Contribution, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text
 from gviz.values.plain_text import shown

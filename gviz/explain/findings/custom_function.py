@@ -12,12 +12,12 @@ import numpy as np
 
 from gviz import events as e
 from gviz.errors import GvizError
+from gviz.explain.display_names import innermost, label, symbol
 from gviz.explain.finding import Finding
-from gviz.explain.names import innermost, label, symbol
-from gviz.explain.survey import Made, Survey
+from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
-from gviz.trace.state import UNKNOWN_OP
+from gviz.trace.graph_state import UNKNOWN_OP
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.plain_text import shown

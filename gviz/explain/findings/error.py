@@ -7,13 +7,13 @@ from __future__ import annotations
 import re
 
 from gviz.events import GradCaptured
-from gviz.explain.failures import Failure
+from gviz.explain.display_names import innermost, label, label_at, why_untracked
 from gviz.explain.finding import Finding
-from gviz.explain.names import innermost, label, label_at, why_untracked
+from gviz.explain.program_errors import Failure
 from gviz.explain.program_text import line_text
 from gviz.explain.tracking import CREATE_GRAPH, STACK, ancestors, cut_fix, loses_tracking
 from gviz.source.site import source_lines
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text
 from gviz.values.plain_text import clipped, file_line, shown

@@ -8,6 +8,7 @@ from dataclasses import replace
 from gviz.events import BackwardFinished, GradAccumulated, GradFlowed, GradSet, HookRan
 from gviz.explain.backward_passes import pass_started, start_of_pass
 from gviz.explain.contributions import by_loss, contribution, contributions, silent_uses, with_agreement
+from gviz.explain.display_names import innermost, label, label_at, made_at
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.nan import suspected_source
 from gviz.explain.findings.optimizer import unused_gradient
@@ -20,12 +21,11 @@ from gviz.explain.grad_history import (
     writes_since_pass,
 )
 from gviz.explain.hooks import HOOK_FIX, hook_findings, hooks_of
-from gviz.explain.names import innermost, label, label_at, made_at
-from gviz.explain.optimizer_steps import has_stepped
+from gviz.explain.parameter_updates import has_stepped
 from gviz.explain.program_text import line_text
 from gviz.explain.question import Question
-from gviz.explain.survey import Survey
-from gviz.trace.state import Contribution
+from gviz.explain.recording_overview import Survey
+from gviz.trace.graph_state import Contribution
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
 from gviz.values.value import Value

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from gviz.events import DataSet, Edge, NodeCreated, RequiresGradSet, StepStarted, StorageWritten
 from gviz.explain.backward_passes import pass_started
-from gviz.explain.failures import Failure
+from gviz.explain.display_names import innermost, label, label_at, made_at, op_title
 from gviz.explain.finding import Finding
-from gviz.explain.names import innermost, label, label_at, made_at, op_title
 from gviz.explain.operations import ACTIVATIONS
-from gviz.explain.optimizer_steps import Write, step_of, writer_of
-from gviz.explain.survey import Made, Survey
+from gviz.explain.parameter_updates import Write, step_of, writer_of
+from gviz.explain.program_errors import Failure
+from gviz.explain.recording_overview import Made, Survey
 from gviz.source.site import source_lines
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import file_line, shown
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gviz.events import NodeCreated
+from gviz.explain.display_names import innermost, label, label_at, made_at
 from gviz.explain.finding import Finding, Number
-from gviz.explain.names import innermost, label, label_at, made_at
-from gviz.explain.survey import Made, Survey
+from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
 from gviz.trace.moment import Moment

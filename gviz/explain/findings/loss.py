@@ -9,11 +9,11 @@ from itertools import chain
 
 import numpy as np
 
+from gviz.explain.display_names import innermost, label, label_at, why_cut
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.error import gradients_taken
-from gviz.explain.names import innermost, label, label_at, why_cut
 from gviz.explain.operations import ELEMENT_BY_ELEMENT, LISTS, LOSSES_OF_PAIRS, RESHAPING, SOFTMAXES
-from gviz.explain.survey import Made, Survey
+from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import CREATE_GRAPH, ancestors, cut_fix, loses_tracking
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number, shape_text

@@ -37,6 +37,7 @@ from gviz.events import (
 from gviz.explain.backward_passes import growing_losses, loss_scale, row_text
 from gviz.explain.computation import Operand, computation
 from gviz.explain.contributions import arriving_gradient, rule_words
+from gviz.explain.display_names import innermost, iteration_called, label, label_at, made_at
 from gviz.explain.finding import Finding
 from gviz.explain.findings._nan_operation import (
     DIVERGING,
@@ -55,16 +56,15 @@ from gviz.explain.findings._nan_operation import (
     usual_fix,
 )
 from gviz.explain.grad_history import GradWrite, write_at
-from gviz.explain.names import innermost, iteration_called, label, label_at, made_at
 from gviz.explain.operations import MASKING, SAME_NUMBERS
-from gviz.explain.optimizer_steps import is_unseen, step_of, step_words
+from gviz.explain.parameter_updates import is_unseen, step_of, step_words
 from gviz.explain.program_text import called_function, line_text
 from gviz.explain.question import Question
-from gviz.explain.survey import Survey
+from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import RECORD_ALL, is_partial
+from gviz.trace.graph_state import Contribution, NodeInfo, OutputState
 from gviz.trace.log import expect
 from gviz.trace.moment import Moment
-from gviz.trace.state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
 from gviz.values.value import Value

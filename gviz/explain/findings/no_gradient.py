@@ -18,9 +18,9 @@ import numpy as np
 
 from gviz.events import BackwardStarted, GradRetained, GradSet, RequiresGradSet, changing
 from gviz.explain.backward_passes import pass_started, start_of_pass
+from gviz.explain.display_names import innermost, label, label_at, made_at, why_cut, why_untracked
 from gviz.explain.finding import Finding
-from gviz.explain.names import innermost, label, label_at, made_at, why_cut, why_untracked
-from gviz.explain.optimizer_steps import next_step
+from gviz.explain.parameter_updates import next_step
 from gviz.explain.program_text import (
     Variable,
     called_name,
@@ -32,10 +32,10 @@ from gviz.explain.program_text import (
     variables_read,
 )
 from gviz.explain.question import Question, question
-from gviz.explain.survey import Survey
+from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import RECORD_ALL, ancestors, cut_fix, cuts_after, is_partial, loses_tracking
 from gviz.source.site import Frame
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, file_line, shown
 from gviz.values.value import Array

@@ -23,15 +23,15 @@ from gviz.events import (
     StorageWritten,
 )
 from gviz.explain.backward_passes import loss_scale, pass_started
+from gviz.explain.display_names import innermost, iteration_called, label, label_at, made_at
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
-from gviz.explain.names import innermost, iteration_called, label, label_at, made_at
-from gviz.explain.optimizer_steps import Steps, all_frozen, next_step, steps_by, why_nothing
+from gviz.explain.parameter_updates import Steps, all_frozen, next_step, steps_by, why_nothing
 from gviz.explain.program_text import called_function, line_text, update_in_place
-from gviz.explain.survey import Survey
+from gviz.explain.recording_overview import Survey
 from gviz.explain.tracking import ancestors
 from gviz.source.site import Frame
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.plain_text import clipped, file_line, shown

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gviz.events import DataSet, GradAccumulated, OptimizerStepped, StorageWritten
+from gviz.explain.display_names import innermost, label
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.vanishing_exploding import Waypoint, is_cancelled, path_to, vanishing
-from gviz.explain.names import innermost, label
-from gviz.explain.survey import Survey
+from gviz.explain.recording_overview import Survey
 from gviz.values.number_text import number
 from gviz.values.plain_text import shown
 from gviz.values.value import Value

@@ -14,12 +14,12 @@ from __future__ import annotations
 from itertools import pairwise, takewhile
 
 from gviz.explain.backward_passes import pass_started, start_of_pass
-from gviz.explain.failures import Failure
+from gviz.explain.display_names import innermost, label, label_at, made_at, symbol
 from gviz.explain.finding import Finding
 from gviz.explain.findings.no_gradient import nameless_leaf
-from gviz.explain.names import innermost, label, label_at, made_at, symbol
+from gviz.explain.program_errors import Failure
 from gviz.source.site import Frame
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 
 PATTERN = r"backward through the graph a second time"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gviz.events import NodeCreated, OptimizerStepped, ScopeEntered
+from gviz.explain.display_names import innermost, label_at
 from gviz.explain.finding import Finding, Number
-from gviz.explain.names import innermost, label_at
 from gviz.explain.operations import DROPOUTS
-from gviz.explain.survey import Made, Survey
+from gviz.explain.recording_overview import Made, Survey
 from gviz.explain.tracking import ancestors
 from gviz.values.plain_text import shown
 

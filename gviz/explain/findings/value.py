@@ -8,9 +8,9 @@ from dataclasses import replace
 from gviz.events import DataSet
 from gviz.explain.computation import computation, dropout_effect
 from gviz.explain.contributions import contributions
+from gviz.explain.display_names import innermost, label, label_at, made_at, why_cut
 from gviz.explain.finding import Finding
-from gviz.explain.names import innermost, label, label_at, made_at, why_cut
-from gviz.explain.optimizer_steps import is_unseen, step_of, step_words
+from gviz.explain.parameter_updates import is_unseen, step_of, step_words
 from gviz.explain.question import Question
 from gviz.values.value_text import grad, short
 

@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from math import prod
 
+from gviz.explain.display_names import innermost, label, label_at, made_at, op_title
 from gviz.explain.finding import Finding, Number
 from gviz.explain.findings.gradient import grad_sum
-from gviz.explain.names import innermost, label, label_at, made_at, op_title
 from gviz.explain.operations import OF_LOSSES, SOFTMAXES, SQUASHING
 from gviz.explain.question import Question
-from gviz.explain.survey import Survey
-from gviz.trace.state import NodeInfo
+from gviz.explain.recording_overview import Survey
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.value_text import norm

@@ -12,10 +12,10 @@ import numpy as np
 from gviz.explain.backward_passes import pass_started
 from gviz.explain.computation import computation
 from gviz.explain.contributions import arriving_gradient, contributions
+from gviz.explain.display_names import innermost, label, label_at
 from gviz.explain.finding import Finding, Number
 from gviz.explain.grad_history import is_zero
 from gviz.explain.hooks import HOOK_FIX, HookEffect, zeroing_hook, zeroing_hook_after_rule
-from gviz.explain.names import innermost, label, label_at
 from gviz.explain.operations import (
     CHOOSING,
     FLAT,
@@ -30,7 +30,7 @@ from gviz.explain.operations import (
 )
 from gviz.explain.program_text import line_text
 from gviz.explain.question import Question
-from gviz.trace.state import Contribution, NodeInfo, OutputState
+from gviz.trace.graph_state import Contribution, NodeInfo, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import number
 from gviz.values.value import Value

@@ -7,13 +7,13 @@ from typing import Literal
 
 from rich.cells import cell_len
 
-from gviz.explain.names import MAX_TITLE, called, constant_value, title
+from gviz.explain.display_names import MAX_TITLE, called, constant_value, title
 from gviz.render.boxes.details import detail_count, detail_width, remark
 from gviz.render.boxes.fold import Group, ModuleCall
+from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.links import box_key, chip_key
-from gviz.render.boxes.options import Options
 from gviz.render.boxes.tensors import CELL, DIGITS, THUMBNAIL_LINES
-from gviz.trace.state import OPTIMIZER, Iteration, NodeInfo
+from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped, clipped_name, shown
 from gviz.values.value import Value

@@ -8,14 +8,14 @@ from rich.cells import cell_len, set_cell_size
 
 from gviz.events import NodeCreated, StorageWritten
 from gviz.explain.computation import saved_names
+from gviz.explain.display_names import made_in, why_untracked
 from gviz.explain.formula import attribute_word
-from gviz.explain.names import made_in, why_untracked
-from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
-from gviz.render.boxes.options import Options
+from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
+from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.row import Row
 from gviz.source.site import source_lines
+from gviz.trace.graph_state import Iteration, NodeInfo, NodeState
 from gviz.trace.moment import Moment
-from gviz.trace.state import Iteration, NodeInfo, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import bytes_text, dtype_text, shape_text
 from gviz.values.plain_text import file_line, shown

@@ -23,10 +23,10 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 from gviz.errors import GvizError
-from gviz.explain.names import step_kind
+from gviz.explain.display_names import step_kind
 from gviz.system import notice
 from gviz.system.cooperative import Driven, Far, finished, parts
-from gviz.trace.state import OPTIMIZER, NodeInfo
+from gviz.trace.graph_state import OPTIMIZER, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
 

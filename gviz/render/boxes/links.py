@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal
 
-from gviz.explain.outgoing import Shape, broadcast_shape
-from gviz.trace.state import Iteration, NodeInfo
+from gviz.explain.outgoing_gradients import Shape, broadcast_shape
+from gviz.trace.graph_state import Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import shape_text
 

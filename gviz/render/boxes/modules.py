@@ -13,9 +13,9 @@ from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, Outline
 from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, shared
 from gviz.render.boxes.node_rows import Now, as_grid
 from gviz.render.boxes.row import Row
-from gviz.render.boxes.states import State, has_failed
+from gviz.render.boxes.state_words import State, has_failed
+from gviz.trace.graph_state import OPTIMIZER, NodeState
 from gviz.trace.moment import Moment
-from gviz.trace.state import OPTIMIZER, NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import count_text, number
 from gviz.values.value import Value, capture

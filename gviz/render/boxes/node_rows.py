@@ -12,14 +12,14 @@ from itertools import product
 from math import isfinite
 
 from gviz.events import GradAccumulated, GradFlowed
-from gviz.explain.names import untracked_word
+from gviz.explain.display_names import untracked_word
 from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, MAX_OUTPUTS, Outline, thumbnail_lines, value_room
 from gviz.render.boxes.details import detail_rows
-from gviz.render.boxes.options import Options
+from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.row import Row, Style
 from gviz.render.boxes.tensors import DIGITS, NO_SHADES, THUMBNAIL_LINES, grid, heat, histogram
+from gviz.trace.graph_state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.moment import Moment
-from gviz.trace.state import Contribution, NodeInfo, NodeState, OutputState
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import bytes_text
 from gviz.values.value import Value

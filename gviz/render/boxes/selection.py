@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from gviz.events import BackwardStarted
 from gviz.render.boxes.details import writes_in_place
-from gviz.render.boxes.options import Content
-from gviz.trace.state import Iteration, NodeInfo, Phase, PhaseKind
+from gviz.render.boxes.graph_options import Content
+from gviz.trace.graph_state import Iteration, NodeInfo, Phase, PhaseKind
 from gviz.trace.timeline import Timeline
 
 PART = 2000

@@ -15,10 +15,10 @@ from gviz.explain.computation import saved_places
 from gviz.explain.tracking import as_in
 from gviz.render.boxes.box_size import Outline, Rooms, chip_place, module_key, saved_key, saved_place
 from gviz.render.boxes.fold import CallGraph, Folded, ModuleCall, fold, graph_of
+from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.links import Boxes, Link, Output, box_key, links, merged, other_ways
-from gviz.render.boxes.options import Options
 from gviz.render.boxes.selection import PART, phases_in, roots_of, shown_nodes
-from gviz.trace.state import OPTIMIZER, Iteration, NodeInfo
+from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
 

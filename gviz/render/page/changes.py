@@ -15,9 +15,9 @@ from gviz.render.boxes.links import Link
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.structure import Structure
 from gviz.render.scene import ADDED, Box, Edge, parts
-from gviz.trace.gradients import in_its_iteration
+from gviz.trace.graph_state import NodeState
 from gviz.trace.moment import Moment
-from gviz.trace.state import NodeState
+from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline
 
 RowKey = tuple[int, int, int]

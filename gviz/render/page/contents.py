@@ -13,11 +13,11 @@ from pathlib import PurePath
 from typing import Any
 
 from gviz.events import StorageWritten
+from gviz.explain.display_names import phase_words, title
 from gviz.explain.event_description import description
-from gviz.explain.names import phase_words, title
-from gviz.explain.optimizer_steps import write_place
+from gviz.explain.parameter_updates import write_place
 from gviz.render.boxes.box_size import Outline
-from gviz.render.boxes.options import Options
+from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.selection import shown_ends
 from gviz.render.boxes.structure import Structure
 from gviz.render.page.changes import Cell, Change, Changes, line_key
@@ -26,8 +26,8 @@ from gviz.render.request import ExportOptions, drawing
 from gviz.render.scene import program_title, scene, structure
 from gviz.source.site import Frame, source_lines
 from gviz.trace import navigation
+from gviz.trace.graph_state import Iteration
 from gviz.trace.moment import Moment
-from gviz.trace.state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
 

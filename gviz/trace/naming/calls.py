@@ -17,10 +17,10 @@ import numpy as np
 
 from gviz.events import ScopeEntered
 from gviz.source import syntax
+from gviz.trace.graph_state import Origins
 from gviz.trace.naming.bindings import LARGEST_SOURCE, Range, is_of_class, where_stands
 from gviz.trace.repetition import smallest_period
 from gviz.trace.stacks import Stacks
-from gviz.trace.state import Origins
 from gviz.values.value import Array
 
 _LONGEST_PERIOD = 1000

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from gviz.events import KeyPath, NodeCreated
+from gviz.trace.graph_state import Origins
 from gviz.trace.naming.assignments import Claim, Claims, Goal, Turns, within
 from gviz.trace.naming.bindings import MOVING, STORING, plain
 from gviz.trace.naming.calls import Call, Calls
-from gviz.trace.state import Origins
 
 _LOOK_AHEAD = 200
 _TAKING_ROWS = "unbind"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gviz.errors import GvizError
-from gviz.explain.names import label
+from gviz.explain.display_names import label
 from gviz.query.expressions import as_value, parse_expression, value_of
 from gviz.system.cooperative import Far, parts
-from gviz.trace.state import NodeState
+from gviz.trace.graph_state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.cursor import Asker
 from gviz.values.number_text import typed_count

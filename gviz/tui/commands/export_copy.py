@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from gviz.errors import GvizError, NotStored
-from gviz.explain.names import label, label_at
+from gviz.explain.display_names import label, label_at
 from gviz.query.expressions import value_of
 from gviz.system.crash import write_asked_for
 from gviz.system.files import write_whole
-from gviz.trace.gradients import in_its_iteration
-from gviz.trace.state import OutputState
+from gviz.trace.graph_state import OutputState
+from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands import what_if
 from gviz.tui.commands._paths import new_file
@@ -42,7 +42,7 @@ def export(session: Session, path: str) -> Answer:
 def _write(timeline: Timeline, n: int, path: str) -> tuple[str, ...]:
     """Write moment `n` to a file that does not exist yet, in the format of its suffix; what was done, and what is to be
     said of the file, without their full stops."""
-    from gviz.render.exporters import exporter_for  # Graphviz is only needed here
+    from gviz.render.file_formats import exporter_for  # Graphviz is only needed here
     from gviz.render.request import ExportOptions
 
     notes: list[str] = []

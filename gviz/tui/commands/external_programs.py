@@ -15,7 +15,7 @@ import numpy as np
 from gviz.errors import GvizError
 from gviz.query.expressions import value_of
 from gviz.system.files import write_whole
-from gviz.trace.state import OutputState
+from gviz.trace.graph_state import OutputState
 from gviz.trace.timeline import Timeline
 from gviz.tui.commands import evaluation
 from gviz.tui.language.command import Answer, Outside
@@ -124,7 +124,7 @@ def _browsed(timeline: Timeline, n: int) -> str:
     import tempfile
     import webbrowser
 
-    from gviz.render.exporters import exporter_for  # Graphviz is only needed here
+    from gviz.render.file_formats import exporter_for  # Graphviz is only needed here
     from gviz.render.request import ExportOptions
 
     path, notes = Path(tempfile.mkdtemp(prefix="gviz-")) / "recording.html", list[str]()

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gviz.errors import GvizError, did_you_mean
 from gviz.explain.computation import saved_names
-from gviz.explain.names import label
+from gviz.explain.display_names import label
 from gviz.system.cooperative import Far, collected, parts
 from gviz.trace.backward_order import planned
-from gviz.trace.state import BAD, NodeState
+from gviz.trace.graph_state import BAD, NodeState
 from gviz.tui.commands import breakpoint_commands as breaks
 from gviz.tui.commands import evaluation
 from gviz.tui.language.other_debuggers import INFO_INSTEAD

@@ -7,12 +7,12 @@ from functools import partial
 
 from gviz.errors import GvizError
 from gviz.explain import finding
+from gviz.explain.display_names import frame_text, label
 from gviz.explain.event_description import sentence
-from gviz.explain.names import frame_text, label
 from gviz.explain.program_text import about
 from gviz.source.site import Frame
 from gviz.system.cooperative import Driven
-from gviz.trace.gradients import in_its_iteration
+from gviz.trace.node_gradients import in_its_iteration
 from gviz.tui import lines
 from gviz.tui.commands import evaluation, source_listing
 from gviz.tui.drawing import tape as drawing

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from gviz.errors import GvizError
-from gviz.explain.names import frame_text
+from gviz.explain.display_names import frame_text
 from gviz.source import syntax
 from gviz.source.site import Frame, source_lines
 from gviz.tui import lines

@@ -14,7 +14,7 @@ from functools import partial
 from typing import NoReturn
 
 from gviz.errors import GvizError, did_you_mean
-from gviz.query.moments import is_stretch
+from gviz.query.moment_lookup import is_stretch
 from gviz.query.vocabulary import A_MOMENT, MOMENT_WORDS
 from gviz.system.cooperative import Driven, Far, collected
 from gviz.trace import navigation

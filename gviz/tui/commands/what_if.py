@@ -21,7 +21,7 @@ from gviz.explain.whatif import (
 )
 from gviz.render.curve import text_curve
 from gviz.system.cooperative import Driven, Far
-from gviz.trace.state import Iteration
+from gviz.trace.graph_state import Iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui import lines
 from gviz.tui.commands._paths import new_file
@@ -111,7 +111,7 @@ def sweep(session: Session, text: str, kept: Sequence[str]) -> Driven[Look]:
 
     Nothing is changed by it. GvizError for what is no range, and where too much would have to be run again.
     """
-    from gviz.rerun.change import sweep
+    from gviz.rerun.change_text import sweep
 
     timeline, iteration = session.timeline, session.timeline.iteration_at(session.cursor.position)
     require_engine(timeline)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from gviz.query.vocabulary import MOMENTS
-from gviz.render.boxes.states import MEANINGS
+from gviz.render.boxes.state_words import MEANINGS
 from gviz.render.legend import NUMBERS, RULES, Rows
 from gviz.tui.keymaps import Keys, first
 from gviz.tui.lines import Line, Span, line, wrapped

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
-from gviz.explain.names import frame_text
+from gviz.explain.display_names import frame_text
 from gviz.render.boxes.modules import Module, gradient_of, module_tree
 from gviz.source.site import Frame
 from gviz.trace.moment import Moment

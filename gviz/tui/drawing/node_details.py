@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gviz.explain.failures import failure_at
-from gviz.explain.names import called, label
-from gviz.explain.outgoing import OutgoingGradient, outgoing_gradients
+from gviz.explain.display_names import called, label
+from gviz.explain.outgoing_gradients import OutgoingGradient, outgoing_gradients
 from gviz.explain.panel import SECTIONS, Fact, NodeView, Part
+from gviz.explain.program_errors import failure_at
 from gviz.explain.tracking import as_at
-from gviz.trace.gradients import in_its_iteration
+from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.trace.moment import Moment
-from gviz.trace.state import NodeInfo, NodeState
+from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
 from gviz.tui.lines import TIED, Line, Span, cells, columns, cut, labelled, line, link, plain, wrapped

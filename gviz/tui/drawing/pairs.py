@@ -8,10 +8,10 @@ from itertools import zip_longest
 from gviz.compare.alignment import Pair
 from gviz.compare.comparison import Comparison, Difference, Kind, gradient
 from gviz.compare.side import Side
-from gviz.explain.names import title, why_untracked
+from gviz.explain.display_names import title, why_untracked
 from gviz.render.cells.box import BoxFrame, Face, box_lines
 from gviz.render.comparison_text import apart, titles
-from gviz.trace.state import NodeInfo
+from gviz.trace.graph_state import NodeInfo
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import STYLES, Line, columns, cut, line
 from gviz.values.plain_text import clipped, file_line

@@ -8,8 +8,8 @@ from operator import attrgetter
 
 from gviz.events import BackwardStarted
 from gviz.explain.backward_passes import loss_at
-from gviz.explain.names import iteration_called, label, step_kind
-from gviz.trace.state import Iteration, Phase
+from gviz.explain.display_names import iteration_called, label, step_kind
+from gviz.trace.graph_state import Iteration, Phase
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import glyphs, wants_ascii
 from gviz.values.number_text import number

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from gviz.events import DataSet, StorageWritten
 from gviz.explain.computation import Operand, computation, saved_names
-from gviz.explain.names import label
-from gviz.explain.optimizer_steps import writer_of
+from gviz.explain.display_names import label
+from gviz.explain.parameter_updates import writer_of
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.moment import Moment
-from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.tui.lines import TIED, Line, Span, labelled, line, link, wrapped
 from gviz.values.number_text import bytes_text

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gviz.events import Failed
-from gviz.explain.names import iteration_called, label, phase_words
+from gviz.explain.display_names import iteration_called, label, phase_words
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs

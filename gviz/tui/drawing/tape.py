@@ -10,13 +10,13 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from gviz.events import GradAccumulated, GradFlowed, StepStarted
+from gviz.explain.display_names import called, constant_value, output_called, untracked_word
 from gviz.explain.grad_history import accumulation
-from gviz.explain.names import called, constant_value, output_called, untracked_word
 from gviz.explain.tracking import as_at
-from gviz.render.boxes.states import arrived, has_failed, is_gone
-from gviz.trace.gradients import in_its_iteration
+from gviz.render.boxes.state_words import arrived, has_failed, is_gone
+from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.trace.moment import Moment
-from gviz.trace.state import NodeInfo, NodeState
+from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
 from gviz.tui.lines import Line, fitted, line, plain

@@ -113,6 +113,6 @@ class Spec:
         """The text of `help`, with the formats of pictures filled in."""
         if "{suffixes}" not in self.help:
             return self.help
-        from gviz.render.exporters import all_suffixes  # Graphviz is only needed here
+        from gviz.render.file_formats import all_suffixes  # Graphviz is only needed here
 
         return self.help.format(suffixes=all_suffixes())

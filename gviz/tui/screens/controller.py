@@ -20,7 +20,7 @@ For example ``break y if value > 3``, then ``continue`` in a recording of a mill
 ``continue``, which searches for 0.1 s and shows *looking for a stop: event 40,000 of 1,000,000; ctrl+c stops*. Ctrl+C
 cancels it where it is; else `show` gets the `Arrival`, and ``commands`` of the breakpoint are the next lines.
 
-Over a program that runs there is one state more, *running*, which `gviz.tui.live` has: lines wait there, too.
+Over a program that runs there is one state more, *running*, which `gviz.tui.live_session` has: lines wait there, too.
 """
 
 from __future__ import annotations

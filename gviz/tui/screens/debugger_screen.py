@@ -14,7 +14,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from gviz.explain.names import frame_text
+from gviz.explain.display_names import frame_text
 from gviz.trace.timeline import Timeline
 from gviz.tui.config import Config
 from gviz.tui.cursor import SELECTIONS
@@ -26,7 +26,7 @@ from gviz.tui.screens.graph_reading import GraphReading
 from gviz.tui.screens.key_actions import BINDINGS, LOOKS, act_on_row, follow_keymap, toggle_line
 from gviz.tui.screens.pages import PAGES
 from gviz.tui.screens.panels import Panels, composed
-from gviz.tui.screens.prompts import Prompts
+from gviz.tui.screens.prompt_control import Prompts
 from gviz.tui.screens.session_screen import SessionScreen
 from gviz.tui.session import Session
 from gviz.tui.session_options import EXIT_ANSWERS, EXIT_COMMANDS, EXIT_QUESTION, ExitAction, SessionOptions

@@ -20,7 +20,7 @@ from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, first
 from gviz.tui.language.command import Command
 from gviz.tui.language.parser import parse
-from gviz.tui.live import PROGRAM_ACTS, Live, act_on_program
+from gviz.tui.live_session import PROGRAM_ACTS, Live, act_on_program
 from gviz.tui.screens.debugger_screen import DebuggerScreen
 from gviz.tui.session_options import LiveSessionOptions, SessionOptions
 from gviz.tui.stop_reason import Arrival, saying

@@ -20,7 +20,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from gviz.explain.names import label
+from gviz.explain.display_names import label
 from gviz.trace.moment import Moment
 from gviz.tui.commands.inspection import wrapped_lines
 from gviz.tui.drawing.help import help_page

@@ -10,8 +10,8 @@ from textual.reactive import reactive
 
 from gviz.explain.tracking import as_at
 from gviz.render.scene import tooltip
-from gviz.trace.gradients import in_its_iteration
 from gviz.trace.moment import Moment
+from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
 from gviz.tui.cursor import Asker

@@ -8,8 +8,8 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
+from gviz.explain.display_names import label
 from gviz.explain.event_description import description
-from gviz.explain.names import label
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.node_details import what_if_title

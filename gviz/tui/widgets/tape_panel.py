@@ -9,8 +9,8 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.strip import Strip
 
+from gviz.trace.graph_state import NodeState
 from gviz.trace.moment import Moment
-from gviz.trace.state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
 from gviz.tui.breakpoints import Breakpoints, Listed

@@ -3,7 +3,7 @@
 import pytest
 from render.logs import two_shares
 
-from gviz.render.exporters import exporter_for
+from gviz.render.file_formats import exporter_for
 from gviz.render.forms.animation import SECONDS
 from gviz.render.forms.series import pass_moments, scenes
 from gviz.render.request import ExportOptions

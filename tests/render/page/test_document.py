@@ -18,8 +18,8 @@ import gviz
 import gviz.engine as torch
 from gviz.cli.commands.export import command
 from gviz.errors import GvizError
-from gviz.render.boxes.options import Options
-from gviz.render.exporters import exporter_for
+from gviz.render.boxes.graph_options import Options
+from gviz.render.file_formats import exporter_for
 from gviz.render.request import ExportOptions, Part, moment_scene
 
 CONTENTS = import_module("gviz.render.page.contents")  # its function has the same name in the package

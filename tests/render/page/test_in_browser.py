@@ -9,7 +9,7 @@ from render.logs import LOGS, Script, recurrent, two_shares
 
 from gviz import events as e
 from gviz.explain.event_description import description
-from gviz.render.exporters import exporter_for
+from gviz.render.file_formats import exporter_for
 from gviz.render.page.changes import box_cells
 from gviz.render.request import ExportOptions, Part
 from gviz.render.scene import scene, structure

@@ -40,7 +40,7 @@ from typing import Literal
 from msgspec import structs
 
 from gviz.errors import GvizError
-from gviz.explain.names import frame_text
+from gviz.explain.display_names import frame_text
 from gviz.live.program_control import ControlledProgram, Ended, Report, Written, exit_code
 from gviz.live.protocol import ASKED_FOR, CallSite, Held, Mode, Released, Wish
 from gviz.source.site import Frame

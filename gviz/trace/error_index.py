@@ -8,11 +8,11 @@ from gviz import events as e
 from gviz.system.cooperative import Far
 from gviz.trace import nonfinite
 from gviz.trace.codec import KIND_NUMBERS
+from gviz.trace.graph_state import Bad
 from gviz.trace.index.columns import Index
 from gviz.trace.index.references import References
 from gviz.trace.log import EventLog, birth, expect
 from gviz.trace.nonfinite import first_place
-from gviz.trace.state import Bad
 
 _DEEPEST = 100
 """So many operations one after another carry infinities from where they were put."""

@@ -7,13 +7,13 @@ from difflib import get_close_matches
 
 from gviz.errors import GvizError
 from gviz.events import Output, VariableHeld
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.places import says
-from gviz.trace.state import NodeInfo
 from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import clipped
 from gviz.where.place import paths_of, split_aspect
-from gviz.where.spelling import with_items
 from gviz.where.stop import CHANGES
+from gviz.where.tensor_spelling import with_items
 
 
 class TookNoPart(GvizError):

@@ -9,11 +9,11 @@ from typing import NoReturn, TypeGuard
 from gviz.errors import GvizError
 from gviz.events import Event, GradAccumulated, GradFlowed
 from gviz.query.expressions import hits_of
-from gviz.query.names import NamedNodes
-from gviz.query.nodes import event_number, node_at
+from gviz.query.name_lookup import NamedNodes
+from gviz.query.node_lookup import event_number, node_at
 from gviz.query.vocabulary import MOMENT_WORDS, SUCH_MOMENTS
+from gviz.trace.graph_state import Iteration, Phase, PhaseKind
 from gviz.trace.navigation import through
-from gviz.trace.state import Iteration, Phase, PhaseKind
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped

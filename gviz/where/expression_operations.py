@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gviz.where.budget import LONGEST_RESULT, MOST_BITS, STEP, Budget, Cost, TooMuch
-from gviz.where.summarized import Summarized
+from gviz.where.resource_limits import LONGEST_RESULT, MOST_BITS, STEP, Budget, Cost, TooMuch
+from gviz.where.statistics_proxy import Summarized
 
 
 class Operation(NamedTuple):

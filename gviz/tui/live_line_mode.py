@@ -10,7 +10,7 @@ from typing import TextIO
 
 from gviz.errors import GvizError
 from gviz.live.program_control import Ended, Report, Written
-from gviz.tui import plain
+from gviz.tui import line_mode
 from gviz.tui.commands.session_file import set_again
 from gviz.tui.cursor import Cursor
 from gviz.tui.glyphs import glyphs, wants_ascii
@@ -18,7 +18,7 @@ from gviz.tui.language.command import Command
 from gviz.tui.language.command_lines import echoed, typed
 from gviz.tui.language.completion import completions
 from gviz.tui.language.parser import Reader
-from gviz.tui.live import PROGRAM_ACTS, QUIET_SECONDS, Live, act_on_program, code_of
+from gviz.tui.live_session import PROGRAM_ACTS, QUIET_SECONDS, Live, act_on_program, code_of
 from gviz.tui.session import Session
 from gviz.tui.session_options import LiveSessionOptions
 from gviz.tui.stop_reason import Arrival
@@ -39,7 +39,7 @@ def debug(options: LiveSessionOptions, input: TextIO, output: TextIO) -> int:
     refused that came from an option or a pipe.
     """
     conversation = _Conversation(options, output)
-    talk = partial(plain.converse, conversation.reader, conversation.answer, output=output)
+    talk = partial(line_mode.converse, conversation.reader, conversation.answer, output=output)
     refused = talk(texts=echoed(options.opening, output)).refused
     conversation.begin()
     try:
@@ -95,7 +95,7 @@ class _Conversation:
             self.live.run(command)
             yield from self._until_held(command)
         else:
-            yield from plain.answers(self._session, self.reader, command)
+            yield from line_mode.answers(self._session, self.reader, command)
 
     def _meanwhile(self, command: Command) -> Iterator[str]:
         """Wait until the program is held, unless it waits for a line: other commands are answered all the same."""
@@ -207,7 +207,7 @@ class _Conversation:
     def _arrived(self, command: Command, arrival: Arrival, report: Report) -> Iterator[str]:
         yield from self._unfinished()
         self.reader.take(arrival)
-        yield from plain.moved(self._session, command, arrival)
+        yield from line_mode.moved(self._session, command, arrival)
         if isinstance(report, Ended):
             yield f"{report.words}."
 

@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 from gviz.events import GradFlowed
 from gviz.render.boxes.details import writes_in_place
 from gviz.render.boxes.node_rows import Now
+from gviz.trace.graph_state import NodeInfo, NodeState, OutputState
 from gviz.trace.moment import Moment
-from gviz.trace.state import NodeInfo, NodeState, OutputState
 from gviz.values.value_text import bad_text
 
 State = Literal[

@@ -13,8 +13,8 @@ from itertools import chain
 from typing import TextIO
 
 from gviz.errors import GvizError
+from gviz.explain.display_names import frame_text, label
 from gviz.explain.event_description import sentence
-from gviz.explain.names import frame_text, label
 from gviz.explain.program_text import about
 from gviz.system.cooperative import finished, paced
 from gviz.trace.timeline import Timeline

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gviz import events as e
 from gviz.events import GradSet
 from gviz.trace.backward_pass import replacement
-from gviz.trace.state import NodeState
+from gviz.trace.graph_state import NodeState
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from gviz.events import DataSet, Event, OptimizerStarted, OptimizerStepped, StorageWritten
-from gviz.events.options import Option, option_text, options_in
+from gviz.events.optimizer_options import Option, option_text, options_in
 from gviz.source.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline

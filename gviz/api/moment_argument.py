@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import index
 
 from gviz.errors import GvizError
-from gviz.query.moments import event_at, remark
+from gviz.query.moment_lookup import event_at, remark
 from gviz.system import notice
 from gviz.trace.timeline import Timeline
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from gviz.events import Edge, GradFlowed, StepFinished, StepStarted
 from gviz.explain.computation import Computation, Operand, computation
+from gviz.explain.display_names import symbol
 from gviz.explain.formula import attribute_words, rule_text, shapes_in, value_word, with_numbers
-from gviz.explain.names import symbol
-from gviz.trace.gradients import step_grads
+from gviz.trace.graph_state import NodeInfo
 from gviz.trace.log import expect
 from gviz.trace.moment import Moment
-from gviz.trace.state import NodeInfo
+from gviz.trace.node_gradients import step_grads
 from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 

@@ -15,6 +15,7 @@ from gviz import events as e
 from gviz.source.site import Frame
 from gviz.trace.codec import KIND_NUMBERS
 from gviz.trace.contexts import Contexts
+from gviz.trace.graph_state import UNKNOWN_OP, Iteration, Origins
 from gviz.trace.index.columns import Index, nodes_of_keys
 from gviz.trace.index.references import References
 from gviz.trace.index.tables import picked
@@ -22,7 +23,6 @@ from gviz.trace.log import EventLog, birth, damaged, expect
 from gviz.trace.naming.assignments import Claims
 from gviz.trace.naming.calls import Calls
 from gviz.trace.naming.names import Names
-from gviz.trace.state import UNKNOWN_OP, Iteration, Origins
 from gviz.values.value import Array
 
 LEAF = "tensor"

@@ -73,7 +73,7 @@ def _tell_new_ones(told: dict[str, Any]) -> None:
     start = util.spawnv_passfds
     begin = f"import sys; sys.path.insert(0, {_ROOT!r})\n" \
             "from gviz.system.processes import keep_to_this; keep_to_this()\n" \
-            f"from gviz.program.ranks import expect_group; expect_group({json.dumps(told)!r})"  # fmt: skip
+            f"from gviz.program.rank_recording import expect_group; expect_group({json.dumps(told)!r})"  # fmt: skip
 
     @wraps(start)
     def started(path: Any, words: list[Any], files: Any) -> int:
