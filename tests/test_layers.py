@@ -46,79 +46,79 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 OF_TRACE = {
-    "timeline", "places", "moment", "state", "navigation", "backward_order", "condition_environment", "stops", "log",
-    "load", "repetition", "gradients",
+    "timeline", "places", "moment", "graph_state", "navigation", "backward_order", "condition_environment", "stops",
+    "log", "load", "repetition", "node_gradients",
 }  # fmt: skip
 """What those who show a trace may use of its room: the rest is how it is recorded, kept and read."""
 SHOWING = {"query", "render", "tui", "explain", "compare"}
 INSIDE = {
     "trace": """
-        state weak_cache codec storage optimizer_steps stacks index.tables repetition file.lock
+        graph_state weak_cache codec storage optimizer_steps stacks index.tables repetition file.lock
         file.bulk_statistics file.bounds naming.bindings recording.capture recording.exceptions
         index.changes backward_pass file.snapshot iterations file.format naming.calls log phases
         file.paths naming.assignments nonfinite name_overlay index.threads file.connection
         naming.names index.columns file.batch spans contexts index.reachability index.references
-        index.stored_index file.reader file.ring nodes failures index.node_state file.event_table moment
-        file.writer timeline recording.source_text backward_order navigation places gradients
+        index.stored_index file.reader file.ring node_table error_index index.node_state file.event_table moment
+        file.writer timeline recording.source_text backward_order navigation places node_gradients
         condition_environment recording.record stops""",
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee program_control""",
     "render": """
         theme comparison_text boxes.tensors boxes.fold boxes.links graphviz.process curve layout.model
-        layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.row boxes.options
+        layout.layers cells.box graphviz._worker graphviz.svg_output ranks_text boxes.row boxes.graph_options
         layout.grid layout.components cells.raster graphviz.digraph styles boxes.details layout.columns
-        cells.canvas boxes.selection boxes.box_size layout.routing boxes.structure boxes.node_rows boxes.states
+        cells.canvas boxes.selection boxes.box_size layout.routing boxes.structure boxes.node_rows boxes.state_words
         boxes.modules scene legend request page.changes cells.viewport page.document graphviz.labels
         forms.picture_json forms.text graphviz.placement forms.mermaid graphviz.dot graphviz.picture
-        page.geometry forms.series forms.svg forms.png_and_pdf page.contents forms.gif forms.animation exporters""",
+        page.geometry forms.series forms.svg forms.png_and_pdf page.contents forms.gif forms.animation file_formats""",
     "source": "site syntax variables",
     "values": "plain_text value number_text value_text",
     "adapters/pytorch": """
-        private_api cuda_device tensor_facts cuda_kernels cuda_statistics warning_lines values operations
+        private_api cuda_device tensor_properties cuda_kernels cuda_statistics warning_lines values operations
         node_identity session gradient_hooks creation autograd_graph arguments existing_graph in_place_writes
-        tensor_attributes cuda_graphs modules optimizers function_mode compilation autograd_passes attachment""",
+        attribute_writes cuda_graphs modules optimizers function_mode compilation autograd_passes attachment""",
     "program": """
-        rank_names target hidden_frames start.sitecustomize recording_request program_end torch_alias ranks
+        rank_names target hidden_frames start.sitecustomize recording_request program_end torch_alias rank_recording
         child""",
     "cli": """
         lessons options streams signals shell slide sarif json_form recording_options trace_name
-        commands.keys debugger progress picture recordings commands.info recording_process
-        argument_order ranks program commands.whatif commands.diff commands.open main launcher
-        captured_run findings commands.tutor commands.record commands.export commands.demo viewer
+        commands.keys progress picture recordings commands.info
+        argument_order rank_report program debugger commands.whatif commands.diff commands.open main
+        findings commands.tutor commands.record commands.export commands.demo viewer
         commands.run commands.graphify commands.gradcheck commands.show commands.check commands.why
         commands.explain""",
     "api": """
-        moments outputs export_options drawable debug questions targets make_dot show export""",
-    "query": "vocabulary names nodes expressions moments",
+        moment_argument outputs export_options drawable debug questions targets make_dot show export""",
+    "query": "vocabulary name_lookup node_lookup expressions moment_lookup",
     "compare": "side tolerance source_changes alignment comparison ranks",
     "graphify": "watch construct tensor_code conversions rewrite breaks",
     "rerun": """
-        change branch branch_log inputs named_calls function_body forward iteration
+        change_text branch branch_recording inputs named_calls function_body forward iteration
         finite_differences surrogates second_order pytorch_text checked_script script""",
     "explain": """
-        finding question operations formula program_text grad_history optimizer_steps backward_passes names hooks survey
-        failures tracking computation outgoing contributions
-        findings._nan_operation findings.nan findings.optimizer findings.gradient findings.zero findings.value
-        findings.no_gradient findings.in_place findings.second_backward findings.error findings.loss findings.loop
-        findings.vanishing_exploding findings.parameters findings.train_eval_mode findings.custom_function
-        kinds why check panel event_description gradcheck whatif""",
+        finding question operations formula program_text grad_history parameter_updates backward_passes
+        display_names hooks recording_overview program_errors tracking computation outgoing_gradients
+        contributions findings._nan_operation findings.nan findings.optimizer findings.gradient findings.zero
+        findings.value findings.no_gradient findings.in_place findings.second_backward findings.error
+        findings.loss findings.loop findings.vanishing_exploding findings.parameters findings.train_eval_mode
+        findings.custom_function kinds why check panel event_description gradcheck whatif""",
     "engine": """
-        version messages unsupported_names size dtypes layout signatures devices memory methods return_types modes
-        watchers anomaly printing node tensor promotion random broadcasting emission op blocks ops._examples
-        ops._kernels ops.strided views arguments settings surface creation legacy ops.copying backward
-        unsupported_methods operation_table ops._declaration ops.embedding ops.shape ops.comparison ops.diagonals
-        ops.elementary_functions ops.arithmetic ops.indexing ops.gathering ops.joining ops.losses ops.properties
-        ops.reductions ops.activations ops.attention ops.convolution ops.extremes ops.images ops.matrix_products
-        ops.einsum ops.linear_algebra linalg ops.normalization ops.pooling ops.sampling sampling ops.sorting
-        autograd.anomaly_mode autograd.function autograd.grad autograd.functional autograd.gradcheck autograd.graph
-        autograd.variable utils.checkpoint utils.data.collate utils.data.dataset utils.data.sampler
-        utils.data.dataloader utils.hooks nn._family nn._scopes nn.functional functions recorded_operation stub
-        nn.hooks nn.parameter serialization nn.init nn.module nn.activation nn.container nn.conv nn.distance
-        nn.dropout nn.embedding nn.linear nn.attention nn.loss nn.padding nn.pooling nn.normalization nn.rnn
-        nn.transformer nn.utils.rnn nn.vision nn.modules optim.optimizer optim.algorithms optim.lbfgs
-        optim.lr_scheduler jit.graph jit.as_events jit.buffers jit.interpreter jit.notices jit.plan jit.executor
-        jit.structure jit.recorder jit.sharing jit.captured graphs cuda static jit.traced jit.check
-        jit.trace jit.gradients existing_graph""",
+        version messages unsupported_names size dtypes layout signatures devices memory methods return_types
+        modes watchers anomaly printing node tensor promotion random broadcasting emission op blocks
+        ops._examples ops._kernels ops.strided views arguments settings surface creation legacy ops.copying
+        backward unsupported_methods operation_table ops._declaration ops.embedding ops.shape ops.comparison
+        ops.diagonals ops.elementary_functions ops.arithmetic ops.indexing ops.gathering ops.joining ops.losses
+        ops.properties ops.reductions ops.activations ops.attention ops.convolution ops.extremes ops.images
+        ops.matrix_products ops.einsum ops.linear_algebra linalg ops.normalization ops.pooling ops.sampling
+        sampling ops.sorting autograd.anomaly_mode autograd.function autograd.grad autograd.functional
+        autograd.gradcheck autograd.graph autograd.variable utils.checkpoint utils.data.collate
+        utils.data.dataset utils.data.sampler utils.data.dataloader utils.hooks nn._family nn._scopes
+        nn.functional functions operation_lookup stub nn.hooks nn.parameter serialization nn.init nn.module
+        nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding nn.linear nn.attention nn.loss
+        nn.padding nn.pooling nn.normalization nn.rnn nn.transformer nn.utils.rnn nn.vision nn.modules
+        optim.optimizer optim.algorithms optim.lbfgs optim.lr_scheduler jit.static_graph jit.as_events
+        jit.buffers jit.interpreter jit.notices jit.plan jit.executor jit.structure jit.recorder jit.sharing
+        jit.captured graphs cuda static jit.traced jit.check jit.trace jit.gradients existing_graph""",
     "tui": """
         _finding_hits arrangement driver folds glyphs lines keymaps stop_reason breakpoints stop_search terminal
         themes config type_ahead
@@ -129,12 +129,12 @@ INSIDE = {
         commands._paths commands.breakpoint_commands commands.compare commands.evaluation
         commands.external_programs commands.graph_view commands.info_pages commands.session_file
         commands.source_listing commands.inspection commands.what_if commands.export_copy commands.table
-        live
+        live_session
         language.parser language.command_lines language.completion
-        plain live_plain
+        line_mode live_line_mode
         widgets._graph_drawings widgets.panel_messages widgets.panel widgets.list_panels widgets.node_panel
         widgets.graph_canvas widgets.prompt widgets.source_panel widgets.status_rows widgets.tape_panel
-        screens.session_screen screens.palette screens.panels screens.graph_reading screens.prompts
+        screens.session_screen screens.palette screens.panels screens.graph_reading screens.prompt_control
         screens.key_actions screens.pages screens.comparison_screen screens.controller screens.debugger_screen
         screens.live_screen screens.tutor_screen
         app""",

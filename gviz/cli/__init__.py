@@ -3,13 +3,13 @@
 Read first, in this order:
 
 1. `main.py`: finds the command, runs it, and turns whatever ends it into lines and an exit code.
-2. `program.py`: what a command does with SCRIPT and its arguments.
-3. `recording_process.py`: the program in a process of its own, and the signals that it gets (`signals.py`).
+2. `program.py`: SCRIPT and its arguments become a recorded run in a process of its own, and its trace.
+3. `recordings.py`: the traces that a command reads, one or those of all ranks.
 
 The walk of ``gviz check train.py``: `main.py` imports `commands/check.py` alone, for start-up. Its options come from
-`options.py` and `recording_options.py`, SCRIPT from `program.py`; `argument_order.py` knows whose each argument is.
-`captured_run.py` runs the program with its output on stderr and opens the trace (`recordings.py`, which may be those of
-several ranks). `findings.py` prints what was found, as text, `json_form.py` or `sarif.py`.
+`options.py` and `recording_options.py`; `argument_order.py` splits gviz's arguments from the script's. `program.py`
+runs the program with its output on stderr, passes the signals on (`signals.py`) and opens the trace. `findings.py`
+prints the findings, as text, `json_form.py` or `sarif.py`.
 
 What writes to the terminal goes through `streams.py`: closed streams, broken pipes, progress that is renewed.
 """

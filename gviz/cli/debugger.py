@@ -1,21 +1,33 @@
-"""Opens the debugger on the trace in a file."""
+"""Opens the debugger: on the trace in a file, or on a program that it starts in a recording process."""
 
 from __future__ import annotations
 
+import queue
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
+from gviz.api import outputs
+from gviz.cli import streams
 from gviz.cli.options import GlobalOptions
+from gviz.cli.program import Program, order
+from gviz.program.recording_request import start
 from gviz.system.gc_pause import uncollected
+from gviz.system.processes import Start
+from gviz.trace.file import paths
 from gviz.tui import terminal
 from gviz.tui.session_options import SessionOptions
 from gviz.tui.terminal import unechoed
 
 if TYPE_CHECKING:
+    from gviz.live.program_control import ControlledProgram, Report
+    from gviz.trace.file.reader import Trace
     from gviz.trace.timeline import Timeline
+    from gviz.tui.session_options import Started
 
 
 def debug(
@@ -61,3 +73,70 @@ def _steps(timeline: Timeline) -> Iterator[str]:
     while following != position:
         yield "next"
         position, following = following, next_node(timeline, following)
+
+
+class Launcher:
+    """Starts one program, again and again, each time with a trace of its own; a named one is written over."""
+
+    def __init__(self, program: Program) -> None:
+        self.trace = Path()
+        self._program = program
+        self._runs: list[tuple[ControlledProgram, Trace]] = []
+        if program.output is not None:
+            outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
+
+    def __call__(self, on_report: Callable[[Report], None], size: tuple[int, int]) -> Started:
+        """Start it, and wait until it is about to begin; leaves with its exit code if it never is."""
+        from gviz.live.program_control import ControlledProgram, Ended, exit_code
+        from gviz.live.protocol import Ready
+        from gviz.trace.file.reader import open_trace
+        from gviz.trace.timeline import Timeline
+        from gviz.tui.session_options import Started
+
+        if self._runs:
+            streams.say(f"starting {self._program.argv[0]} again")
+        self.trace = self._program.output or paths.new_trace(self._program.argv[0])
+        first: queue.SimpleQueue[Report] = queue.SimpleQueue()
+        told: list[Callable[[Report], None]] = [first.put]
+        session = ControlledProgram(self._start, lambda report: told[0](report), size=size)
+        try:
+            while not isinstance(report := first.get(), Ready):
+                if isinstance(report, Ended):
+                    streams.say_raw(b"".join(session.printed).decode("utf-8", "replace").replace("\r\n", "\n"))
+                    raise click.exceptions.Exit(exit_code(report))
+                on_report(report)
+            told[0] = on_report
+            while not first.empty():
+                on_report(first.get())
+            log = open_trace(self.trace)
+            self._runs.append((session, log))
+            return Started(session, Timeline(log))
+        except BaseException:
+            session.stop()
+            raise
+
+    def leave(self, *, printed: bool) -> None:
+        """Close what was followed, so that each trace is one file, and tell what is left of the last program.
+
+        What it `printed` goes to the terminal, unless that has seen it.
+        """
+        for _, log in self._runs:
+            log.close()
+            paths.fold_file(log.path)
+        session = self._runs[-1][0]
+        if printed:
+            _print(session)
+        if session.state == "let go":
+            streams.say(
+                f"process {session.pid} runs on without the debugger: output goes to the trace, input() meets its end"
+            )
+
+    def _start(self, address: str) -> Start:
+        return start(order(self._program, self.trace, live=address, again=bool(self._runs)), self._program.argv)
+
+
+def _print(session: ControlledProgram) -> None:
+    """Print what a program has written to its own terminal."""
+    if len(session.printed) == session.printed.maxlen:
+        streams.say("the program printed more before this; its trace has it all")
+    click.echo(b"".join(session.printed).decode("utf-8", "replace").replace("\r\n", "\n"), nl=False)

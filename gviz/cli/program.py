@@ -1,25 +1,38 @@
-"""What `run`, `record`, `demo` and `export` have in common: a program becomes a trace."""
+"""Runs a program and records it, for every command that takes one: its options, its process, its end, its trace."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 
 import click
 
 from gviz.api import outputs
-from gviz.cli import argument_order, recording_options, shell, streams
+from gviz.cli import argument_order, recording_options, recordings, shell, signals, streams
+from gviz.cli.progress import Progress
 from gviz.cli.recordings import holds_traces
+from gviz.cli.signals import BySignal, SignalForwarder
 from gviz.cli.trace_name import TraceName
 from gviz.errors import GvizError
 from gviz.program import rank_names, torch_alias
-from gviz.program.recording_request import WHOLE, Engine, Keeping, Order
+from gviz.program.recording_request import WHOLE, Engine, Keeping, Order, start
+from gviz.system.scratch import scratch_folder
 from gviz.trace.file import lock, paths
 from gviz.values.plain_text import shown
+
+if TYPE_CHECKING:
+    from gviz.cli.recordings import Recordings
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -101,7 +114,6 @@ def takes_program(command: _Command) -> Callable[..., Any]:
 
 def record_program(program: Program) -> Recorded:
     """Run a program to its end and record it, into its `output` or a new trace in the cache."""
-    from gviz.cli.recording_process import run_recorded
 
     if program.output is not None:
         outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
@@ -180,3 +192,131 @@ def refuse_trace(program: Program) -> None:
         name = shown(program.argv[0])
         what = "a folder with traces" if Path(program.argv[0]).is_dir() else "a trace"
         raise GvizError(f"{name} is {what}, not a program", hint=f"gviz open {name}", exit_code=2)
+
+
+_SECONDS_BETWEEN_LOOKS = 0.05
+_LOOKS_BETWEEN_LINES = 4
+_SECONDS_TO_END = 5.0
+"""So long after Ctrl-C a program is given before it is said what else ends it: one that waits within C never hears."""
+
+_HOW_TO_END = "the program goes on after Ctrl-C; Ctrl-\\ ends also what waits in vain, and keeps what was recorded"
+
+
+class FinishedRun(NamedTuple):
+    """A program that has ended: its process id, its exit code, and the signals that gviz received meanwhile."""
+
+    process: int
+    code: int
+    received: frozenset[int]
+
+    @property
+    def ended_by_received(self) -> bool:
+        """Whether a signal ended the program that gviz received, too."""
+        return isinstance(self.code, BySignal) and self.code.number in self.received
+
+
+def run_recorded(order: Order, argv: Sequence[str]) -> FinishedRun:
+    """Run a program to its end while its trace is written."""
+    if sys.stderr.isatty():
+        streams.say(f"recording {argv[0]}; Ctrl-C ends it and keeps what was recorded")
+    ending = _Ending()
+    with signals.forward() as forwarder:
+        forwarder.on_interrupt = ending.wait
+        command, environment = start(order, argv)
+        process = subprocess.Popen(command, env=environment, close_fds=False)  # what a shell has opened for the program
+        forwarder.begin(process)
+        import_module("gviz.trace.file.reader")  # while the program starts: what it leaves is read when it has ended
+        try:
+            code = _wait(forwarder, Path(order.trace))
+        finally:
+            ending.cancel()
+    if code < 0 and -code != signal.SIGINT:  # Python closes the recording before it dies of an interrupt
+        end = "ended by SIGTERM" if -code == signal.SIGTERM else "killed"
+        streams.say(f"the program was {end}; its last moments may be missing")
+    return FinishedRun(process.pid, BySignal.of(-code) if code < 0 else code, frozenset(forwarder.received))
+
+
+class _Ending:
+    """Says once on a terminal what ends a program that takes no notice of Ctrl-C."""
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
+
+    def wait(self) -> None:
+        """Give it some time."""
+        if self._timer is None and sys.stderr.isatty():
+            self._timer = threading.Timer(_SECONDS_TO_END, streams.say, [_HOW_TO_END])
+            self._timer.daemon = True
+            self._timer.start()
+
+    def cancel(self) -> None:
+        """It has ended."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _wait(forwarder: SignalForwarder, trace: Path) -> int:
+    # On a terminal that also shows the program's own output, a line that renews itself would garble it.
+    shows = sys.stderr.isatty() and not sys.stdout.isatty()
+    progress, looks = Progress(trace), 0
+    while (code := forwarder.wait(patient=not shows)) is None:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+        looks += 1
+        if not looks % _LOOKS_BETWEEN_LINES:
+            progress.renew()
+    if shows:
+        progress.clear()
+    return code
+
+
+@contextmanager
+def recorded(program: Program) -> Iterator[Recordings]:
+    """The recordings that a name stands for, or that of a run of the program.
+
+    `GvizError` where there is nothing in them to ask about.
+    """
+    with trace_of(program) as trace, recordings.opened(trace) as given:
+        if not any(timeline.nodes for timeline in given.timelines):
+            raise GvizError(
+                "no operation on tensors was recorded, so there is nothing to say",
+                hint="a script must run what is asked about: call its function",
+                exit_code=3,
+            )
+        yield given
+
+
+@contextmanager
+def trace_of(program: Program) -> Iterator[Path]:
+    """A trace, or that of a run of the program, which is not kept unless it has an `output`; of ranks their folder.
+
+    A signal that ended the program also ends the command, after it has answered from what was recorded.
+    """
+    name, *theirs = program.argv
+    if not program.as_module and is_trace(Path(name)):
+        argument_order.refuse_for_trace(name, theirs)
+        yield Path(name)
+        return
+    with scratch_folder() as folder:
+        own = program.output or folder / rank_names.MAIN
+        with _output_on_stderr():
+            recorded = record_program(replace(program, output=own))
+        try:
+            yield rank_names.whole(recorded.trace)
+        except GvizError as error:
+            error.exit_code = recorded.interrupted or error.exit_code
+            raise
+    if recorded.interrupted:
+        raise click.exceptions.Exit(recorded.interrupted)
+
+
+@contextmanager
+def _output_on_stderr() -> Iterator[None]:
+    """While it lasts, what a child process writes to standard output goes to standard error."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)

@@ -31,13 +31,12 @@ from gviz.values.value_text import short
 from gviz.where import safe_expression as guarded
 from gviz.where.condition import NAMES, holds
 from gviz.where.expression_operations import FUNCTIONS, OF_NUMPY, TYPES, Numbers
-from gviz.where.of_tensors import FACTS, METHODS
 from gviz.where.place import ASPECTS, Aspect, place, split_aspect
 from gviz.where.resource_limits import Budget, TooMuch
 from gviz.where.safe_expression import bound_names
 from gviz.where.statistics_proxy import Summarized, summarized
 from gviz.where.stop import AtChange, Computed, Stop
-from gviz.where.tensor_spelling import as_python, as_written, node_of
+from gviz.where.tensor_spelling import FACTS, METHODS, as_python, as_written, node_of
 
 States = Callable[[Sequence[int]], Sequence[NodeState | None]]
 """Nodes at one moment."""

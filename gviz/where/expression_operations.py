@@ -5,8 +5,8 @@ only on the sizes of the operands. It is an upper bound of memory (results and t
 nanoseconds per element. What has no entry is not part of the language. Operators are found by their class in Python's
 syntax tree, methods by name and receiver, functions by identity.
 
-To add an operation, write its line in the table of its family, and its name into `gviz.where.of_tensors` if it is a
-method. ``tests/where/test_hostile_expressions.py`` then measures whether it takes more memory than its line says.
+To add an operation, write its line in the table of its family, and its name into `gviz.where.tensor_spelling` if it
+is a method. ``tests/where/test_hostile_expressions.py`` then measures whether it takes more memory than its line says.
 """
 
 from __future__ import annotations

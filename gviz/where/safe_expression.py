@@ -20,9 +20,8 @@ import numpy as np
 from gviz.source import syntax
 from gviz.where import expression_operations
 from gviz.where.expression_operations import FUNCTIONS, GROWING, OF_NUMPY, OPERATORS
-from gviz.where.of_tensors import FACTS, METHODS
 from gviz.where.resource_limits import STEP, Budget, TooMuch, is_small
-from gviz.where.tensor_spelling import as_written, node_of
+from gviz.where.tensor_spelling import FACTS, METHODS, as_written, node_of
 
 LONGEST = 1000
 """Characters of an expression."""

@@ -1,10 +1,22 @@
-"""Tensors as people write them in expressions, and as Python reads them: ``#4``, and ``0.weight`` of a sequence."""
+"""How people write tensors in expressions, and what may follow one: ``#4``, ``0.weight`` of a sequence, ``.max()``."""
 
 from __future__ import annotations
 
 import re
 
-from gviz.where.of_tensors import FACTS, METHODS
+_METHODS = """
+abs all any argmax argmin argsort astype clip copy cumprod cumsum diagonal dot flatten item max mean min nonzero
+norm prod ptp ravel round sort squeeze std sum trace transpose var count endswith find index isdigit lower
+lstrip rstrip split startswith strip upper
+"""
+METHODS = frozenset(_METHODS.split())
+"""The methods that an expression may call on a tensor, a text or a list."""
+
+_FACTS = """
+T dtype imag ndim real shape size itemsize nbytes
+"""
+FACTS = frozenset(_FACTS.split())
+"""The attributes of a tensor that an expression may read."""
 
 _WRITTEN = re.compile(
     r"""("[^"]*"|'[^']*')|\#(?P<node>\d{1,18})\b|(?<![\w.\])])(?P<path>(?:\d+\.)*[A-Za-z_]\w*(?:\.\w+)*)""", re.VERBOSE

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from driving_live import PATIENCE, is_gone
 
-from gviz.cli.launcher import Launcher
+from gviz.cli.debugger import Launcher
 from gviz.cli.program import Program
 from gviz.explain.why import why
 from gviz.live.program_control import Written

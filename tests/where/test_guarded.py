@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from gviz.where import expression_operations, resource_limits
 from gviz.where import safe_expression as guarded
 from gviz.where.expression_operations import Numbers
-from gviz.where.of_tensors import METHODS
 from gviz.where.resource_limits import TooMuch
+from gviz.where.tensor_spelling import METHODS
 
 
 def told(text, **names):

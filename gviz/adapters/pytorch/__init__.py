@@ -21,7 +21,7 @@ The walk of one call, ``z = x * y`` with ``x = torch.tensor(2.0, requires_grad=T
 
 A GPU is asked about its tensors by `cuda_statistics` (with the Triton kernels of `cuda_kernels`), and nothing waits
 for the answer. The other files each add one kind of thing: `modules` (calls of modules, names of parameters),
-`optimizers`, `in_place_writes`, `tensor_attributes` (``.grad``, ``requires_grad_()``, hooks of the program),
+`optimizers`, `in_place_writes`, `attribute_writes` (``.grad``, ``requires_grad_()``, hooks of the program),
 `compilation` (regions that are not recorded), `cuda_graphs`, `warning_lines`, and `existing_graph` (a graph made
 before a recording).
 Imports run one way: from `private_api` and `values` at the bottom to `attachment` at the top.

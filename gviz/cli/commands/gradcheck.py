@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gviz.cli import recordings
-from gviz.cli.captured_run import recorded
 from gviz.cli.options import at_option
-from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
+from gviz.cli.program import SCRIPT_CONTEXT, Program, recorded, takes_program
 from gviz.cli.progress import told
 from gviz.errors import GvizError
 from gviz.system.cooperative import Driven, Far

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gviz.cli.captured_run import recorded
-from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
+from gviz.cli.program import SCRIPT_CONTEXT, Program, recorded, takes_program
 from gviz.errors import GvizError, did_you_mean
 from gviz.values.plain_text import file_line, shown
 

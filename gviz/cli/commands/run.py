@@ -62,7 +62,7 @@ def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mo
     plain = bool(terminal.why_plain(asked=settings.plain))
     with terminal.unechoed(plain=plain):
         from gviz import tui
-        from gviz.cli.launcher import Launcher
+        from gviz.cli.debugger import Launcher
         from gviz.tui import live_line_mode
 
         launch = Launcher(program)

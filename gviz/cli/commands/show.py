@@ -13,9 +13,8 @@ import click
 
 from gviz.cli import argument_order, recordings, shell
 from gviz.cli.argument_order import OptionsBehind
-from gviz.cli.captured_run import trace_of
 from gviz.cli.options import at_option
-from gviz.cli.program import Program, engine_option
+from gviz.cli.program import Program, engine_option, trace_of
 from gviz.errors import GvizError
 from gviz.program.recording_request import Engine
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from gviz.cli import argument_order, findings
-from gviz.cli.captured_run import recorded
 from gviz.cli.options import at_option
-from gviz.cli.program import SCRIPT_CONTEXT, Program, takes_program
+from gviz.cli.program import SCRIPT_CONTEXT, Program, recorded, takes_program
 
 
 @click.command("why", cls=argument_order.OptionsBehindPlace, context_settings=SCRIPT_CONTEXT)
