@@ -3,12 +3,13 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 READY  := $(VENV)/.ready
 PYTEST_ARGS ?=
 
 .PHONY: demo test lint check compat fuzz hostile keys kills golden media operations findings commands bench clean
 
-demo: $(READY)                  ## open the debugger on the first lesson
+demo: $(INSTALLED)              ## open the debugger on the first lesson
 	@$(BIN)/gviz demo
 
 test: $(READY)                  ## run the tests; those against PyTorch only where it is installed
@@ -64,9 +65,18 @@ bench: $(READY)                 ## measure, and print the table
 clean:
 	rm -rf $(VENV) .compat .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-$(READY): pyproject.toml
-	@echo "setting up $(VENV) ..."
+# pip would spend most of its time on the bytecode of modules that the demo never imports.
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-compile
+
+$(INSTALLED): pyproject.toml    # gviz and what it needs to run
+	@echo "Installing gviz into $(VENV), once. This downloads about 70 MB."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gviz needs Python 3.11 or newer: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e ".[test]"
+	@$(INSTALL) -e .
+	@touch $@
+
+$(READY): $(INSTALLED)          # what its tests need
+	@echo "Installing what the tests need into $(VENV), once."
+	@$(INSTALL) -qq -e ".[test]"
+	@-$(BIN)/python -m compileall -q -j 0 $(VENV)/lib  # the tests start many programs, and some may not write bytecode
 	@touch $@

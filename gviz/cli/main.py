@@ -85,21 +85,22 @@ def _version(context: click.Context, parameter: click.Parameter, wanted: bool) -
     cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog="""
 \b
 Examples:
-  gviz demo                     step through the first lesson
-  gviz run train.py --lr 0.1    run a script, then step through what it did
-  gviz export train.py -o g.svg a picture of its graph
+  gviz demo                       step through the first lesson
+  gviz run train.py --lr 0.1      debug a script while it runs
+  gviz why w.grad train.py        explain a gradient
+  gviz export train.py -o g.svg   draw its graph
 
 gviz FILE.gviz means gviz open FILE.gviz, and gviz SCRIPT means gviz run SCRIPT.
 
-Options of gviz stand before SCRIPT; everything behind it is the script's, as with python. Only export has options of
-its own there, up to a --: gviz export train.py -o g.svg -- --lr 0.1
+Options of gviz come before SCRIPT. Everything after SCRIPT belongs to the script, as with python. Only export takes
+its own options there, up to a --: gviz export train.py -o g.svg -- --lr 0.1
 """
 )  # fmt: skip
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show versions.")
 @debug_option
 @display_options
 def gviz() -> None:
-    """See a computation graph live: step forward and backward in time through its forward and backward pass."""
+    """Watch a computation graph run, and step through it forwards and backwards in time."""
 
 
 def main() -> None:

@@ -47,7 +47,7 @@ def display_options(command: _Command) -> _Command:
     for option in (
         _option("--theme", metavar="NAME", help="Colours of the debugger: gviz-dark, gviz-light, gviz-contrast, …"),
         _option("--ascii", is_flag=True, help="Draw with ASCII characters only."),
-        _option("--plain", is_flag=True, help="Line by line instead of full screen (pipes, screen readers)."),
+        _option("--plain", is_flag=True, help="Work line by line, for pipes and screen readers."),
     ):
         command = option(command)
     return command
@@ -55,12 +55,12 @@ def display_options(command: _Command) -> _Command:
 
 def debug_option(command: _Command) -> _Command:
     """Add ``--debug``, which ends up in the `GlobalOptions`."""
-    return _option("--debug", is_flag=True, help="Show the traceback of an error of gviz.")(command)
+    return _option("--debug", is_flag=True, help="Show a traceback if gviz itself fails.")(command)
 
 
 def at_option(purpose: str, otherwise: str = "end") -> Callable[[Any], Any]:
     """``--at MOMENT`` for a purpose; `otherwise` is the moment without it."""
-    return click.option("--at", metavar="MOMENT", help=f"{purpose} ({otherwise} if not given): {A_MOMENT}.")
+    return click.option("--at", metavar="MOMENT", help=f"{purpose}: {A_MOMENT} (default: {otherwise}).")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,13 @@ class Opening:
 
 _OPTIONS = (
     click.option("--break", "breaks", multiple=True, metavar="PLACE",
-                 help="Stop at x, #4, demo.py:4, Mul, net.*, also 'x if value > 3'; open at the first stop."),
+                 help="Stop at x, #4, demo.py:4, Mul, net.* or 'x if value > 3', and open at the first stop."),
     click.option("--on", "events", multiple=True, metavar="EVENT",
                  help="Stop on forward, backward, receive, accumulate, free, inplace, view, optimizer, nan, inf "
                  "or error."),
     click.option("-x", "scripts", multiple=True, type=click.Path(dir_okay=False), metavar="FILE",
-                 help="Carry out the commands in a file first."),
-    click.option("-c", "commands", multiple=True, metavar="COMMAND", help="Carry out a command of the debugger first."),
+                 help="Start with the debugger commands in this file."),
+    click.option("-c", "commands", multiple=True, metavar="COMMAND", help="Start with this debugger command."),
 )  # fmt: skip
 
 

@@ -75,21 +75,20 @@ engine_option = click.option(
     "--engine",
     type=click.Choice(get_args(Engine)),
     default="auto",
-    help="What `import torch` means: gviz's own engine (builtin), PyTorch (torch), or the first only where PyTorch is "
-    "not installed (auto).",
+    help="What `import torch` means: the built-in engine, PyTorch, or whichever is installed, PyTorch first (auto).",
 )
 
 _OPTIONS = (
     click.option("-m", "as_module", is_flag=True, help="Run a module, as python -m does."),
     engine_option,
     click.option("-o", "--output", type=TraceName(),
-                 help="Keep the trace in this file; or in this folder (runs/), with a file for each rank of a training "
-                 "run; under torchrun also under a name with {rank} in it."),
-    click.option("-f", "--force", is_flag=True, help="Write over an existing trace."),
+                 help="Write the trace to this file. A folder (runs/) gets one file for each rank of a training run; "
+                 "under torchrun a name with {rank} in it does, too."),
+    click.option("-f", "--force", is_flag=True, help="Overwrite an existing trace."),
     *recording_options.OPTIONS,
-    click.option("--share", is_flag=True, help="Let the umask decide who may read the trace, as for other files. "
+    click.option("--share", is_flag=True, help="Let the umask decide who may read the trace. "
                  "Without it only you can."),
-    click.option("--no-source", is_flag=True, help="Leave the program's text out of the trace."),
+    click.option("--no-source", is_flag=True, help="Leave the source text out of the trace."),
     click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="SCRIPT [ARGS]..."),
 )  # fmt: skip
 

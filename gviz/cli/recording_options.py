@@ -50,22 +50,22 @@ def _bound(ctx: click.Context, param: click.Parameter, text: str) -> str:
 
 OPTIONS = (
     click.option("--values", type=_Values(), default="small", metavar="none|stats|small|all|BYTES",
-                 help="Keep nothing of arrays, their statistics, whole small ones (up to 1024 bytes), all of them, or "
-                 "whole ones up to this size."),
+                 help="What is kept of each tensor: nothing, statistics, also the values of small ones (up to 1024 "
+                 "bytes), all values, or the values up to this size (default: small)."),
     click.option("--from", "first", default="", metavar="MARK",
-                 help="Record from this gviz.mark on, whenever it comes."),
+                 help="Start recording at this gviz.mark."),
     click.option("--to", "last", default="", metavar="MARK",
-                 help="Record up to this gviz.mark, until --from comes again."),
+                 help="Stop recording at this gviz.mark, until --from is reached again."),
     click.option("--last", "newest", default="", callback=_bound, metavar="N", help="Keep only the last N iterations, "
-                 "or marks ('3 marks'): a flight recorder."),
-    click.option("--max-size", default="", callback=_bound, metavar="SIZE", help="Drop the oldest, so that the file "
-                 "never has more than this (500M)."),
+                 "or marks ('3 marks'), like a flight recorder."),
+    click.option("--max-size", default="", callback=_bound, metavar="SIZE",
+                 help="Drop the oldest iterations so that the file stays under this size (500M)."),
     click.option("--phase", type=click.Choice(["all", "backward"]), default="all",
-                 help="Of PyTorch, record everything, or the steps of backward passes alone, which costs far less."),
-    click.option("--module", default="", metavar="GLOB", help="Of PyTorch, record only what calls of these modules do: "
-                 "a path or class (encoder.*, Conv2d)."),
+                 help="Record everything, or only backward passes, which costs far less (PyTorch only)."),
+    click.option("--module", default="", metavar="GLOB", help="Record only calls of these modules: "
+                 "a path or a class, such as encoder.* or Conv2d (PyTorch only)."),
     click.option("--compiled", type=click.Choice(["opaque", "eager"]), default="opaque",
-                 help="What PyTorch has compiled stays so and is one node (opaque), or runs as written (eager)."),
+                 help="Show each torch.compile region as one node (opaque), or run it uncompiled (eager)."),
 )  # fmt: skip
 
 

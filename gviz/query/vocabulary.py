@@ -35,9 +35,8 @@ MOMENT_WORDS = ("start", "end", "forward", "backward", "fwd", "bwd", "nan", "inf
 """The moments that are plain words, as Tab completes them."""
 
 A_MOMENT = (
-    "an event number, start, end, forward or backward (fwd, bwd: the end of that pass), iteration 3, "
-    "forward 3, backward 3 (by number), nan, inf, error, 'MARK, a node: #4, x, its gradient: x.grad (where the last "
-    "part arrives), or what break takes: 'on receive x'"
+    "an event number, start, end, forward or backward (the end of that pass), 'iteration 3', nan, inf, error, 'MARK, "
+    "a node (x or #4), its gradient (x.grad), or a stop ('on receive x')"
 )
 """What a moment can be, in half a sentence."""
 

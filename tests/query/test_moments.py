@@ -90,7 +90,7 @@ def test_every_command_takes_them(command):
 @pytest.mark.parametrize("word", ["forward", "backward"])
 def test_a_pass_is_said_to_mean_its_end_wherever_it_is_offered(word):
     assert next(means for how, means in MOMENTS if word in how).startswith("the end of the ")
-    assert "fwd, bwd: the end of that pass" in A_MOMENT
+    assert "the end of that pass" in A_MOMENT
     assert A_MOMENT in " ".join(CliRunner().invoke(gviz, ["explain", "--help"]).output.split())
 
 

@@ -39,20 +39,21 @@ def _list(context: click.Context, parameter: click.Parameter, wanted: bool) -> N
 
 
 @click.command("check", context_settings=SCRIPT_CONTEXT)
-@click.option("--only", metavar="KINDS", help="Look for these kinds alone: nan-born,cut.")
-@click.option("--ignore", metavar="KINDS", help="Do not look for these kinds.")
+@click.option("--only", metavar="KINDS", help="Look only for these kinds: nan-born,cut.")
+@click.option("--ignore", metavar="KINDS", help="Skip these kinds.")
 @click.option("--fail-on", type=_LevelName(["error", "warning", "note"]), default="warning",
-              help="The least grave level that makes the exit code 1 (warning).")  # fmt: skip
-@click.option("--format", "kind", type=click.Choice(["text", "json", "sarif"]), default="text", help="How to print it.")
+              help="The lowest level that makes the exit code 1 (default: warning).")  # fmt: skip
+@click.option("--format", "kind", type=click.Choice(["text", "json", "sarif"]), default="text", help="Output format.")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the kinds.")
-@click.option("--all", "whole", is_flag=True, help="Print every line of a long finding.")
+@click.option("--all", "whole", is_flag=True, help="Print long findings in full.")
 @takes_program
 def command(program: Program, only: str | None, ignore: str | None, fail_on: str, kind: str, *, whole: bool) -> int:
-    """Look for what is wrong in a trace, or in a script that is run for it: errors, lost gradients, nan, loops.
+    """Find what is wrong in a script or trace.
 
-    What is possible, and may be meant so, is a note. Exit code 1 if something at least as grave as --fail-on was found,
-    0 if not. What the program prints goes to standard error. Options of gviz stand before SCRIPT. In a folder with the
-    traces of ranks each is checked, and where they stop agreeing is a warning.
+    It looks for errors, lost gradients, nan and mistakes in training loops. What may be intended is a note. The
+    exit code is 1 if there is a finding of the level --fail-on or above, else 0. The output of the program goes to
+    standard error. Options of gviz come before SCRIPT. In a folder with the traces of ranks each one is checked;
+    where they first differ is a warning.
     """
     from gviz.explain.check import LEVELS
 

@@ -23,10 +23,10 @@ from gviz.tui.session_options import SessionOptions, Title
 @display_options
 @click.pass_obj
 def command(settings: GlobalOptions, name: str | None, list_all: bool) -> int:
-    """Open the debugger on a lesson: the first one, or the one called NAME.
+    """Open the debugger on a lesson.
 
-    Without a terminal it carries out the commands it is given, line by line; without any it walks through the lesson
-    and writes its picture.
+    Without NAME it opens the first lesson. Without a terminal it reads commands from standard input; if there are
+    none, it steps through the lesson and writes its picture.
     """
     if list_all:
         _list()

@@ -33,12 +33,14 @@ _SAME, _DIFFERENT = 0, 1
 @click.argument("a", type=click.Path(path_type=Path))
 @click.argument("b", type=click.Path(path_type=Path), required=False)
 @click.option("-i", "--iterations", metavar="A,B",
-              help="Which iteration of each, from 1 (in turn up to the first that differs; or 1,2).")  # fmt: skip
-@click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance (by dtype: 1.3e-6 for float32).")
-@click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance (by dtype: 1e-5 for float32).")
-@click.option("--exact", is_flag=True, help="No tolerance: every bit counts.")
-@click.option("--all", "everything", is_flag=True, help="Print what is equal, too.")
-@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+              help="Which iteration of A and of B, counted from 1.")  # fmt: skip
+@click.option(
+    "--rtol", type=click.FloatRange(min=0), help="Relative tolerance (default: by dtype, 1.3e-6 for float32)."
+)
+@click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance (default: by dtype, 1e-5 for float32).")
+@click.option("--exact", is_flag=True, help="Compare bit by bit, without tolerance.")
+@click.option("--all", "everything", is_flag=True, help="Also print what is equal.")
+@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 def command(
     a: Path,
     b: Path | None,
@@ -49,14 +51,14 @@ def command(
     everything: bool,
     kind: str,
 ) -> int:
-    """Compare two traces: structure, values, gradients, and where they part first.
+    """Compare two traces, or two iterations.
 
-    A and B are traces, compared iteration by iteration up to the first that differs; with A alone two of its iterations
-    are compared: gviz diff train.gviz 3,7. Names and line numbers do not count. If something differs, lines of the
-    programs that do come first. Exit code 0 if nothing differs, 1 if something does.
+    A and B are compared iteration by iteration, up to the first difference in structure, values or gradients. With
+    A only, two of its iterations are compared: gviz diff train.gviz 3,7. Names and line numbers do not count. Lines
+    in which the two programs differ are printed first. The exit code is 1 if something differs, else 0.
 
-    A may be a folder with the traces of the ranks of one training run: only what ranks share counts then (parameters,
-    gradients once averaged, buffers, the graph), and what each has of its own is said beside it.
+    A may be a folder with the traces of the ranks of one training run. Then only what the ranks share is compared
+    (parameters, averaged gradients, buffers, the graph).
     """
     if a.is_dir() and b is None:
         return _ranks(a, kind)

@@ -16,15 +16,16 @@ from gviz.values.plain_text import shown
 @click.command("explain")
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.argument("place", metavar="[PLACE[.grad|.value]]", required=False)
-@at_option("The moment asked about")
-@click.option("--all", "whole", is_flag=True, help="Print every line of a long answer.")
-@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+@at_option("Ask about this moment")
+@click.option("--all", "whole", is_flag=True, help="Print long answers in full.")
+@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 def command(trace: Path, place: str | None, at: str | None, whole: bool, kind: str) -> None:
-    """Say why a node has the value or gradient it has, or none: the facts, the lines, the fix.
+    """Explain a value or gradient in a trace.
 
-    PLACE is a node as #4, a name, an operation or demo.py:4, of its nodes the last one made; `error` asks why the
-    program failed, `nan` where the first nan (else inf) came from, `alive` which graphs are alive. Without PLACE: why
-    it failed, or what else is wrong.
+    The answer has the facts, the lines of source and the fix. PLACE is a node: #4, a name, an operation, or
+    demo.py:4; where several fit, the last one. `error` asks why the program failed, `nan` where the first nan (else
+    inf) appeared, `alive` which graphs are still in memory. Without PLACE it explains the failure, or whatever else
+    is wrong.
     """
     argument_order.expect_file(trace, place, "explain {1} {0}" if is_trace(Path(place or "")) else "why {0} {1}")
     if trace.suffix == ".py" and trace.is_file():

@@ -58,7 +58,7 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     "asks for one picture a moment; - is standard output.",
 )
 @click.option("--format", "kind", default="svg", metavar="NAME", help="The kind of picture for -o - (svg).")
-@at_option("The moment drawn", "the last before the graph is taken down; of a page the first")
+@at_option("Draw this moment", "the last before the graph is freed; for a page the first")
 @click.option(
     "--moments",
     default="",
@@ -104,11 +104,11 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 def command(
     source: str, arguments: tuple[str, ...], output: str, kind: str, engine: Engine, force: bool, **how: Any
 ) -> int:
-    """Write a picture of the graph at one moment, or one for each.
+    """Write a picture of the graph.
 
-    A script is run and recorded first; what it is to get stands behind --: gviz export train.py -o g.svg -- --lr 0.1.
-    Without --at it is the last moment before the optimizer stepped, or the program took its graph down; a page opens at
-    the first event. Of a folder with the traces of ranks each gets a picture: graph-rank0.svg, or -o "{rank}.svg".
+    A script runs first. Its arguments come after --: gviz export train.py -o g.svg -- --lr 0.1. Without --at it
+    draws the last moment before the optimizer steps or the graph is freed; a page opens at the first event. A folder
+    with the traces of ranks gives one picture for each rank: graph-rank0.svg, or -o "{rank}.svg".
     """
     from gviz.system.scratch import scratch_folder
 

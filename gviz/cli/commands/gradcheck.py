@@ -32,21 +32,23 @@ _ORDER: tuple[Verdict, ...] = ("wrong", "deliberate", "not tried", "agrees")
 
 @click.command("gradcheck", context_settings=SCRIPT_CONTEXT)
 @click.option("--node", "places", metavar="PLACE", multiple=True,
-              help="Try this node's rule instead, of a leaf those of all that use it. May be repeated.")  # fmt: skip
+              help="Try the rule of this node instead; for a leaf, of all that use it. Repeatable.")  # fmt: skip
 @click.option("--allow", metavar="FUNCTION", multiple=True,
-              help="Let this function differ, which is meant to: it is no failure then. May be repeated.")  # fmt: skip
-@at_option("The pass that counts is the last one up to")
-@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+              help="Accept that this function differs. Repeatable.")  # fmt: skip
+@at_option("Use the last pass up to this moment")
+@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @takes_program
 def command(program: Program, places: tuple[str, ...], allow: tuple[str, ...], at: str | None, kind: str) -> int:
-    """Compare gradients that were sent with small changes of what was computed: gviz gradcheck train.py.
+    """Compare gradients with finite differences.
 
-    The rules of the program's own functions (torch.autograd.Function) are tried, the first three calls of each, on the
-    numbers they had: each element is moved, and the forward run again in float64. Exit code 1 if something else was
-    sent than that says, 0 if not. What differs as a straight-through estimator, a gradient reversal and the like do is
-    told as deliberate; --allow says that it is. Second derivatives are not tried; a backward that is sure to have wrong
-    ones, in a pass with create_graph, counts as wrong. What the program prints goes to standard error. Options of gviz
-    stand before SCRIPT.
+    It tries the backward of each torch.autograd.Function that the script defines, for the first three calls, on the
+    numbers of those calls: each element of an input is changed a little, and the forward runs again in float64. The
+    exit code is 1 if a gradient differs, else 0.
+
+    A difference that looks like a straight-through estimator or a gradient reversal is reported as deliberate;
+    --allow accepts it. Second derivatives are not tried, but a backward that is certain to get them wrong counts as
+    a difference in a pass with create_graph. The output of the program goes to standard error. Options of gviz come
+    before SCRIPT.
     """
     found: list[tuple[str, NodeCheck]] = []
 

@@ -20,15 +20,15 @@ _FOUND = 1
 
 
 @click.command("graphify", context_settings=SCRIPT_CONTEXT)
-@click.option("--function", metavar="NAME", default="", help="Only what happens in calls of this function.")
-@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+@click.option("--function", metavar="NAME", default="", help="Look only at calls of this function.")
+@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @takes_program
 def command(program: Program, function: str, kind: str) -> int:
-    """Run a script and list every place that keeps it from becoming a static graph, and what to write instead.
+    """List what keeps a script from being a static graph.
 
-    Tests and loops that depend on data, sizes that depend on data, values that leave the graph: those that this run
-    reached. Exit code 1 if there are any. What the program prints goes to standard error. Options of gviz stand before
-    SCRIPT.
+    For each place it shows what to write instead: branches and loops that depend on data, sizes that depend on
+    data, values that leave the graph. Only places that this run reached are found. The exit code is 1 if there are
+    any, else 0. The output of the program goes to standard error. Options of gviz come before SCRIPT.
     """
     from gviz.cli import recordings
 

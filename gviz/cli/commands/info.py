@@ -18,11 +18,11 @@ from gviz.version import versions
 
 
 @click.command("info")
-@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.argument("trace", required=False, metavar="")
 @click.pass_obj
 def command(settings: GlobalOptions, kind: str, trace: str | None) -> None:
-    """Show versions, paths, and what the terminal can do."""
+    """Show versions, paths and what the terminal can do."""
     from gviz.cli import json_form
 
     if trace is not None:

@@ -6,11 +6,11 @@ import click
 
 
 @click.command("keys")
-@click.option("--keymap", metavar="NAME", help="default, vscode or jetbrains, instead of the one in force.")
+@click.option("--keymap", metavar="NAME", help="default, vscode or jetbrains (default: the one in use).")
 def command(keymap: str | None) -> None:
-    """Print the keys of the debugger, with your own.
+    """List the keys of the debugger.
 
-    A key is changed in the [keys] table of the file named in the last line: "time.step" = "x".
+    To change a key, edit the [keys] table of the file that the last line names: "time.step" = "x".
     """
     from gviz.tui import config, keymaps
     from gviz.tui.lines import plain

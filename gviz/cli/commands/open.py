@@ -22,7 +22,7 @@ from gviz.tui.session_options import SessionOptions, Title
 @click.command("open")
 @click.argument("trace", type=GivenTrace(), required=False)
 @click.argument("other", type=GivenTrace(), required=False)
-@at_option("Where to open", "its failure or its first event")
+@at_option("Open at this moment", "its failure or its first event")
 @click.option("--waited-for", is_flag=True, hidden=True, help="A program waits for the end of this.")
 @click.option("--stack", hidden=True, default="[]", help="Where that program stands.")
 @takes_opening
@@ -38,12 +38,14 @@ def command(
     waited_for: bool,
     stack: str,
 ) -> int:
-    """Open the debugger on a trace; without TRACE on the newest one in the cache folder. With OTHER it begins with the
-    two beside each other, as gviz diff shows them.
+    """Open the debugger on a trace.
 
-    A folder holds the traces of several processes (the ranks of one training run): where they stop agreeing in what
-    ranks share is printed (parameters, gradients once averaged, buffers, the graph), and the debugger opens on the rank
-    that differs first, beside the one it differs from.
+    Without TRACE it opens the newest trace in the cache folder. With OTHER it opens with both side by side, as gviz
+    diff compares them.
+
+    TRACE may be a folder with the traces of the ranks of one training run. Then gviz prints where the ranks first
+    differ in what they share (parameters, averaged gradients, buffers, the graph), and opens the rank that differs
+    first next to the one it differs from.
     """
     path = trace or _newest()
     of: tuple[str, ...] = ()

@@ -23,14 +23,14 @@ from gviz.trace.file import paths
     "--on",
     "until",
     type=click.Choice(["nan", "inf"]),
-    help="End the recording with the first nan, or infinity; the script goes on. With --last it is what led there.",
+    help="Stop recording at the first nan or inf; the script continues. Use it with --last to keep what led there.",
 )
 @takes_program
 def command(program: Program, until: Literal["nan", "inf"] | None) -> int:
-    """Run a script and write its trace, without opening the debugger.
+    """Run a script and keep its trace.
 
-    The script runs as `python SCRIPT ARGS...` would run it; its exit code is gviz's. Options of gviz stand before
-    SCRIPT. Without -o the trace goes to the cache folder, where `gviz open` finds the newest.
+    The script runs as `python SCRIPT ARGS...` would run it, and gviz ends with its exit code. Options of gviz come
+    before SCRIPT. Without -o the trace goes to the cache folder, where `gviz open` finds the newest.
     """
     program = replace(program, keeping=replace(program.keeping, until=until or ""))
     recorded = record_program(program)

@@ -33,17 +33,19 @@ _WHY_NOT_HELD = (
     "--pause",
     type=click.Choice(list(_FIRST)),
     default="start",
-    help="Hold the script at its first node (start), at its first backward pass, or never; --break and --on "
-    "come first.",
+    help="Pause the script at its first operation, at its first backward pass, or never. --break and --on override "
+    "this.",
 )
 @takes_opening
 @takes_program
 def command(settings: GlobalOptions, program: Program, opening: Opening, pause: Pause) -> int:
-    """Run a script and debug it while it runs: hold it at its first node, let it go on from stop to stop.
+    """Debug a script while it runs.
 
-    The script runs as `python SCRIPT ARGS...` would run it, in a terminal of its own; its exit code is gviz's. Options
-    of gviz stand before SCRIPT. Where standard input is not a terminal, and without --plain, and with --last or
-    --max-size, the script runs to its end and the debugger opens on the recording.
+    The debugger pauses the script at its first operation; you step it from there. The script runs as `python SCRIPT
+    ARGS...` would run it, in a terminal of its own, and gviz ends with its exit code.
+
+    Options of gviz come before SCRIPT. With --last or --max-size, or where standard input is not a terminal and
+    --plain is not given, the script runs to its end first, and the debugger opens on the recording.
     """  # fmt: skip
     held = os.name == "posix" and (settings.plain or sys.stdin.isatty())
     if held and not program.keeping.bounded:

@@ -178,16 +178,18 @@ PAGES: dict[str, tuple[Data, Text]] = {
     "page", type=argument_order.Page(PAGES), default="stats", required=False, metavar=f"[{'|'.join(PAGES)}]"
 )
 @click.argument("place", required=False, metavar="[NODE]")
-@at_option("For tape and node, the moment")
-@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+@at_option("The moment that tape and node show")
+@click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @engine_option
 def command(
     source: str, arguments: tuple[str, ...], page: str, place: str | None, at: str | None, kind: str, engine: Engine
 ) -> None:
-    """Print what is in a trace, or in that of a script, which is run for it and not kept; of a folder, rank by rank.
+    """Print what a trace contains.
 
-    stats: how much of what; passes: the iterations, their passes and losses; tape: every node at one moment (the end);
-    events: everything that happened, in order; node NODE: one node (#4 or its name) at one moment.
+    A script is run first, and its trace is not kept. A folder with the traces of ranks is printed rank by rank.
+
+    stats counts events, nodes and bytes. passes lists the iterations with their passes and losses. tape lists every
+    node at one moment. events lists every event in order. node NODE prints one node (#4 or its name).
     """
     if (page == "node") != (place is not None):
         raise GvizError("node, and only node, needs a NODE", hint=f"gviz show {shell.word(source)} node 4", exit_code=2)

@@ -17,9 +17,9 @@ from gviz.tui.session_options import Title
 @display_options
 @click.pass_obj
 def command(settings: GlobalOptions) -> None:
-    """Learn the debugger in three minutes, on the first lesson.
+    """Learn the debugger in three minutes.
 
-    Each page says what to press, and waits for it.
+    Each page shows which key to press and waits for it. The program is the first lesson.
     """
     lesson = lessons.find(None)
     recorded = record_program(Program((str(lesson.path),), engine="builtin"))

@@ -30,11 +30,15 @@ _COLUMN = 24
 @click.command("whatif")
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.argument("changes", nargs=-1, required=True, metavar="CHANGE...")
-@click.option("--show", metavar="EXPR,...", help="What to show: z, x.grad, any expression (all that differs).")
-@at_option("A moment of the iteration that is run again")
-@click.option("--points", type=click.IntRange(2, 1000), default=POINTS, show_default=True, help="Of a range.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The branch as a trace; a range's curves as svg.")
-@click.option("-f", "--force", is_flag=True, help="Write over an existing file.")
+@click.option("--show", metavar="EXPR,...", help="What to show: z, x.grad, any expression (default: all that differs).")
+@at_option("A moment of the iteration to recompute")
+@click.option(
+    "--points", type=click.IntRange(2, 1000), default=POINTS, show_default=True, help="Number of points of a range."
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write the new trace, or the curves of a range as SVG."
+)
+@click.option("-f", "--force", is_flag=True, help="Overwrite an existing file.")
 @click.pass_obj
 def command(
     settings: GlobalOptions,
@@ -46,10 +50,11 @@ def command(
     output: Path | None,
     force: bool,
 ) -> None:
-    """Change a number in a trace of gviz's engine and see what follows, without running the program.
+    """Change a number and recompute what follows.
 
-    CHANGE is "x = 5", "w[0, 1] = 0", "grad z = 2", and at most one a range "x = -3..3", which draws curves. Every
-    operation and pass of one iteration is run again, the last one unless --at says another.
+    CHANGE is "x = 5", "w[0, 1] = 0" or "grad z = 2". One of several may be a range, "x = -3..3", which draws
+    curves. Every operation and pass of one iteration runs again, without the program: the last iteration, or that
+    of --at.
     """
     from gviz.api.moment_argument import moment_of
     from gviz.explain.whatif import expressions_in
