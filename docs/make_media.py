@@ -1,4 +1,4 @@
-"""Makes the pictures of the README anew (the debugger's own screenshot, its own exports), and the table of lessons.
+"""Makes the pictures of the README (the debugger's screenshot, gviz's exports) and the table of `docs/lessons.md`.
 
 Run it as ``make media``. The result is the same on every machine, except for the letters, which depend on the fonts
 that are found. The picture of the page needs Chromium with its driver, and stays as it is where they are missing.
@@ -22,7 +22,7 @@ from gviz.tui.app import DebuggerApp
 from gviz.tui.session_options import SessionOptions, Title
 
 MEDIA = Path(__file__).parent / "media"
-README = Path(__file__).parents[1] / "README.md"
+LESSONS = Path(__file__).parent / "lessons.md"
 SIZE = (120, 46)
 PAGE_SIZE = "1480,960"
 FONT = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
@@ -38,16 +38,17 @@ def main() -> None:
             screen = asyncio.run(screenshot(Timeline(log), lesson.path.name))
         (MEDIA / "debugger.svg").write_text(screen, encoding="utf-8")
         write_picture(trace, MEDIA / "lesson.svg", force=True)
+        write_picture(trace, MEDIA / "backward.gif", legend=False, force=True)
         write_picture(trace, Path(folder) / "lesson.html", at=met)
         if all(map(shutil.which, ("chromium", "chromedriver"))):
             photograph(Path(folder) / "lesson.html", MEDIA / "page.png")
         else:
             print("page.png stays as it is: it needs chromium and chromium-driver")
-    README.write_text(with_lessons(README.read_text(encoding="utf-8")), encoding="utf-8")
+    LESSONS.write_text(with_lessons(LESSONS.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 async def screenshot(timeline: Timeline, title: str) -> str:
-    """The debugger where two shares of one gradient meet."""
+    """The debugger where two contributions to one gradient meet."""
     app = DebuggerApp(timeline, SessionOptions(Title(title), at=meeting(timeline)), ascii=False, theme="gviz-dark")
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
@@ -87,14 +88,14 @@ def without_web_fonts(svg: str) -> str:
     )
 
 
-def with_lessons(readme: str) -> str:
-    """The README with its table of lessons made anew."""
+def with_lessons(page: str) -> str:
+    """The page with its table of lessons made anew."""
     rows = [f"| `{lesson.name}` | {lesson.title()} |" for lesson in lessons.lessons()]
     table = "\n".join(["| lesson | what it shows |", "|---|---|", *rows])
     return re.sub(
-        r"(<!-- lessons -->\n).*?(\n<!-- end -->)",
-        lambda found: f"{found[1]}{table}{found[2]}",
-        readme,
+        r"(<!-- lessons -->\n).*?(<!-- end -->)",
+        lambda found: f"{found[1]}{table}\n{found[2]}",
+        page,
         flags=re.DOTALL,
     )
 

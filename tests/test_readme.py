@@ -21,7 +21,8 @@ CONSOLE = [
 
 
 def test_every_command_is_shown_and_every_shown_command_exists():
-    assert set(re.findall(r"^\$ gviz (\w+)", README, re.MULTILINE)) == set(COMMANDS)
+    shown = README + PAGES["command_line.md"]
+    assert set(re.findall(r"^\$ gviz (\w+)", shown, re.MULTILINE)) == set(COMMANDS)
     assert {words[1] for words in CONSOLE} <= set(COMMANDS)
 
 
@@ -63,7 +64,7 @@ def test_links_lead_somewhere():
 
 
 def test_lessons_are_listed_in_order():
-    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", README, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", PAGES["lessons.md"], re.MULTILINE)
     assert rows == [(lesson.name, lesson.title()) for lesson in lessons.lessons()]
 
 

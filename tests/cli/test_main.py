@@ -42,7 +42,7 @@ def test_every_command_has_help(tmp_path, name):
     code, out, _ = gviz_here(name, "--help", cwd=tmp_path)
     assert code == 0
     assert out.startswith(f"Usage: gviz {name} ")
-    assert f"gviz {name}" in (ROOT / "README.md").read_text()
+    assert f"gviz {name}" in (ROOT / "docs/command_line.md").read_text()
 
 
 @pytest.mark.parametrize(
