@@ -22,9 +22,9 @@ from gviz.values.plain_text import shown
 
 
 def say_lost(argv: Sequence[str]) -> None:
-    """Say which options of the command stand behind the script, so that gviz does not see them.
+    """Warns about options of the command after the script, which gviz does not read.
 
-    One that the text of the script knows, too, is meant for the script.
+    An option that also occurs in the text of the script belongs to the script.
     """
     script, *theirs = argv
     own = {name for option in click.get_current_context().command.params for name in option.opts if name[:2] == "--"}
@@ -38,26 +38,26 @@ def say_lost(argv: Sequence[str]) -> None:
 
 
 def refuse_for_trace(trace: str, theirs: Sequence[str]) -> None:
-    """Raise `GvizError` for arguments behind a trace, which runs nothing that could get them."""
+    """Raises `GvizError` for arguments after a trace: a trace runs no program that could take them."""
     if theirs:
         what = f"a trace takes no arguments: {' '.join(map(shown, theirs))}"
         raise GvizError(what, hint=f"options stand before {shown(trace)}", exit_code=2)
 
 
 class OptionsBehind(click.Command):
-    """A command whose options may stand behind the script, up to `--`; what follows are the script's `arguments`.
+    """A command that accepts its options after the script, up to `--`; what follows are the script's `arguments`.
 
-    `usual` is what stands behind the script in an example.
+    `usual` is a script argument for the example in its usage.
     """
 
     usual = ""
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """The usage, which ends with the arguments of the script."""
+        """The usage, ending with the arguments of the script."""
         return [*super().collect_usage_pieces(ctx), "[-- ARGS]..."]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Set aside what stands behind `--`, and say of what does not that it has to."""
+        """Sets aside what follows `--`, and reports script arguments that need a `--` before them."""
         end = args.index("--") if "--" in args else len(args)
         theirs = tuple(args[end + 1 :])
         try:
@@ -71,7 +71,7 @@ class OptionsBehind(click.Command):
 
 
 def misplaced(command: str, given: str, what: str) -> GvizError:
-    """What to raise for an argument of the script that a command of gviz was given."""
+    """The error for a script argument that was given to a command of gviz."""
     hint = f"what the script is to get stands behind --: gviz {command} -- {shown(given)}"
     return GvizError(what, hint=hint, exit_code=2)
 
@@ -84,8 +84,9 @@ def _text(script: str) -> str:
 
 
 def expect_file(given: object, other: object, right: str) -> None:
-    """Raise `GvizError` where the `other` word is the file that `given` is meant to be; `right` is the command with
-    both in their order, without its ``gviz``."""
+    """Raises `GvizError` if `other` is the file that `given` should be; `right` is the command in the right order,
+    without `gviz`.
+    """
     if other and not os.path.exists(str(given)) and (os.path.isfile(str(other)) or holds_traces(Path(str(other)))):
         is_what = "one" if os.path.isfile(str(other)) else "a folder with traces"
         what = f"there is no file {shown(str(given))}, but {shown(str(other))} is {is_what}"
@@ -94,7 +95,7 @@ def expect_file(given: object, other: object, right: str) -> None:
 
 
 def refuse_unnamed(*words: str) -> None:
-    """Raise `GvizError` where one of two words is a file, and the other the picture to be, without its ``-o``."""
+    """Raises `GvizError` if one of two words is a file and the other a picture name without its ``-o``."""
     source = next(filter(os.path.isfile, words), "")
     picture = next((one for one in words if one != source), "")
     from gviz.render.file_formats import EXPORTERS  # Graphviz is only needed here
@@ -106,10 +107,10 @@ def refuse_unnamed(*words: str) -> None:
 
 
 class OptionsBehindPlace(click.Command):
-    """A command whose options may stand between its first word, which is no file, and SCRIPT."""
+    """A command that accepts its options between its first word, which is not a file, and SCRIPT."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the first word behind the options that follow it."""
+        """Moves the first word after the options that follow it."""
         options = click.Command(None, params=[one for one in self.params if isinstance(one, click.Option)])
         options.allow_interspersed_args = False
 
@@ -123,7 +124,7 @@ class OptionsBehindPlace(click.Command):
 
 
 class Page(click.Choice[str]):
-    """The name of a page; what is none may be a node, or a file in its place."""
+    """The name of a page. Any other word may be a node, or a file in the wrong place."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value in self.choices or ctx is None:

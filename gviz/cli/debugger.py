@@ -38,7 +38,7 @@ def debug(
     at: str | None = None,
     commands: Iterable[str] | None = None,
 ) -> int:
-    """Open the debugger on a trace, at the moment that `at` says if anything; the rest is as for `open_debugger`."""
+    """Opens the debugger on a trace, at the moment `at` if given; the other arguments are those of `open_debugger`."""
     with unechoed(plain=bool(terminal.why_plain(asked=settings.plain))):
         with uncollected(lasting=True):
             from gviz.api.moment_argument import moment_of
@@ -56,7 +56,7 @@ def debug(
 
 
 def walk(trace: Path) -> None:
-    """Go through a lesson from node to node to the end, line by line, asking for nothing."""
+    """Steps through a lesson from node to node to its end, line by line, without input."""
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
     from gviz.tui import line_mode
@@ -76,7 +76,9 @@ def _steps(timeline: Timeline) -> Iterator[str]:
 
 
 class Launcher:
-    """Starts one program, again and again, each time with a trace of its own; a named one is written over."""
+    """Starts one program any number of times, each time with a new trace; a trace that the user named is
+    overwritten.
+    """
 
     def __init__(self, program: Program) -> None:
         self.trace = Path()
@@ -86,7 +88,7 @@ class Launcher:
             outputs.refuse_trace(program.output, Path(program.argv[0]), force=program.force)
 
     def __call__(self, on_report: Callable[[Report], None], size: tuple[int, int]) -> Started:
-        """Start it, and wait until it is about to begin; leaves with its exit code if it never is."""
+        """Starts the program and waits until it is ready to begin; exits with its exit code if it ends before."""
         from gviz.live.program_control import ControlledProgram, Ended, exit_code
         from gviz.live.protocol import Ready
         from gviz.trace.file.reader import open_trace
@@ -116,9 +118,9 @@ class Launcher:
             raise
 
     def leave(self, *, printed: bool) -> None:
-        """Close what was followed, so that each trace is one file, and tell what is left of the last program.
+        """Closes the traces, so that each is one file, and reports whether the last program is still running.
 
-        What it `printed` goes to the terminal, unless that has seen it.
+        `printed`: also prints the output of the program, unless the terminal has shown it.
         """
         for _, log in self._runs:
             log.close()
@@ -136,7 +138,7 @@ class Launcher:
 
 
 def _print(session: ControlledProgram) -> None:
-    """Print what a program has written to its own terminal."""
+    """Prints what a program wrote to its own terminal."""
     if len(session.printed) == session.printed.maxlen:
         streams.say("the program printed more before this; its trace has it all")
     click.echo(b"".join(session.printed).decode("utf-8", "replace").replace("\r\n", "\n"), nl=False)

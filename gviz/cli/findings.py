@@ -1,4 +1,4 @@
-"""Prints findings, for people and for build machines: those of ``gviz check``, the answers of `explain` and `why`."""
+"""Prints findings for people and for CI: those of ``gviz check``, and the answers of `explain` and `why`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def print_text(given: Recordings, found: list[RankFinding], kinds: int, *, whole: bool) -> None:
-    """Print findings for people, of a long one its beginning or the `whole`, and how many of how many kinds."""
+    """Prints findings for people, long ones shortened unless `whole`, and counts them and the kinds."""
     from gviz.explain.finding import brief, lines
 
     for remark in given.remarks:
@@ -35,7 +35,7 @@ def print_text(given: Recordings, found: list[RankFinding], kinds: int, *, whole
 
 
 def _whose(given: Recordings, one: RankFinding) -> str:
-    """On which ranks that is, and of which it is told where they do not say quite the same."""
+    """The ranks that have a finding, and the one quoted if they differ in its details."""
     if not given.in_folder:
         return ""
     told_of = "" if one.is_alike else f", told of {given.name(one.ranks[0])}"
@@ -43,9 +43,9 @@ def _whose(given: Recordings, one: RankFinding) -> str:
 
 
 def how_to_open(program: Program, event: int, rank: Path | None = None) -> str:
-    """The command that opens the recording at an event of a finding, of several that of a `rank`.
+    """The command that opens the recording at the event of a finding; with several ranks, at that of a `rank`.
 
-    Of what was not kept first how to keep it.
+    If the values were not kept, the command that keeps them comes first.
     """
     from gviz.cli import shell
     from gviz.cli.program import is_trace, to_run
@@ -87,7 +87,7 @@ def as_data(kind: str, given: Recordings, found: list[RankFinding]) -> str:
 
 
 def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Finding]:
-    """What there is to say of a place at a moment, both as people write them; the end without a moment."""
+    """The findings that explain a place at a moment, both as people write them; without a moment, at the end."""
     from gviz.api.moment_argument import moment_of
     from gviz.explain.check import answers
 
@@ -97,7 +97,7 @@ def answer(timeline: Timeline, place: str | None, at: str | None) -> list[Findin
 
 
 def _wrong_on_the_way(timeline: Timeline, found: list[Finding], n: int) -> Iterator[Finding]:
-    """The functions of the program through which a gradient came that is asked about, if their rules are wrong."""
+    """Wrong backward rules of the program's own functions that the explained gradient passed through."""
     from gviz.explain.findings.custom_function import wrong_rules_behind
 
     for node in dict.fromkeys(one.node for one in found if one.kind == "gradient"):
@@ -105,7 +105,7 @@ def _wrong_on_the_way(timeline: Timeline, found: list[Finding], n: int) -> Itera
 
 
 def answer_lines(found: list[Finding], *, whole: bool) -> Iterator[str]:
-    """Findings as text, each line with its event; without `whole` the first few lines of each."""
+    """Findings as text, each line with its event; without `whole` the first lines of each."""
     from gviz.explain.finding import brief, lines
 
     for one in found:
@@ -116,7 +116,7 @@ def answer_lines(found: list[Finding], *, whole: bool) -> Iterator[str]:
 
 
 def print_answer(given: Recordings, place: str | None, at: str | None, kind: str, *, whole: bool) -> None:
-    """Print what there is to say of a place, as text or JSON, which has everything."""
+    """Prints the explanation of a place, as text or as JSON, which is complete."""
 
     def data(timeline: Timeline) -> dict[str, Any]:
         found = answer(timeline, place, at)

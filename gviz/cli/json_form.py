@@ -17,16 +17,16 @@ from gviz.values.plain_text import shown_json
 from gviz.values.value import Value
 
 SCHEMA = 1
-"""Grows when something is renamed or removed, not when something is added."""
+"""Increases when a field is renamed or removed, not when one is added."""
 
 
 def text(**parts: object) -> str:
-    """One JSON document with the schema's number."""
+    """One JSON document with the number of its schema."""
     return shown_json(json.dumps({"schema": SCHEMA, **form(parts)}, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def form(thing: object) -> Any:
-    """What JSON knows of a thing. TypeError for what has no form here: never the `repr` of an object."""
+    """The JSON form of an object. TypeError for a type without one, never the `repr` of an object."""
     match thing:
         case Value():
             return _value(thing)
@@ -58,7 +58,7 @@ def form(thing: object) -> Any:
 
 
 def _value(value: Value) -> dict[str, Any]:
-    """Elements where they are in the event, statistics always where they are known."""
+    """Elements if the event has them, and statistics wherever they are known."""
     array = value.array()
     if array is not None and array.dtype.kind == "c":
         array = array.astype(str)

@@ -1,4 +1,4 @@
-"""The lessons that travel with gviz: in the wheel as ``gviz/samples``, in a checkout as ``samples``."""
+"""The lessons: in the wheel as ``gviz/samples``, in a checkout as ``samples``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Lesson:
 
     @property
     def needs_pytorch(self) -> bool:
-        """Whether it is about real PyTorch, not about gviz's own engine."""
+        """Whether it needs PyTorch instead of the built-in engine."""
         return self.path.parent.name == "pytorch"
 
     @property
@@ -26,7 +26,7 @@ class Lesson:
 
     @property
     def name(self) -> str:
-        """What it is called: ``shared_input``."""
+        """Its name: ``shared_input``."""
         return self.path.stem.partition("_")[2]
 
     def title(self) -> str:
@@ -38,13 +38,13 @@ class Lesson:
 
 
 def lessons() -> list[Lesson]:
-    """All lessons, in the order they are taught in."""
+    """All lessons in teaching order."""
     ours, real = sorted(folder().glob("[0-9]*_*.py")), sorted(folder().glob("pytorch/p[0-9]*_*.py"))
     return [Lesson(path) for path in (*ours, *real)]
 
 
 def find(name: str | None) -> Lesson:
-    """The lesson of this name, number or file name; the first one if there is no name."""
+    """The lesson with this name, number or file name; the first one without a name."""
     every = lessons()
     if not every:
         raise GvizError("the lessons are missing from this installation", hint="pip install --force-reinstall gviz")
@@ -58,7 +58,7 @@ def find(name: str | None) -> Lesson:
 
 
 def folder() -> Path:
-    """Where the lessons are."""
+    """The folder of the lessons."""
     from gviz import __file__ as init
 
     package = Path(init).parent

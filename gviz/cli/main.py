@@ -37,13 +37,13 @@ COMMANDS = (
     "info",
     "keys",
 )
-"""Every command, in the order of the help; each is the file of its name in ``commands``."""
+"""Every command in the order of the help; each is a file in ``commands/``."""
 
 _INTERRUPTED, _CLOSED_PIPE = BySignal.of(signal.SIGINT), 141
 
 
 class Commands(click.Group):
-    """The group, in which a file may stand for the command that opens it."""
+    """The command group; a file in the place of a command means the command that opens it."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -113,7 +113,7 @@ def main() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """End this process by a signal, or without the prompt that -i and PYTHONINSPECT would open."""
+    """Ends this process by a signal, or without the prompt that -i and PYTHONINSPECT would open."""
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
@@ -124,7 +124,7 @@ def _leave(code: int) -> NoReturn:
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Run one command line; return its exit code, a `BySignal` if this process is to end by a signal."""
+    """Runs one command line. Returns its exit code, a `BySignal` if this process should end by a signal."""
     settings = GlobalOptions.from_environment()
     try:
         code = _execute(arguments, settings)
@@ -158,7 +158,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
 
 def _execute(arguments: Sequence[str], settings: GlobalOptions) -> object:
-    """What `click.Command.main` does, without its own idea of Ctrl-C and closed pipes."""
+    """Does what `click.Command.main` does, without its handling of Ctrl+C and closed pipes."""
     if "_GVIZ_COMPLETE" in os.environ:
         from click.shell_completion import shell_complete
 

@@ -1,6 +1,6 @@
-"""Options that commands share: the global ones, ``--at MOMENT``, and how the debugger begins (``--break``, ``-c``).
+"""Options that commands share: the global ones, ``--at MOMENT``, and how the debugger starts (``--break``, ``-c``).
 
-Those that say how much of a program is recorded are in `recording_options.py`.
+Options of a recording are in `recording_options.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(slots=True)
 class GlobalOptions:
-    """Filled while the command line is read, before any command runs; then only read."""
+    """The global options. Filled while the command line is parsed, and only read afterwards."""
 
     plain: bool = False
     ascii: bool = False
@@ -65,14 +65,14 @@ def at_option(purpose: str, otherwise: str = "end") -> Callable[[Any], Any]:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What was asked for: breakpoints as they are written, and commands, both as lines of the debugger's language."""
+    """How the debugger starts: breakpoints and commands, both as lines of its command language."""
 
     breaks: tuple[str, ...]
     commands: tuple[str, ...]
 
     @property
     def over_a_recording(self) -> tuple[str, ...]:
-        """All lines for a recording, which is shown at the first stop."""
+        """All lines for a recording, which opens at the first stop."""
         run_there = ("goto start", "continue") if self.breaks else ()
         return (*self.breaks, *run_there, *self.commands)
 
@@ -90,7 +90,7 @@ _OPTIONS = (
 
 
 def takes_opening(command: _Command) -> Callable[..., Any]:
-    """Give a command the options above, all as one `opening`."""
+    """Adds the options above to a command, as one argument `opening`."""
 
     @wraps(command)
     def with_opening(

@@ -14,11 +14,11 @@ from gviz.cli import slide, streams
 
 SECONDS_OF_SILENCE = 1.0
 ERASED = "\x1b[K"
-"""Takes what is left of the line before from the terminal."""
+"""Erases the rest of the previous line in the terminal."""
 
 
 def write_picture(trace: Path, output: str | Path, **options: Any) -> list[Path]:
-    """Write a picture as `gviz.export` does, and say what is going on if it takes long."""
+    """Writes a picture as `gviz.export` does, with a progress line if it takes long."""
     from gviz.api.export import export
 
     with _patience(f"drawing {Path(output).name or output}, Ctrl-C gives up") as progress:
@@ -26,7 +26,9 @@ def write_picture(trace: Path, output: str | Path, **options: Any) -> list[Path]
 
 
 def draw_again(trace: Path, path: Path, options: Mapping[str, Any], changed: Mapping[str, Any]) -> Path:
-    """Draw the same in its own size with some options changed, and say nothing; raises `GvizError` as an export."""
+    """Draws the same picture in its own size with some options changed, silently; raises `GvizError` as an export
+    does.
+    """
     from gviz.api.export import export
 
     export(trace, path, **{**options, "scale": None, **changed}, force=True, timeout=slide.SECONDS, note=_nobody)
@@ -34,11 +36,11 @@ def draw_again(trace: Path, path: Path, options: Mapping[str, Any], changed: Map
 
 
 def _nobody(note: str) -> None:
-    """Hears of the compromises of a picture that nobody sees."""
+    """Ignores the notes of a picture that is only measured."""
 
 
 def _note(note: str) -> None:
-    """Say a compromise on a line of its own."""
+    """Prints a note about the picture on its own line."""
     streams.say_raw(f"\r{ERASED}" if sys.stderr.isatty() else "")
     streams.say(f"gviz: note: {note}")
 
@@ -68,7 +70,7 @@ def suffix_of(format: str) -> str:
 
 @contextmanager
 def _patience(what: str) -> Iterator[Callable[[float], None]]:
-    """Say on a terminal what is going on, if it takes long, and how far it is as far as that is heard of."""
+    """Shows a progress line in a terminal if the work takes long."""
     begun = time.monotonic()
     timer = threading.Timer(SECONDS_OF_SILENCE, streams.say_raw, [f"{what}{ERASED}"])
     timer.daemon = True

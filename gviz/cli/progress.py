@@ -1,4 +1,4 @@
-"""The line on stderr that says how far something is: a recording, by how long, how much, how fast; or other work."""
+"""The progress line on stderr: duration, size and speed of a recording, or progress of other work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def told(work: Driven[T]) -> T:
-    """The result of work; how far it has come stands in one line of a terminal as long as it goes on."""
+    """The result of a cooperative task, with a progress line while it runs."""
     if not sys.stderr.isatty():
         return finished(work)
     result = finished(paced(work, SAID_EVERY_SECONDS), lambda far: streams.say_raw(f"\r{far}\x1b[K"))
@@ -28,10 +28,10 @@ def told(work: Driven[T]) -> T:
 
 
 class Progress:
-    """Renews one line whenever it is asked to, while a trace is written by another process.
+    """A progress line of a trace that another process writes.
 
-    The events are counted once a second, each time with the file opened for that only: a reader that keeps it open
-    would keep the program from leaving one file behind.
+    Events are counted once a second, and the file is opened only for that: a reader that kept it open would keep the
+    program from leaving one file.
     """
 
     def __init__(self, trace: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,7 +40,7 @@ class Progress:
         self._events, self._rate = 0, 0.0
 
     def renew(self) -> None:
-        """Write the line over the last one."""
+        """Redraws the line."""
         from gviz.trace.file.paths import trace_size
         from gviz.values.number_text import bytes_text, count_text, seconds_text
 
@@ -53,7 +53,7 @@ class Progress:
         streams.say_raw(f"\rrecording: {', '.join(said)}\x1b[K")
 
     def clear(self) -> None:
-        """Leave an empty line to what comes next."""
+        """Clears the line."""
         streams.say_raw("\r\x1b[K")
 
     def _count(self, now: float) -> None:

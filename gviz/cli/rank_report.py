@@ -1,4 +1,4 @@
-"""The recordings in a folder, looked at as one training run: where its ranks stop agreeing."""
+"""The report on all ranks of one training run: where they first differ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = 30
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """One rank (its place in the folder), the rank it is compared with, and where they part, if they do."""
+    """One rank (its place in the folder), the rank it is compared with, and where they differ, if they do."""
 
     rank: int
     other: int
@@ -24,7 +24,7 @@ class Beside:
 
     @property
     def broken_off(self) -> int | None:
-        """The rank that breaks off in an iteration first, if that is where they part."""
+        """The rank that ends first in an iteration, if that is the difference."""
         if self.parting is None or self.parting.what != "end":
             return None
         there, here = self.parting.counts
@@ -32,7 +32,7 @@ class Beside:
 
 
 def compared(folder: Recordings) -> list[Beside]:
-    """Every other rank beside the first; beside the second, if it is the first that is unlike all others."""
+    """Compares every other rank with the first; with the second, if the first differs from all others."""
     first = _beside(folder, 0)
     if len(folder.ranks) > 2 and all(each.parting is not None for each in first):
         second = _beside(folder, 1)
@@ -49,7 +49,7 @@ def _beside(folder: Recordings, other: int) -> list[Beside]:
 
 
 def lines(folder: Recordings, found: list[Beside]) -> Iterator[str]:
-    """The ranks, where each stops agreeing, and the two that part first beside each other."""
+    """Lines of the report: the ranks, where each first differs, and the first two that differ side by side."""
     from gviz.render import ranks_text as text
 
     yield from folder.remarks
@@ -92,13 +92,13 @@ def _values(folder: Recordings, each: Beside) -> Iterator[str]:
 
 
 def first_of(found: list[Beside]) -> Beside | None:
-    """Of the ranks that stop agreeing the one that does it first."""
+    """The rank that differs first."""
     parted = [(each.parting.iteration, each) for each in found if each.parting is not None]
     return min(parted, key=lambda it: it[0])[1] if parted else None
 
 
 def as_data(folder: Recordings, found: list[Beside]) -> dict[str, Any]:
-    """The same for a program: each difference with its part of training, and whether ranks should share that."""
+    """The report as data: each difference with its part of training, and whether ranks should share that part."""
     from gviz.render import ranks_text as text
 
     ranks = [

@@ -1,4 +1,4 @@
-"""Options that say how much of a program is recorded: ``--values``, ``--last``, ``--max-size``, ``--phase`` …"""
+"""Options of a recording: ``--values``, ``--last``, ``--max-size``, ``--phase``"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OPTION_OF = {
     "first": "--from", "last": "--to", "compiled": "--compiled", "phase": "--phase", "module": "--module",
     "newest": "--last", "max_size": "--max-size",
 }  # fmt: skip
-"""By field of `Keeping`: the option that sets it."""
+"""The option that sets each field of `Keeping`."""
 
 
 class _Values(click.ParamType["tuple[Keep, int | None]"]):
@@ -40,7 +40,7 @@ class _Values(click.ParamType["tuple[Keep, int | None]"]):
 
 
 def _bound(ctx: click.Context, param: click.Parameter, text: str) -> str:
-    """Refuse what no bound can be read from."""
+    """Refuses text that is not a bound."""
     if text:
         from gviz.trace.file.bounds import bounds
 
@@ -70,13 +70,13 @@ OPTIONS = (
 
 
 def taken_from(options: dict[str, Any]) -> Keeping:
-    """Take the values of these options out of those of a command."""
+    """Takes the values of these options out of those of a command."""
     keep, limit = options.pop("values")
     return Keeping(keep, limit, **{name: options.pop(name) for name in _OPTION_OF})
 
 
 def as_typed(keeping: Keeping) -> list[str]:
-    """The options that say this, to be typed again."""
+    """The options that would give this `Keeping`, as typed."""
     values = (keeping.keep, keeping.limit)
     name = next((name for name, meant in _NAMED.items() if meant == values), str(keeping.limit))
     words = [] if values == (WHOLE.keep, WHOLE.limit) else ["--values", name]

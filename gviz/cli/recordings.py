@@ -1,4 +1,4 @@
-"""What a command is given to read: one recording, or a folder with those of all ranks of a training run."""
+"""The input of a command: one recording, or a folder with those of all ranks of a training run."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _BESIDE_A_TRACE = ("-wal", "-shm", "-journal")
 
 @dataclass(frozen=True)
 class Recordings:
-    """Open recordings: that of one process, or those `in_folder` in the order of their numbers.
+    """Open recordings: that of one process, or those `in_folder` in the order of their ranks.
 
-    The remarks are lines about what else is in the folder, and what is not.
+    The remarks are lines about other files in the folder, and about missing ranks.
     """
 
     paths: tuple[Path, ...]
@@ -39,15 +39,15 @@ class Recordings:
 
     @property
     def timelines(self) -> Iterator[Timeline]:
-        """What was recorded, rank by rank."""
+        """The timelines, in the order of the ranks."""
         return (rank.timeline for rank in self.ranks)
 
     def name(self, rank: int) -> str:
-        """What a rank is called."""
+        """The name of a rank."""
         return shown(self.paths[rank].name)
 
     def named(self, ranks: Sequence[int]) -> str:
-        """What some of the ranks are called together: ``all 4 ranks``, else by their names."""
+        """A name for some of the ranks: ``all 4 ranks``, or else their names."""
         if len(ranks) == len(self.ranks) > 1:
             return f"all {len(ranks)} ranks"
         return few([self.paths[rank] for rank in ranks])
@@ -55,7 +55,7 @@ class Recordings:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Recordings]:
-    """The recording at a path, or those in a folder that can be read. GvizError if there is none."""
+    """Opens the recording at a path, or the readable ones in a folder. GvizError if there is none."""
     with ExitStack() as files:
         if not path.is_dir():
             yield Recordings((path,), (_rank(path, files),))
@@ -85,14 +85,14 @@ def _rank(path: Path, files: ExitStack) -> Rank:
 
 
 def holds_traces(path: Path) -> bool:
-    """Whether a path is a folder with traces, and none that Python runs as a program."""
+    """Whether a path is a folder with traces, and not one that Python runs as a program."""
     return path.is_dir() and not (path / "__main__.py").exists() and any(path.glob("*.gviz"))
 
 
 def in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
-    """The traces of the last start of all ranks in the order of their numbers, and those of earlier ones.
+    """The traces of the last start of all ranks in the order of their numbers, and those of earlier starts.
 
-    The program that has started them is none of them. GvizError if there is no trace.
+    The program that started them is left out. GvizError if there is no trace.
     """
     found = [path for path in folder.glob("*.gviz") if path.is_file()]
     found = [path for path in found if path.name != MAIN] or found
@@ -104,13 +104,13 @@ def in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _start(path: Path) -> int:
-    """For which time ``torchrun`` had started a rank again."""
+    """How many times ``torchrun`` had restarted the rank."""
     rank = OF_A_RANK.fullmatch(path.name)
     return int(rank[2] or 0) if rank else 0
 
 
 def _others(folder: Path, found: list[Path], earlier: list[Path]) -> Iterator[str]:
-    """Lines about what else is in the folder, and which rank is not."""
+    """Lines about other files in the folder, and about missing ranks."""
     numbers = [OF_A_RANK.fullmatch(path.name) for path in found]
     there = {int(number[1]) for number in numbers if number}
     if len(there) == len(found) and (missing := sorted(set(range(len(found))) - there)):
@@ -127,7 +127,7 @@ def _others(folder: Path, found: list[Path], earlier: list[Path]) -> Iterator[st
 
 
 def few(paths: Sequence[Path]) -> str:
-    """The names of files, of many the first."""
+    """The names of files, shortened to the first few."""
     more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
     return f"{', '.join(shown(path.name) for path in paths[:_MOST_NAMED])}{more}"
 
@@ -138,9 +138,9 @@ def say(
     text: Callable[[Timeline], Iterator[str]],
     data: Callable[[Timeline], dict[str, Any]],
 ) -> None:
-    """Print what there is to say of a recording, as text or JSON; of several what each says, once where it is the same.
+    """Prints the answer of each recording, as text or JSON; equal answers of several ranks once.
 
-    What cannot be said of one rank is told in a line; GvizError where it can be said of none.
+    A rank without an answer gets one line; GvizError if no rank has one.
     """
     from gviz.cli import json_form
 
@@ -164,7 +164,7 @@ def say(
 
 
 def _asked(given: Recordings, ask: Callable[[Timeline], T]) -> list[T | GvizError]:
-    """The answer of each rank, or why it has none; GvizError where no rank has one."""
+    """The answer of each rank, or why it has none; GvizError if no rank has one."""
     told: list[T | GvizError] = []
     for timeline in given.timelines:
         try:
@@ -177,7 +177,7 @@ def _asked(given: Recordings, ask: Callable[[Timeline], T]) -> list[T | GvizErro
 
 
 def _by_rank(given: Recordings, text: Callable[[Timeline], Iterator[str]]) -> Iterator[str]:
-    """What each rank says, under the names of those that say it."""
+    """The answers, each under the names of the ranks that give it."""
     said: dict[tuple[str, ...], list[int]] = {}
     for rank, told in enumerate(_asked(given, lambda timeline: tuple(text(timeline)))):
         said.setdefault((told.what,) if isinstance(told, GvizError) else told, []).append(rank)

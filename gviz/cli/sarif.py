@@ -1,4 +1,4 @@
-"""Findings as SARIF 2.1.0, which code hosts show beside the lines of a change."""
+"""Findings as SARIF 2.1.0, which code hosts show next to the changed lines."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _LEVELS = {"error": "error", "warning": "warning", "note": "note", "fact": "none
 
 
 _NOWHERE = {"physicalLocation": {"artifactLocation": {"uri": "unknown"}, "region": {"startLine": 1}}}
-"""The place of a finding that has none: code hosts refuse a result without a place, and the whole log with it."""
+"""The place of a finding without one: code hosts reject a log with a result that has no place."""
 
 
 def text(found: list[RankFinding], ranks: Callable[[RankFinding], str]) -> str:
-    """One SARIF log with one run; paths are relative to the working directory where they are below it.
+    """One SARIF log with one run. Paths below the working directory are relative.
 
-    What `ranks` says of a finding ends its first line.
+    The text of `ranks` is appended to the first line of a finding.
     """
     rules = [_rule(kind) for kind in findable()]
     driver = {"name": "gviz", "version": __version__, "rules": rules}

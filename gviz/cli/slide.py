@@ -1,4 +1,4 @@
-"""Whether a picture can be read on a slide, and what to ask for where it cannot."""
+"""Whether the text of a picture is large enough for a slide, and which options make it larger."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SLIDE = 960.0, 540.0
-"""Points of a slide of 16:9."""
+"""Width and height in points at scale 1; None for a form without a size."""
 POINTS = 72 / 96
-"""Points of a pixel."""
+"""Points per pixel."""
 LEAST, TEXT = 7, 11
-"""Points of text that can be read from afar, at least, and of that in a picture."""
+"""The least readable height of text on a slide, and the height of text in a picture, in points."""
 GAIN = 1.0
-"""Points by which an option makes text higher that is worth naming."""
+"""The least gain in height that makes an option worth suggesting, in points."""
 SECONDS = 4.0
-"""So long it is tried what helps, of a picture that took no longer itself."""
+"""The time limit of trying options, for a picture that took no longer itself, in seconds."""
 
 Options = Mapping[str, Any]
 Draw = Callable[[Options], Path]
-"""Draws the same moment as an svg of its own size, with other options."""
+"""Draws the same moment as an SVG in its own size, with other options."""
 
 
 class Way(NamedTuple):
-    """An option as it is typed, and as it is asked for."""
+    """An option as it is typed, and as the request has it."""
 
     typed: str
     change: Options
@@ -40,17 +40,17 @@ WAYS = (
     Way("--direction TB", {"direction": "TB"}),
     Way("--no-legend", {"legend": False}),
 )
-"""What may make a picture smaller, in the order in which it is tried."""
+"""Options that may make a picture smaller, in the order in which they are tried."""
 USUAL: Options = {"labels": "short", "depth": None, "tensors": None, "direction": "auto", "legend": True}
-"""What an option is that was not given."""
+"""The value of an option that was not given."""
 PART = "--only or --node PLACE draws a part"
 
 
 def hint(picture: Path, asked: Options, draw: Draw | None) -> str:
-    """What helps where the text of a picture, drawn as `asked`, is too small on a slide: found by drawing it anew.
+    """A suggestion for a picture whose text is too small on a slide, found by drawing it again.
 
-    Empty for one that fits, and for one of a kind that is scrolled. Without a `draw`, which takes too long for some,
-    what shows less and was not asked for is named.
+    Empty if the text is large enough, or the form scrolls. Without a `draw`, which can take too long, it names
+    options that show less and were not used.
     """
     size = _size(picture, asked["scale"] or 1.0)
     if size is None or _height(size) >= LEAST:
@@ -61,7 +61,7 @@ def hint(picture: Path, asked: Options, draw: Draw | None) -> str:
 
 
 def _part(asked: Options) -> Iterator[str]:
-    """How to draw less of the graph than is drawn."""
+    """How to draw a part of the graph."""
     if not asked.get("node"):
         yield PART
     elif (radius := asked.get("radius", 0)) > 1:
@@ -69,25 +69,26 @@ def _part(asked: Options) -> Iterator[str]:
 
 
 def _less(asked: Options) -> Iterator[str]:
-    """What shows less, untried."""
+    """Options that show less, untried."""
     if left := [way.typed for way in SHOWING_LESS if _is_left(way, asked)]:
         yield f"{' and '.join(left)} show{'s' * (len(left) == 1)} less"
 
 
 def _higher(asked: Options, high: float, draw: Draw) -> Iterator[str]:
-    """What makes the text higher, and how high."""
+    """Options that make the text larger, and the height that they give."""
     if found := _helping([way for way in WAYS if _is_left(way, asked)], high, draw):
         yield "higher with " + ", ".join(f"{typed} ({reached:.0f})" for typed, reached in found)
 
 
 def _is_left(way: Way, asked: Options) -> bool:
-    """Whether nobody has asked for this, or for something in its place."""
+    """Whether neither this option nor one in its place was used."""
     return all(asked[name] == USUAL[name] for name in way.change)
 
 
 def _helping(ways: list[Way], high: float, draw: Draw) -> list[tuple[str, float]]:
-    """The options that make the text higher than it is, with how high, the best first; before it the best two together
-    if that helps more."""
+    """The options that make the text larger, with the height, the best first; the best pair comes before it if it
+    helps more.
+    """
     ends, found = time.monotonic() + SECONDS, []
     for way in ways:
         if time.monotonic() > ends:
@@ -104,18 +105,18 @@ def _helping(ways: list[Way], high: float, draw: Draw) -> list[tuple[str, float]
 
 
 def _drawn(draw: Draw, change: Options) -> float:
-    """How high text is in a picture that is drawn with other options."""
+    """The height of text in a picture drawn with other options."""
     size = _size(draw(change), 1.0)
     return _height(size) if size is not None else 0.0
 
 
 def _height(size: tuple[float, float]) -> float:
-    """How high text is where a picture of so many points fills a slide."""
+    """The height of text in a picture drawn with other options."""
     return TEXT * min(SLIDE[0] / size[0], SLIDE[1] / size[1])
 
 
 def _size(picture: Path, scale: float) -> tuple[float, float] | None:
-    """Width and height in points, if it were not drawn so many times its size; None for a kind that has none."""
+    """Width and height in points at scale 1; None for a form without a size."""
     measure = _MEASURES.get(picture.suffix)
     size = measure(picture.read_bytes()) if measure is not None else None
     return (size[0] / scale, size[1] / scale) if size is not None else None
@@ -137,4 +138,4 @@ def _gif(data: bytes) -> tuple[float, float]:
 
 
 _MEASURES: dict[str, Callable[[bytes], tuple[float, float] | None]] = {".svg": _svg, ".png": _png, ".gif": _gif}
-"""How large a picture is, by its suffix, in points."""
+"""Reads the size of a picture, by its suffix, in points."""

@@ -1,4 +1,4 @@
-"""The standard streams as gviz itself uses them: closed ones, full ones, ones that know few characters."""
+"""The standard streams of gviz itself: closed ones, full ones, ones with a small character set."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gviz.values.plain_text import shown
 
 
 def prepare() -> None:
-    """Put something in the place of closed streams, and let no character be one that cannot be written.
+    """Replaces closed streams, and makes every character writable.
 
-    Without standard error there is nobody to tell anything; writing to a closed standard output stays an error. None of
-    it is inherited by a program that is started: that finds the streams as they were.
+    Without standard error messages are dropped; writing to a closed standard output stays an error. A program that
+    gviz starts inherits the original streams.
     """
     for number in range(3):
         _hold(number)
@@ -33,12 +33,12 @@ def prepare() -> None:
 
 
 def say(*lines: str) -> None:
-    """Tell the person, in lines made harmless; where that is not possible the work goes on."""
+    """Prints escaped lines for the user on stderr; if that fails, the work continues."""
     say_raw("\n".join(map(shown, lines)) + "\n")
 
 
 def say_raw(text: str) -> None:
-    """The same for text that moves the cursor."""
+    """Like `say`, for text with cursor movements."""
     try:
         click.echo(text, nl=False, err=True)
     except OSError:  # full, or nobody reads it any more: what the command does and its exit code count more
@@ -46,7 +46,7 @@ def say_raw(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Let what is still in the buffer of a stream go nowhere, or the interpreter would fail on it at its end."""
+    """Drops what is still in the buffer of a stream, because flushing it at exit would fail."""
     with suppress(OSError, ValueError):  # not a file at all
         number = stream.fileno()
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -55,7 +55,7 @@ def discard(stream: TextIO) -> None:
 
 
 def _hold(number: int) -> None:
-    """Keep the number of a closed stream from being given to the next file that is opened."""
+    """Keeps the descriptor of a closed stream from being given to the next opened file."""
     try:
         os.fstat(number)
     except OSError:

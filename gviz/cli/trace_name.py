@@ -1,4 +1,4 @@
-"""What names a trace: an argument, or ``-o``, which is a file, or one for each rank of a training run."""
+"""Names of traces: an argument, or ``-o``, which is one file, or one for each rank of a training run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RANK = "{rank}"
 
 
 class GivenTrace(click.Path):
-    """The path of a trace that is to be read, or of a folder; GvizError for what can be the name of no file."""
+    """The path of a trace to read, or of a folder; GvizError for text that cannot be a file name."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         try:
@@ -33,12 +33,13 @@ class GivenTrace(click.Path):
 
 
 class TraceName(click.ParamType["Path"]):
-    """The path of a trace. Under ``torchrun``, which starts the command once per rank, each rank gets a file.
+    """The path of a trace to write. Under ``torchrun``, which starts the command once per rank, each rank gets a
+    file.
 
-    A folder (one that is there, or a name that ends with a slash) holds ``rank0.gviz``, ``rank1.gviz``; ``{rank}``
-    stands for the number in any other name. Two ranks never write one file: GvizError. Where ``torchrun`` starts them
-    again (``--max-restarts``), they leave what was recorded before: ``rank0-restart1.gviz``. A program that starts its
-    ranks itself is ``main.gviz`` in that folder, and they are what they are under ``torchrun``.
+    A folder (an existing one, or a name that ends with a slash) gets ``rank0.gviz``, ``rank1.gviz``; in any other
+    name ``{rank}`` stands for the number. Two ranks never write one file: GvizError. After a restart by ``torchrun``
+    (``--max-restarts``) the earlier traces stay, and the new ones are ``rank0-restart1.gviz``. A program that starts
+    its ranks itself is ``main.gviz`` in that folder, and its ranks are named as under ``torchrun``.
     """
 
     name = "path"
@@ -62,7 +63,7 @@ class TraceName(click.ParamType["Path"]):
 
 
 def of_rank(output: str, trace: Path) -> str:
-    """Where that goes which is made of the `trace` of one rank, if what is made of all ranks is called `output`."""
+    """The output path for one rank's `trace`, if `output` is the path for all ranks."""
     number = re.fullmatch(r"rank(\d.*)", trace.stem)
     if RANK in output:
         return output.replace(RANK, number[1] if number else trace.stem)
@@ -76,7 +77,7 @@ def _called(rank: int) -> str:
 
 
 def is_one_of_several() -> bool:
-    """Whether a launcher has started this process as one of several ranks."""
+    """Whether a launcher started this process as one of several ranks."""
     return _number("RANK") is not None and (_number("WORLD_SIZE") or 1) > 1
 
 
@@ -85,7 +86,7 @@ def _is_folder(text: str) -> bool:
 
 
 def _made(folder: str) -> str:
-    """The folder, made now if it is missing: its ranks do not wait for each other."""
+    """The folder, created if it is missing, because ranks do not wait for each other."""
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
@@ -94,6 +95,6 @@ def _made(folder: str) -> str:
 
 
 def _number(name: str) -> int | None:
-    """What a launcher says in the environment."""
+    """A number that a launcher put into the environment."""
     text = os.environ.get(name, "")
     return int(text) if text.isdecimal() else None

@@ -1,4 +1,4 @@
-"""The command line beside a program that waits for it: its end is this one's, also where somebody kills it."""
+"""The command line in a process of its own, for a program that waits for it: it ends when that program ends."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from gviz.system import processes
 
 
 def main() -> None:
-    """Run the command line for the process that is named before its arguments."""
+    """Runs the command line for the process whose id comes before its arguments."""
     processes.end_with(int(sys.argv.pop(1)))
     command_line.main()

@@ -1,1 +1,1 @@
-"""Every command, a file of its name each; `gviz.cli.main` lists them in the order of the help."""
+"""Every command, one file each; `gviz.cli.main` lists them in the order of the help."""

@@ -1,4 +1,4 @@
-"""``gviz check``: what is wrong in a recording, for people and for build machines."""
+"""``gviz check``: findings in a recording, for people and for CI."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _FOUND = 1
 
 
 class _LevelName(click.Choice[str]):
-    """A level; the word that notes had before is still understood."""
+    """The name of a level; accepts the old word for notes."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The level of today."""
+        """The current name of the level."""
         return super().convert("note" if value == "suspicion" else value, param, ctx)
 
 
@@ -73,7 +73,7 @@ def command(program: Program, only: str | None, ignore: str | None, fail_on: str
 
 
 def _found(given: Recordings, kinds: list[Kind]) -> list[RankFinding]:
-    """What is wrong on each rank, and where ranks stop agreeing."""
+    """The findings of each rank, and where ranks first differ."""
     from gviz.explain.check import check_ranks, checking
 
     each = [told(checking(timeline, kinds)) for timeline in given.timelines]
@@ -84,7 +84,7 @@ def _found(given: Recordings, kinds: list[Kind]) -> list[RankFinding]:
 
 
 def _parted(given: Recordings) -> Iterator[tuple[int, Checked]]:
-    """The ranks that stop agreeing with another one, and what is wrong with that."""
+    """The ranks that differ from another one, each with its finding."""
     from gviz.cli.rank_report import compared
     from gviz.explain.check import Checked
     from gviz.render.ranks_text import finding
@@ -112,7 +112,9 @@ def _names(text: str | None, known: dict[str, Kind]) -> set[str]:
 
 
 def _say_not_seen(given: Recordings) -> None:
-    """Say on stderr what is not in the recordings, so that nobody takes its absence for a finding."""
+    """Reports on stderr what the recordings cannot show, so that a missing finding is not taken for a healthy
+    program.
+    """
     for line in dict.fromkeys(line for timeline in given.timelines for line in _not_seen(timeline)):
         streams.say(f"not seen: {line}")
 

@@ -1,4 +1,4 @@
-"""``gviz diff``: two recordings, or two iterations of one, beside each other."""
+"""``gviz diff``: compares two recordings, or two iterations of one."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
 
 ROWS = 40
-"""Rows of the table that are printed unless all are wanted."""
+"""Rows of the table to print without ``--all``."""
 
 _PAIR = re.compile(r"[0-9]+,[0-9]+")
-"""Two iterations, where a second trace could stand."""
+"""Two iterations, given in the place of a second trace."""
 
 _SAME, _DIFFERENT = 0, 1
 
@@ -115,7 +115,7 @@ def _opened(path: Path) -> Trace:
 
 
 def _numbers(text: str | None, a: Timeline, b: Timeline) -> Iterator[tuple[int, int]]:
-    """The iterations that are meant, counted from 1: pair after pair."""
+    """Pairs of iterations to compare, counted from 1."""
     if text is None:
         if a is b:
             yield 1, 2
@@ -131,7 +131,7 @@ def _numbers(text: str | None, a: Timeline, b: Timeline) -> Iterator[tuple[int, 
 
 
 def _ends(a: Timeline, b: Timeline) -> str:
-    """That one recording has more iterations than the other; empty if both have as many."""
+    """Reports that one recording has more iterations; empty if both have the same number."""
     counts = len(a.iterations), len(b.iterations)
     return "" if counts[0] == counts[1] else f"a has {counts[0]} iterations, b has {counts[1]}."
 

@@ -1,4 +1,4 @@
-"""``gviz explain``: why a value, a gradient, or none; why a program failed."""
+"""``gviz explain``: explains a value, a gradient or a failure in a trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``gviz export``: pictures of one moment, or of many."""
+"""``gviz export``: pictures of one moment or of many."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gviz.values.plain_text import shown
 
 
 class Export(argument_order.OptionsBehind):
-    """The command, whose help ends with the formats and styles of pictures."""
+    """The command; its help ends with the formats and styles of pictures."""
 
     usual = " -o graph.svg"
 
@@ -37,7 +37,7 @@ class Export(argument_order.OptionsBehind):
 
 
 def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str:
-    """The only source; `GvizError` where more were given, which may be meant for the script."""
+    """The one source; `GvizError` if more words were given, which may be arguments of the script."""
     first, *more = values
     if more and "output" not in ctx.params:
         argument_order.refuse_unnamed(first, more[0])
@@ -137,7 +137,7 @@ def command(
 
 
 def _pictures(source: Path, output: str) -> list[tuple[Path, str]]:
-    """Which trace is drawn to which path: of a folder with the traces of ranks each to one of its own."""
+    """Which trace is drawn to which path; a folder with the traces of ranks gives one path for each."""
     if not source.is_dir() or not is_trace(source):
         return [(source, output)]
     with opened(source) as given:  # the ranks that can be read, before the first of them is drawn
@@ -152,7 +152,7 @@ def _pictures(source: Path, output: str) -> list[tuple[Path, str]]:
 
 
 def _refuse(target: str, kind: str, moments: str, source: Path, *, force: bool) -> None:
-    """Raise `GvizError` for a picture that cannot be made or written."""
+    """Raises `GvizError` for a picture that cannot be drawn or written."""
     from gviz.api.targets import kind_of, refuse
 
     if target == "-":
@@ -163,7 +163,9 @@ def _refuse(target: str, kind: str, moments: str, source: Path, *, force: bool) 
 
 
 def _write(trace: Path, output: str, how: dict[str, Any], slides: Path | None, *, force: bool) -> None:
-    """Write the pictures of a trace, and say so; where it can be tried with `slides` also what helps to read them."""
+    """Writes the pictures of a trace and reports their names. With `slides` it also suggests options that make the
+    text readable.
+    """
     from gviz.api.targets import kind_of
 
     begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""``gviz gradcheck``: whether the backward of a program's own functions is the derivative of their forward."""
+"""``gviz gradcheck``: compares the backward of a program's own functions with finite differences."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DID: dict[Verdict, str] = {
     "not tried": "could not be tried", "wrong": "differed", "deliberate": "differed on purpose", "agrees": "agreed",
 }  # fmt: skip
 _ORDER: tuple[Verdict, ...] = ("wrong", "deliberate", "not tried", "agrees")
-"""Of several calls of a function the first of these is shown."""
+"""A function with several calls is represented by the first call with one of these results."""
 
 
 @click.command("gradcheck", context_settings=SCRIPT_CONTEXT)
@@ -69,7 +69,7 @@ def command(program: Program, places: tuple[str, ...], allow: tuple[str, ...], a
 
 
 def _code(found: Sequence[tuple[str, NodeCheck]], allow: Sequence[str]) -> int:
-    """The exit code; GvizError where nothing could be tried."""
+    """The exit code; `GvizError` if no rule could be tried."""
     if any(one.is_interrupted for _, one in found):
         return _INTERRUPTED
     if all(one.verdict == "not tried" for _, one in found):
@@ -78,7 +78,7 @@ def _code(found: Sequence[tuple[str, NodeCheck]], allow: Sequence[str]) -> int:
 
 
 def _require_tried(allow: Iterable[str], names: Iterable[str]) -> None:
-    """GvizError for a function that is allowed to differ and was not there to be tried."""
+    """Raises `GvizError` for an allowed function of which no call was tried."""
     for name in allow:
         if name not in names:
             hint = f"these were: {', '.join(map(shown, names))}"
@@ -86,7 +86,7 @@ def _require_tried(allow: Iterable[str], names: Iterable[str]) -> None:
 
 
 def _trying(timeline: Timeline, places: Iterable[str], at: str | None) -> Driven[list[NodeCheck]]:
-    """Each rule that is asked about, those as not tried that Ctrl-C left. GvizError where there is none."""
+    """Tries each rule; those that Ctrl+C prevents count as not tried. `GvizError` if there is no rule to try."""
     from gviz.api.moment_argument import moment_of
     from gviz.explain.gradcheck import check_node, interrupted_check
 
@@ -122,7 +122,7 @@ def _own(timeline: Timeline) -> list[int]:
 
 
 def _rows(timeline: Timeline, found: Iterable[NodeCheck], allow: Sequence[str] | None) -> Iterator[str]:
-    """Rows by function, of which some are allowed to differ; by node where nodes were asked about."""
+    """One row for each function, with the allowed ones marked; one for each node if nodes were asked about."""
     return _text(timeline, found) if allow is None else _by_function(timeline, found, allow)
 
 
@@ -134,7 +134,7 @@ def _text(timeline: Timeline, found: Iterable[NodeCheck]) -> Iterator[str]:
 
 
 def _by_function(timeline: Timeline, found: Iterable[NodeCheck], allow: Sequence[str]) -> Iterator[str]:
-    """Of each function how its calls did, and the first call that says most."""
+    """For each function, the results of its calls and the call to show."""
     from gviz.explain.display_names import made_at
 
     calls: defaultdict[int, list[NodeCheck]] = defaultdict(list)
@@ -152,7 +152,7 @@ def _by_function(timeline: Timeline, found: Iterable[NodeCheck], allow: Sequence
 
 
 def _count(calls: Sequence[NodeCheck]) -> str:
-    """How many of the calls of one function agree, differ, or could not be tried."""
+    """How many calls of one function agree, differ, or could not be tried."""
     counts = Counter(_DID[one.verdict] for one in calls)
     said = ", ".join(f"{counts[did]} {did}" for did in reversed(_DID.values()) if counts[did])
     return f"{len(calls)} call{'s' if len(calls) > 1 else ''} tried: {said}"

@@ -1,4 +1,4 @@
-"""``gviz graphify``: what keeps a program from becoming a static graph."""
+"""``gviz graphify``: what keeps a program from being a static graph."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _breaks(timeline: Timeline, function: str) -> list[Break]:
 
 
 def _refuse_unknown(timeline: Timeline, function: str) -> None:
-    """Raise `GvizError` for a function that this run never was in."""
+    """Raises `GvizError` for a function that this run did not call."""
     from gviz.graphify.breaks import functions
 
     if not function:

@@ -1,4 +1,4 @@
-"""``gviz info``: what a bug report needs to know."""
+"""``gviz info``: what a bug report needs."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def command(
 
 
 class _Rank(NamedTuple):
-    """The rank of a folder to look at: of how many it is one, the commands to begin with, and where to open."""
+    """The rank to open: its place among all ranks, the first commands, and the moment to open at."""
 
     path: Path
     of: tuple[str, ...]
@@ -75,7 +75,9 @@ class _Rank(NamedTuple):
 
 
 def _of_folder(folder: Path) -> _Rank:
-    """Print where ranks stop agreeing; the one that breaks off, else the one that differs first beside another."""
+    """Prints where ranks first differ. Returns the rank that ends early, or else the first that differs, next to
+    another.
+    """
     with recordings.opened(folder) as ours:
         found = rank_report.compared(ours)
         for line in rank_report.lines(ours, found):

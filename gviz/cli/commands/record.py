@@ -43,7 +43,7 @@ def command(program: Program, until: Literal["nan", "inf"] | None) -> int:
 
 
 def _report(trace: Path, first: str) -> None:
-    """Say on stderr what was written, from the mark `first` on if that is one, and how to look at it."""
+    """Reports on stderr what was written (from the mark `first` on, if there is one) and how to open it."""
     from gviz.trace.file.reader import open_trace
     from gviz.values.number_text import bytes_text
 
@@ -69,7 +69,7 @@ def _report(trace: Path, first: str) -> None:
 
 
 def _cost(meta: Mapping[str, str]) -> str:
-    """What part of the program's time listening to it took, where that was measured."""
+    """The share of the program's time that recording took, if it was measured."""
     from gviz.values.number_text import seconds_text
 
     try:

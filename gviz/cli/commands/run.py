@@ -1,4 +1,4 @@
-"""``gviz run``: run a script under the debugger's control."""
+"""``gviz run``: debugs a script while it runs."""
 
 from __future__ import annotations
 

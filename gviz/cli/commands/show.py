@@ -1,4 +1,4 @@
-"""``gviz show``: what is in a trace, or in that of a script: each page once as data (JSON), once as lines of text."""
+"""``gviz show``: prints the contents of a trace. Each page exists once as data (JSON) and once as lines of text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PIPE_WIDTH = 120
 
 
 def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
-    """How much of what there is, and what the passes began at."""
+    """Counts of events, nodes and bytes, and the roots of the passes."""
     from gviz.explain.backward_passes import loss_values
 
     kinds = Counter(type(timeline.event(seq)).__name__ for seq in range(1, len(timeline) + 1))
@@ -50,7 +50,7 @@ def stats_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
 
 
 def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
-    """How much of what there is, and what the passes began at."""
+    """Counts of events, nodes and bytes, and the roots of the passes."""
     from gviz.explain.backward_passes import loss_values_by_name, row_text
     from gviz.values.plain_text import clipped
 
@@ -73,7 +73,7 @@ def stats_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
 
 
 def passes_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
-    """The iterations in order, each with its phases, and what each backward pass began at."""
+    """The iterations in order, each with its phases and the roots of its backward passes."""
     from gviz.explain.backward_passes import root_value
     from gviz.tui.drawing.pass_list import phases_of
 
@@ -95,39 +95,39 @@ def passes_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
 
 
 def passes_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
-    """The iterations and what each consists of, as the debugger lists them."""
+    """The iterations with their phases, as in the debugger."""
     from gviz.tui.drawing.pass_list import plain_passes
 
     return plain_passes(timeline)
 
 
 def tape_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
-    """Every node in order of creation, as it is at one moment."""
+    """Every node in order of creation, with its state at one moment."""
     moment = timeline.at(n)
     return [_row(timeline, each, moment.state(each)) for each in timeline.nodes]
 
 
 def tape_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
-    """Every node in order of creation, as it is at one moment."""
+    """Every node in order of creation, with its state at one moment."""
     from gviz.tui.drawing.tape import plain_tape
 
     return plain_tape(timeline, n, _width())
 
 
 def events_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
-    """Everything that happened, in order."""
+    """Every event in order."""
     return [{"seq": seq, **_form(timeline.event(seq))} for seq in range(1, len(timeline) + 1)]
 
 
 def events_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
-    """Everything that happened, in order, one sentence each."""
+    """Every event in order, one sentence each."""
     from gviz.explain.event_description import sentence
 
     return (sentence(timeline, seq, told=seq - 1) for seq in range(1, len(timeline) + 1))
 
 
 def node_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
-    """How a node was made, how it is at one moment, and which events concern it."""
+    """How a node was created, its state at one moment, and its events."""
     state = timeline.at(n).state(node)
     return {"info": timeline.info(node), "state": state, "events": list(timeline.events_of(node))}
 
@@ -204,7 +204,7 @@ def command(
 
 
 def _meant(timeline: Timeline, at: str | None, place: str | None) -> tuple[int, int]:
-    """The moment and the node (0: none) that are asked for."""
+    """The requested moment and node (0: none)."""
     from gviz.api.moment_argument import moment_of
     from gviz.query.name_lookup import NamedNodes
     from gviz.query.node_lookup import node_at

@@ -1,4 +1,4 @@
-"""``gviz why``: run a script and answer one question about it."""
+"""``gviz why``: runs a script and explains one value or gradient."""
 
 from __future__ import annotations
 
