@@ -216,12 +216,12 @@ def _vjp(op: Op, node: OpNode, grads: Sequence[Grad | None], create_graph: bool)
     """The general way: several outputs, list arguments, rules that share work."""
     saved: Sequence[Any] = node.saved_tensors() if create_graph else node.saved_arrays()
     g: Any = grads[0]
+    if all(grad is None for grad in grads):
+        return [None] * len(node.next_edges)
     if op.several:
         g = _materialized(node, grads, create_graph)
         if op.differentiable_outputs == 1:
             g = g[0]
-    elif g is None:
-        return [None] * len(node.next_edges)
     if op.variadic:
         (call,) = op.calls
         return list(call(g, saved, node.attrs)) if call else []

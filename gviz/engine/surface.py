@@ -157,11 +157,11 @@ def _refuse_gradients(name: str, tensors: Sequence[Tensor]) -> None:
 def _write(name: str, target: Tensor, made: Tensor, inputs: Sequence[Tensor]) -> None:
     """Copy a result into a tensor of the same shape, or of one that has to be changed."""
     _check_cast(name, made.dtype, target.dtype)
-    if target.shape != made.shape:
-        _resize(target, made.shape)
     apart, others = (inputs[:1], inputs[1:]) if name == "gather" else (inputs, [])  # its index is read as elements
     check_overlap(target, apart, _OVERLAP.get(name, "elementwise"))
     check_overlap(target, others, "elementwise")
+    if target.shape != made.shape:
+        _resize(target, made.shape)
     callbacks.copy_into(target, made)
 
 

@@ -669,8 +669,7 @@ def _restored(
     if attributes:
         restored.__dict__.update(attributes)
     restored._requires_grad = requires_grad
-    restored._counter[0] = 1  # PyTorch makes it empty and then gives it its memory
-    return restored
+    return count_writes(restored, 1)  # PyTorch makes it empty and then gives it its memory
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -22,6 +22,10 @@ def lookup_in(module: str, on_demand: Mapping[str, str] = MappingProxyType({})) 
         if name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         own = vars(sys.modules[module])
+        if shaped == "torch" and name != "cpu" and hasattr(own["Tensor"], name):  # torch.cpu is a module
+            raise AttributeError(
+                f"module 'torch' has no attribute {name!r}\nIt is a method of tensors: x.{name}(...)", name=name
+            )
         text = sentence(f"{shaped}.{name}", {*own.get("__all__", own), *on_demand})
         if _is_import(sys._getframe(1)):
             raise ImportError(text, name=name)  # Python would replace an AttributeError by words of its own

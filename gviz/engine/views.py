@@ -105,6 +105,8 @@ def apply_in_place(
     """
     target = tensors[0]
     unknown = "" if op.rules else op.untracked  # to autograd, which then sees no more than another version
+    if target._array.dtype.kind != "f":
+        unknown = "dtype"
     if not unknown and thread.grad_enabled and any(t.requires_grad for t in tensors):
         check_in_place(target)
     untracked = unknown or why_untracked(tensors)
@@ -119,8 +121,11 @@ def apply_in_place(
     if not in_blocks:
         result = np.asarray(compute(op, tensors, attrs))
         _check_fit(result, target._array)
-    if target.is_inference() and not thread.inference:
-        raise RuntimeError(messages.INFERENCE_IN_PLACE)
+    refused = target.is_inference() and not thread.inference
+    if refused:
+        if not untracked and op.grad_fn == "CopyBackwards":  # which autograd refuses before it is done
+            raise RuntimeError(messages.INFERENCE_IN_PLACE)
+        untracked = untracked or "inference"
     channel, recorder = emit.channel, watchers.recorder() if watchers.watchers else None
     refs = recorder.refs(tensors) if recorder is not None else ()
     written = target if untracked or target._base is None else target._base
@@ -140,13 +145,14 @@ def apply_in_place(
         pack(inner, outputs=True)
     if recorder is not None:
         recorder.wrote(op, refs, attrs, target)
+    if refused:  # PyTorch looks when it counts a write that is done
+        raise RuntimeError(messages.INFERENCE_IN_PLACE)
     return target
 
 
 def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
     """Let `target` itself become the view of its memory that `op` makes; it is returned. Its base is left as it is."""
-    if target.is_inference() and not thread.inference:
-        raise RuntimeError(messages.INFERENCE_IN_PLACE)
+    refused = target.is_inference() and not thread.inference
     if thread.grad_enabled and target.requires_grad:
         check_in_place(target)
     channel, recorder = emit.channel, watchers.recorder() if watchers.watchers else None
@@ -166,6 +172,8 @@ def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
         emission.became_view(channel, op, target, inputs, attrs, node, untracked)
     if recorder is not None:
         recorder.became(op, refs, attrs, target)
+    if refused:
+        raise RuntimeError(messages.INFERENCE_IN_PLACE)
     return target
 
 
@@ -175,11 +183,10 @@ def set_in_place(op: Op, tensors: Sequence[Tensor], array: Array) -> Tensor:
     Its version moves as by a write, and `op` becomes its history. The views of its old memory keep that.
     """
     target = tensors[0]
-    if target.is_inference() and not thread.inference:
-        raise RuntimeError(messages.INFERENCE_IN_PLACE)
+    refused = target.is_inference() and not thread.inference
     if thread.grad_enabled and any(t.requires_grad for t in tensors):
         check_in_place(target)
-    untracked = why_untracked(tensors)
+    untracked = why_untracked(tensors) or ("inference" if refused else "")
     channel = emit.channel
     edges = [] if channel is None else emission.edges(channel, tensors)
     if watchers.watchers and (recorder := watchers.recorder()) is not None:
@@ -195,6 +202,8 @@ def set_in_place(op: Op, tensors: Sequence[Tensor], array: Array) -> Tensor:
     if channel is not None:
         emission.in_place(channel, op, target, edges, {}, node, untracked)
         emission.moved(channel, target, tensors[-1] if len(tensors) > 1 else None)
+    if refused:
+        raise RuntimeError(messages.INFERENCE_IN_PLACE)
     return target
 
 

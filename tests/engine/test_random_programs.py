@@ -17,6 +17,46 @@ NAMED = {
     225: "the words of an error for `linalg.pinv` of a vector",
 }
 """The scripts below that differ, with the row of docs/differences.md that says how."""
+INFERENCE = "with torch.inference_mode():\n    a = data(2, 3)\n"
+LED_TO = {
+    "take_along_dim counts round": "a = data(2, 3).requires_grad_()\nb = a.take_along_dim(torch.tensor([[0, 5, -3]]), 0)\nb.sum().backward()",
+    "take_along_dim of nothing": "a = data(0).take_along_dim(torch.tensor([1]), 0)",
+    "take_along_dim of a number": "a = data().take_along_dim(torch.tensor(0), 0)",
+    "index of no elements": "a = torch.tensor([])\na[[0]] += 1",
+    "too many indices": "a = data()\na.index_put_((torch.tensor([0]),), data())",
+    "a shape that does not fit, of memory that meets": "a = data(2, 3)\na[::2, [2, 0], None] = a[:, 2]",
+    "index_copy of a number": "a = data()\na.index_copy_(0, torch.tensor([0, 1]), data())",
+    "xlogy of 0 below an infinite gradient": "a = data(2, 3).requires_grad_()\na.xlogy(data(2, 3, k=5)).reciprocal().sum().backward()",
+    "steps lie as their operand": "a = data(4).unfold(-1, 3, 1)\nb = a.round()\nc = -a\nd = F.elu(a)\ne = F.celu(a)\nf = a.isposinf()\ng = a.frac()\nh = a.isreal()",
+    "repeat lies in a row": "a = data(3, 2).t().repeat(1, 1)",
+    "a view of what lies elsewhere since": "a = data(6)\nb = a[1:]\na.set_(a[2])\nc = b.storage_offset()",
+    "cat of nothing along any dimension": "a = data(0).requires_grad_()\nb = torch.cat([a, a], -3)\nb.sum().backward()",
+    "meshgrid of a matrix": "a = torch.meshgrid(data(2, 2, 3), indexing='ij')",
+    "meshgrid of dtypes": "a = torch.meshgrid(data(2), whole(2), indexing='ij')",
+    "cumulative_trapezoid of a number": "a = torch.cumulative_trapezoid(data())",
+    "trapezoid at a number": "a = torch.trapezoid(data(2), data())",
+    "quantile of a number": "a = data(k=10).requires_grad_()\nb = a.quantile(0.0, dim=-1)\nb.backward()",
+    "to the type of a number": "a = data(2, dtype=torch.float32)\nb = a.to(0.5)\nc = a.to(True)",
+    "poisson_nll_loss in full": "a = data(k=6).requires_grad_()\nb = F.poisson_nll_loss(a, a.abs(), log_input=False, full=True)\nb.backward()",
+    "huber_loss of dtypes": "a = F.huber_loss(data(2, dtype=torch.float32), data(2, k=2))",
+    "logits of booleans": "a = F.binary_cross_entropy_with_logits(data(2) > 0, data(2).sigmoid())",
+    "logits to classes": "a = F.binary_cross_entropy_with_logits(data(2), whole(2))",
+    "logits to booleans": "a = F.binary_cross_entropy_with_logits(data(2), data(2) > 0)",
+    "logits to a narrower dtype": "a = F.binary_cross_entropy_with_logits(data(2, dtype=torch.float32), data(2, dtype=torch.float16).sigmoid())",
+    "probabilities beyond 1": "a = F.binary_cross_entropy(data(2).sigmoid(), whole(2, k=2).double())",
+    "probabilities that are no numbers": "a = F.binary_cross_entropy(data(2) * math.nan, data(2).sigmoid())",
+    "probabilities of dtypes": "a = F.binary_cross_entropy(data(2, dtype=torch.float32).sigmoid(), data(2).sigmoid())",
+    "a write of what requires grad to integers": "a = whole(2, 3)\nb = data(3).requires_grad_()\na[0] = b\na.copy_(b)",
+    "no gradient at several outputs": "a = data(2, 3).requires_grad_()\nb = Nothing.apply(a.max(0)[0])\nb.sum().backward()",
+    "out= in another shape of the same memory": "a = data()\ntorch.add(a, 1, out=a.expand(1))",
+    "out= of another shape": "a = data(2, 3).std(0)\ntorch.sum(data(2, 3, 4), -1, out=a)",
+    "copies in inference mode": "with torch.inference_mode():\n    a = copy.copy(data(2))\n    b = copy.deepcopy(data(2))\n    c = copy.deepcopy(nn.Parameter(data(2)))",
+    "a function that is a method": "a = torch.contiguous(data(2))",
+    **{f"{line} of an inference tensor": INFERENCE + line for line in (
+        "a.relu_()", "a[0] = 1", "a += data(2, 3).requires_grad_()", "a.copy_(data(2, 3).requires_grad_())", "a.t_()", "a.set_(data(2))", "a.resize_(2)", "torch.add(data(2, 3), 1, out=a)",
+    )},
+}  # fmt: skip
+"""What random scripts led to, as short as it can be shown."""
 OF_PYTORCH = (
     "RuntimeError", "IndexError", "TypeError", "ValueError", "NotImplementedError", "_LinAlgError", "AttributeError", "KeyError", "NameError", "AssertionError", "UnboundLocalError",
 )  # fmt: skip
@@ -58,6 +98,16 @@ def test_scripts_of_everything(seeds):
             continue
         found = first_difference(lines, expected, recorded(lines, "gviz.engine"))
         assert found is None, "\n".join([f"seed {seed}", *lines[: found[0] + 1], *map(str, found[1:])])
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("script", LED_TO.values(), ids=LED_TO)
+def test_what_scripts_led_to(script):
+    lines = script.replace("\n    ", "\v    ").split("\n")  # a block is one statement
+    lines = [line.replace("\v", "\n") for line in lines]
+    reference().ask("lines", lines)
+    found = first_difference(lines, reference().answer(), recorded(lines, "gviz.engine"))
+    assert found is None, "\n".join([*lines[: found[0] + 1], *map(str, found[1:])])
 
 
 def assert_survives(seed):

@@ -49,7 +49,7 @@ class Session:
             self.seen.extend(plain(value, module) for value in values)
 
         def numbers(*tensors):
-            self.seen.extend(None if t is None else t.detach().numpy(force=True).copy() for t in tensors)
+            self.seen.extend(None if t is None else copied(t) for t in tensors)
 
         def attempt(call):
             try:
@@ -164,7 +164,7 @@ def looked_at(tensor, gradients):
         "type": type(tensor).__name__,
         "dtype": str(tensor.dtype),
         "shape": tuple(tensor.shape),
-        "array": tensor.detach().numpy(force=True).copy(),
+        "array": copied(tensor),
         "stride": [s for s, n in zip(tensor.stride(), tensor.shape, strict=True) if n > 1 and tensor.numel()],
         "offset": tensor.storage_offset() if tensor.numel() else 0,
         "view": tensor._is_view(),
@@ -180,10 +180,15 @@ def looked_at(tensor, gradients):
         if grad is None
         else {
             "dtype": str(grad.dtype),
-            "array": grad.detach().numpy(force=True).copy(),
+            "array": copied(grad),
             "requires_grad": grad.requires_grad,
         },
     }
+
+
+def copied(tensor):
+    """The elements. PyTorch never again resizes the memory of a tensor that was asked for its array: ask a clone."""
+    return tensor.detach().clone().numpy()
 
 
 def failure(error):
@@ -201,14 +206,14 @@ def plain(value, module):
     if isinstance(value, module.Tensor):
         grad = value.grad if value.is_leaf or value.retains_grad else None
         return {
-            "array": value.detach().numpy(force=True).copy(),
+            "array": copied(value),
             "dtype": str(value.dtype),
             "grad_fn": node_name(value.grad_fn),
             "next": edges(value.grad_fn),
             "requires_grad": value.requires_grad,
             "is_leaf": value.is_leaf,
             "version": value._version,
-            "grad": None if grad is None else grad.detach().numpy(force=True).copy(),
+            "grad": None if grad is None else copied(grad),
         }
     if isinstance(value, (tuple, list)) and not isinstance(value, str):
         return [plain(item, module) for item in value]

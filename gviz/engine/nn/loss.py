@@ -434,6 +434,7 @@ def huber_loss(
     delta = float(delta)  # which may be a tensor
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    second = second.to(first.dtype)  # the only one of these losses whose result has the dtype of `input`
     if weight is not None:
         if weight.shape != input.shape:
             raise ValueError("Weights and input must have the same size.")
@@ -563,7 +564,9 @@ def poisson_nll_loss(
     how = _reduction(size_average, reduce, reduction)
     losses = input.exp() - target * input if log_input else input - target * run(plus_number, input, other=eps).log()
     if full:
-        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        stirling = (
+            target * target.log() - target + run(times_number, run(times_number, target, other=2 * math.pi).log(), other=0.5)
+        )
         losses += stirling.masked_fill(target <= 1, 0)
     return _reduced(losses, how)
 

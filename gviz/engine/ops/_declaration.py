@@ -53,6 +53,7 @@ def stepwise(name: str, grad_fn: str, formula: str, forward: Callable[..., Any])
         forward=forward,
         rules=(Rule("self", "0", nothing),),
         in_place=True,
+        pointwise=True,
         examples=on(spaced),
     )
 

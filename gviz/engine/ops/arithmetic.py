@@ -261,6 +261,7 @@ neg: Op = Op(
     forward=operators.neg,
     rules=(Rule("self", "-g", lambda g: -g),),
     in_place=True,
+    pointwise=True,
     examples=lambda: [Example((normal(2, 3),), {})],
 )
 unary_plus: Op = Op(
@@ -794,6 +795,7 @@ round_decimals: Op = Op(
     forward=only("f", "round_cpu", _to_decimals),
     rules=(Rule("self", "0", nothing),),
     in_place=True,
+    pointwise=True,
     public=False,
     examples=lambda: [Example((spaced(2, 3) * 1.01,), {"decimals": d}) for d in (1, -1)],
 )
@@ -804,6 +806,7 @@ frac: Op = Op(
     forward=only("f", "frac_cpu", lambda self: self - np.trunc(self)),
     rules=(Rule("self", "g", lambda g: g),),
     in_place=True,
+    pointwise=True,
     examples=on(lambda *shape: spaced(*shape) * 1.01),
 )
 

@@ -351,6 +351,8 @@ def _named(args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
         return {"dtype": first.dtype} | _flags(args[1:] if args else (), rest, args)
     if dtypes.given(first) is not None:
         return {"dtype": first} | _flags(args[1:], options, args)
+    if isinstance(first, (bool, float)):  # PyTorch takes a number's type
+        return {"dtype": type(first)} | _flags(args[1:], options, args)
     if first is not None and not isinstance(first, (str, int, Device)):
         raise combination("to", args, options, *_CALLS)
     places = dict(zip(("device", "dtype"), args, strict=False))

@@ -107,7 +107,7 @@ def _xlogy(self: Array, other: Array) -> Any:
 
 
 def _by_factor(g: Any, self: Any, other: Any) -> Any:
-    return where_op((self == 0) & (other <= 0), zeros(g, ()), g * log(other))
+    return where_op((self == 0) & (other <= 0), zeros(g, ()), xlogy(g, other))
 
 
 def _xlogy_op(grad_fn: str, *rules: Rule) -> Op:

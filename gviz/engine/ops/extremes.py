@@ -488,7 +488,7 @@ def _quantile(
 def _ordered(self: Tensor, axis: int | None) -> Tensor:
     """The elements in order along the last dimension."""
     lines = self.flatten() if axis is None else self
-    if axis is not None and axis < self.ndim - 1:
+    if axis is not None and axis != self.ndim - 1:
         lines = self.unsqueeze(-1).transpose(axis, -1)
     values: Tensor = lines.sort().values
     return values

@@ -145,7 +145,10 @@ def take(self: Tensor, index: Tensor) -> Tensor:
 
 @front("take_along_dim")
 def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """The elements that `indices` names along `dim`, both broadcast elsewhere; in the flat tensor without `dim`."""
+    """The elements that `indices` names along `dim`, both broadcast elsewhere; in the flat tensor without `dim`.
+
+    Along a `dim`, indices count beyond either end round and round.
+    """
     if indices.dtype.name != "int64":
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.tensor_type}"
@@ -157,10 +160,17 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Ten
             "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
             f"{self.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
         )
+    if not self.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     (axis,) = normal_dims(dim, self.ndim)
-    beside = [(*t.shape[:axis], 1, *t.shape[axis + 1 :]) for t in (self, indices)] if self.ndim else []
+    beside = [(*t.shape[:axis], 1, *t.shape[axis + 1 :]) for t in (self, indices)]
     if any(own != other and 1 not in (own, other) for own, other in zip(*beside, strict=True)):
         raise RuntimeError(broadcast_error(*beside))
+    array, length = indices._array, self.shape[axis]
+    if array.size and not length:
+        raise RuntimeError("ZeroDivisionError")
+    if array.size and (array.min() < 0 or array.max() >= length):
+        indices = indices.remainder(length)
     return gather(_widened(self, indices, axis), axis, _widened(indices, self, axis))
 
 
@@ -543,6 +553,10 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Prepare
     (axis,) = normal_dims(dim, self.ndim)
     if index.ndim > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if not source.ndim and index._array.size != 1:
+        raise IndexError(
+            f"index_copy_(): When source is scalar, index should have one element (got {index._array.size})"
+        )
     if source.ndim != self.ndim and source.ndim and self.ndim:
         raise IndexError(
             "index_copy_(): When source and destination are not scalars, their dimensionality must match. "

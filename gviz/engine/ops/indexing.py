@@ -466,8 +466,6 @@ def _diagnosed(self: Tensor, indices: TensorIndices, call: Callable[[], Any], va
     except (RuntimeError, TypeError) as error:
         if values is None or not str(error).startswith(_OF_SHAPES):
             raise
-        if np.may_share_memory(self._array, values._array):
-            raise RuntimeError(messages.OVERLAPPING_READ) from None
         shape = np.empty(self.shape, bool)[key_of([None if t is None else t._array for t in indices])].shape
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
@@ -494,6 +492,8 @@ def _complain(self: Tensor, indices: TensorIndices, error: IndexError) -> NoRetu
             shapes.append(list(index.shape))
             places.append((index, dim))
             dim += 1
+    if any(index._array.size and not self.shape[dim] for index, dim in places):
+        raise IndexError("index is out of bounds for dimension with size 0") from None
     for at, (index, dim) in enumerate(places):
         length = self.shape[dim]
         for position in index._array.reshape(-1).tolist():
@@ -641,26 +641,30 @@ def _selected(self: Tensor, axis: int, index: int, place: int) -> Tensor:
     return run(select, self, dim=axis, index=index % length)
 
 
-def _index_list(name: str, indices: Any) -> tuple[Tensor, ...]:
+def _index_list(name: str, self: Tensor, indices: Any) -> tuple[Tensor, ...]:
     if not isinstance(indices, (tuple, list)):
         kind = type(indices).__name__
         raise TypeError(f"{name}(): argument 'indices' (position 1) must be tuple of Tensors, not {kind}")
     for i, index in enumerate(indices):
         if not isinstance(index, Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(index).__name__}")
-    return tuple([_checked(index) for index in indices])
+    checked = tuple([_checked(index) for index in indices])
+    count = sum(index.ndim if index.dtype.name == "bool" else 1 for index in checked)
+    if count > self.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {self.ndim} (got {count})")
+    return checked
 
 
 @front("index_put")
 def index_put(self: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
     """A copy with `values` written at index tensors, or added there."""
-    return _assign(self, _index_list("index_put", indices), values, apply, accumulate)
+    return _assign(self, _index_list("index_put", self, indices), values, apply, accumulate)
 
 
 @front("index_put_", function=False)
 def index_put_(self: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
     """Write `values` at index tensors, or add them there."""
-    return put_in_place(self, _index_list("index_put_", indices), values, accumulate=accumulate)
+    return put_in_place(self, _index_list("index_put_", self, indices), values, accumulate=accumulate)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

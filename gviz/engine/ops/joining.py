@@ -138,7 +138,10 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None) -> 
     for i, tensor in enumerate(tensors):
         if not tensor.ndim:
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
-    like = next((tensor for tensor in tensors if tensor.shape != _LEGACY), tensors[0])
+    like = next((tensor for tensor in tensors if tensor.shape != _LEGACY), None)
+    if like is None:  # nothing to join, along whatever dimension
+        nothing: Tensor = apply(cat_op, tuple(tensors), {"dim": 0})
+        return nothing
     (along,) = normal_dims(dim if axis is None else axis, like.ndim)
     _check_sizes(tensors, like.shape, along)
     result: Tensor = apply(cat_op, tuple(tensors), {"dim": along})
@@ -476,7 +479,7 @@ repeat_op: Op = Op(
     "repeat(self, *, repeats)",
     grad_fn="RepeatBackward0",
     formula="self repeats times along each dimension",
-    forward=lambda self, repeats: np.tile(self, repeats),
+    forward=lambda self, repeats: np.asarray(np.tile(self, repeats), order="C"),
     rules=(
         Rule(
             "self",
@@ -622,6 +625,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     vectors = several(tensors)
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if any(vector.dtype is not vectors[0].dtype for vector in vectors):
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     for vector in vectors:
         if vector.ndim > 1:
             raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: " + _shown(vector))
@@ -636,9 +641,21 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
 
 def _shown(tensor: Tensor) -> str:
-    rows = "\n".join("".join(f"{value:8.4f}" for value in row)[1:] for row in np.atleast_2d(tensor._array))
-    sizes = ",".join(map(str, tensor.shape))
-    return f"{rows}\n[ torch.{tensor.dtype.tensor_type}Tensor{{{sizes}}} ]"
+    """A tensor as PyTorch's C++ prints it: matrix after matrix, all numbers in one width."""
+    array, sizes = tensor._array, ",".join(map(str, tensor.shape))
+    kind = f"[ torch.{tensor.dtype.tensor_type}Tensor{{{sizes}}} ]"
+    if not array.size:
+        return kind
+    finite = np.abs(array[np.isfinite(array)].astype(float))
+    digits = int(np.floor(np.log10(finite.max()))) + 1 if finite.size and finite.max() else 1
+    whole = bool((finite == np.ceil(finite)).all())
+    width = digits + 1 if whole else digits + 6
+    matrices = []
+    for place in np.ndindex(*array.shape[:-2]):
+        head = f"({','.join(str(i + 1) for i in place)},.,.) = \n" if place else ""
+        rows = [" ".join(f"{float(value):{width}.{0 if whole else 4}f}" for value in row) for row in array[place]]
+        matrices.append(head + ("\n " if place else "\n").join(rows))
+    return "\n\n".join(matrices) + "\n" + kind
 
 
 def _grids(vectors: Sequence[Tensor]) -> list[Tensor]:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from gviz.engine import dtypes
 from gviz.engine.op import Example, Op, Reading, Rule, zeros
 from gviz.engine.ops._examples import normal, positive, spaced, within
 from gviz.engine.ops._kernels import only
@@ -198,8 +199,12 @@ def _weighted_loss(losses: Any, weight: Any) -> Any:
 
 
 def _bce(self: Array, target: Array, weight: Array | None, reduction: str) -> Any:
-    if ((self < 0) | (self > 1)).any():
-        raise RuntimeError("all elements of input should be between 0 and 1")
+    for name, given in (("input", self), ("target", target)):
+        if not ((given >= 0) & (given <= 1)).all():
+            raise RuntimeError(f"all elements of {name} should be between 0 and 1")
+    if target.dtype != self.dtype:
+        names = dtypes.of(target).tensor_type, dtypes.of(self).tensor_type
+        raise RuntimeError(f"Found dtype {names[0]} but expected {names[1]}")
     losses = (target - 1) * np.maximum(np.log1p(-self), -100) - target * np.maximum(np.log(self), -100)
     return reduced(_weighted_loss(losses, weight), reduction)
 
@@ -263,10 +268,18 @@ bce: Op = Op(
 
 
 def _bce_with_logits(self: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: str) -> Any:
+    if target.dtype.kind == "b":
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
+        )
+    if target.dtype.kind != "f":
+        source, wanted = dtypes.of(self).tensor_type, dtypes.of(target).tensor_type
+        raise RuntimeError(f"result type {source} can't be cast to the desired output type {wanted}")
     softplus = np.log1p(np.exp(-np.abs(self))) + np.maximum(-self, 0)
     pull = softplus if pos_weight is None else (1 + (pos_weight - 1) * target) * softplus
     losses = _weighted_loss((1 - target) * self + pull, weight)
-    return reduced(losses.astype(np.result_type(self, target), copy=False), reduction)  # whatever the weights are
+    return reduced(losses.astype(target.dtype, copy=False), reduction)  # PyTorch computes it in `1 - target`
 
 
 def _through_logits(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
@@ -300,7 +313,7 @@ bce_with_logits: Op = Op(
             "binary cross entropy of sigmoid(self) and target",
         )
     ),
-    forward=_bce_with_logits,
+    forward=only("f", "log_sigmoid_cpu", _bce_with_logits),
     rules=(
         Rule("self", "g * (sigmoid(self) - target)", _through_logits),
         Rule("target", "-g * self", _through_logits_target),

@@ -95,11 +95,14 @@ def storage_offset(self: Tensor) -> int:
     """How many elements of its base's memory lie before its first."""
     own = self._array
     base = own if self._base is None else self._base._array
+    before = 0
     if self._base is None or not np.may_share_memory(own, base):  # it keeps no base, or was given other memory
         base = own
         while isinstance(base.base, np.ndarray):
             base = base.base
-    return (own.ctypes.data - base.ctypes.data) // own.itemsize if own.size else 0
+    else:
+        before = storage_offset(self._base)  # whose memory may have begun to lie elsewhere, by `set_`
+    return (own.ctypes.data - base.ctypes.data) // own.itemsize + before if own.size else 0
 
 
 @front("equal")

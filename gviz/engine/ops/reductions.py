@@ -1100,6 +1100,8 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, d
 @front("cumulative_trapezoid", method=False)
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: int = -1) -> Tensor:
     """The area under `y` up to each of its samples but the first."""
+    if not y.ndim:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     axis = _axis(y, dim)
     left, right = _neighbours(y, axis)
     if x is None:
@@ -1112,6 +1114,8 @@ def _steps(x: Tensor, y: Tensor, axis: int) -> Tensor:
         if x.shape[0] != y.shape[axis]:
             raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
         x = x.reshape([-1 if d == axis else 1 for d in range(y.ndim)])
+    elif x.ndim < y.ndim:
+        x = x.reshape([1] * (y.ndim - x.ndim) + list(x.shape))
     before, after = _neighbours(x, axis if x.ndim == y.ndim else one_dim(-1, x.ndim))
     return after - before
 
