@@ -565,7 +565,9 @@ def poisson_nll_loss(
     losses = input.exp() - target * input if log_input else input - target * run(plus_number, input, other=eps).log()
     if full:
         stirling = (
-            target * target.log() - target + run(times_number, run(times_number, target, other=2 * math.pi).log(), other=0.5)
+            target * target.log()
+            - target
+            + run(times_number, run(times_number, target, other=2 * math.pi).log(), other=0.5)
         )
         losses += stirling.masked_fill(target <= 1, 0)
     return _reduced(losses, how)

@@ -49,7 +49,9 @@ ALIASES = {eq: [], ne: ["not_equal"], lt: ["less"], le: ["less_equal"], gt: ["gr
 isnan: Op = Op("isnan(self)", grad_fn="", formula="is nan", forward=np.isnan)
 isinf: Op = Op("isinf(self)", grad_fn="", formula="is infinite", forward=np.isinf)
 isfinite: Op = Op("isfinite(self)", grad_fn="", formula="is finite", forward=np.isfinite)
-isreal: Op = Op("isreal(self)", grad_fn="", formula="is real", forward=lambda self: np.ones(self.shape, np.bool_), pointwise=True)
+isreal: Op = Op(
+    "isreal(self)", grad_fn="", formula="is real", forward=lambda self: np.ones(self.shape, np.bool_), pointwise=True
+)
 isposinf: Op = Op("isposinf(self)", grad_fn="", formula="is inf", forward=lambda self: self == np.inf, pointwise=True)
 isneginf: Op = Op("isneginf(self)", grad_fn="", formula="is -inf", forward=lambda self: self == -np.inf, pointwise=True)
 
@@ -191,7 +193,12 @@ logical_or = _logical("or", "or", np.logical_or)
 logical_xor = _logical("xor", "or else", np.logical_xor)
 
 bitwise_not: Op = Op(
-    "bitwise_not(self)", grad_fn="", formula="~self", forward=only("bui", "bitwise_not_cpu", np.invert), in_place=True, pointwise=True
+    "bitwise_not(self)",
+    grad_fn="",
+    formula="~self",
+    forward=only("bui", "bitwise_not_cpu", np.invert),
+    in_place=True,
+    pointwise=True,
 )
 
 
