@@ -1,4 +1,4 @@
-"""In which order the rest of a backward pass will run."""
+"""Predicts the order in which the rest of a backward pass will run."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from gviz.values.value import Value
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """The nodes that come next; `ends_early` where more come, in an order that is not known."""
+    """The nodes that run next. `ends_early` is True if more follow in an unknown order."""
 
     nodes: tuple[int, ...] = ()
     ends_early: bool = False
 
 
 def planned(timeline: Timeline, n: int, most: int) -> Coming:
-    """What comes next in the pass that runs at moment `n`, up to `most` nodes; nothing outside of a pass.
+    """Return up to `most` nodes that run next in the backward pass at moment `n`; empty outside of a pass.
 
-    A node is ready when all its contributions have arrived. Of several that are, both engines take the newest: of those
-    that were found only after they had been made, it is not known which that is.
+    A node is ready when all its contributions have arrived. Both engines take the newest ready node first. The age of
+    nodes that were discovered after they were created is unknown, so the order among several of them is unknown too.
     """
     moment = timeline.at(n)
     if not moment.pass_nr or moment.phase is None:
@@ -61,7 +61,7 @@ def _order(timeline: Timeline, left: dict[int, NodeState], running: int, most: i
 
 
 class _Queue:
-    """What is ready: leaves first, as they came, then the newest operation."""
+    """The ready nodes: leaves first, in order of arrival, then the newest operation."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -76,26 +76,26 @@ class _Queue:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether it is known which is the next: numbers tell the age only of what was seen as it was made."""
+        """Whether the next node is known. Node numbers give the age only of nodes that were recorded when created."""
         if self._leaves or len(self._operations) < 2:
             return True
         return sum(_was_found(self._timeline, -node) for node in self._operations) == 0
 
     def take(self) -> int:
-        """The next one, 0 if there is none."""
+        """Remove and return the next node, 0 if there is none."""
         if self._leaves:
             return self._leaves.popleft()
         return -heappop(self._operations) if self._operations else 0
 
 
 def _was_found(timeline: Timeline, node: int) -> bool:
-    """Whether an operation was found behind its result: nobody has seen its numbers, though numbers are kept."""
+    """Whether an operation was discovered from its result: it has no elements although the recording keeps elements."""
     values = [output.value for output in timeline.info(node).created.outputs]
     return None in values or not (_any_known(values) or timeline.once(_keeps_none, 0))
 
 
 def _keeps_none(timeline: Timeline, _: int) -> bool:
-    """Whether of no leaf more is known than its shape."""
+    """Whether the recording knows only the shapes of its leaves."""
     made = (timeline.info(node).created for node in timeline.nodes)
     return not _any_known(output.value for one in made if one.kind != "op" for output in one.outputs)
 

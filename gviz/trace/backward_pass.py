@@ -1,4 +1,4 @@
-"""Which nodes a backward pass will reach, known from the graph when it starts, and the gradients it starts with."""
+"""Which nodes a backward pass will reach, computed from the graph when the pass starts, and its seed gradients."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from gviz.trace.storage import FindArray
 from gviz.values.value import Value, capture
 
 EdgesOf = Callable[[int], Collection[Edge]]
-"""The outputs into which a node's rule sends gradients, one entry per input that can have one."""
+"""Returns the outputs that a node's backward rule sends gradients to, one entry per input that can have a gradient."""
 
 
 class Reach:
-    """The part of the graph one pass covers: its `nodes`, and how often `arriving` names an output, seeds included."""
+    """The part of the graph that one pass covers: its `nodes`. `arriving` yields each output once per contribution,
+    seeds included.
+    """
 
     def __init__(self, nodes: Iterable[int], arriving: Callable[[], Iterable[Edge]]) -> None:
         self.nodes = frozenset(nodes)
@@ -25,12 +27,14 @@ class Reach:
 
     @cached_property
     def expected(self) -> Mapping[Edge, int]:
-        """How many contributions will arrive at each output; counted where somebody asks."""
+        """The number of contributions that will arrive at each output, counted on first use."""
         return Counter(self._arriving())
 
 
 def reach(roots: Iterable[Edge], inputs: Iterable[Edge], edges_of: EdgesOf) -> Reach:
-    """What a pass from `roots` covers: all it can reach or, given `inputs`, only the ways that lead to them."""
+    """Return what a pass from `roots` covers: everything reachable or, with `inputs`, only the paths that lead
+    there.
+    """
     roots, wanted = tuple(roots), {node for node, _ in inputs}
     edges = _walk(roots, edges_of)
     kept = _leading_to(wanted, edges) if wanted else edges.keys()
@@ -65,17 +69,20 @@ def _leading_to(wanted: set[int], edges: Mapping[int, Collection[Edge]]) -> set[
 
 
 class Carriers:
-    """Which outputs can have a gradient, and so which edges carry one, while nodes are made and leaves switched."""
+    """Tracks which outputs can have a gradient, and therefore which edges carry one, as nodes are created and leaves
+    change `requires_grad`.
+    """
 
     __slots__ = ("_plain", "_requiring")
 
     def __init__(self) -> None:
         self._requiring: set[int] = set()
-        self._plain: set[Edge] = set()  # outputs of these nodes, of a dtype that cannot have a gradient
+        self._plain: set[Edge] = set()  # outputs of these nodes whose dtype cannot have a gradient
 
     def see_node(self, made: NodeCreated) -> list[bool]:
-        """Take in a new node; whether its rule sends a gradient into each of its inputs."""
-        if made.requires_grad and not made.untracked:  # a view that no_grad made of a leaf requires one, and gets none
+        """Add a new node. Returns for each input whether the node's backward rule sends a gradient to it."""
+        # no_grad made a view of a leaf: it requires a gradient but never gets one
+        if made.requires_grad and not made.untracked:
             self._requiring.add(made.node)
         if made.requires_grad or made.kind != "op":
             values = enumerate(output.value for output in made.outputs)
@@ -85,14 +92,15 @@ class Carriers:
         return [edge[0] in self._requiring and edge not in self._plain for edge in made.inputs]
 
     def see_requires(self, event: RequiresGradSet) -> None:
-        """A leaf requires a gradient from now on, or no longer."""
+        """Record that a leaf requires a gradient from now on, or no longer does."""
         (self._requiring.add if event.requires_grad else self._requiring.discard)(event.node)
 
 
 def standing(step: Step, pass_nr: int, *, leaf: bool, failed: bool, outputs: Sequence[OutputState]) -> Step:
-    """Where a node stands in a pass of which `step` is known; a leaf at which all has arrived is as good as running.
+    """Return the state of a node in a pass whose `step` is known. A leaf is running once all contributions have
+    arrived.
 
-    When an error ended the pass, what ran has failed, and what nothing had come to is no longer part of it.
+    If an error ended the pass, a running node has failed, and a node that received nothing is not part of the pass.
     """
     if pass_nr == 0:
         return "none"
@@ -109,12 +117,14 @@ def _has_gradients(dtype: str) -> bool:
 
 
 def replacement(ran: HookRan) -> Value | None:
-    """What a hook puts in the place of the gradient that has arrived, or None; later hooks see other gradients."""
+    """Return the gradient that a hook puts in place of the incoming one, or None. Other hooks see other gradients."""
     return ran.value if ran.when in ("tensor", "pre") else None
 
 
 def seed_of(started: BackwardStarted, root: Edge, find_array: FindArray) -> Value | None:
-    """The gradient with which a pass begins at one root: the sum, if the root was given several times."""
+    """Return the gradient with which a pass starts at one root; the sum of the seeds if the root was given several
+    times.
+    """
     seeds = [seed for edge, seed in zip(started.roots, started.seeds, strict=False) if edge == root]
     if len(seeds) < 2:
         return seeds[0] if seeds else None

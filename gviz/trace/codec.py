@@ -1,4 +1,4 @@
-"""How an event becomes a row of a trace file and back; everything here derives from the fields of the event classes."""
+"""Encodes events as rows of a trace file and decodes them. Everything derives from the fields of the event classes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ KIND_NUMBERS: dict[type[Event], int] = {kind: number for number, kind in enumera
 DEFINITION_KINDS = frozenset(KIND_NUMBERS[kind] for kind in DEFINITIONS)
 
 Subject = tuple[int, int, int]
-"""``(node, output_nr, pass_nr)``: what an event concerns, 0 where it says nothing about it."""
+"""``(node, output_nr, pass_nr)``: what an event is about, 0 where it does not say."""
 
 
 _decoders = tuple(msgspec.msgpack.Decoder(kind) for kind in KINDS)
 
 
 def encode(event: Event) -> bytes:
-    """The body of an event, as its row keeps it; what no file can hold is kept as text."""
+    """Return the msgpack body of an event. Numbers and text that msgpack cannot hold are stored as text."""
     try:
         return _encoder.encode(event)
     except (OverflowError, UnicodeEncodeError):
@@ -43,7 +43,7 @@ def encode(event: Event) -> bytes:
 
 
 def decode(kind: int, body: bytes) -> Event:
-    """The event of a row; ValueError if the body is not such an event, or says what no recording can."""
+    """Return the event of a row. Raises ValueError if the body is not such an event or contradicts itself."""
     event: Event = _decoders[kind].decode(body)
     contradiction = next(_contradictions(event), "")
     if contradiction:
@@ -52,14 +52,15 @@ def decode(kind: int, body: bytes) -> Event:
 
 
 def _contradictions(event: Event) -> Iterator[str]:
-    """What in an event cannot be, whatever else is in its trace: everybody above relies on that it is not so.
+    """Yield what is impossible in an event regardless of the rest of the trace. All code above relies on these checks.
 
-    What it refers to is the business of `gviz.trace.index.references`.
+    `gviz.trace.index.references` checks what the event refers to.
     """
     match event:
         case NodeCreated(given=given, inputs=inputs) if len(given) > len(inputs):
             yield f"{len(given)} inputs were given to an operation of {len(inputs)}"
-        case ScopeEntered(scope=scope, parent=parent) if parent >= scope:  # who goes outwards comes to an end
+        # otherwise a walk to the outer calls would not end
+        case ScopeEntered(scope=scope, parent=parent) if parent >= scope:
             yield f"module call {scope} lies in {parent}, which begins after it"
         case StackSeen(stack=stack, base=base, shared=shared) if base >= stack > 0 or (shared and not base):
             yield f"call stack {stack} shares {shared} frames with {base}, which is not before it"
@@ -81,24 +82,24 @@ def _contradictions(event: Event) -> Iterator[str]:
 
 
 def kind_rows() -> Iterator[tuple[int, str, str]]:
-    """``(number, class, names of its fields)`` of every kind, as a trace file describes itself."""
+    """Yield ``(number, class, field names)`` for every event kind, as a trace file describes itself."""
     for number, kind in enumerate(KINDS):
         yield number, kind.__name__, " ".join(kind.__struct_fields__)
 
 
 def subject(event: Event) -> Subject:
-    """What the event concerns; a pass concerns its first root."""
+    """Return what the event is about. A pass is about its first root."""
     return KINDS_AND_SUBJECTS[type(event)][1](event)
 
 
 def values(event: Event) -> list[Value]:
-    """Every value an event holds, in the order of its fields."""
+    """Return every value in an event, in field order."""
     held = HELD_VALUES.get(event.__class__)
     return [value for value in held(event) if value is not None] if held is not None else []
 
 
 def values_of(events: Iterable[Event]) -> list[Value]:
-    """Every value that many events hold."""
+    """Return every value in several events."""
     found: list[Value | None] = []
     for event in events:
         held = HELD_VALUES.get(event.__class__)
@@ -108,7 +109,7 @@ def values_of(events: Iterable[Event]) -> list[Value]:
 
 
 def with_values(event: Any, change: Callable[[Value], Value]) -> Any:
-    """The event with every value it holds replaced by ``change(value)``."""
+    """Return the event with every value replaced by ``change(value)``."""
     if isinstance(event, Value):
         return change(event)
     if isinstance(event, tuple):
@@ -120,12 +121,12 @@ def with_values(event: Any, change: Callable[[Value], Value]) -> Any:
 
 
 def _foreign(thing: object) -> object:
-    """A non-tensor argument of a type that the vocabulary does not know: a number of numpy, or some object."""
+    """Encode an argument of a type outside the vocabulary: a numpy number as a number, anything else as its `repr`."""
     return thing.item() if isinstance(thing, np.generic) else repr(thing)
 
 
 def _encodable(thing: Any) -> Any:
-    """The same with numbers of more than 64 bits, and text that is not Unicode, written out."""
+    """Return a copy that msgpack can encode: integers over 64 bits and invalid Unicode become text."""
     match thing:
         case str():
             return thing.encode("utf-8", "backslashreplace").decode()
@@ -187,10 +188,10 @@ def _mentions_values(annotation: object) -> bool:
 
 
 HELD_VALUES = {kind: reader for kind in KINDS if (reader := _value_reader(kind))}
-"""What reads the values, or None in their places, out of an event, by its class; those without any are not in it."""
+"""By event class: a function that returns the values of an event (None where absent). Has only classes with values."""
 
 KINDS_AND_SUBJECTS = {kind: (number, _subject_reader(kind)) for kind, number in KIND_NUMBERS.items()}
-"""The number of an event's class, and what reads its subject, by its class."""
+"""By event class: its number, and a function that returns its subject."""
 
 _STRUCTS: tuple[type[msgspec.Struct], ...] = (*KINDS, Output)
 _VALUE_FIELDS: dict[type, tuple[str, ...]] = {kind: _value_fields(kind) for kind in _STRUCTS}

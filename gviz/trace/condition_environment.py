@@ -1,4 +1,4 @@
-"""What a condition may ask about a moment, read from the trace only where it asks."""
+"""The names that a breakpoint condition can use, read from the trace on first use."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from gviz.where.stop import EVENTS
 
 
 class Absent(Exception):
-    """A condition asked for a value or gradient that there is not at its moment: it does not hold."""
+    """A condition used a value or gradient that does not exist at its moment; the condition is then false."""
 
 
 class Situation(dict[str, Any]):
     """The moment after event `n`, which is about `node`, as a dictionary of `where.NAMES`.
 
-    The output `output_nr` of the node is meant where the event itself is not of one of them.
+    `output_nr` selects the node's output where the event itself does not name one.
     """
 
     def __init__(self, timeline: Timeline, n: int, node: int, event: Event | None = None, output_nr: int = 0) -> None:
@@ -38,12 +38,12 @@ class Situation(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         reader = _READERS.get(name)
         if reader is None:
-            return BUILTINS[name]  # here, although `evaluate` would find it: a KeyError on the way there takes long
+            return BUILTINS[name]  # not left to `evaluate`: a KeyError on the way there is slow
         found = self[name] = reader(self)
         return found
 
     def stored(self, name: str) -> Value | None:
-        """The ``value`` or ``grad`` as the trace has it, None where there is none."""
+        """Return ``value`` or ``grad`` as stored in the trace, None if there is none."""
         return self._held() if name == "value" else self._arrived()
 
     def _info(self) -> NodeInfo | None:
@@ -62,14 +62,14 @@ class Situation(dict[str, Any]):
         return OpWord.of(info.op) if info is not None else ""
 
     def _held(self) -> Value | None:
-        """The value, from the event itself where that says it."""
+        """The value, taken from the event itself if it has one."""
         if isinstance(self._event, e.NodeCreated):
             made = self._event.outputs[self._asked_nr :]
             return made[0].value if made else None
         return self._timeline.held(self._node, self._output_nr(), self._n)
 
     def _arrived(self) -> Value | None:
-        """The gradient, from the event itself where that says it: of a node's state it is the dearest part."""
+        """The gradient, taken from the event itself if it has one; it is the most expensive part of a node's state."""
         match self._event:
             case e.NodeCreated():
                 return None
@@ -111,5 +111,5 @@ _READERS: dict[str, Callable[[Situation], Any]] = {
 
 
 def word_of(event: Event) -> str:
-    """The word of ``on EVENT`` for an event, or the name of its class in lower case."""
+    """Return the ``on EVENT`` word for an event, or its class name in lower case."""
     return next((word for word, kinds in EVENTS.items() if isinstance(event, kinds)), type(event).__name__.lower())

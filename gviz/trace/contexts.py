@@ -1,5 +1,4 @@
-"""In what every moment of a log lies: its thread, the passes that run there, the node whose rule runs, the module call
-in progress, the steps of optimizers."""
+"""The context of each event: thread, running passes, current backward rule, module call and optimizer steps."""
 
 from __future__ import annotations
 
@@ -20,22 +19,24 @@ from gviz.values.value import Array
 WHOLE_NODE: frozenset[type[e.Event]] = frozenset(
     (e.NodeCreated, e.GradAccumulated, e.GradCaptured, e.OptimizerStepped, e.Failed)
 )
-"""What ``next`` stops at, where no rule runs."""
+"""The events at which ``next`` stops outside of backward rules."""
 
 
 class Contexts:
-    """Answers where a moment lies, by search; of a log as far as its `index` goes: of a longer one another is made."""
+    """Looks up the context of a moment by binary search. Covers the log up to its `index`; a longer log needs a new
+    one.
+    """
 
     def __init__(self, log: EventLog, index: Index) -> None:
         self._log = log
         self._index = index
 
     def at(self, n: int) -> tuple[int, int, int]:
-        """``(pass, step, scope)`` at moment `n` in its thread, the innermost of each, 0 where there is none."""
+        """Return the innermost ``(pass, step, scope)`` at moment `n` in its thread, 0 where there is none."""
         return self._in(self.thread_at(n), n)
 
     def before(self, n: int) -> tuple[int, int, int]:
-        """The same for the moment before `n` in the thread of `n`."""
+        """Return the same for the moment before `n` in the thread of event `n`."""
         return self._in(self.thread_at(n), n - 1)
 
     def _in(self, thread: int, n: int) -> tuple[int, int, int]:
@@ -47,12 +48,12 @@ class Contexts:
 
     @cached_property
     def threads(self) -> Sequence[int]:
-        """The threads that have said something, numbered from 1 as they appeared; those of a device are none."""
+        """The threads that recorded events, numbered from 1 in order of appearance. Device threads are not included."""
         threads: list[int] = np.unique(self._index.tables.threads.thread).tolist()
         return threads
 
     def thread_at(self, n: int) -> int:
-        """The thread whose event `n` is, 0 before the first."""
+        """Return the thread of event `n`, 0 before the first event."""
         times, threads = self._index.tables.threads
         row = int(times.searchsorted(n, "right")) - 1
         return int(threads[row]) if row >= 0 else 0
@@ -65,7 +66,7 @@ class Contexts:
         return {thread: picked(table, table.thread == thread) for thread in self.threads}
 
     def running(self, n: int) -> tuple[int, ...]:
-        """The passes that run at moment `n` in any thread, the last begun first."""
+        """Return the passes that run at moment `n` in any thread, the latest first."""
         running = []
         started, finished = self._index.lists["pass_started"], self._index.lists["pass_finished"]
         pass_nr, before = self._innermost(n), n + 1
@@ -82,25 +83,27 @@ class Contexts:
         return int(table.innermost[row]) if row >= 0 else 0
 
     def scope_at(self, n: int) -> tuple[int, int, int]:
-        """``(scope, entered, left)`` of the module call in progress: `left` is 0 if it never ended, all outside."""
+        """Return ``(scope, entered, left)`` of the current module call; `left` is 0 if it never ended, all 0
+        outside.
+        """
         scope = self.at(n)[2]
         if not scope:
             return 0, 0, 0
         return scope, self._index.lists["scope"].last(scope, n), self._index.lists["scope_left"].last(scope, self._end)
 
     def call(self, scope: int) -> e.ScopeEntered | None:
-        """How the module call of a scope began; None if the log does not say."""
+        """Return the event that began the module call of a scope, None if the log has none."""
         entered = self._index.lists["scope"].last(scope, self._end) if scope else 0
         return expect(self._log, entered, e.ScopeEntered) if entered else None
 
     def module(self, scope: int) -> str:
-        """The path of the module of a scope, or nothing."""
+        """Return the module path of a scope, or ""."""
         call = self.call(scope)
         return call.name if call is not None else ""
 
     @cached_property
     def flat(self) -> bool:
-        """Whether no node was made in a module call, in a backward pass or where optimizers step."""
+        """Whether no node was created in a module call, a backward pass or an optimizer step."""
         if len(self._index.lists["scope"].whole().keys) or len(self._index.tables.steps.said):
             return False
         table, made = self._index.tables.context, self._index.lists["kind"].of_key(KIND_NUMBERS[e.NodeCreated])
@@ -109,8 +112,11 @@ class Contexts:
 
     @cached_property
     def node_ends(self) -> Sequence[int]:
-        """The moments at which one whole node is through: it was made, its backward step is over, or a leaf has its
-        gradient; or at which an optimizer has stepped. What happens inside a backward step belongs to the step."""
+        """The moments at which a whole node is finished: it was created, its backward step ended, or a leaf got its
+        gradient.
+
+        The ends of optimizer steps count too. Events inside a backward step belong to that step.
+        """
         alone = np.concatenate([self._index.lists["kind"].of_key(KIND_NUMBERS[kind]) for kind in WHOLE_NODE])
         times, threads = self._index.tables.threads
         whose = threads[times.searchsorted(alone, "right") - 1] if len(times) else alone
@@ -119,20 +125,20 @@ class Contexts:
         return ends
 
     def steps_at(self, n: int) -> list[Step]:
-        """The steps of optimizers in progress in the thread of `n`, the innermost, which ends first, first."""
+        """Return the optimizer steps in progress in the thread of event `n`, innermost (first to end) first."""
         table, thread = self._index.tables.steps, self.thread_at(n)
         running = _steps(picked(table, (table.start <= n) & ((table.end == 0) | (table.end >= n))))
         own = (step for step in running if self.thread_at(step.said) == thread)
         return sorted(own, key=lambda step: (step.end == 0, step.end, -step.start))
 
     def steps_in(self, part: Iteration | Phase) -> list[int]:
-        """The steps of optimizers that go on in a part of the recording, by the events that first tell of them."""
+        """Return the optimizer steps that overlap a part of the recording, each as the number of its first event."""
         said, starts, ends, _ = self._index.tables.steps
         found: list[int] = said[(starts <= part.end) & ((ends == 0) | (ends >= part.start))].tolist()
         return found
 
     def steps_around(self, n: int) -> Iterator[tuple[int, e.OptimizerStarted]]:
-        """The last step of an optimizer that has begun by moment `n`, and the next one."""
+        """Yield the last optimizer step that began by moment `n`, and the one after it."""
         said = self._index.tables.steps.said
         at = int(said.searchsorted(n, "right"))
         for seq in said[max(at - 1, 0) : at + 1].tolist():
@@ -141,7 +147,7 @@ class Contexts:
                 yield seq, event
 
     def step_of(self, info: NodeInfo) -> int:
-        """The step of an optimizer that computed a node itself, by the event that first tells of it; 0 if none did."""
+        """Return the optimizer step that created a node, as the number of its first event; 0 if none did."""
         return step_that_made(self._steps, info.created, info.born)
 
     @cached_property
@@ -154,7 +160,7 @@ class Contexts:
 
 
 def _ends(context: ContextTable, alone: Array) -> Array:
-    """Where whole nodes of one thread are through, which lies in these contexts; `alone` are those without a rule."""
+    """Return the events of one thread that end a whole node. `alone` are the events that need no backward rule."""
     seqs, depths = context.seq, context.depth
     step_ends = seqs[1:][(depths[1:] == 0) & (depths[:-1] > 0)]
     rows = seqs.searchsorted(alone, "right") - 1

@@ -1,4 +1,4 @@
-"""What went wrong in a recording: failures of the program, errors it caught, the first nan or infinity."""
+"""The errors in a recording: failures of the program, errors it caught, and the first nan or infinity."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from gviz.trace.log import EventLog, birth, expect
 from gviz.trace.nonfinite import first_place
 
 _DEEPEST = 100
-"""So many operations one after another carry infinities from where they were put."""
+"""The search follows infinities through at most this many operations, back to where they were written."""
 _PART = 8192
-"""Events of which all values are looked at in one go."""
+"""The number of events whose values one step of the search checks."""
 
 
 class Troubles:
-    """Finds what went wrong in a log that may grow; every value is looked at once."""
+    """Finds the errors in a log that may grow. Checks each value once."""
 
     def __init__(self, log: EventLog, index: Index, events: References) -> None:
         self._log = log
         self._index = index
         self._events = events
-        self._searched = 0 if index.first_bad is None else index.count  # up to which event a nan was looked for
+        self._searched = 0 if index.first_bad is None else index.count  # the search for a nan has reached this event
         self._first_bad = index.first_bad or 0
         self._bad = nonfinite.FirstBad()
         self._masked: dict[int, float] = {}
-        self._firsts: dict[Bad, tuple[int, int]] = {}  # the first event with one, and up to which one was looked for
+        self._firsts: dict[Bad, tuple[int, int]] = {}  # the first event with one, and how far the search went
 
     def failures(self) -> tuple[int, ...]:
-        """The events that say that the program failed."""
+        """Return the events that report a failure of the program."""
         return tuple(self._index.lists["kind"].of_key(KIND_NUMBERS[e.Failed]).tolist())
 
     def errors(self) -> tuple[int, ...]:
-        """The events that tell of an error: the ends of passes whose error was caught, and `failures`."""
+        """Return the events that report an error: `failures`, and the ends of passes whose error the program caught."""
         failures, failed_passes = self.failures(), self._index.tables.failed_passes.seq.tolist()
         self._log.prefetch([*failed_passes, *failures])
         ended = [(seq, expect(self._events, seq, e.BackwardFinished).error) for seq in failed_passes]
@@ -49,13 +49,16 @@ class Troubles:
         return tuple(sorted([*(seq for seq, _ in ended if seq not in uncaught), *failures]))
 
     def first_bad(self) -> int:
-        """The first event with a nan or an infinity that nobody put there, or 0. The first call looks at all values."""
+        """Return the first event with a nan or an infinity that the program did not write on purpose, or 0.
+
+        The first call checks all values.
+        """
         for _ in self.looking_for_bad():
             pass
         return self._first_bad
 
     def looking_for_bad(self) -> Iterator[Far]:
-        """Look at the values of which nobody knows yet, a part at a time; `first_bad` then knows at once."""
+        """Check the values that were not checked yet, in parts. Afterwards `first_bad` returns at once."""
         while not self._first_bad and self._searched < self._index.count:
             yield Far("looking for nan and inf: event", self._searched, self._index.count)
             end = min(self._searched + _PART, self._index.count)
@@ -63,7 +66,7 @@ class Troubles:
             self._searched = end
 
     def is_masked(self, node: int) -> bool:
-        """Whether the infinities that a node was made with were put there, as into a mask."""
+        """Whether the program wrote the infinities of a new node on purpose, for example into a mask."""
         return self._masked_share(node, _DEEPEST) > 0
 
     def _masked_share(self, node: int, left: int) -> float:
@@ -76,11 +79,14 @@ class Troubles:
         return self._masked[node]
 
     def kind_of_first_bad(self) -> Bad:
-        """Whether `first_bad`, which there must be, holds a nan or infinities alone."""
+        """Whether `first_bad` holds a nan or only infinities. There must be a `first_bad`."""
         return "nan" if first_place([self._events.event(self.first_bad())], "nan") else "inf"
 
     def first(self, bad: Bad) -> int:
-        """The first event that holds a nan (an infinity), or 0: from `first_bad` on, else one that was put there."""
+        """Return the first event that holds a nan (or an infinity), or 0.
+
+        Starts at `first_bad`; without one, an infinity that the program wrote on purpose counts.
+        """
         first_bad = self.first_bad()
         found, searched = self._firsts.get(bad, (0, first_bad - 1 if first_bad or bad == "nan" else 0))
         if not found and 0 <= searched < self._index.count:

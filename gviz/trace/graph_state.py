@@ -1,4 +1,4 @@
-"""What a graph looks like at one moment: plain data, as `Timeline` gives it, and the plain replay of the tests."""
+"""The state of a graph at one moment, as plain data: returned by `Timeline` and by the simple replay in the tests."""
 
 from __future__ import annotations
 
@@ -13,28 +13,31 @@ from gviz.source.site import Frame
 from gviz.values.value import Array, Value
 
 Step = Literal["none", "pending", "waiting", "running", "done", "failed"]
-"""Where a node stands in the latest pass: it is not part of it; nothing arrived yet; some of its contributions arrived;
-its rule runs (or, for a leaf, its gradient is complete but not accumulated); it is through; its rule ran when an error
-ended the pass."""
+"""The state of a node in the latest pass.
+
+"none": not part of it. "pending": nothing has arrived. "waiting": some contributions have arrived. "running": its
+backward rule runs (a leaf: the gradient is complete but not accumulated). "done": finished. "failed": its backward rule
+was running when an error ended the pass.
+"""
 
 UNKNOWN_OP = OpSeen(0, "?", "", (), (), ())
-"""An operation that the trace refers to and does not describe."""
+"""An operation that the trace refers to but does not describe."""
 
 Saved = Literal["nothing", "held", "freed"]
 Bad = Literal["nan", "inf"]
-"""What is no finite number."""
+"""The kinds of nonfinite numbers."""
 BAD: tuple[Bad, ...] = get_args(Bad)
 
 PhaseKind = Literal["forward", "backward", "optimizer", "failed", "after backward", "after optimizer"]
 
 OPTIMIZER = "optimizer step"
-"""The path that the steps of all optimizers have, as calls of modules have theirs."""
+"""The path of all optimizer steps, like the module path of a module call."""
 
 
 class Contribution(Struct, frozen=True):
-    """One `GradFlowed`: what arrived over one edge, from input `slot` of node `source`, by event number `seq`.
+    """One `GradFlowed`: what arrived over one edge, from input `slot` of node `source`, with event number `seq`.
 
-    The seed of a pass is a contribution too: `source` 0, `slot` its place among the pass's roots.
+    The seed of a pass is a contribution too: `source` is 0 and `slot` is its position among the roots of the pass.
     """
 
     source: int
@@ -46,9 +49,10 @@ class Contribution(Struct, frozen=True):
 class OutputState(Struct, frozen=True):
     """One output of a node at one moment.
 
-    `value` is what its memory holds now and `value_seq` the event that put it there; `version` and `written_by` (a
-    node, 0: nobody) tell of in-place writes since it was made. `incoming` is the sum of the `parts` that arrived in the
-    latest pass that reaches it, of `expected` in the whole pass. `grad` is its ``.grad``, set by event `grad_seq`.
+    `value` is what its memory holds now, and `value_seq` the event that wrote it. `version` counts in-place writes
+    since the output was created; `written_by` is the node that wrote last (0: none). `incoming` is the sum of the
+    `parts` that have arrived in the latest pass that reaches the output, out of `expected` in the whole pass. `grad` is
+    its ``.grad``, set by event `grad_seq`.
     """
 
     value: Value | None
@@ -63,9 +67,9 @@ class OutputState(Struct, frozen=True):
 
 
 class NodeState(Struct, frozen=True):
-    """One node at one moment. `freed` and `saved_freed` are event numbers, 0 while it has not happened.
+    """One node at one moment. `freed` and `saved_freed` are event numbers, 0 if it has not happened yet.
 
-    `pass_nr` is the innermost running pass that covers the node, else the latest that reached it (0: none yet).
+    `pass_nr` is the innermost running pass that covers the node, otherwise the latest that reached it (0: none yet).
     """
 
     node: int
@@ -80,13 +84,14 @@ class NodeState(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """What never changes about a node: how it was made. `name` is the variable or parameter that holds it, or empty.
+    """What never changes about a node.
 
-    `variables` are the names of its outputs, where these have names of their own; there may be fewer than outputs.
-    `also` are the other paths of a parameter that several modules have, and of a result the variables of callers: where
-    ``forward`` ends in ``x = f(x)`` and ``return x``, and ``out = net(x)`` called it, `x` is `out` also.
-    `born` is its event number, `frames` the user's call stack with the innermost first, `scope` the module path, and
-    `iteration` the index of the iteration that made it.
+    `born` is the event that created it, `frames` the user's call stack (innermost first), `scope` the module path and
+    `iteration` the index of the iteration that created it. `name` is the variable or parameter that holds the node, or
+    empty. `variables` are the names of its outputs if they have their own; there may be fewer names than outputs.
+    `also` holds further names: other paths of a parameter shared by several modules, and variables of callers. For
+    example, if ``forward`` ends with ``x = f(x)`` and ``return x``, and the caller runs ``out = net(x)``, then `x` is
+    also `out`.
     """
 
     node: int
@@ -102,32 +107,33 @@ class NodeInfo:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that the node, or one of its outputs, is called."""
+        """All names of the node and of its outputs."""
         return tuple(dict.fromkeys(filter(None, (self.name, *self.also, *self.variables))))
 
     def means(self, name: str) -> bool:
-        """Whether the node, or one of its outputs, is called so."""
+        """Whether `name` is a name of the node or of one of its outputs."""
         return name == self.name or name in self.variables or name in self.also
 
     def output_called(self, name: str) -> int:
-        """Which output a name of the node means; the first, unless another is called so."""
+        """Return the number of the output with this name; 0 if no other output has it."""
         return self.variables.index(name) if name and name in self.variables else 0
 
     def output_name(self, nr: int) -> str:
-        """What an output is called: of the only one that is the name of the node."""
+        """Return the name of an output; the node's name if it has only one output."""
         if len(self.created.outputs) > 1:
             return self.variables[nr] if nr < len(self.variables) else ""
         return self.name
 
     @property
     def title(self) -> str:
-        """The name if it has one, else the operation."""
+        """The name, or the operation if there is none."""
         return self.name or self.op.name
 
 
 class Origins(NamedTuple):
-    """How nodes were made, an entry a node: by which operation, at which call stack, in which module call, and the leaf
-    whose ``.grad`` it was (0: none)."""
+    """How nodes were created, one entry per node: the operation, the call stack, the module call, and the leaf whose
+    ``.grad`` the node was (0: none).
+    """
 
     op: Array
     stack: Array
@@ -137,7 +143,7 @@ class Origins(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of events ``start..end`` (both included) of one kind; `pass_nr` for a backward pass, else 0."""
+    """A stretch of events ``start..end`` (both included) of one kind. `pass_nr` is the backward pass, otherwise 0."""
 
     kind: PhaseKind
     start: int
@@ -147,7 +153,9 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """One graph's life: events ``start..end`` (both included). Ends where a forward begins after a backward pass."""
+    """The lifetime of one graph: events ``start..end`` (both included). It ends where a forward starts after a backward
+    pass.
+    """
 
     index: int
     start: int

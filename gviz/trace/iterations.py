@@ -1,14 +1,14 @@
-"""How a recording divides into iterations, while its events go by.
+"""Divides a recording into iterations, in order of its events.
 
 Definition
 ----------
-A *graph* is what a program builds for one backward pass. It begins with the first event that prepares it: a number, a
-batch of data and what is computed of the batch alone, the call of a module. It lasts until the next graph begins, so
-it includes its backward pass, the optimizer's step and whatever else the program does afterwards. A pass with
-``create_graph`` ends no graph: the program builds on it.
+A *graph* is what a program builds for one backward pass. It starts with the first event that prepares it: a number, a
+batch of data and what is computed from the batch alone, or a module call. It lasts until the next graph starts, so it
+includes its backward pass, the optimizer step and everything that follows. A pass with ``create_graph`` does not end a
+graph: the program builds on it.
 
-An *iteration* is one turn of the program's loop: the graphs whose passes start from different lines. It is over where
-the program starts a pass from a line for the second time. Lines are known by their whole call stack.
+An *iteration* is one turn of the program's loop: the graphs whose passes start from different lines. It ends where the
+program starts a pass from the same line again. Lines are identified by their whole call stack.
 
 Five programs, with one letter for each line that calls ``backward()``:
 
@@ -19,33 +19,33 @@ a plain loop                                   a a a        ``a | a | a``: each 
 gradient accumulation: a step after 2 passes   a a a a      ``a | a | a | a``: each pass is one; the step belongs to
                                                             the second, the fourth ...
 a GAN with two losses                          d g d g      ``d g | d g``: both passes of one turn
-validation without ``no_grad``                 a (v) a (v)  ``a v | a v``: what no pass goes through belongs to the
+validation without ``no_grad``                 a (v) a (v)  ``a v | a v``: what has no backward pass belongs to the
                                                             iteration before it
 two loops, one after the other                 a a b b      ``a | a | b | b``
 =============================================  ===========  ===========================================================
 
 Limits: ``a a b a a b`` is six iterations, because lines do not show whether the inner loop is one step or several.
-Until a first turn is over each graph is an iteration of its own; then its graphs are joined.
-A program without any pass is divided by calls of modules, see `Evaluation`.
+Until the first turn has ended, each graph is its own iteration; then the graphs of the turn are joined. A program
+without any pass is divided by module calls, see `Evaluation`.
 
 States
 ------
 `Iterations` is in one of these states::
 
     EVALUATING   autograd has tracked no operation yet
-    OPEN         a graph has begun, and has no operation yet
-    FORWARD      the graph has an operation; almost every event arrives here, and changes nothing
-    UNCERTAIN    an operation came from a line where no graph with a pass began: it may be a validation
+    OPEN         a graph has started and has no operation yet
+    FORWARD      the graph has an operation; almost every event arrives here and changes nothing
+    UNCERTAIN    an operation came from a line where no graph with a pass started: it may be validation
     BACKWARD     a pass runs
-    PASSED       the pass is over; a next graph may be under preparation
-    CONTINUED    the same after ``create_graph``: the graph goes on, unless memory is written first
+    PASSED       the pass has ended; the next graph may be in preparation
+    CONTINUED    the same after ``create_graph``: the graph continues, unless memory is written first
 
-The table `_THEN` has the transitions. A plain loop goes::
+The table `_THEN` has the transitions. A plain loop::
 
-    w = torch.ones(2, requires_grad=True)      EVALUATING (a leaf is no operation)
+    w = torch.ones(2, requires_grad=True)      EVALUATING (a leaf is not an operation)
     for x in data:                             2nd turn: PASSED, and x is prepared
-        loss = (w * x).sum()                   FORWARD; in the 2nd turn the graph begins where x was made
-        loss.backward()                        BACKWARD, PASSED: the turn is over if this line had a pass before
+        loss = (w * x).sum()                   FORWARD; in the 2nd turn the graph starts where x was made
+        loss.backward()                        BACKWARD, PASSED: the turn ends if this line had a pass before
         optimizer.step()                       PASSED: it prepares nothing
 """
 
@@ -60,7 +60,7 @@ from gviz import events as e
 from gviz.trace.optimizer_steps import OptimizerSteps
 
 Turn = tuple[int, ...]
-"""The call sites of the passes of one turn of a loop: the one with which it begins, then the others."""
+"""The call sites of the passes of one loop iteration: the one that starts it, then the others."""
 
 
 def is_tracked(made: e.NodeCreated) -> bool:
@@ -69,7 +69,7 @@ def is_tracked(made: e.NodeCreated) -> bool:
 
 
 class State(IntEnum):
-    """What the program does, see the module's text."""
+    """What the program is doing; see the module docstring."""
 
     EVALUATING = auto()
     OPEN = auto()
@@ -81,12 +81,12 @@ class State(IntEnum):
 
 
 class _Sign(IntEnum):
-    """What an event outside of a pass means for the state; any other event changes nothing."""
+    """What an event outside of a pass means for the state. All other events change nothing."""
 
     LEAF = auto()
     """A tracked leaf or parameter appears."""
     OPERATION = auto()
-    """A tracked operation, from a line where a graph began that had a pass; or there is no such line yet."""
+    """A tracked operation from a line where a graph with a pass started; or no such line is known yet."""
     UNFAMILIAR = auto()
     """A tracked operation from any other line."""
     WRITE = auto()
@@ -107,17 +107,17 @@ _THEN = {
 _NEXT = {(state, sign): then for state, row in _THEN.items() for sign, then in zip(_Sign, row, strict=True)}
 """The transitions outside of passes.
 
-A pass leads from any state to BACKWARD, and from there to PASSED, or to CONTINUED if it was one with ``create_graph``
-(to OPEN if its graph has no operation). UNCERTAIN becomes FORWARD when `Validation` knows that it is a graph.
+A pass leads from any state to BACKWARD. From there it leads to PASSED, or to CONTINUED if it used ``create_graph`` (to
+OPEN if its graph has no operation). UNCERTAIN becomes FORWARD when `Validation` has found that it is a graph.
 """
 
 _UPDATES = (e.OptimizerStarted, e.OptimizerStepped, e.StorageWritten, e.DataSet)
 
 
 class Iterations:
-    """Divides a log into graphs while its events go by, and groups them into iterations.
+    """Divides a log into graphs, in order of its events, and groups them into iterations.
 
-    `turns` of the program's loop may be known from the part of a recording that was dropped.
+    `turns` are loop iterations known from the dropped part of a recording.
     """
 
     def __init__(self, turns: Iterable[Turn] = ()) -> None:
@@ -131,12 +131,12 @@ class Iterations:
         self._validation: Validation | None = None  # while UNCERTAIN
         self._aside: set[int] = set()  # the call sites of first operations that turned out to be validation
         self._has_operation = False
-        self._creates_graph = False  # the last pass
+        self._creates_graph = False  # of the last pass
 
     def happen(self, seq: int, event: e.Event) -> int:
-        """Take in the next event. Returns the start of the graph of which it is the first tracked node, else 0.
+        """Process the next event. Returns the start of the graph whose first tracked node this is, otherwise 0.
 
-        In a program that only evaluates: the start of the turn that the event reveals.
+        In a program that only evaluates: returns the start of the turn that the event reveals.
         """
         if self.state is _FORWARD and event.__class__ is e.NodeCreated:
             return 0  # almost every event
@@ -154,17 +154,17 @@ class Iterations:
 
     @property
     def starts(self) -> list[int]:
-        """The events with which iterations begin."""
+        """The events at which iterations start."""
         return self._evaluation.starts if self.state is _EVALUATING else self.loop.starts
 
     @property
     def begun(self) -> int:
-        """The event with which an iteration began that will have a pass and has none yet, else 0."""
+        """The first event of an iteration that has no pass yet but will have one, otherwise 0."""
         return 0 if self.state is _EVALUATING else self.loop.begun
 
     @property
     def prepared_from(self) -> int:
-        """The event with which the next graph begins if it begins now; 0 if nothing is prepared."""
+        """The event at which the next graph starts if it starts now; 0 if nothing is prepared."""
         if self.state is _EVALUATING:
             return self._evaluation.start
         if self._validation is not None:
@@ -172,7 +172,7 @@ class Iterations:
         return self._preparation.start if self.state in (_PASSED, _CONTINUED) else 0
 
     def forget(self, before: int) -> None:
-        """Drop what is over, and the iterations that begin before an event; keep what may still go on."""
+        """Drop the iterations that start before an event, except those that may still continue."""
         self.loop.forget(before)
         self.steps.forget()
         self._evaluation.forget(before)
@@ -181,7 +181,7 @@ class Iterations:
         if not self.running:
             if self._validation is not None and self._validation.begin_pass(started.roots):
                 self._aside.add(self._validation.place)
-            self._validation, self._evaluation = None, Evaluation()  # which frees what it remembers
+            self._validation, self._evaluation = None, Evaluation()  # frees what it remembers
             self.loop.begin_pass(started.stack)
             self.state, self._creates_graph = _BACKWARD, started.create_graph
         self.running.append(started.pass_nr)
@@ -195,7 +195,7 @@ class Iterations:
             self._preparation = Preparation(self.steps)
 
     def _track(self, seq: int, made: e.NodeCreated) -> int:
-        """Take in a tracked node outside of passes; the start of the graph that begins with it, else 0."""
+        """Process a tracked node outside of passes. Returns the start of the graph that begins with it, otherwise 0."""
         before, is_operation, start = self.state, made.kind == "op", 0
         aside = is_operation and before is _PASSED and self._is_aside(made.stack)
         self.state = _NEXT[before, self._sign(made, aside)]
@@ -214,7 +214,7 @@ class Iterations:
         return start
 
     def _begin_operations(self, seq: int, made: e.NodeCreated, aside: bool) -> None:
-        """The graph gets its first operation, or a validation does."""
+        """Record the first operation of the graph or of a validation."""
         start = self._preparation.start or seq if aside else self.loop.open
         if not aside:
             self.loop.begin_forward(made.stack)
@@ -222,7 +222,7 @@ class Iterations:
             self._validation = Validation(self.loop, self._preparation, made.stack, start, aside=aside)
 
     def _pass_by(self, seq: int, event: e.Event) -> int:
-        """Take in an event outside of passes that autograd does not track."""
+        """Process an event outside of passes that autograd does not track."""
         if isinstance(event, _UPDATES):
             self.state = _NEXT[self.state, _Sign.WRITE]
         if self.state is _EVALUATING:
@@ -247,31 +247,32 @@ class Iterations:
 class Loop:
     """Groups consecutive graphs into loop iterations by the call site of their first ``backward()``.
 
-    Where the program comes back to a call site for the first time, a turn is over: what came in between belongs to the
-    turn that begins there, then and later. Until then each graph is its own iteration, unless its turn is known from
-    before. That a program has come back can also be seen before the pass begins, by the call site of a graph's first
-    operation.
+    When the program returns to a call site for the first time, a turn has ended. The passes in between belong to the
+    turn that starts at that call site, now and later. Until then each graph is its own iteration, unless its turn is
+    known. The call site of a graph's first operation can show the return already before the pass begins.
     """
 
     def __init__(self, turns: Iterable[Turn] = ()) -> None:
         self.starts: list[int] = [1]
-        """The events with which iterations begin."""
+        """The events at which iterations start."""
         self.open = 1
-        """The event with which a graph began that has no pass yet; 0: the last graph has one."""
+        """The event at which a graph started that has no pass yet; 0 if the last graph has one."""
         self._parts = {first: frozenset(others) for first, *others in turns}
-        self._row: list[int] = []  # the call sites of this turn; in a first turn each is an iteration as yet
-        self._before: list[int] = []  # those of the turn before
+        self._row: list[int] = []  # the call sites of this turn; during a first turn each is its own iteration
+        self._before: list[int] = []  # those of the previous turn
         self._forward = 0  # the call site of the open graph's first operation, 0 if it has none yet
-        self._passes: dict[int, int] = {}  # call sites of passes by those of their graphs' first operations
+        self._passes: dict[int, int] = {}  # the call site of the pass, by the call site of the graph's first operation
 
     def begin(self, start: int) -> None:
-        """The next graph begins at an event. As yet it is taken for what the turn before had in its place."""
+        """Start the next graph at an event. For now it is treated like the graph in the same position of the previous
+        turn.
+        """
         self.open, self._forward = start, 0
         if self._row == self._before or self._row != self._before[: len(self._row)]:
             self.starts.append(start)
 
     def knows(self, place: int) -> bool:
-        """Whether a graph that had a pass began with an operation at a call site."""
+        """Whether a graph that had a pass started with an operation at this call site."""
         return place in self._passes
 
     @property
@@ -280,13 +281,13 @@ class Loop:
         return bool(self._passes)
 
     def move(self, start: int) -> None:
-        """The graph that has no pass yet begins at another event."""
+        """Move the start of the graph that has no pass yet to another event."""
         if self.begun:
             self.starts[-1] = start
         self.open = start
 
     def begin_forward(self, place: int) -> None:
-        """A graph gets its first operation at a call site, 0 if that is not known."""
+        """Record the call site of a graph's first operation, 0 if unknown."""
         self._forward = place
         passed = self._passes.get(place)
         if self.open and self._is_first_turn and passed is not None and passed in self._row:
@@ -295,7 +296,7 @@ class Loop:
             self.starts.append(self.open)
 
     def begin_pass(self, place: int) -> None:
-        """A pass starts from a call site. If a graph has several passes, the first one counts."""
+        """Record a pass that starts at a call site. If a graph has several passes, only the first counts."""
         if not self.open:
             return
         self._take_back()
@@ -316,16 +317,16 @@ class Loop:
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """The turns that the program has come back to."""
+        """The turns that the program has returned to."""
         return tuple((first, *sorted(others)) for first, others in self._parts.items())
 
     @property
     def begun(self) -> int:
-        """The event with which an iteration began that has no pass yet, 0 if the last one has."""
+        """The first event of an iteration that has no pass yet, 0 if the last iteration has one."""
         return self.open if self.starts[-1:] == [self.open] else 0
 
     def forget(self, before: int) -> None:
-        """Drop the iterations that begin before an event, but for those that may still become one turn."""
+        """Drop the iterations that start before an event, except those that may still become one turn."""
         over = len(self.starts) - 1 - len(self._row)
         del self.starts[: max(min(bisect_left(self.starts, before), over), 0)]
 
@@ -334,45 +335,45 @@ class Loop:
         return not self._row or self._row[0] not in self._parts
 
     def _take_back(self) -> None:
-        """Let the graph without a pass be no iteration until its turn is known."""
+        """Remove the iteration of the graph without a pass until its turn is known."""
         if self.begun:
             self.starts.pop()
 
     def _come_back(self, place: int) -> None:
-        """The first turn is over that began at a call site: it becomes one iteration."""
+        """End the first turn, which started at this call site: it becomes one iteration."""
         _, *others = self._row = self._row[self._row.index(place) :]
         self._parts[place] = frozenset(others)
         del self.starts[len(self.starts) - len(others) :]
 
 
 GRADIENTS = {"grad_of", "gradient", "grad_outputs"}
-"""Attributes that only a gradient has. The last is an argument of ``autograd.grad``."""
+"""Attributes that only gradients have. The last one is an argument of ``autograd.grad``."""
 
 
 class Preparation:
-    """Finds where the preparation of the next graph began, while the events between a pass and a forward go by.
+    """Finds where the preparation of the next graph started, between a pass and the next forward.
 
     Example: ``optimizer.step(); losses.append(loss.item()); x = next(data) / 255; loss = model(x)``. The preparation
-    begins with the data: the step writes memory, and what measures the loss is computed of a result.
+    starts with the data: the step writes memory, and the loss value is computed from a result.
 
-    What writes memory, what is computed from gradients or results, and what runs while autograd is off belongs to the
-    optimizer or measures something. The preparation begins after it. Clearing a gradient changes nothing. After the
-    step of an optimizer, the start of another step may be that of a closure, which makes the forward.
+    What writes memory, uses gradients or results, or runs while autograd is off belongs to the optimizer or to a
+    measurement. The preparation starts after it. Clearing a gradient does not matter. After an optimizer step, the
+    start of another step may be that of a closure, which runs the forward.
     """
 
     def __init__(self, steps: OptimizerSteps) -> None:
         self._steps = steps
         self.start = 0
-        """The event with which it began, 0 if nothing is prepared."""
-        self._stepped = False  # a step is over
+        """The event at which the preparation started, 0 if nothing is prepared."""
+        self._stepped = False  # a step has ended
         self._results: set[int] = set()  # nodes computed from gradients or results, or while autograd is off
 
     def has_made(self, nodes: Iterable[int]) -> bool:
-        """Whether one of these nodes was computed since the pass, and prepares nothing."""
+        """Whether one of these nodes was computed since the pass and prepares nothing."""
         return not self._results.isdisjoint(nodes)
 
     def happen(self, seq: int, event: e.Event) -> None:
-        """Take in the next event between a pass and a forward."""
+        """Process the next event between a pass and a forward."""
         if isinstance(event, e.GradSet):
             return
         self.start = (self.start or seq) if self._prepares(event) else 0
@@ -399,17 +400,17 @@ class Preparation:
 
 
 class Validation:
-    """Decides whether tracked computation is the next graph, or a validation that no backward pass goes through.
+    """Decides whether tracked computation is the next graph, or validation without a backward pass.
 
-    It begins with an operation at a `place` (call site) where no graph began that had a pass. Example: a training loop
+    It starts with an operation at a call site `place` where no graph with a pass has started. Example: a training loop
     that runs ``model(validation_data)`` without ``no_grad`` after each step.
 
-    When an operation follows with which an earlier graph began, and which uses nothing computed since the last pass,
-    the graph begins there, with its `preparation`. What came before is the validation and belongs to the iteration
-    before. If the graph later uses a result of it, such as a penalty added to the loss, the graph began with it.
+    The graph starts at a later operation if an earlier graph started there, and if it uses nothing computed since the
+    last pass. Its `preparation` belongs to it. The operations before are validation and belong to the previous
+    iteration. If the graph later uses a result of them, such as a penalty added to the loss, the graph includes them.
 
-    A place where validation was seen before is taken for one from its beginning (`aside`). Any other place is taken for
-    a graph in the meantime.
+    A place where validation was seen before counts as validation from the start (`aside`). Any other place counts as a
+    graph until decided.
     """
 
     def __init__(self, loop: Loop, preparation: Preparation, place: int, start: int, *, aside: bool) -> None:
@@ -420,20 +421,20 @@ class Validation:
         self._preparation = preparation
         self._start = start
         self._has_graph = not aside
-        self._is_left = False  # the graph began after it
+        self._is_left = False  # the graph started after it
 
     @property
     def prepared_from(self) -> int:
-        """The event with which the graph begins if it begins now; 0 if nothing is prepared, or it has begun."""
+        """The event at which the graph starts if it starts now; 0 if nothing is prepared, or the graph has started."""
         return 0 if self._is_left else self._preparation.start
 
     def happen(self, seq: int, event: e.Event) -> None:
-        """Take in the next event that autograd does not track."""
+        """Process the next event that autograd does not track."""
         if not self._is_left:
             self._preparation.happen(seq, event)
 
     def compute(self, seq: int, made: e.NodeCreated) -> int:
-        """Take in the next tracked operation; the start of the graph if the graph begins with it, else 0."""
+        """Process the next tracked operation. Returns the start of the graph if it starts here, otherwise 0."""
         uses = self._preparation.has_made(node for node, _ in made.inputs)
         if self._is_left:
             if uses:
@@ -448,13 +449,13 @@ class Validation:
         return 0
 
     def begin_pass(self, roots: Iterable[e.Edge]) -> bool:
-        """A pass starts from these roots. Returns whether all this was validation."""
+        """Process the start of a pass from these roots. Returns whether all this was validation."""
         if not self._is_left or self._preparation.has_made(node for node, _ in roots):
             self._join()
         return not self.is_over
 
     def _join(self) -> None:
-        """The graph began with it."""
+        """Make this part of the graph."""
         if self._is_left or not self._has_graph:
             self._begin(self._start, self.place)
         self.is_over = True
@@ -475,40 +476,42 @@ _RESULT, _CHOICE = -1, -2
 _CHOICES = ("int", "uint", "bool")
 _WEIGHTS = ("leaf", "parameter")
 _REMEMBERED = 1 << 16
-"""Results of a turn that are remembered. What continues with older ones also continues with newer ones."""
+"""The number of results of a turn that are remembered. What uses older ones also uses newer ones."""
 
 
 class Evaluation:
-    """Divides a program that only evaluates: autograd has tracked no operation, so no pass shows what a turn is.
+    """Divides a program that only evaluates: autograd tracks no operation, so there are no passes to divide it by.
 
-    Example: a loop that generates text, ``logits = model(token); token = logits.argmax()``. Each turn begins with the
-    call of a module where the program called it before. What does not depend on the turn before begins a new one: a
-    batch of the data, or a choice such as the next token.
+    Example: a loop that generates text, ``logits = model(token); token = logits.argmax()``. Each turn starts with a
+    module call at a call site that was used before. Before it come inputs that do not depend on the previous turn (a
+    batch of data), or a choice such as the next token.
 
-    Only outermost calls of modules count, and only those that use weights. A call begins a turn if such a call began
-    one there or was made in this turn, unless its inputs are results of this turn: the next layer, cell or head
-    continues with what the last one made. Results are of floating point; integers computed from them are choices. If a
-    call turns out later to use results of the turn before, as a recurrent cell does, then it began no turn, and neither
-    do later calls there.
+    Only outermost module calls that use weights count. Such a call starts a turn if its call site started one before or
+    already ran in this turn, unless its inputs are results of this turn: the next layer, cell or head continues with
+    what the previous one computed. Results have floating point dtypes; integers computed from them are choices. If a
+    call later uses results of the previous turn, as a recurrent cell does, it did not start a turn, and neither do
+    later calls there.
     """
 
     def __init__(self) -> None:
         self.starts: list[int] = [1]
-        """The events with which turns begin."""
+        """The events at which turns start."""
         self.start = 0
-        """The event with which the next turn begins, if the current or the next call begins it; 0: not prepared."""
+        """The event at which the next turn starts, if the current or the next call starts it; 0: not prepared."""
         self._weights: set[int] = set()
-        self._made: dict[e.Edge, int] = {}  # in this turn: results, choices, and what is made of a weight alone, by it
-        self._before: dict[e.Edge, int] = {}  # in the turn before, while the call goes on that began this one
+        # in this turn: results, choices, and what was computed from one weight only (maps to the weight)
+        self._made: dict[e.Edge, int] = {}
+        # the same of the previous turn, while the call that started this turn runs
+        self._before: dict[e.Edge, int] = {}
         self._beginnings: set[Place] = set()
         self._in_turn: set[Place] = set()
-        self._going_on: set[Place] = set()  # where calls take results of the turn before
+        self._going_on: set[Place] = set()  # places where calls use results of the previous turn
         self._place: Place = 0, 0
-        self._calls: set[int] = set()  # the call that no other makes, and those within it
-        self._is_open = self._chosen = False  # it has used nothing but data yet; it has used a choice
+        self._calls: set[int] = set()  # the current outermost call and those within it
+        self._is_open = self._chosen = False  # the call has used only data so far; it has used a choice
 
     def happen(self, seq: int, event: e.Event) -> int:
-        """Take in the next event; the start of the turn that it reveals, else 0."""
+        """Process the next event. Returns the start of the turn that it reveals, otherwise 0."""
         if isinstance(event, e.NodeCreated):
             if event.kind in _WEIGHTS:
                 self._weights.add(event.node)
@@ -521,14 +524,14 @@ class Evaluation:
                 elif parent in self._calls:
                     self._calls.add(scope)
             case e.StorageWritten() | e.DataSet() if self._is_open:
-                pass  # of its data, in place
+                pass  # of the turn's data, in place
             case e.StorageWritten() | e.DataSet() | e.OptimizerStarted() | e.OptimizerStepped() | e.Failed():
                 self._close()
                 self.start = 0
         return 0
 
     def forget(self, before: int) -> None:
-        """Drop the turns that begin before an event, but for the last one."""
+        """Drop the turns that start before an event, except the last one."""
         self.starts = [start for start in self.starts[:-1] if start >= before] + self.starts[-1:]
 
     def _enter(self, seq: int, scope: int) -> None:
@@ -538,7 +541,7 @@ class Evaluation:
         self._prepare(seq)
 
     def _close(self) -> None:
-        """The call used no weight: if it used a choice, it measured something, and prepared nothing."""
+        """End a call that used no weight. If it used a choice, it was a measurement and prepared nothing."""
         if self._is_open and self._chosen:
             self.start = 0
         self._is_open = False
@@ -548,7 +551,7 @@ class Evaluation:
             self.start = self.start or seq
 
     def _see(self, seq: int, made: e.NodeCreated) -> int:
-        """Take in an operation, or data; the start of the turn that it reveals, else 0."""
+        """Process an operation or data. Returns the start of the turn that it reveals, otherwise 0."""
         known, weights = self._made, self._weights
         used = [known.get(edge) or (edge[0] if edge[0] in weights else 0) for edge in made.inputs]
         begun = 0
@@ -567,7 +570,7 @@ class Evaluation:
         return begun
 
     def _remember(self, made: e.NodeCreated, used: list[int]) -> None:
-        """Remember what kind of value a new node has that depends on more than data."""
+        """Remember the kind of value of a new node that depends on more than data."""
         weight = max(used) if min(used) > 0 else 0
         known = weight or (_RESULT if max(used) > 0 or _RESULT in used else _CHOICE)
         for nr, output in enumerate(made.outputs):
@@ -577,7 +580,9 @@ class Evaluation:
             self._made = dict(islice(self._made.items(), _REMEMBERED // 2, None))
 
     def _see_in_call(self, made: e.NodeCreated, used: list[int]) -> int:
-        """Take in a node made in a call that has used no weight yet; the start of the turn that it begins, else 0."""
+        """Process a node in a call that has used no weight yet. Returns the start of the turn that it starts, otherwise
+        0.
+        """
         self._chosen = self._chosen or _CHOICE in used
         if _RESULT in used:
             self._is_open, self.start = False, 0

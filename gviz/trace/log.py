@@ -1,4 +1,4 @@
-"""The ordered list of what a program said, wherever it is kept."""
+"""The ordered list of the events of a program, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ E = TypeVar("E", bound=Event)
 
 
 class Columns(NamedTuple):
-    """What the events of a stretch concern and which thread said them, one entry an event: arrays of equal length."""
+    """The subjects and threads of a stretch of events, one entry per event: arrays of equal length."""
 
     kind: Array
     node: Array
@@ -29,8 +29,11 @@ class Columns(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """What a log that keeps the last part of a run has lost: `events` of it, in whose place stand the first `again` of
-    those it has, which say again what was there then. It had shown some `turns` of the program's loop."""
+    """What is missing from a log that keeps only the last part of a run.
+
+    `events` is the number of dropped events. The first `again` events of the log replace them: they recreate the state
+    at that point. `turns` are the loop iterations that the dropped part had shown.
+    """
 
     events: int
     again: int
@@ -38,7 +41,7 @@ class Dropped(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What is missing, as one says it; empty if nothing is."""
+        """A description of what is missing; empty if nothing is."""
         if not self.events:
             return ""
         begins = f"; the first {self.again:,} events say what was still there" if self.again else ""
@@ -49,19 +52,19 @@ NOTHING_DROPPED = Dropped(0, 0)
 
 
 class EventLog(Protocol):
-    """Events numbered from 1, and what they refer to by number or path. It may grow at its end, and only there.
+    """Events numbered from 1, and the definitions they refer to by number or path. It can grow only at its end.
 
-    Definitions (`events.DEFINITIONS`) have no number of their own: they are in `ops`, `stacks` and `sources`.
+    Definitions (`events.DEFINITIONS`) have no event number: they are in `ops`, `stacks` and `sources`.
     """
 
     @property
-    def framework(self) -> str: ...  # whose operations these are: ``gviz.engine``, ``torch``
+    def framework(self) -> str: ...  # the framework of the operations: ``gviz.engine`` or ``torch``
     @property
     def dropped(self) -> Dropped: ...
     @property
-    def cut_off(self) -> bool: ...  # whether it was ended in the midst of the program, at what it was to end with
+    def cut_off(self) -> bool: ...  # whether the recording was ended before the program, by its `until` condition
     @property
-    def finished(self) -> bool: ...  # whether it was closed: else it still goes on, or its program was killed
+    def finished(self) -> bool: ...  # whether it was closed; if not, it is still running or its program was killed
     @property
     def ops(self) -> Mapping[int, OpSeen]: ...
     @property
@@ -72,31 +75,31 @@ class EventLog(Protocol):
     def __len__(self) -> int: ...
 
     def event(self, seq: int) -> Event:
-        """Event number `seq`, which must be in ``1..len``."""
+        """Return event number `seq`, which must be in ``1..len``."""
         ...
 
     def prefetch(self, seqs: Iterable[int]) -> None:
-        """Make ready what `event` will be asked for next; many at once are cheaper than one by one."""
+        """Load the events that `event` will be asked for next; many at once are cheaper than one by one."""
         ...
 
     def select(self, start: int, stop: int, kinds: Collection[int]) -> Iterator[tuple[int, Event]]:
-        """The events ``start <= seq < stop`` of these kinds (numbers in `events.KINDS`), in order."""
+        """Yield the events ``start <= seq < stop`` of these kinds (numbers in `events.KINDS`), in order."""
         ...
 
     def columns(self, start: int, stop: int) -> Columns:
-        """What the events ``start <= seq < stop`` concern."""
+        """Return the subjects of the events ``start <= seq < stop``."""
         ...
 
     def array(self, value: Value) -> Array | None:
-        """All elements of a value, from wherever they are kept; None if they were not stored."""
+        """Return all elements of a value, wherever they are stored; None if they were not stored."""
         ...
 
     def index(self) -> Mapping[str, Array] | None:
-        """The columns of a `gviz.trace.index.columns.Index` over the whole log, if it keeps one."""
+        """Return the columns of a stored `gviz.trace.index.columns.Index` over the whole log, or None."""
         ...
 
     def refresh(self) -> int:
-        """Notice what was added meanwhile, and give the new length."""
+        """Read what was added to the log, and return the new length."""
         ...
 
 
@@ -119,7 +122,7 @@ class MemoryLog:
             self.append(event)
 
     def append(self, event: Event) -> None:
-        """Add an event at the end, or keep a definition."""
+        """Append an event, or store a definition."""
         match event:
             case OpSeen():
                 self.ops[event.op] = event
@@ -135,28 +138,28 @@ class MemoryLog:
         return len(self._events)
 
     def everything(self) -> Iterator[Event]:
-        """The definitions, then the events in order: what it takes to say all of it again."""
+        """Yield the definitions, then the events in order: everything needed to copy the log."""
         yield from self.ops.values()
         yield from (SourceSeen(path, text) for path, text in self.sources.items())
         yield from self.stacks.definitions()
         yield from self._events
 
     def event(self, seq: int) -> Event:
-        """Event number `seq`."""
+        """Return event number `seq`."""
         if not 1 <= seq <= len(self._events):
             raise IndexError(seq)
         return self._events[seq - 1]
 
     def prefetch(self, seqs: Iterable[int]) -> None:
-        """Nothing: all events are at hand."""
+        """Do nothing: all events are in memory."""
 
     def select(self, start: int, stop: int, kinds: Collection[int]) -> Iterator[tuple[int, Event]]:
-        """The events ``start <= seq < stop`` of these kinds, in order."""
+        """Yield the events ``start <= seq < stop`` of these kinds, in order."""
         stretch = enumerate(self._events[start - 1 : stop - 1], start)
         return ((seq, event) for seq, event in stretch if KIND_NUMBERS[type(event)] in kinds)
 
     def columns(self, start: int, stop: int) -> Columns:
-        """What the events ``start <= seq < stop`` concern."""
+        """Return the subjects of the events ``start <= seq < stop``."""
         stretch = self._events[start - 1 : stop - 1]
         kinds = np.array([KIND_NUMBERS[type(event)] for event in stretch], np.uint8)
         node, output_nr, pass_nr = np.array([subject(event) for event in stretch], np.int64).reshape(-1, 3).T
@@ -164,28 +167,28 @@ class MemoryLog:
         return Columns(kinds, node, output_nr, pass_nr, threads)
 
     def array(self, value: Value) -> Array | None:
-        """The elements in the value itself."""
+        """Return the elements of the value itself."""
         return value.array()
 
     def index(self) -> None:
-        """Nothing: a log in memory keeps no index."""
+        """Return None: a log in memory has no index."""
 
     def refresh(self) -> int:
-        """The length now."""
+        """Return the length."""
         return len(self._events)
 
 
 class Reads(Protocol):
-    """Whatever gives events by their numbers."""
+    """Anything that returns events by number."""
 
     def event(self, seq: int) -> Event:
-        """Event number `seq`, from 1."""
+        """Return event number `seq`, counted from 1."""
 
 
 def expect(log: Reads, seq: int, kind: type[E]) -> E:
-    """Event number `seq`, which an index says is of this kind.
+    """Return event number `seq`, which must be of this kind according to an index.
 
-    Raises GvizError if it is not: the file was damaged or made to mislead.
+    Raises GvizError if it is not: the file is damaged or was manipulated.
     """
     event = log.event(seq)
     if not isinstance(event, kind):
@@ -194,7 +197,9 @@ def expect(log: Reads, seq: int, kind: type[E]) -> E:
 
 
 def birth(log: Reads, seq: int, node: int) -> NodeCreated:
-    """Event number `seq`, which an index says made a node; GvizError if it made none, or another one."""
+    """Return event number `seq`, which must have created `node` according to an index. Raises GvizError if it
+    did not.
+    """
     made = expect(log, seq, NodeCreated)
     if made.node != node:
         raise damaged(f"event {seq} made node {made.node}, its index says {node}")
@@ -202,5 +207,5 @@ def birth(log: Reads, seq: int, node: int) -> NodeCreated:
 
 
 def damaged(why: str) -> GvizError:
-    """The error for a log whose events contradict each other."""
+    """Return the error for a log whose events contradict each other."""
     return GvizError(f"the trace is damaged: {why}", exit_code=3)

@@ -12,12 +12,12 @@ from gviz.trace.index.node_state import NodeStates
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The world right after event `n` (0: before anything).
+    """The state right after event `n` (0: before all events).
 
-    `node` is the one the event concerns (at the end of a pass the one that failed); `pass_nr` the pass that runs,
-    `step` the node whose backward rule runs in it, `scope` the path of the module call in progress; 0 and empty where
-    there is none. They are those of the thread of the event, which is `thread`, 0 if there is but one. `failed` is the
-    program's failure if it has happened by now.
+    `node` is the node of the event (at the end of a failed pass, the node that failed). `pass_nr` is the running pass,
+    `step` the node whose backward rule runs in it, and `scope` the path of the current module call; 0 and empty where
+    there is none. They refer to the thread of the event, which is `thread`, 0 if there is only one. `failed` is the
+    failure of the program if it has happened by then.
     """
 
     n: int
@@ -35,28 +35,28 @@ class Moment:
 
     @property
     def actor(self) -> int:
-        """The node that acts: the one that sends a gradient, else that of the event, else the one whose rule runs."""
+        """The acting node: the one that sends a gradient, otherwise the event's, otherwise the one whose rule runs."""
         if isinstance(self.event, GradFlowed):
             return self.event.source
         return self.node or self.step
 
     def state(self, node: int) -> NodeState | None:
-        """The node now, or None if it is not born yet."""
+        """Return the state of a node, or None if it is not created yet."""
         if node not in self._known:
             self.states([node])
         return self._known[node]
 
     def states(self, nodes: Sequence[int]) -> list[NodeState | None]:
-        """Many nodes now; much cheaper than one by one."""
+        """Return the states of several nodes; much cheaper than one by one."""
         missing = [node for node in nodes if node not in self._known]
         if missing:
             self._known.update(zip(missing, self._states.many(missing, self.n, self._running), strict=True))
         return [self._known[node] for node in nodes]
 
     def follow(self, before: Moment, changed: Collection[int]) -> None:
-        """Take over what is known of the nodes at the moment before, but of those that this event may have `changed`.
+        """Take over the known states of the previous moment, except of nodes that this event may have `changed`.
 
-        Who walks from event to event then asks for a node only where something has happened to it.
+        A walk from event to event then computes a state only where something has happened to the node.
         """
         self._known.update(before._known)
         for node in changed:

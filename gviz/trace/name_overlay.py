@@ -1,4 +1,4 @@
-"""A log whose nodes have names that the recording does not give them."""
+"""A log with additional node names that the recording does not have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gviz.trace.log import EventLog, MemoryLog
 
 
 def with_names(log: EventLog, names: Mapping[int, str]) -> MemoryLog:
-    """A copy of a log in memory that ends with these names of nodes; large arrays are left to their statistics."""
+    """Return a copy of a log in memory, with these node names appended. Large arrays keep only their statistics."""
     copy = MemoryLog([*log.ops.values(), *log.stacks.definitions()])
     copy.framework = log.framework
     copy.sources |= log.sources

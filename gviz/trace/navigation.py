@@ -1,6 +1,6 @@
-"""Ways through time, from one moment of a timeline to another, and the moments at which an iteration is worth a look.
+"""Moves in time from one moment of a timeline to another, and the moments worth showing for an iteration.
 
-Both ends of a recording are normal stops, where ``n`` stays.
+At both ends of a recording, ``n`` stays the same; that is not an error.
 """
 
 from __future__ import annotations
@@ -18,43 +18,45 @@ Move = Callable[[Timeline, int], int]
 
 
 def no_event(timeline: Timeline, said: str) -> GvizError:
-    """What to raise for an event number that there is not."""
+    """Return the error for an event number that does not exist."""
     return GvizError(f"there is no event {clipped(said, 20)}", hint=f"events go from 0 to {len(timeline)}", exit_code=2)
 
 
 def start(timeline: Timeline, n: int) -> int:
-    """Before anything."""
+    """Move before the first event."""
     return 0
 
 
 def end(timeline: Timeline, n: int) -> int:
-    """After everything."""
+    """Move after the last event."""
     return len(timeline)
 
 
 def step(timeline: Timeline, n: int) -> int:
-    """One event on."""
+    """Move one event forward."""
     return min(n + 1, len(timeline))
 
 
 def reverse_step(timeline: Timeline, n: int) -> int:
-    """One event back."""
+    """Move one event back."""
     return max(n - 1, 0)
 
 
 def next_node(timeline: Timeline, n: int) -> int:
-    """One whole node on: its creation, its backward step with all contributions, a leaf's gradient; or the end of an
-    optimizer's step."""
+    """Move one whole node forward: its creation, its backward step with all contributions, or a leaf's gradient.
+
+    The end of an optimizer step counts too.
+    """
     return _after(timeline.contexts.node_ends, n, len(timeline))
 
 
 def reverse_next_node(timeline: Timeline, n: int) -> int:
-    """One whole node back."""
+    """Move one whole node back."""
     return _before(timeline.contexts.node_ends, n, 0)
 
 
 def finish(timeline: Timeline, n: int) -> int:
-    """To the end of the module call in progress, else of the phase; from there to the end of the next phase."""
+    """Move to the end of the current module call, otherwise of the phase; from there to the end of the next phase."""
     _, _, left = timeline.contexts.scope_at(n)
     if left > n:
         return left
@@ -62,7 +64,7 @@ def finish(timeline: Timeline, n: int) -> int:
 
 
 def reverse_finish(timeline: Timeline, n: int) -> int:
-    """To the start of the module call in progress, else of the phase; from there to the start of the one before."""
+    """Move to the start of the current module call, otherwise of the phase; from there to the start before that."""
     entered = timeline.contexts.scope_at(n)[1]
     if entered == n:
         entered = timeline.contexts.scope_at(n - 1)[1]
@@ -70,37 +72,37 @@ def reverse_finish(timeline: Timeline, n: int) -> int:
 
 
 def phase(timeline: Timeline, n: int) -> int:
-    """To the start of the next phase."""
+    """Move to the start of the next phase."""
     return _after([phase.start for phase in timeline.phases], n, len(timeline))
 
 
 def reverse_phase(timeline: Timeline, n: int) -> int:
-    """To the start of the phase, or from there to the start of the one before."""
+    """Move to the start of the phase; from there to the start of the previous one."""
     return _before([phase.start for phase in timeline.phases], n, 0)
 
 
 def continue_(timeline: Timeline, n: int) -> int:
-    """To the next stop: an error, the first nan or infinity, a mark, else the end."""
+    """Move to the next stop: an error, the first nan or infinity, or a mark; otherwise to the end."""
     return _after(stops(timeline), n, len(timeline))
 
 
 def reverse_continue(timeline: Timeline, n: int) -> int:
-    """To the stop before, else the start."""
+    """Move to the previous stop, otherwise to the start."""
     return _before(stops(timeline), n, 0)
 
 
 def to_node(timeline: Timeline, n: int, node: int) -> int:
-    """To the next event that concerns the node; stays if there is none."""
+    """Move to the next event of the node; stays if there is none."""
     return _after(timeline.events_of(node), n, n)
 
 
 def reverse_to_node(timeline: Timeline, n: int, node: int) -> int:
-    """To the event before that concerns the node; stays if there is none."""
+    """Move to the previous event of the node; stays if there is none."""
     return _before(timeline.events_of(node), n, n)
 
 
 def stops(timeline: Timeline) -> list[int]:
-    """The moments at which `continue_` stops."""
+    """Return the moments at which `continue_` stops."""
     found = {*timeline.errors, *(seq for seq, _ in timeline.marks), timeline.troubles.first_bad()}
     return sorted(found - {0})
 
@@ -116,16 +118,16 @@ def _before(moments: Sequence[int], n: int, otherwise: int) -> int:
 
 
 def through(timeline: Timeline, iteration: Iteration) -> int:
-    """Where an iteration is through: its end, before what it evaluates after its passes.
+    """Return the moment at which an iteration is complete: its end, before any evaluation that follows its passes.
 
-    Where an optimizer used the gradients, it is before that: with the weights that gave these results, and their
-    gradients.
+    If an optimizer used the gradients, returns the moment before that, with the weights that gave these results and
+    with their gradients.
     """
     return _before_step(timeline, iteration) or end_of(timeline, iteration, _evaluation(timeline, iteration) - 1)
 
 
 def end_of(timeline: Timeline, iteration: Iteration, n: int = -1) -> int:
-    """The end of an iteration, or moment `n` of it, before the program took its graph down."""
+    """Return the end of an iteration (or its moment `n`), before the program freed its graph."""
     n = iteration.end if n < 0 else n
     while n > max(iteration.start, 1) and isinstance(timeline.event(n), e.NodeFreed | e.Printed | e.ScopeLeft):
         n -= 1
@@ -133,17 +135,17 @@ def end_of(timeline: Timeline, iteration: Iteration, n: int = -1) -> int:
 
 
 def _before_step(timeline: Timeline, iteration: Iteration) -> int:
-    """The moment before an optimizer used what the last backward pass of an iteration left; 0 if none did."""
+    """Return the moment before an optimizer used the gradients of an iteration's last pass; 0 if none did."""
     passes = timeline.pass_ends(iteration)
     after = timeline.select((e.OptimizerStarted,), passes[-1], iteration.end + 1) if passes else iter(())
     return next((n - 1 for n, _ in after), 0)
 
 
 def _evaluation(timeline: Timeline, iteration: Iteration) -> int:
-    """With which event an iteration begins to evaluate, after its passes; 0 if it does not.
+    """Return the event with which an iteration starts to evaluate after its passes; 0 if it does not.
 
-    It begins with data or the call of a module, and changes nothing that was there before. What autograd follows is of
-    it unless the last pass made a graph itself, which goes on.
+    Evaluation starts with data or a module call, and changes nothing that existed before. Operations that autograd
+    tracks belong to it, unless the last pass created a graph itself, which then continues.
     """
     passes, begun = timeline.pass_ends(iteration), 0
     begins = [event.create_graph for _, event in timeline.select((e.BackwardStarted,), iteration.start, iteration.end)]

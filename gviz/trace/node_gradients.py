@@ -1,6 +1,6 @@
-"""The gradients that belong to a node at a moment: those of its own iteration, and those that its rule ran with.
+"""The gradients of a node at a moment: those of its own iteration, and those its backward rule received.
 
-What a pass of an earlier iteration brought to a node is stale, and is not shown as new.
+Contributions from a pass of an earlier iteration are stale and are not shown as new.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from gviz.values.value import Value
 
 
 def in_its_iteration(timeline: Timeline, n: int, state: NodeState | None) -> NodeState | None:
-    """The node at moment `n` as its iteration shows it, without what a pass of an earlier one has brought.
+    """Return the node at moment `n` without contributions from passes of earlier iterations.
 
-    Nor what a pass has brought a leaf whose ``.grad`` was cleared after it. ``.grad`` stays. A result that this
-    iteration does not use keeps what its own pass has brought it.
+    Also drops contributions to a leaf whose ``.grad`` was cleared afterwards. ``.grad`` itself stays. A result that
+    this iteration does not use keeps the contributions of its own pass.
     """
     if state is None or not state.pass_nr:
         return state
@@ -37,7 +37,7 @@ def in_its_iteration(timeline: Timeline, n: int, state: NodeState | None) -> Nod
 
 
 def _cleared(timeline: Timeline, state: NodeState) -> bool:
-    """Whether ``zero_grad``, or ``.grad = None``, came after the pass was over."""
+    """Whether ``zero_grad``, or ``.grad = None``, followed the pass."""
     at = state.outputs[0].grad_seq if state.step == "done" and state.outputs else 0
     event = timeline.event(at) if at > timeline.pass_start(state.pass_nr) else None
     return isinstance(event, GradSet) and event.how in ("none", "zero")
@@ -53,10 +53,10 @@ def _used(timeline: Timeline, index: int) -> frozenset[int]:
 
 
 def step_grads(timeline: Timeline, started: int) -> tuple[Value | None, ...]:
-    """The gradients that had arrived by the event `started`, or what a hook of the node has put in their place since.
+    """Return the incoming gradients at event `started`, or what a hook of the node has replaced them by since.
 
-    PyTorch calls the hooks of a node in the order in which they were added: the program's after that which says
-    that the rule runs.
+    PyTorch calls the hooks of a node in the order of registration: the program's hooks run after the one that records
+    the start of the backward rule.
     """
     step = timeline.event(started)
     if not isinstance(step, e.StepStarted):

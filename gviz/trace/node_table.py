@@ -1,4 +1,4 @@
-"""The nodes of a recording: which there are, how they were made and from what, and how they are named."""
+"""The nodes of a recording: how they were created, from what, and their names."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from gviz.trace.naming.names import Names
 from gviz.values.value import Array
 
 LEAF = "tensor"
-"""What the operation is called that stands for a tensor which no operation made."""
+"""The operation name of a tensor that no operation created."""
 
 _KEPT_ITERATIONS = 8
-"""Of so many iterations the nodes are kept: panels ask again and again for those of the one in sight."""
+"""The number of iterations whose nodes are cached: panels ask repeatedly for the visible one."""
 
 OF_NO_STATEMENT = (
     e.BackwardStarted, e.OptimizerStarted, e.OptimizerStepped, e.GradSet, e.Marked, e.Printed, e.Failed,
 )  # fmt: skip
-"""What never happens within a statement that makes nodes: where it is said, the one before is over."""
+"""Events that never happen within a statement that creates nodes: they show that the previous statement has ended."""
 
 
 class Nodes(Sequence[int]):
-    """The numbers of all nodes in the order of their creation, and what never changes about these nodes.
+    """The numbers of all nodes in order of creation, and what never changes about these nodes.
 
-    It is of a log as far as its `index` goes: when that has grown, another one is made. `growing` says that the program
-    still runs, so that what its last statement makes may yet be named.
+    Covers the log up to its `index`; a longer log needs a new object. `growing` means that the program still runs, so
+    that the nodes of its last statement may still get names.
     """
 
     def __init__(
@@ -78,24 +78,26 @@ class Nodes(Sequence[int]):
         return isinstance(node, int) and self.born(node) > 0
 
     def place_of(self, node: int) -> int:
-        """Where a node stands among all, from 0; -1 if there is no such node. Threads do not number in this order."""
+        """Return the index of a node in order of creation, from 0; -1 if it does not exist. Threads number
+        differently.
+        """
         created = self._index.lists["created"].whole()
         low, high = created.places(node)
         return bisect_left(self._births.data, created.seqs.item(low)) if low < high else -1
 
     def born(self, node: int) -> int:
-        """The event that made a node, 0 if there is none."""
+        """Return the event that created a node, 0 if there is none."""
         return self._index.lists["created"].last(node, self._index.count)
 
     def created(self, node: int) -> e.NodeCreated:
-        """How a node was made; GvizError if the log does not know it."""
+        """Return how a node was created. Raises GvizError if the log does not have it."""
         born = self.born(node)
         if not born:
             raise damaged(f"there is no node {node}")
         return birth(self._events, born, node)
 
     def all_created(self, nodes: Sequence[int]) -> Iterator[tuple[int, e.NodeCreated]]:
-        """How nodes were made, but for those that the log does not know; much cheaper than one after another."""
+        """Yield how nodes were created, without unknown nodes; much cheaper than one by one."""
         run = self._index.lists["created"].whole()
         known = nodes if len(run.keys) else ()
         at = np.minimum(run.keys.searchsorted(known), len(run.keys) - 1)
@@ -107,16 +109,16 @@ class Nodes(Sequence[int]):
 
     @cached_property
     def origins(self) -> Origins:
-        """How all were made, as far as the index says it: much cheaper than the events that made them."""
+        """How all nodes were created, as far as the index knows: much cheaper than reading the events."""
         table = self._index.tables.origins
-        if not np.array_equal(table.seq, self._births):  # of a damaged log: a node was made twice
+        if not np.array_equal(table.seq, self._births):  # a damaged log: a node was created twice
             table = picked(table, table.seq.searchsorted(self._births))
         _, *made = table
         return Origins(*made)
 
     @cached_property
     def with_several_outputs(self) -> tuple[Array, Array]:
-        """The places of the nodes that have more than one output, in their order, and how many each has."""
+        """The places of the nodes with more than one output, in order, and the number of outputs of each."""
         seqs, outputs = self._index.tables.several
         births = self._births
         places = births.searchsorted(seqs)
@@ -125,26 +127,26 @@ class Nodes(Sequence[int]):
 
     @cached_property
     def made_from(self) -> Mapping[int, Sequence[int]]:
-        """By node: the nodes that it has as inputs, as often as it uses them; those with no known input are left out.
+        """By node: its inputs, as often as it uses them. Nodes without known inputs are left out.
 
-        For questions that follow long ways; the first call takes in all nodes.
+        For questions that follow long paths; the first call processes all nodes.
         """
         return _grouped(self._index.tables.edges.source.tolist(), self._index.tables.edges.target.tolist())
 
     @cached_property
     def made_into(self) -> Mapping[int, Sequence[int]]:
-        """By node: the nodes that have it as an input, as often as they use it."""
+        """By node: the nodes that use it as an input, as often as they use it."""
         return _grouped(self._index.tables.edges.target.tolist(), self._index.tables.edges.source.tolist())
 
     def users(self, node: int, n: int = e.COUNTS) -> tuple[int, ...]:
-        """The nodes made up to event `n` that have an output of this one as an input, in order of creation."""
+        """Return the nodes created up to event `n` that use an output of this one, in order of creation."""
         rows = self._index.lists["edges_to"].of_key(node).astype(np.int64) - 1
         edges = self._index.tables.edges
         rows = rows[: edges.seq[rows].searchsorted(n, "right")]
         return tuple(dict.fromkeys(edges.source[rows].tolist()))
 
     def of(self, iteration: Iteration) -> tuple[int, ...]:
-        """Those made in an iteration, and the older ones it uses or sends gradients to, in order of creation."""
+        """Return the nodes of an iteration, and older ones that it uses or sends gradients to, in order of creation."""
         key = iteration.start, iteration.end
         if key not in self._of_iterations:
             if len(self._of_iterations) >= _KEPT_ITERATIONS:
@@ -168,13 +170,13 @@ class Nodes(Sequence[int]):
         return tuple(nodes[there][np.argsort(births[there], kind="stable")].tolist())
 
     def freed(self, n: int) -> frozenset[int]:
-        """Those that nothing referred to any more at moment `n`."""
+        """Return the nodes that were freed by moment `n`."""
         return frozenset(self._index.lists["freed"].keys_between(1, n + 1).tolist())
 
     def with_saved(self, n: int) -> tuple[Sequence[int], int]:
-        """Of those made by moment `n`, by an operation that saves: which have not freed it, and how many have.
+        """Of the nodes created by moment `n` that save tensors: return those that still hold them, and how many do not.
 
-        What is computed while no gradients are is still among the first.
+        What is computed while autograd is off counts among the first.
         """
         saving = [number for number, op in self._log.ops.items() if op.saved]
         made = np.asarray(self[: int(self._births.searchsorted(n, "right"))], np.int64)
@@ -183,13 +185,13 @@ class Nodes(Sequence[int]):
         return nodes[~freed].tolist(), int(np.count_nonzero(freed))
 
     def name(self, node: int) -> str:
-        """What the program calls a node, or nothing."""
+        """Return the name of a node, or ""."""
         return self._names.of(node)
 
     def all_names(self, node: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-        """The name of a node, those of its outputs as far as they have any, and what else it is called.
+        """Return the name of a node, the names of its outputs, and its other names.
 
-        A parameter is also called by its other paths, a result by variables of what called for it.
+        Other names are further paths of a parameter, and variables of callers.
         """
         name, outputs, also = self._names.all_of(node)
         named = self._index.lists["named"].last(node, self._index.count)
@@ -197,16 +199,16 @@ class Nodes(Sequence[int]):
 
     @cached_property
     def parts(self) -> frozenset[int]:
-        """The nodes of which outputs are parts of what a call gave: its names follow from all that is said of them."""
+        """The nodes whose outputs are parts of a call's return value, which determine their names."""
         return frozenset(self._index.lists["returned"].whole().keys.tolist())
 
     def given_name(self, node: int) -> str:
-        """The name that the program itself gave."""
+        """Return the name that the program itself gave a node, or ""."""
         named = self._index.lists["named"].last(node, self._index.count)
         return expect(self._log, named, e.Named).name if named else ""
 
     def returned(self, node: int) -> Mapping[int, e.KeyPath]:
-        """Of the outputs that are parts of what a call gave: the ways to them."""
+        """Return the paths of the outputs that are parts of a call's return value, by output number."""
         if node not in self.parts:
             return {}
         told = [expect(self._log, seq, e.Returned) for seq in self._index.lists["returned"].of_key(node).tolist()]
@@ -214,33 +216,33 @@ class Nodes(Sequence[int]):
         return {event.output_nr: event.path for event in told if event.path and event.stack == made_at}
 
     def op_name(self, number: int) -> str:
-        """The name of an operation, by its number."""
+        """Return the name of an operation by its number."""
         return self._log.ops.get(number, UNKNOWN_OP).name
 
     def possible_names(self, stack: int) -> tuple[str, ...]:
-        """What a node that was made at a stack may be called, where it is not one of those `named`, or of `parts`."""
+        """Return the possible names of a node created at a stack, if it is not one of `named` or `parts`."""
         return self._claims.possible(stack)
 
     def assigned_at(self, stack: int) -> Frame | None:
-        """The frame whose statement gives what is made at a stack its name; None if it is not assigned."""
+        """Return the frame whose statement names what is created at a stack; None if it is not assigned."""
         claim = self._claims.of(stack)
         stacks = self._log.stacks
         return stacks.frame(stacks.place(stack, claim.depth)) if claim is not None else None
 
     @cached_property
     def named(self) -> frozenset[int]:
-        """The nodes to which the program itself has given names."""
+        """The nodes that the program itself has named."""
         return frozenset(self._index.lists["named"].whole().keys.tolist())
 
     @property
     def last_naming(self) -> int:
-        """The event that named a node last, 0 if none has: names may come later than their nodes."""
+        """The last event that named a node, 0 if there is none. Names can come later than their nodes."""
         kinds = self._index.lists["kind"]
         return max(kinds.last(KIND_NUMBERS[kind], self._index.count) for kind in (e.Named, e.Returned))
 
     @cached_property
     def open_from(self) -> int:
-        """The event from which on nodes may yet be named, because their statement may not be over; 0: none may."""
+        """The event from which on nodes may still get names, as their statement may not have ended; 0: none."""
         births = self._index.lists["created"].whole().seqs
         if not (self._growing or self._log.cut_off) or not len(births):
             return 0
@@ -253,13 +255,13 @@ class Nodes(Sequence[int]):
 
     @property
     def _has_left_its_module(self) -> bool:
-        """Whether the last node was made in a module whose call is over, with all that it had called."""
+        """Whether the last node was created in a module call that has ended, with all its inner calls."""
         last = int(self._births.max())
         return bool(expect(self._events, last, e.NodeCreated).scope) and not self._contexts.at(self._index.count)[2]
 
     @cached_property
     def _order(self) -> Array:
-        """The places that the nodes have among the keys of the index, which come by number."""
+        """The positions of the nodes, in order of creation, among the keys of the index (sorted by number)."""
         run = self._index.lists["created"].whole()
         return np.argsort(run.seqs[run.starts[:-1]], kind="stable")
 
@@ -269,13 +271,13 @@ class Nodes(Sequence[int]):
 
     @cached_property
     def _births(self) -> Array:
-        """The events that made the nodes."""
+        """The events that created the nodes."""
         run = self._index.lists["created"].whole()
         return run.seqs[run.starts[:-1][self._order]]
 
     @cached_property
     def _names(self) -> Names:
-        of_these: Nodes = proxy(self)  # what it keeps of them must not keep them
+        of_these: Nodes = proxy(self)  # a weak reference: what this keeps must not keep it alive
         calls = Calls(
             self.origins,
             self._log.stacks,
@@ -290,7 +292,7 @@ class Nodes(Sequence[int]):
 
     @property
     def _makers(self) -> Array:
-        """The thread that made each node, in the order of their origins."""
+        """The thread that created each node, in the same order as `origins`."""
         times, threads = self._index.tables.threads
         made = self._births
         return threads[times.searchsorted(made, "right") - 1] if len(times) else np.zeros(len(made), np.int64)

@@ -1,4 +1,4 @@
-"""Where the first nan or infinity of a log is, and which have been put there on purpose."""
+"""Finds the first nan or infinity of a log, and those that were written on purpose."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _CAN_BE_NONFINITE = tuple(name for name in ITEM_SIZES if name.startswith(("float
 
 
 class FirstBad:
-    """Finds the first nan or infinity that no one has put there, among the events of a recording as they come.
+    """Finds the first nan or infinity that the program did not write on purpose, in order of events.
 
-    A program puts infinities into masks: a constant has them, or an operation that was given one, and so has what is
-    made of such tensors, as scores and a mask are added. That ends where something is infinite altogether, or in more
-    of its elements than any of those tensors is. With a `word`, ``nan`` or ``inf``, only that counts.
+    Programs put infinities into masks: in a constant, in an operation with an infinite argument, and so in tensors
+    computed from them, such as scores plus a mask. A tensor no longer counts as masked if it is infinite everywhere, or
+    has a larger share of infinities than any of its inputs. If `word` is ``nan`` or ``inf``, only that counts.
     """
 
     def __init__(self, word: str = "") -> None:
         self.found = False
         self._word = word
         self._masks: dict[int, float] = {}
-        """The nodes with infinities that were put there, and in which share of their elements."""
+        """The nodes with infinities written on purpose, and the share of their elements that is infinite."""
 
     def meets(self, event: Event) -> bool:
-        """Whether this event holds it; to be asked of every event in order until one does."""
+        """Whether this event holds it. Must be called for every event in order until it returns True."""
         if isinstance(event, NodeFreed):
             self._masks.pop(event.node, None)
         elif not self.found and may_be_nonfinite(event) and not self._is_masked(event):
@@ -56,9 +56,9 @@ class FirstBad:
 
 
 def masked_share(created: NodeCreated, of_input: Callable[[int], float]) -> float:
-    """In which share of its elements a node has infinities that were put there; 0 for no others, and beside any nan.
+    """Return the share of a node's elements with infinities written on purpose; 0 for other infinities or with any nan.
 
-    `of_input` gives that of a node that went in.
+    `of_input` returns the share for an input node.
     """
     counts = [_counts(output.value) for output in created.outputs]
     share = max((infinite / max(size, 1) for _, infinite, size in counts), default=0.0)
@@ -74,13 +74,15 @@ def masked_share(created: NodeCreated, of_input: Callable[[int], float]) -> floa
 
 
 def _counts(value: Value | None) -> tuple[int, int, int]:
-    """How many elements of a value are nan, and infinite, and how many there are."""
+    """Return the numbers of nan, infinite and all elements of a value."""
     stats = value.statistics() if value is not None else None
     return (stats.nan, stats.inf, prod(value.shape)) if value is not None and stats is not None else (0, 0, 0)
 
 
 def first_bad(log: EventLog, start: int, stop: int, looking: FirstBad) -> int:
-    """The first event in ``start <= seq < stop`` with what one is `looking` for, or 0; it has seen those before."""
+    """Return the first event in ``start <= seq < stop`` that `looking` looks for, or 0. It must know all events
+    before.
+    """
     for batch in _batches(log, start, stop):
         if place := first_bad_place([event for _, event in batch], looking):
             return batch[place - 1][0]
@@ -88,14 +90,14 @@ def first_bad(log: EventLog, start: int, stop: int, looking: FirstBad) -> int:
 
 
 def first_bad_place(events: Sequence[Event], looking: FirstBad) -> int:
-    """The place (from 1) of the first of these events with what one is `looking` for, or 0."""
+    """Return the position (from 1) of the first event that `looking` looks for, or 0."""
     if not any_nonfinite(values_of(events)):
         return 0
     return next((place for place, event in enumerate(events, 1) if looking.meets(event)), 0)
 
 
 def first_nonfinite(log: EventLog, start: int, stop: int, word: Bad | None = None) -> int:
-    """The first event in ``start <= seq < stop`` that holds a nan or an infinity (the `word`: only that), or 0."""
+    """Return the first event in ``start <= seq < stop`` that holds a nan or an infinity (`word`: only that), or 0."""
     for batch in _batches(log, start, stop):
         if place := first_place((event for _, event in batch), word or ""):
             return batch[place - 1][0]
@@ -109,7 +111,7 @@ def _batches(log: EventLog, start: int, stop: int) -> Iterator[list[tuple[int, E
 
 
 def first_place(events: Iterable[Event], word: str = "") -> int:
-    """The place (from 1) of the first of these events that holds a nan or an infinity (the `word`: only that), or 0."""
+    """Return the position (from 1) of the first event that holds a nan or an infinity (`word`: only that), or 0."""
     events = list(events)
     if not any_nonfinite(values_of(events)):
         return 0
@@ -117,9 +119,9 @@ def first_place(events: Iterable[Event], word: str = "") -> int:
 
 
 def any_nonfinite(values: Iterable[Value]) -> bool:
-    """Whether there is a nan or an infinity in any value.
+    """Whether any value has a nan or an infinity.
 
-    All small ones of one dtype are tested as one array, because almost always there is nothing to find.
+    All small values of one dtype are tested as one array, because usually there is nothing to find.
     """
     kept: defaultdict[str, list[bytes]] = defaultdict(list)
     for value in values:
@@ -146,7 +148,7 @@ def may_be_nonfinite(event: Event) -> bool:
     """Whether an event holds a nan or an infinity."""
     held = HELD_VALUES.get(event.__class__)
     if held is not None:
-        for value in held(event):  # a loop: this runs for every event
+        for value in held(event):  # a plain loop: this runs for every event
             if value is not None and _nonfinite(value):
                 return True
     return False

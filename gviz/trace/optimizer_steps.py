@@ -1,7 +1,7 @@
-"""The steps of optimizers, and what they compute themselves.
+"""The steps of optimizers, and the nodes that they compute themselves.
 
-An optimizer's own operations have the call stack of the step: no line of the program lies between. So what a closure
-computes belongs to the program, and so does what a user's own optimizer computes.
+An optimizer's own operations have the call stack of the step, without a line of the program in between. Operations of a
+closure or of a user-defined optimizer therefore belong to the program.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from gviz import events as e
 
 
 class Step(NamedTuple):
-    """The first event that tells of a step, the events it lasts from and to (0 while it goes on), and where it was
-    called.
+    """One optimizer step: its first event, its range of events (`end` is 0 while it runs), and its call site.
 
-    A trace that does not tell when a step starts has its end alone; such a step starts after the one before it there.
+    An old trace without the start of steps has only the end; such a step starts after the previous one with its call
+    site.
     """
 
     said: int
@@ -27,19 +27,19 @@ class Step(NamedTuple):
 
 
 class OptimizerSteps:
-    """Finds the steps of a log while its events go by. Several threads may overlap: a stack is of one of them."""
+    """Finds the optimizer steps of a log, in order of its events. Steps of several threads may overlap."""
 
     def __init__(self) -> None:
         self.rows: list[Step] = []
         self.running: dict[int, int] = {}
-        """The places in `rows` of the steps in progress, by where they were called."""
-        self._ends: dict[int, int] = {}  # of the last step that was called in each place
+        """The indices in `rows` of the running steps, by call site."""
+        self._ends: dict[int, int] = {}  # the end of the last step at each call site
 
     def happen(self, seq: int, event: e.Event) -> None:
-        """Take notice of the next event."""
+        """Process the next event."""
         match event:
             case e.OptimizerStarted(stack=stack):
-                self._end(stack, seq - 1)  # one that has raised
+                self._end(stack, seq - 1)  # one that raised an exception
                 self.running[stack] = len(self.rows)
                 self.rows.append(Step(seq, seq, 0, stack))
             case e.OptimizerStepped(stack=stack):
@@ -51,16 +51,16 @@ class OptimizerSteps:
                     self._end(stack, seq)
 
     def forget(self) -> None:
-        """Drop what is known of steps that are over."""
+        """Drop the steps that have ended."""
         self.rows = [self.rows[place] for place in self.running.values()]
         self.running = {row.stack: place for place, row in enumerate(self.rows)}
 
     def computes(self, made: e.NodeCreated) -> bool:
-        """Whether a step in progress has made a new node itself."""
+        """Whether a running step created a new node itself."""
         return made.stack in self.running and _is_own(made)
 
     def _end(self, stack: int, end: int) -> bool:
-        """End the step that was called there, if it is in progress."""
+        """End the running step with this call site, if there is one."""
         place = self.running.pop(stack, None)
         if place is None:
             return False
@@ -73,7 +73,7 @@ def _is_own(made: e.NodeCreated) -> bool:
 
 
 def by_stack(steps: Iterable[Step]) -> dict[int, list[Step]]:
-    """The steps by the place where they were called."""
+    """Return the steps by call site."""
     found: dict[int, list[Step]] = {}
     for step in steps:
         found.setdefault(step.stack, []).append(step)
@@ -81,7 +81,7 @@ def by_stack(steps: Iterable[Step]) -> dict[int, list[Step]]:
 
 
 def step_that_made(steps: Mapping[int, Sequence[Step]], made: e.NodeCreated, born: int) -> int:
-    """The event that first tells of the step that made a node itself, 0 if none did."""
+    """Return the first event of the step that created a node itself, 0 if none did."""
     called = steps.get(made.stack)
     if called is None or not _is_own(made):
         return 0

@@ -1,4 +1,4 @@
-"""Forward, backward, optimizer: what a program is doing, while its events go by."""
+"""The phases of a program (forward, backward, optimizer), in order of its events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PHASE_KINDS: tuple[PhaseKind, ...] = (
 )  # fmt: skip
 
 Row = tuple[int, int, int, int]
-"""``(place in PHASE_KINDS, start, end, pass_nr)``; `end` is 0 while the phase lasts."""
+"""``(index into PHASE_KINDS, start, end, pass_nr)``; `end` is 0 while the phase lasts."""
 
 DECIDING = (
     e.NodeCreated,
@@ -36,34 +36,34 @@ class _State(IntEnum):
     """What a program is doing outside of passes."""
 
     BEGUN = auto()
-    """Nothing yet, or a pass has made a graph itself (``create_graph``): a forward comes, or goes on."""
+    """Nothing yet, or a pass created a graph itself (``create_graph``): a forward starts or continues."""
     FORWARD = auto()
     CALLED = auto()
-    """In a forward a step of an optimizer has started: if it calls a closure, the forward goes on."""
+    """In a forward, an optimizer step has started. If it calls a closure, the forward continues."""
     PASSED = auto()
-    """A pass is over, and the program looks at its loss and its outputs."""
+    """A pass has ended, and the program reads its loss and outputs."""
     USED = auto()
-    """Gradients have been used after a pass: if weights are written then, this was an optimizer from there on."""
+    """Gradients were used after a pass. If weights are written next, the optimizer phase started here."""
     UPDATING = auto()
     UPDATED = auto()
-    """A step is over; that gradients are cleared then belongs to it."""
+    """A step has ended. Clearing gradients still belongs to it."""
     LEFT = auto()
-    """After a step the program does something else, or makes the data of its next forward."""
+    """After a step, the program does something else, or prepares data for its next forward."""
 
 
 class _Sign(IntEnum):
-    """What an event tells of that."""
+    """What an event means for the state."""
 
     FORWARD = auto()
-    """Autograd follows a new node, or a module is called."""
+    """Autograd tracks a new node, or a module is called."""
     GRADIENT = auto()
-    """A gradient is used, or cleared."""
+    """A gradient is used or cleared."""
     START = auto()
-    """A step of an optimizer starts."""
+    """An optimizer step starts."""
     WEIGHT = auto()
     """The memory of a leaf is written."""
     OWN = auto()
-    """A step in progress has computed something, or written to memory that the forward of its closure does not."""
+    """A running step computed something, or wrote to memory outside the forward of its closure."""
     END = auto()
     """A step has ended."""
     OTHER = auto()
@@ -98,16 +98,16 @@ _BOUNDS = (e.Failed, e.BackwardStarted, e.BackwardFinished)
 
 
 class Gradients:
-    """Knows which nodes are the ``.grad`` of leaves, if the program used them, and what was computed from them."""
+    """Tracks which nodes are the ``.grad`` of leaves and were used, and what was computed from them."""
 
     def __init__(self) -> None:
         self._by_leaf: dict[int, int] = {}
         self._known: set[int] = set()
-        self._made: set[int] = set()  # of them since the last pass
-        self._kept: set[int] = set()  # after a pass before, as a momentum is
+        self._made: set[int] = set()  # computed from gradients since the last pass
+        self._kept: set[int] = set()  # the same from before an earlier pass, such as a momentum
 
     def are_used(self, made: e.NodeCreated) -> bool:
-        """Whether a new node is a gradient, or made of the gradient of a leaf."""
+        """Whether a new node is a gradient, or computed from the gradient of a leaf."""
         attrs = dict(made.attrs)
         leaf = attrs.get("grad_of")
         if isinstance(leaf, int):
@@ -119,26 +119,26 @@ class Gradients:
         if used or any(node in self._made for node, _ in made.inputs):
             self._made.add(made.node)
             if made.untracked == "inputs" and any(output.version for output in made.outputs):
-                self._made.update(node for node, _ in made.inputs[:1])  # in whose memory it was written: no leaf's
+                # it wrote to the memory of this input, which is not a leaf
+                self._made.update(node for node, _ in made.inputs[:1])
         return used
 
     def are_kept(self, made: e.NodeCreated) -> bool:
-        """Whether a new node is made of what gradients of earlier passes came to: of the momentum of the last step."""
+        """Whether a new node is computed from results of earlier gradients, such as the momentum of the last step."""
         return any(node in self._kept for node, _ in made.inputs)
 
     def pass_over(self) -> None:
-        """A pass is over: what was made of gradients before it has been kept."""
+        """Process the end of a pass: values computed from gradients before it count as kept."""
         if self._made:
             self._kept, self._made = self._made, set()
 
 
 class Chapters:
-    """Divides a log into phases and iterations while its events go by, and finds the steps of optimizers in it.
+    """Divides a log into phases and iterations, in order of its events, and finds optimizer steps.
 
-    A pass is a phase. Outside of passes each event tells something (`_Sign`) that leads from one state to the next as
-    the table `_THEN` says; a phase lasts as long as the states are of its kind. Where a graph begins its forward does,
-    though it may have been prepared for a while (`Iterations`). What comes before the log may have shown some `turns`
-    already.
+    A pass is a phase. Outside of passes, each event gives a sign (`_Sign`), and the table `_THEN` has the next state. A
+    phase lasts as long as the states belong to it. A forward starts where its graph starts, even if that was prepared
+    earlier (see `Iterations`). `turns` are loop iterations known from before the log.
     """
 
     def __init__(self, turns: Iterable[Turn] = ()) -> None:
@@ -149,12 +149,12 @@ class Chapters:
         self._state = _BEGUN
 
     def happen(self, seq: int, event: e.Event) -> None:
-        """Take notice of the next event, one of `DECIDING`."""
+        """Process the next event, one of `DECIDING`."""
         made = event if isinstance(event, e.NodeCreated) else None
         if made and made.kind in _LEAVES:
             self._weights.update(output.storage for output in made.outputs)
         if made and self.iterations.state is State.FORWARD and self._state is _FORWARD:
-            return  # what almost every event is
+            return  # the case for almost every event
         nested = len(self.iterations.running)
         start = self.iterations.happen(seq, event)
         if event.__class__ in _BOUNDS:
@@ -164,11 +164,11 @@ class Chapters:
 
     @property
     def steps(self) -> OptimizerSteps:
-        """The steps of optimizers."""
+        """The optimizer steps."""
         return self.iterations.steps
 
     def _begin_or_end(self, seq: int, event: e.Event, nested: int) -> None:
-        """Take notice of a failure, or of a pass; so many were in progress before."""
+        """Process a failure or a pass; `nested` passes were running before."""
         if isinstance(event, e.Failed):
             self._begin("failed", seq)
             self._state = _BEGUN
@@ -181,11 +181,11 @@ class Chapters:
                 self._end(seq)
 
     def _go_on(self, start: int, seq: int, event: e.Event) -> None:
-        """Take notice of what happens outside of a pass; `start` is where a graph begins with it, else 0."""
+        """Process an event outside of passes. `start` is where a graph begins with it, otherwise 0."""
         before, self._state = self._state, _NEXT[self._state, self._sign(event)]
         kind = _KINDS[self._state]
         if kind == "forward" != self._phase:
-            start = start or self.iterations.prepared_from  # its data: autograd does not track it
+            start = start or self.iterations.prepared_from  # include its data, which autograd does not track
         if before is _USED and kind == "optimizer":
             self.rows[-1] = (PHASE_KINDS.index(kind), *self.rows[-1][1:])
         elif start or kind != self._phase or (self._state is _USED and before is not _USED):
@@ -216,11 +216,11 @@ class Chapters:
 
     @property
     def _phase(self) -> PhaseKind | None:
-        """The kind of the phase that lasts."""
+        """The kind of the current phase."""
         return PHASE_KINDS[self.rows[-1][0]] if self.rows and not self.rows[-1][2] else None
 
     def _begin(self, kind: PhaseKind, start: int, pass_nr: int = 0) -> None:
-        """Let a phase begin at an event, which may have gone by."""
+        """Begin a phase at an event, which may already have been processed."""
         while self.rows and self.rows[-1][1] >= start:
             self.rows.pop()
         if self.rows:

@@ -1,6 +1,6 @@
-"""Which nodes of a recording a place refers to: a name, a line of a file, a kind of operation, a module.
+"""Which nodes a place refers to: a name, a line of a file, a kind of operation, or a module.
 
-A line may run many times, and make several nodes each time: `line_runs` finds the first node of each run.
+A line may run many times and create several nodes each time: `line_runs` finds the first node of each run.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from gviz.where.place import Place, Possible
 from gviz.where.stop import CALLED
 
 _NEAR = 64
-"""So many nodes are looked at first where one is looked for, then twice as many, and so on."""
+"""A search for one node checks this many nodes first, then twice as many, and so on."""
 _PART = 1024
-"""So many nodes are looked at together where one of them is asked about."""
+"""Nodes are checked in blocks of this size when one of them is asked about."""
 
 
 def says(timeline: Timeline, info: NodeInfo, word: str) -> bool:
-    """Whether a word stands in the program that made a node, as far as its text is known."""
+    """Whether a word occurs in the source files that created a node. True if the text of a file is unknown."""
     texts = [timeline.source(frame.path) for frame in info.frames]
     return None in texts or not texts or any(re.search(rf"\b{re.escape(word)}\b", text) for text in texts if text)
 
 
 class Fitting:
-    """Whether a place fits a node, told by operation, call stack and module, which many nodes share, if it can be."""
+    """Whether a place fits a node. Decided by operation, call stack and module, which many nodes share, if possible."""
 
     def __init__(self, timeline: Timeline, place: Place) -> None:
         self._timeline = timeline
@@ -48,7 +48,7 @@ class Fitting:
         return self.means_module(self._module(origins.scope.item(at)), origins.stack.item(at)) or self.names(node)
 
     def names(self, node: int) -> bool:
-        """Whether it is the node itself that the place means, and not a module that makes it."""
+        """Whether the place refers to the node itself, and not to a module that created it."""
         nodes, likely = self._timeline.nodes, "maybe"
         if node not in nodes.named and node not in nodes.parts:
             at, origins = nodes.place_of(node), nodes.origins
@@ -57,7 +57,9 @@ class Fitting:
         return likely == "yes" or (likely == "maybe" and self._names(self._timeline.info(node)))
 
     def means_module(self, path: str, stack: int) -> bool:
-        """Whether the place means the module of a path, or one around it, in which something was made at a stack."""
+        """Whether the place refers to the module with this path, or to one around it, for something created at
+        a stack.
+        """
         key = path, stack
         if key not in self._meant_modules:
             frames, text_of = self._timeline.stack(stack), self._timeline.source
@@ -65,7 +67,7 @@ class Fitting:
         return self._meant_modules[key]
 
     def among(self, start: int, stop: int) -> list[int]:
-        """The nodes at these places of all that may fit: to tell of each what it is called takes much longer."""
+        """Return the nodes with these indices that may fit. Computing the actual name of each takes much longer."""
         nodes = self._timeline.nodes
         if self._place.kind == "node":
             return [self._place.number] if start <= nodes.place_of(self._place.number) < stop else []
@@ -75,7 +77,7 @@ class Fitting:
         return [node for node, *origin in rows if may_fit(*origin) or node in named or node in parts]
 
     def near(self, place: int, *, backward: bool = False) -> Iterator[int]:
-        """The nodes that may fit from a place among all on, the nearest first; those before it, if `backward`."""
+        """Yield the nodes that may fit from an index on, nearest first; with `backward`, those before it."""
         most, size = len(self._timeline.nodes), _NEAR
         while place > 0 if backward else place < most:
             end = max(place - size, 0) if backward else min(place + size, most)
@@ -91,7 +93,7 @@ class Fitting:
         return self._place.names(info) or self._is_parameter_of_variable(info)
 
     def _is_parameter_of_variable(self, info: NodeInfo) -> bool:
-        """Whether it is the ``0.weight`` that the program calls ``net.0.weight``, and no other has that whole name."""
+        """Whether this is the ``0.weight`` that the program calls ``net.0.weight``, and no node has that full name."""
         variable = next((variable for variable, path in self._place.parameters if info.means(path)), "")
         if not variable or info.created.kind != "parameter":
             return False
@@ -100,7 +102,9 @@ class Fitting:
         return not whole and says(self._timeline, info, variable)
 
     def _likely(self, op: int, stack: int, module: str, owner: int) -> Literal["yes", "maybe", "no"]:
-        """Whether it is named, as far as that is told without working out whether it is a step to what is assigned."""
+        """Whether the node has the name, as far as this is known without checking whether it is an intermediate
+        step.
+        """
         kind = op, stack, module, owner
         if kind not in self._kinds:
             seen, frames = self._timeline.op(op), self._timeline.stack(stack)
@@ -110,7 +114,7 @@ class Fitting:
         return self._kinds[kind]
 
     def _of_gradient(self, owner: int) -> tuple[str, ...]:
-        """What a node may be called that is the gradient of another."""
+        """Return the possible names of a node that is the gradient of another."""
         if owner not in self._timeline.nodes:
             return ()
         return f"#{owner}.grad", f"{self._timeline.info(owner).name}.grad"
@@ -122,9 +126,9 @@ class Fitting:
 
 
 class Meant:
-    """The nodes that a place means; of a line `once_a_run` those that it begins to run with.
+    """The nodes that a place refers to. With `once_a_run`, only the first node of each run of a line.
 
-    What was found is remembered as long as no node gets another name.
+    Results are cached until a node gets another name.
     """
 
     def __init__(self, timeline: Timeline, place: Place, *, once_a_run: bool = False) -> None:
@@ -133,22 +137,22 @@ class Meant:
         self._fitting = Fitting(timeline, place)
         self._fits: dict[int, bool] = {}
         self._runs = LineRuns(timeline, self._fitting) if once_a_run else None
-        self._parts: dict[int, frozenset[int]] = {}  # by part of all nodes: those that may be meant
+        self._parts: dict[int, frozenset[int]] = {}  # by block of nodes: those that may match
         self._memory: tuple[int, dict[int, int]] = 0, {}
 
     def __contains__(self, node: int) -> bool:
-        """Whether this node is meant."""
+        """Whether the place refers to this node."""
         fits = self._fits.get(node)
         if fits is None:
             fits = (self._timeline.growing or self._may_be(node)) and self._decided(node)
         return fits
 
     def begins(self, event: BackwardStarted | OptimizerStarted) -> bool:
-        """Whether it is a line, and this pass or step was begun in it."""
+        """Whether the place is a line in which this pass or optimizer step was started."""
         return self._place.calls(self._timeline.stack(event.stack))
 
     def any(self) -> bool:
-        """Whether there is any node that is meant, or a pass or step that was begun there."""
+        """Whether there is any matching node, or a pass or optimizer step that was started there."""
         return self._any() if self._timeline.growing else self._is_any
 
     @cached_property
@@ -164,7 +168,7 @@ class Meant:
         return any(self.begins(event) for _, event in self._timeline.select(CALLED))
 
     def memory(self) -> dict[int, int]:
-        """The storages that the nodes lie in, each with the event in which the first such node was made."""
+        """Return the storages of the matching nodes, each with the event that created its first such node."""
         nodes = self._timeline.nodes
         if self._memory[0] != len(nodes):
             made = nodes.all_created([node for node in self._fitting.among(0, len(nodes)) if node in self])
@@ -173,7 +177,7 @@ class Meant:
         return self._memory[1]
 
     def _may_be(self, node: int) -> bool:
-        """Whether a node of a recording that grows no more may be meant; of those made with it that is asked, too."""
+        """Whether a node of a complete recording may match; checks its whole block."""
         part = self._timeline.nodes.place_of(node) // _PART
         if part not in self._parts:
             self._parts[part] = frozenset(self._fitting.among(part * _PART, (part + 1) * _PART))
@@ -187,8 +191,10 @@ class Meant:
 
 
 class _Run(NamedTuple):
-    """A run of a line: the node it began with, how that was made, and its first operation: they are one, or tensors are
-    told of before that it takes. 0 where neither has come."""
+    """One run of a line: the first node, how it was created, and the first operation.
+
+    These two nodes are the same unless the operation's tensor inputs come first. 0 if not seen yet.
+    """
 
     first: int
     op: int
@@ -198,7 +204,7 @@ class _Run(NamedTuple):
 
 
 class LineRuns:
-    """The nodes that a line begins to run with; those of the line are what `is_of_line` says, one after another."""
+    """The nodes with which each run of a line starts. `is_of_line` decides which nodes belong to the line."""
 
     def __init__(self, timeline: Timeline, is_of_line: Callable[[int], bool]) -> None:
         self._timeline = timeline
@@ -206,7 +212,7 @@ class LineRuns:
         self._runs: dict[int, _Run] = {}
 
     def __contains__(self, node: int) -> bool:
-        """Whether a run begins with this node of the line, or its operations do."""
+        """Whether a run, or its operations, start with this node of the line."""
         later, first = [], node
         while first not in self._runs and self._is_of_line(first - 1):
             later.append(first)
@@ -219,14 +225,14 @@ class LineRuns:
     def _of(self, node: int) -> _Run:
         made, at = self._timeline.nodes.origins, self._timeline.nodes.place_of(node)
         op = made.op.item(at)
-        first = 0 if made.gradient_of.item(at) else node  # a line takes a ``.grad``, and makes none
+        first = 0 if made.gradient_of.item(at) else node  # a line reads a ``.grad``, it does not create one
         operation = 0 if self._timeline.nodes.op_name(op) == LEAF else node
         return _Run(first, op, made.stack.item(at), made.scope.item(at), operation)
 
     def _with(self, run: _Run, node: int) -> _Run:
-        """The run that the next node is of: in a loop the line begins anew with the operation it began with.
+        """Return the run of the next node. In a loop, a run starts again at the operation the first one started with.
 
-        One call may make many nodes, all at its stack; of a module each call is one.
+        One call may create many nodes, all with its stack. Each module call is a run of its own.
         """
         other = self._of(node)
         if other.stack != run.stack:

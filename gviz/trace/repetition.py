@@ -1,4 +1,4 @@
-"""Of what part a sequence is made by repeating it."""
+"""Finds the period of a repeating sequence."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Hashable, Sequence
 
 
 def smallest_period(sequence: Sequence[Hashable], *, cut: bool = False) -> int:
-    """The length of the shortest part that repeated gives the sequence; its own length if there is no shorter one.
+    """Return the length of the shortest part that gives the sequence when repeated; its own length if there is none.
 
-    With `cut` the last repetition may break off: of a b a it is then 2. From the longest proper prefix that is also a
-    suffix (Knuth, Morris, Pratt 1977).
+    With `cut` the last repetition may be incomplete: for a b a the result is then 2. Computed from the longest proper
+    prefix that is also a suffix (Knuth, Morris, Pratt 1977).
     """
     border = [0] * len(sequence)
     for at in range(1, len(sequence)):

@@ -1,4 +1,4 @@
-"""How a log divides in time: into iterations, and into the phases of each thread."""
+"""Divides a log in time: into iterations, and into the phases of each thread."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from gviz.values.value import Array
 
 
 class Spans:
-    """The stretches of the events that an index has, found by the moments in them.
+    """The iterations and phases of an index, and lookups by moment.
 
-    The index may grow: then `grow` makes anew only what has become another, as a program stops at any of its events.
+    The index may grow: `grow` rebuilds only what has changed, because a program can pause at any event.
     """
 
     def __init__(self) -> None:
         self.iterations: tuple[Iteration, ...] = ()
-        """Every graph's life, in order; there is at least one."""
+        """The iterations, in order; there is at least one."""
         self.phases: tuple[Phase, ...] = ()
-        """The phases of all threads by their starts; a moment between two of its thread belongs to none."""
-        self._iterations = np.empty((0, 2), np.int64)  # the numbers that they were made of
+        """The phases of all threads, sorted by start. A moment between two phases of its thread has none."""
+        self._iterations = np.empty((0, 2), np.int64)  # the table that they were built from
         self._phases = np.empty((0, 5), np.int64)
         self._starts: list[int] = []
-        self._by_thread: dict[int, list[int]] = {}  # the places of its phases
+        self._by_thread: dict[int, list[int]] = {}  # the indices of its phases
 
     def grow(self, index: Index, begin: int) -> None:
-        """Take in what the index has now; what is said again before event `begin` is in none."""
-        begin = min(begin, max(index.count, 1))  # there may be no such event
+        """Update from the index. The replayed events before event `begin` belong to no iteration or phase."""
+        begin = min(begin, max(index.count, 1))  # this event may not exist
         self._divide(index, begin)
         self._tell_phases(index, begin)
 
     def iteration_at(self, n: int) -> Iteration:
-        """The iteration in which moment `n` lies (the first one for moment 0)."""
+        """Return the iteration of moment `n` (the first one for moment 0)."""
         return self.iterations[max(bisect_right(self._starts, n) - 1, 0)]
 
     def phase_at(self, n: int, thread: int) -> Phase | None:
-        """The phase of a thread in which moment `n` lies."""
+        """Return the phase of a thread at moment `n`, None if there is none."""
         places = self._by_thread.get(thread, ())
         at = bisect_right(places, n, key=lambda place: self.phases[place].start) - 1
         phase = self.phases[places[at]] if at >= 0 else None
@@ -69,7 +69,7 @@ class Spans:
 
 
 def _same(known: Array, numbers: Array) -> int:
-    """How many rows two tables have in common before the first that differs."""
+    """Return the number of leading rows that two tables have in common."""
     shared = min(len(known), len(numbers))
     differs = np.flatnonzero((known[:shared] != numbers[:shared]).any(axis=1))
     return int(differs[0]) if len(differs) else shared

@@ -1,18 +1,18 @@
-"""The call stacks of a recording, as a tree of frames with the outermost at its root.
+"""The call stacks of a recording, as a tree of frames with the outermost frames at its root.
 
 A recursion 2,000 deep that computes twice at each level has 4,000 stacks of 1,000 frames on average. Each differs from
-another one in its innermost frames, so the tree has 6,000 places. Whether two stacks have the same callers is then one
-comparison of numbers:
+another one only in its innermost frames, so the tree has 6,000 places. Comparing the callers of two stacks is then one
+comparison of integers:
 
     place 1        2        3        4
     main:9 ──── f:4 ──── f:4 ──── f:3        stack 1 = (f:3, f:4, f:4, main:9), ends at place 4
                            └───── f:5        stack 2 = (f:5, f:4, f:4, main:9), ends at place 5
 
-A place also has a jump to a place much further out, chosen so that every place around it is found in a logarithmic
-number of moves (E. Myers, "An applicative random-access stack", 1983).
+Each place also has a jump to a place much further out. With these, any outer place is found in a logarithmic number of
+steps (E. Myers, "An applicative random-access stack", 1983).
 
-A file may come from a stranger. Its stacks have at most `site.DEEPEST` frames, and each is built on one that is there
-already, so there are no cycles, and what a file costs grows with its length.
+A file may be untrusted. Its stacks have at most `site.DEEPEST` frames, and each is built on an existing one. So there
+are no cycles, and the cost of a file grows with its length.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Frames = tuple[Frame, ...]
 """A call stack, innermost frame first."""
 
 _KEPT_FRAMES = 1 << 20
-"""Stacks that were read whole are kept until they have so many frames together."""
+"""Complete stacks are cached until they have this many frames in total."""
 
 
 class Stacks(Mapping[int, Frames]):
-    """By number: the frames of each stack, innermost first, put together when they are asked for.
+    """Stacks by number, each a tuple of frames (innermost first) that is built on access.
 
-    A *place* is a number that stands for a frame with all frames around it. Place 0 is outside of all.
+    A *place* is a number that identifies a frame together with all outer frames. Place 0 is outside of all frames.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Stacks(Mapping[int, Frames]):
         self._room = _KEPT_FRAMES
 
     def add(self, event: StackSeen) -> None:
-        """Take in a stack. ValueError if it is known already, shares frames that are not there, or is too deep."""
+        """Add a stack. Raises ValueError if its number is known, its shared frames do not exist, or it is too deep."""
         number, base, shared = event.stack, event.base, event.shared
         place = self._ends.get(base, 0)
         if number in self._ends:
@@ -77,12 +77,16 @@ class Stacks(Mapping[int, Frames]):
         return stack in self._ends
 
     def place(self, stack: int, depth: int = 0) -> int:
-        """The place of the frame at a depth of a stack, 0 for its innermost one. Place 0 where there is none."""
+        """Return the place of the frame at this depth of a stack, 0 for the innermost frame. Place 0 if there
+        is none.
+        """
         end = self._ends.get(stack, 0)
         return self.around(end, max(self._depths[end] - depth, 0)) if depth else end
 
     def around(self, place: int, count: int) -> int:
-        """The place with so many frames that is around a place, or is this place; `count` is at most its own number."""
+        """Return the place with `count` frames that is around a place or equal to it. `count` is at most the place's
+        own.
+        """
         depths, jumps, callers = self._depths, self._jumps, self._callers
         while depths[place] > count:
             jump = jumps[place]
@@ -90,34 +94,34 @@ class Stacks(Mapping[int, Frames]):
         return place
 
     def count(self, place: int) -> int:
-        """How many frames there are at a place: its own, and those around it."""
+        """Return the number of frames at a place: its own and the outer ones."""
         return self._depths[place]
 
     def frame(self, place: int) -> Frame:
-        """The frame at a place; one without a path outside of all."""
+        """Return the frame at a place; a frame without a path outside of all."""
         return self._frames[place]
 
     def caller(self, place: int) -> int:
-        """The place right around a place."""
+        """Return the place of the calling frame."""
         return self._callers[place]
 
     def outward(self, place: int) -> Iterator[int]:
-        """A place, and those around it, the innermost first."""
+        """Yield a place and those around it, innermost first."""
         while place:
             yield place
             place = self._callers[place]
 
     def called(self, place: int, frame: Frame) -> int:
-        """The place of a frame that was called at a place; 0 if none was."""
+        """Return the place of a frame called from a place; 0 if there is none."""
         called = self._called.get(place)
         return called.get(frame, 0) if called is not None else 0
 
     def ends_at(self, place: int) -> bool:
-        """Whether something was made or begun right at a place, and not only in what was called there."""
+        """Whether a stack ends at this place, not only in frames called from it."""
         return bool(place) and place in self._ending_at
 
     def below(self, place: int) -> list[int]:
-        """The stacks that go through a place or end there, by number."""
+        """Return the numbers of the stacks that go through a place or end there."""
         found: list[int] = []
         places = [place]
         while places:
@@ -127,11 +131,11 @@ class Stacks(Mapping[int, Frames]):
         return sorted(found)
 
     def innermost(self) -> Iterator[Frame]:
-        """The frames at which stacks end, each once."""
+        """Yield the innermost frames of all stacks, without repetition."""
         return iter({self._frames[place] for place in self._ending_at if place})
 
     def definitions(self) -> Iterator[StackSeen]:
-        """The events that introduce all of these stacks, as they can be taken in again."""
+        """Yield the events that define these stacks, in an order in which they can be added again."""
         homes: dict[int, int] = {0: 0}
         for number, end in sorted(self._ends.items()):
             own = []

@@ -1,7 +1,6 @@
-"""The moments at which a debugger stops: breakpoints, errors, the first nan. Forward and backward in time they are the
-same.
+"""The moments at which a debugger stops: breakpoints, errors, the first nan. They are the same in both directions.
 
-A place that refers to modules stops where a call of one begins, in the program and in each backward pass.
+A stop at a module stops where a call of it begins, in the program and in each backward pass.
 """
 
 from __future__ import annotations
@@ -27,32 +26,32 @@ from gviz.where.place import Place
 from gviz.where.stop import CALLED, Stop
 
 STRETCH = 4096
-"""Events looked at in one go; the moments found in them are remembered."""
+"""The number of events searched at once; the moments found in them are cached."""
 
 READ_TO_TELL = frozenset(("forward", "view", "nan", "inf"))
-"""The words of ``on EVENT`` for which the kind of an event is not enough."""
+"""The ``on EVENT`` words for which the kind of an event is not sufficient."""
 
 _WORTH_ALL = 0.1
-"""From which share of a stretch on reading one event after the other costs less than picking the wanted ones."""
+"""Above this share of wanted events, reading a stretch in sequence is cheaper than picking single events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A moment at which a stop fits; `note` says what was found there, or why a condition could not be told."""
+    """A moment at which a stop fits. `note` says what was found, or why a condition could not be evaluated."""
 
     n: int
     note: str = ""
 
 
 def stretches(timeline: Timeline, n: int, *, backward: bool = False) -> Iterator[range]:
-    """The moments of a timeline in parts of `STRETCH`, from the one in which moment `n` lies to the end (start)."""
+    """Yield the moments of a timeline in stretches of `STRETCH`, from that of moment `n` to the end (or the start)."""
     here = n // STRETCH
     for at in range(here, -1, -1) if backward else range(here, len(timeline) // STRETCH + 1):
         yield range(at * STRETCH, min((at + 1) * STRETCH, len(timeline) + 1))
 
 
 class Hits:
-    """The moments at which one stop fits, found stretch by stretch where they are asked for."""
+    """The moments at which one stop fits, searched stretch by stretch on demand."""
 
     def __init__(self, timeline: Timeline, stop: Stop) -> None:
         self._timeline = timeline
@@ -69,46 +68,46 @@ class Hits:
         self._entering = None if module is None else Entering(self._timeline, module)
 
     def after(self, n: int) -> Iterator[Hit]:
-        """The hits after moment `n`, in order."""
+        """Yield the hits after moment `n`, in order."""
         for stretch in stretches(self._timeline, n):
             yield from (hit for hit in self.within(stretch) if hit.n > n)
 
     def before(self, n: int) -> Iterator[Hit]:
-        """The hits before moment `n`, the latest first."""
+        """Yield the hits before moment `n`, latest first."""
         for stretch in stretches(self._timeline, n, backward=True):
             yield from (hit for hit in reversed(self.within(stretch)) if hit.n < n)
 
     def untold(self, n: float = inf) -> int:
-        """At how many moments by `n` it could not be told whether the stop fits, of those that were looked at."""
+        """Return at how many of the searched moments by `n` missing data left it unknown whether the stop fits."""
         return 0
 
     def missing(self) -> str:
-        """What was not stored and is needed to tell it, as `NotStored` says it; judged by the first moment it could be.
+        """Return what was not stored but is needed for the stop, in the words of `NotStored`; "" if nothing is missing.
 
-        Empty where all is there.
+        Decided at the first moment that could fit.
         """
         return ""
 
     def looking(self) -> Iterator[Far]:
-        """Look for what must be known before anything can be told of the stop, if there is such a thing."""
+        """Search for what must be known before the stop can be evaluated, if there is such a thing."""
         return iter(())
 
     def nowhere(self) -> str:
-        """What the stop names and no node is, as it is written; empty where there is one, or it names nothing."""
+        """Return the text of the stop's place if no node matches it; "" if one does or there is no place."""
         return "" if self._meant is None or self._place is None or self._meant.any() else self._place.text
 
     def can_hit(self) -> bool:
-        """Whether there is what the stop names; True where it names nothing."""
+        """Whether what the stop names exists. True if it names nothing."""
         return not self.nowhere()
 
     def means(self, node: int) -> bool:
-        """Whether the stop's place means this node, or a module call that begins with it."""
+        """Whether the stop's place refers to this node, or to a module call that starts with it."""
         meant = self._meant is not None and node in self._meant
         return meant and (self._entering is None or self._entering.is_met_at(node))
 
     def within(self, stretch: range) -> list[Hit]:
-        """The hits in one of the `stretches`, looked for once."""
-        if self._timeline.nodes.last_naming != self._naming:  # older nodes may have got theirs
+        """Return the hits in one of the `stretches`; cached."""
+        if self._timeline.nodes.last_naming != self._naming:  # older nodes may have got their names
             self._forget()
         if not self._timeline.growing and not self.can_hit():
             return []
@@ -129,10 +128,10 @@ class Hits:
                 yield hit
 
     def _candidates(self, start: int, end: int) -> tuple[list[int], list[int]]:
-        """The places in a stretch of the events that concern the stop's place, and their nodes, from columns alone."""
+        """Return the rows of a stretch whose events may fit the stop, and their nodes, computed from columns only."""
         columns = self._timeline.columns(start, end)
         wanted = np.isin(columns.kind, [KIND_NUMBERS[kind] for kind in self._kinds])
-        if self._word == "error":  # a pass may have ended without one, or with that of the failure after it
+        if self._word == "error":  # a pass may have ended without an error, or with that of a later failure
             wanted &= np.isin(np.arange(start, end), self._timeline.errors)
         if self._meant is not None:
             wanted &= self._concerning(self._meant, columns, wanted, start)
@@ -142,7 +141,7 @@ class Hits:
         return rows.tolist(), columns.node[rows].tolist()
 
     def _concerning(self, meant: Meant, columns: Columns, wanted: Array, start: int) -> Array:
-        """Which of the wanted events are of what is meant, or write to what such a node holds."""
+        """Return which wanted events are of matching nodes, or write to the memory of one."""
         nodes = np.unique(columns.node[wanted]).tolist()
         fitting = np.isin(columns.node, [node for node in nodes if node in meant])
         begun = np.isin(columns.kind, [KIND_NUMBERS[kind] for kind in CALLED])
@@ -156,7 +155,7 @@ class Hits:
         return fitting
 
     def _read(self, start: int, rows: list[int], nodes: list[int]) -> Iterator[tuple[int, int, Event]]:
-        """The events of some rows of a stretch; all of their kinds are read at once where most of them are wanted."""
+        """Yield the events of some rows of a stretch. Reads all events of these kinds if most of them are wanted."""
         if not rows:
             return
         if len(rows) < (rows[-1] - rows[0]) * _WORTH_ALL:
@@ -177,18 +176,18 @@ class Hits:
             return Hit(n) if self._stop.condition.holds(situation) else None
         except Absent:
             return None
-        except Exception as trouble:  # whatever the user's expression raises is shown where it happened
+        except Exception as trouble:  # the user's expression may raise anything; the message is shown at the hit
             return Hit(n, f"{self._stop.condition.text}: {clipped(told(trouble), 120)}")
 
     def _output_nr(self, node: int) -> int:
-        """Which output the stop's place means of a node that it means."""
+        """Return which output of a matching node the stop's place refers to."""
         if self._place is None or node not in self._timeline.nodes.parts:
             return 0
         return self._timeline.info(node).output_called(self._place.word)
 
 
 def is_of(word: str, event: Event) -> bool:
-    """Whether an event of one of `where.EVENTS[word]` is what the word means; no word means all."""
+    """Whether an event of one of `where.EVENTS[word]` matches the word. An empty word matches all events."""
     match word:
         case "forward":
             return isinstance(event, e.NodeCreated) and event.kind == "op"
@@ -207,7 +206,7 @@ _AT_ONCE = 4096
 
 @dataclass(slots=True)
 class _InPass:
-    """The calls that a pass has come to before the event `until`, and the steps with which it did."""
+    """The calls that a pass has reached before the event `until`, and the steps at which it reached them."""
 
     until: int
     calls: set[int] = field(default_factory=set)
@@ -215,25 +214,24 @@ class _InPass:
 
 
 class Entering:
-    """Where the outermost calls begin that a place means: what they call is a part of them. Grows with the timeline."""
+    """The moments at which the outermost calls matching a place begin; inner calls belong to them. May grow."""
 
     def __init__(self, timeline: Timeline, place: Place) -> None:
         self._timeline = timeline
         self._fitting = Fitting(timeline, place)
         self._calls: dict[tuple[int, int], int] = {}
-        self._searched = 0  # so many nodes have been looked at
-        self._scopes: set[int] = set()  # those that have made a node
+        self._searched = 0  # the number of nodes checked
+        self._scopes: set[int] = set()  # those that created a node
         self._entered: set[int] = set()  # the outermost calls among them
-        self._first: set[int] = set()  # the nodes with which these began
+        self._first: set[int] = set()  # the first nodes of these
         self._passes: dict[int, _InPass] = {}
 
     def is_met_at(self, node: int) -> bool:
-        """Whether a stop at the place is one at this node: it is meant itself, or a call begins with it."""
+        """Whether a stop at the place stops at this node: it matches itself, or a call begins with it."""
         return self._fitting(node) and (node in self._firsts() or self._fitting.names(node))
 
     def rows(self, columns: Columns, fitting: Array, start: int) -> Array:
-        """Of the events from `start` on that are of fitting nodes: those of nodes meant themselves, and where calls
-        begin."""
+        """Return which fitting events, from `start` on, belong to nodes that match themselves, or begin a call."""
         firsts, kept = self._firsts(), fitting.copy()
         for row in np.flatnonzero(fitting).tolist():
             node, kind = int(columns.node[row]), columns.kind[row]
@@ -244,7 +242,7 @@ class Entering:
         return kept
 
     def _firsts(self) -> set[int]:
-        """The operations with which calls begin: a call makes the first of one of the calls within it, or its own."""
+        """Return the operations with which calls begin. The first operation may be in a call within the call."""
         nodes = self._timeline.nodes
         if self._searched == len(nodes):
             return self._first
@@ -263,7 +261,7 @@ class Entering:
         return self._first
 
     def _call(self, scope: int, stack: int) -> int:
-        """The outermost call that the place means around what was made at a stack; 0 if there is none."""
+        """Return the outermost matching call around what was created at a stack; 0 if there is none."""
         if (scope, stack) not in self._calls:
             found, around = 0, scope
             while around and (call := self._timeline.contexts.call(around)) is not None:
@@ -273,7 +271,7 @@ class Entering:
         return self._calls[scope, stack]
 
     def _steps(self, pass_nr: int, until: int) -> set[int]:
-        """The events before `until` with which a pass comes to the calls."""
+        """Return the events before `until` at which a pass reaches the calls."""
         known = self._passes.setdefault(pass_nr, _InPass(self._timeline.pass_start(pass_nr)))
         while known.until < until:
             end = min(known.until + _AT_ONCE, until)

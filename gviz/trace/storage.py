@@ -1,4 +1,4 @@
-"""What one output of a node holds after the memory it lives in was written."""
+"""Computes what an output holds after its memory was written."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from gviz.events import Output
 from gviz.values.value import ITEM_SIZES, Array, Value
 
 LARGEST_VIEW = 1 << 26
-"""Views are derived up to this many bytes: one of stride 0 can claim any shape over a single element."""
+"""The largest view, in bytes, that is computed: a view of stride 0 can claim any shape over a single element."""
 
 FindArray = Callable[[Value], Array | None]
 
 
 def value_after(output: Output, written: Value, find_array: FindArray) -> Value | None:
-    """The output's value once its storage holds `written`, derived through its offset and strides.
+    """Return the output's value once its storage holds `written`, computed with its offset and strides.
 
-    An output that had no value before has the value of the whole storage, if it fills that; None if it does not. A
-    value with nothing stored if the elements were not kept.
+    An output without a value before gets the value of the whole storage if it fills that, otherwise None. If the
+    elements were not kept, the returned value has none.
     """
     if output.value is None:
         return written if output.strides is None else None
@@ -38,12 +38,12 @@ def value_after(output: Output, written: Value, find_array: FindArray) -> Value 
 
 
 def _in_a_row(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a plain C-order array."""
+    """Return the strides of a C-contiguous array."""
     return tuple(prod(shape[place + 1 :]) for place in range(len(shape)))
 
 
 def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether elements lie without gaps, each once, in any order of the dimensions."""
+    """Whether elements are stored without gaps, each once, in any order of the dimensions."""
     step = 1
     for stride, size in sorted(zip(strides, shape, strict=False)):
         if size != 1:
@@ -56,7 +56,7 @@ def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 def _strided(
     offset: int, strides: tuple[int, ...], shape: tuple[int, ...], size: int, written: Value, find_array: FindArray
 ) -> bytes | None:
-    """The elements of `size` bytes that a view shows, in whatever dtype they were written."""
+    """Return the elements of a view, `size` bytes each, in the dtype in which they were written."""
     raw = written.data
     if raw is None:
         found = find_array(written) if written.blob is not None else None

@@ -1,4 +1,4 @@
-"""What the graph looked like at any moment of a log. It has no position of its own: that belongs to the viewer."""
+"""The state of the graph at any moment of a log. The current position belongs to the viewer, not to the timeline."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ A = TypeVar("A")
 
 
 class Timeline(Played):
-    """Answers about every moment ``0 <= n <= len`` of a log (0: before anything), by search; cheap in any order.
+    """Answers questions about every moment ``0 <= n <= len`` of a log (0: before all events), cheap in any order.
 
-    The log may grow: `refresh` takes in what was added. An answer about the past never changes by that, except that a
-    name may come later than its node, and that an iteration turns out to have begun with what was prepared for it, or
-    after what was beside it; or not at all, where a program that evaluated begins to train.
+    The log may grow: `refresh` adds the new events. Answers about the past do not change, with three exceptions: a name
+    can come later than its node; an iteration can turn out to start earlier (with its prepared data) or later (after
+    validation); and iterations of a program that only evaluated disappear if it starts to train.
 
-    A long trace whose program was killed has no index in its file, and making one takes seconds. A viewer gives
-    `seconds` to have the beginning at once, and calls `refresh` until `behind` is 0, as it does for a trace that grows.
+    The file of a killed program has no index, and building one for a long trace takes seconds. A viewer passes
+    `seconds` to get the beginning at once, then calls `refresh` until `behind` is 0, as for a trace that grows.
 
     `troubles` finds the first nan or infinity, which may take long.
     """
@@ -66,12 +66,12 @@ class Timeline(Played):
 
     @property
     def behind(self) -> int:
-        """How many events of the log are still to be taken in."""
+        """The number of events of the log that are not included yet."""
         return len(self._log) - self._index.count
 
     @property
     def growing(self) -> bool:
-        """Whether the program still runs: what its last statement makes is not named before it is over."""
+        """Whether the program still runs; the nodes of its last statement get names when the statement has ended."""
         return self._growing
 
     @growing.setter
@@ -81,7 +81,7 @@ class Timeline(Played):
         self.__dict__.pop("nodes", None)
 
     def refresh(self, seconds: float = inf) -> bool:
-        """Take in what was added to the log, for about so long at most; whether there was anything."""
+        """Include events added to the log, for up to about `seconds`. Returns whether there were any."""
         before = self._index.count
         if self._log.refresh() == before:
             return False
@@ -96,22 +96,22 @@ class Timeline(Played):
 
     @property
     def framework(self) -> str:
-        """Whose operations were recorded: ``gviz.engine``, ``torch``."""
+        """The framework of the recorded operations: ``gviz.engine`` or ``torch``."""
         return self._log.framework
 
     @cached_property
     def dropped(self) -> Dropped:
-        """What was recorded before the first event and has been dropped, because only the last part was to be kept."""
+        """What was recorded before the first event and dropped, because only the last part is kept."""
         return self._log.dropped
 
     @property
     def cut_off(self) -> bool:
-        """Whether the recording ended in the midst of the program, with the nan or infinity that it was to end with."""
+        """Whether the recording ended before the program, at the nan or infinity it was set to end with."""
         return self._log.cut_off
 
     @property
     def finished(self) -> bool:
-        """Whether the recording was closed; else it still goes on, or its program was killed."""
+        """Whether the recording was closed. If not, it is still running or its program was killed."""
         return self._log.finished
 
     @cached_property
@@ -121,47 +121,49 @@ class Timeline(Played):
 
     @cached_property
     def contexts(self) -> Contexts:
-        """In which passes, whose rule and which module call every moment lies."""
+        """The pass, backward rule and module call at every moment."""
         return Contexts(self._log, self._index)
 
     def event(self, n: int) -> e.Event:
-        """Event number `n`, from 1."""
+        """Return event number `n`, counted from 1."""
         return self._events.event(n)
 
     def columns(self, start: int, stop: int) -> Columns:
-        """What the events ``start <= n < stop`` concern, as columns."""
+        """Return the subjects of the events ``start <= n < stop``, as columns."""
         return self._log.columns(start, stop)
 
     def select(self, kinds: Collection[type[E]], start: int = 1, stop: int = 0) -> Iterator[tuple[int, E]]:
-        """The events ``start <= n < stop`` (0: to the end) of these classes, in order; much cheaper than one by one."""
+        """Yield the events ``start <= n < stop`` (0: to the end) of these classes, in order; cheaper than one
+        by one.
+        """
         stop = min(stop or len(self) + 1, len(self) + 1)
         selected = self._events.select(start, stop, frozenset(KIND_NUMBERS[kind] for kind in kinds))
         return cast("Iterator[tuple[int, E]]", selected)
 
     def op(self, number: int) -> e.OpSeen:
-        """An operation by its number."""
+        """Return an operation by its number."""
         return self._log.ops.get(number, UNKNOWN_OP)
 
     @property
     def sources(self) -> Mapping[str, str | None]:
-        """The texts of all source files that something was made in, by path."""
+        """The text of each source file that created something, by path."""
         return self._log.sources
 
     def source(self, path: str) -> str | None:
-        """The text of a source file as it was when the program ran, if it was kept."""
+        """Return the text of a source file as it was when the program ran, None if it was not kept."""
         return self._log.sources.get(path)
 
     @property
     def stacks(self) -> Stacks:
-        """The call stacks of all that was made or begun, by number."""
+        """The call stacks of everything that was created or started, by number."""
         return self._log.stacks
 
     def stack(self, number: int) -> tuple[Frame, ...]:
-        """A call stack of the program, innermost frame first."""
+        """Return a call stack of the program, innermost frame first."""
         return self._log.stacks.get(number, ())
 
     def at(self, n: int) -> Moment:
-        """The moment right after event `n`, ``0 <= n <= len``."""
+        """Return the moment right after event `n`, ``0 <= n <= len``."""
         return self._moments(n)
 
     def _at(self, n: int) -> Moment:
@@ -183,17 +185,17 @@ class Timeline(Played):
         )
 
     def _concerned(self, n: int, event: e.Event | None) -> int:
-        """The node of an event; of the end of a pass the one whose rule raised the error that ended it."""
+        """Return the node of an event; at the end of a failed pass, the node whose backward rule raised the error."""
         if isinstance(event, e.BackwardFinished):
             return self.contexts.before(n)[1] if event.error else 0
         return subject(event)[0] if event is not None else 0
 
     def info(self, node: int) -> NodeInfo:
-        """What never changes about a node; GvizError if the log does not know it."""
+        """Return what never changes about a node. Raises GvizError if the log does not have it."""
         return self.once(Timeline._info, node)
 
     def once(self, question: Callable[[Timeline, int], A], about: int) -> A:
-        """The answer to a question about a node or an event, the same at any moment: worked out once for this log."""
+        """Return the answer to a question about a node or an event that is the same at any moment; cached."""
         key = question, about
         if key not in self._answers:
             if len(self._answers) >= _KEPT_ANSWERS:
@@ -203,12 +205,12 @@ class Timeline(Played):
         return answer
 
     def held(self, node: int, output_nr: int, n: int) -> Value | None:
-        """What an output's memory holds at moment `n`, None if it is not born; cheaper than its whole state."""
+        """Return what an output's memory holds at moment `n`, None if not created yet; cheaper than its whole state."""
         born = self.nodes.born(node)
         return self._states.held(output_nr, born, n) if 0 < born <= n else None
 
     def given(self, node: int, output_nr: int, n: int) -> Value | None:
-        """What an output was given last by moment `n` in the place of its data, or in another form; None if nothing."""
+        """Return what last replaced an output's data (or its form) by moment `n`; None if nothing did."""
         seq = self._index.lists["data"].last(output_key(node, output_nr), n)
         return expect(self._events, seq, e.DataSet).value if seq else None
 
@@ -230,7 +232,7 @@ class Timeline(Played):
         )
 
     def events_of(self, node: int) -> Sequence[int]:
-        """The events that concern a node, writes to the memory it lives in included."""
+        """Return the events of a node, including writes to its memory."""
         return self.once(Timeline._events_of, node)
 
     def _events_of(self, node: int) -> Sequence[int]:
@@ -242,53 +244,53 @@ class Timeline(Played):
         return sorted(set(own).union(*writes))
 
     def pass_start(self, pass_nr: int) -> int:
-        """The event with which a backward pass began, 0 if the log does not say."""
+        """Return the event at which a backward pass started, 0 if the log does not have it."""
         return self._index.lists["pass_started"].last(pass_nr, len(self))
 
     def array(self, value: Value) -> Array | None:
-        """All elements of a value, or None if they were not stored."""
+        """Return all elements of a value, or None if they were not stored."""
         return self._log.array(value)
 
     @property
     def iterations(self) -> tuple[Iteration, ...]:
-        """Every graph's life, in order; there is at least one. What is said again before a kept part is in none."""
+        """The iterations, in order; there is at least one. Replayed events before a kept part belong to none."""
         return self._spans.iterations
 
     def iteration_at(self, n: int) -> Iteration:
-        """The iteration in which moment `n` lies (the first one for moment 0)."""
+        """Return the iteration of moment `n` (the first one for moment 0)."""
         return self._spans.iteration_at(n)
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """The phases of all threads by their starts; a moment between two of its thread belongs to none."""
+        """The phases of all threads, sorted by start. A moment between two phases of its thread has none."""
         return self._spans.phases
 
     def phase_at(self, n: int) -> Phase | None:
-        """The phase of its thread in which moment `n` lies."""
+        """Return the phase at moment `n` in its thread, None if there is none."""
         return self._spans.phase_at(n, self.contexts.thread_at(n))
 
     @cached_property
     def marks(self) -> tuple[tuple[int, str], ...]:
-        """The moments the program has named."""
+        """The moments that the program has named, with their names."""
         return tuple((seq, event.name) for seq, event in self._all(e.Marked, len(self)))
 
     def pass_ends(self, iteration: Iteration) -> list[int]:
-        """The moments of an iteration at which a backward pass is over, also one that ran within another."""
+        """Return the moments of an iteration at which a backward pass ends, including nested passes."""
         finished = self._index.lists["kind"]
         return finished.between(KIND_NUMBERS[e.BackwardFinished], iteration.start, iteration.end + 1)
 
     @cached_property
     def failures(self) -> tuple[int, ...]:
-        """The events that say that the program failed."""
+        """The events that report a failure of the program."""
         return self.troubles.failures()
 
     @cached_property
     def errors(self) -> tuple[int, ...]:
-        """The events that tell of an error: the ends of passes whose error was caught, and `failures`."""
+        """The events that report an error: `failures`, and the ends of passes whose error the program caught."""
         return self.troubles.errors()
 
     def printed(self, n: int) -> list[tuple[int, e.Printed]]:
-        """What the program had written up to moment `n`, with event numbers."""
+        """Return the output of the program up to moment `n`, with event numbers."""
         return self._all(e.Printed, n)
 
     def _all(self, kind: type[E], n: int) -> list[tuple[int, E]]:

@@ -1,4 +1,4 @@
-"""What an object keeps of its own methods, without keeping itself alive."""
+"""Lets an object store its own bound methods without a reference cycle."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ R = TypeVar("R")
 
 
 def weakly(method: Callable[P, R]) -> Callable[P, R]:
-    """A bound method that does not hold its object; it is for that object alone, which must be there when it is called.
+    """Return a bound method that holds its object weakly. The object must be alive when it is called.
 
-    Memory with a bound method in it, kept by the object itself, is a circle: only the collector would free a recording.
+    A cache of a bound method, stored in the object itself, is a reference cycle: only the garbage collector would free
+    a recording.
     """
     held = WeakMethod(method)
 

@@ -1,7 +1,7 @@
-"""The rows of the table `batch`: up to a thousand events each, which reached the file together.
+"""The rows of the table `batch`: up to a thousand events each, written to the file together.
 
-A row keeps what each of its events concerns as JSON, for whoever asks in SQL, and their bodies one behind the other.
-The writer makes the text with `encode_rows`; `Batches` finds the batch of an event, and `Batch` the event in it.
+A row keeps the subjects of its events as JSON, which can be queried with SQL, and their bodies concatenated. The writer
+creates the text with `encode_rows`. `Batches` finds the batch of an event, and `Batch` the event in it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gviz.values.plain_text import shown
 
 MOST_EVENTS = 1000
 LARGEST_BODIES = 1 << 18
-"""A batch is ended by the event that makes its bodies longer than this: one event should not cost a look at many."""
+"""A batch ends with the event that makes its bodies longer than this, so that reading one event stays cheap."""
 
 _LONGEST_TEXT = 1 << 20
 _KEPT_BATCHES = 80
@@ -31,7 +31,7 @@ RowFields = tuple[int, int, int, int, int, int, int, int]
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One event: its kind, what it concerns, when and by which thread it was said, and which bytes are its body."""
+    """One event: its kind, its subject, its time and thread, and the position of its body."""
 
     kind: Count
     node: Count
@@ -44,10 +44,10 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Batch:
-    """Events that reached the file together, the first of them number `first`.
+    """Events that were written to the file together, starting with event number `first`.
 
-    Raises ValueError if a row of the file does not hold the events `first` to `last`. A single row is decoded when
-    somebody asks for it: then a jump to one event is not a look at a thousand.
+    Raises ValueError if a row of the file does not hold the events `first` to `last`. Single rows are decoded on
+    demand, so that a jump to one event does not decode a thousand.
     """
 
     def __init__(self, first: int, last: int, events: object, bodies: object) -> None:
@@ -62,25 +62,25 @@ class Batch:
             raise ValueError(f"they are {len(openings) - 1} events")
 
     def row(self, seq: int) -> Row:
-        """The row of event `seq`; ValueError if it is none."""
+        """Return the row of event `seq`. Raises ValueError if it is invalid."""
         before, end = self._ends[seq - self.first : seq - self.first + 2].tolist()
         return _decode_row(self._text[before + 1 : end])
 
     @cached_property
     def rows(self) -> list[Row]:
-        """All rows; ValueError if they cannot be read."""
+        """All rows. Raises ValueError if they cannot be read."""
         rows = _decode_rows(self._text)
         if len(rows) != len(self._ends) - 1:
             raise ValueError(f"they are {len(rows)} events")
         return rows
 
     def body(self, row: Row) -> bytes:
-        """The body of one of its events."""
+        """Return the encoded body of one of the events."""
         return self.bodies[row.start : row.start + row.size]
 
 
 def encode_rows(rows: Iterable[RowFields]) -> str:
-    """The rows as the text that a file keeps."""
+    """Return the rows as the JSON text that the file stores."""
     return _encode(rows).decode()
 
 
@@ -90,10 +90,10 @@ _decode_rows = msgspec.json.Decoder(list[Row]).decode
 
 
 class Batches:
-    """The first `count` events of a file, batch by batch; remembers the last ones it read.
+    """The first `count` events of a file, by batch. Caches the batches it read last.
 
-    A file that keeps only its last part begins with an event of a higher number than 1, which is number 1 here; `base`
-    is what the others have more in the file.
+    A file that keeps only its last part starts with an event number above 1, which is number 1 here. `base` is the
+    difference between the numbers in the file and here.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -104,7 +104,7 @@ class Batches:
         self.base = 0
 
     def refresh(self) -> int:
-        """Notice what was written meanwhile, and give the new number of events."""
+        """Read which batches were added to the file, and return the new number of events."""
         seen = self.base + self.count
         sql = "SELECT first, last FROM batch WHERE first > ? OR ? = 0 ORDER BY first"  # Python 3.12 warns of ?1
         for first, last in self._connection.rows(sql, (seen, seen)):
@@ -121,7 +121,7 @@ class Batches:
 
     @property
     def were_cut(self) -> bool:
-        """Whether the beginning has been dropped from the file since this looked at it first."""
+        """Whether the beginning of the file has been dropped since the first read."""
         return bool(self._firsts) and self._connection.rows("SELECT min(first) FROM batch") != [(self.base + 1,)]
 
     def _missing(self, seq: int) -> GvizError:
@@ -132,7 +132,7 @@ class Batches:
         return damaged(path, f"event {seq} is missing")
 
     def of(self, seq: int) -> tuple[Batch, Row]:
-        """The batch that holds event `seq`, and the event's row."""
+        """Return the batch that holds event `seq`, and the event's row."""
         batch = self._batch(bisect_right(self._firsts, seq) - 1)
         try:
             return batch, batch.row(seq)
@@ -140,7 +140,7 @@ class Batches:
             raise self._unreadable(f"event {seq}", trouble) from trouble
 
     def between(self, start: int, stop: int) -> Iterator[tuple[Batch, list[Row]]]:
-        """The batches that hold the events ``start <= seq < stop``, each with all its rows."""
+        """Yield the batches that hold the events ``start <= seq < stop``, each with all its rows."""
         for place in range(max(bisect_right(self._firsts, start) - 1, 0), bisect_right(self._firsts, stop - 1)):
             batch = self._batch(place)
             try:

@@ -1,4 +1,4 @@
-"""How much of a run a trace keeps: its last parts, a number of bytes, or what comes before the first nan."""
+"""How much of a run a trace keeps: its last parts, a number of bytes, or everything before the first nan."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gviz.errors import GvizError
 Unit = Literal["iterations", "marks"]
 
 Until = Literal["", "nan", "inf"]
-"""What ends a recording, if anything."""
+"""The nonfinite number that ends a recording, if any."""
 
 SMALLEST_SIZE = 1 << 20
 _LAST = re.compile(r"([0-9]{1,9})(?: ?(iteration|mark)s?)?")
@@ -20,7 +20,9 @@ _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]+)?) ?([kmgt]?)(?:i?b)?", re.IGNORECA
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Keep the last `last` parts, each begun by an iteration or a mark, in a file of at most `size` bytes; 0: all."""
+    """Keep the last `last` parts, each begun by an iteration or a mark, in a file of at most `size` bytes. 0:
+    no limit.
+    """
 
     last: int = 0
     unit: Unit = "iterations"
@@ -34,7 +36,7 @@ UNBOUNDED = Bounds()
 
 
 def bounds(last: int | str | None = None, max_size: int | str | None = None) -> Bounds:
-    """The bounds that `last` (``3``, ``"3 marks"``) and `max_size` (bytes, ``"500M"``) ask for."""
+    """Parse `last` (``3``, ``"3 marks"``) and `max_size` (bytes, ``"500M"``)."""
     count, unit = _last(last) if last is not None else (0, "iterations")
     return Bounds(count, unit, _size(max_size) if max_size is not None else 0)
 

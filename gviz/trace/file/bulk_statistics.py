@@ -1,7 +1,6 @@
-"""Statistics in the place of elements that were handed over only to be looked at: many arrays in a few calls of numpy.
+"""Replaces elements by statistics, for many arrays in a few numpy calls.
 
-A recorder that would look at each array by itself pays ten calls for it, which for a few thousand elements cost more
-than the elements do.
+Processing each array separately takes ten numpy calls, which cost more than the work for a few thousand elements.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from msgspec.structs import force_setattr
 from gviz.values.value import Array, Stats, Value, decode, statistics
 
 LARGEST = 1 << 15
-"""Above this size in bytes an array is looked at by itself: its elements cost more than the calls do."""
+"""Arrays above this size in bytes are processed one by one: their elements cost more than the calls."""
 
 _BLOCK = 1 << 20
 _ORDINARY = {"float32": (1e-16, 1e16), "bfloat16": (1e-16, 1e16), "float64": (1e-140, 1e140)}
-"""Between these magnitudes a square, and a sum of squares, stays within the range of the dtype."""
+"""Between these magnitudes, a square and a sum of squares stay in the range of the dtype."""
 
 
 def shorten(values: Iterable[Value], limit: int) -> None:
-    """Replace elements of more than `limit` bytes by their statistics, in the values themselves; not in `Whole` ones.
+    """Replace elements of more than `limit` bytes by their statistics, in place; `Whole` values are not changed.
 
-    The statistics are put in before the elements are taken out, so that whoever looks meanwhile finds one of the two.
+    The statistics are set before the elements are removed, so that a concurrent reader always finds one of the two.
     """
     long: defaultdict[str, defaultdict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
     for value in values:
@@ -40,7 +39,7 @@ def shorten(values: Iterable[Value], limit: int) -> None:
 
 
 def _blocks(holders: Iterable[list[Value]]) -> Iterator[list[list[Value]]]:
-    """Those who hold some bytes at a time, which stay in the cache together."""
+    """Group the holders into blocks whose bytes fit into the CPU cache together."""
     block: list[list[Value]] = []
     length = 0
     for same in holders:
@@ -62,11 +61,12 @@ def _statistics_of(dtype: str, values: Sequence[Value]) -> list[Stats]:
 
 
 def statistics_of_parts(flat: Array, sizes: Sequence[int], smallest: float, largest: float) -> list[Stats]:
-    """The statistics of arrays that lie one behind the other; none may be empty."""
+    """Return the statistics of concatenated arrays; none may be empty."""
     ends = np.cumsum(sizes, dtype=np.int64)
     starts = ends - np.asarray(sizes, np.int64)
     with np.errstate(all="ignore"):
-        low, high = np.minimum.reduceat(flat, starts), np.maximum.reduceat(flat, starts)  # a nan anywhere would be both
+        # a nan anywhere makes both nan
+        low, high = np.minimum.reduceat(flat, starts), np.maximum.reduceat(flat, starts)
         magnitude = np.maximum(-low, high)
         ordinary = (low > -largest) & (magnitude > smallest) & (magnitude < largest)
         means = np.add.reduceat(flat, starts).astype(np.float64) / sizes

@@ -1,4 +1,4 @@
-"""Opens a file that may come from a stranger: read-only, with limits, and only if it is a trace and nothing else."""
+"""Opens an untrusted file: read-only, with limits, and only if it is a trace and nothing else."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _TOO_LONG = "cannot be opened where it is", "copy it to where its path is shorte
 
 
 class _Limit:
-    """The time that a query may take. SQLite holds it, so that it does not hold the connection."""
+    """The time limit of a query. SQLite holds this object, which therefore does not refer to the connection."""
 
     def __init__(self) -> None:
         self._deadline = 0.0
 
     def begin(self) -> None:
-        """A query begins."""
+        """Start the time of a query."""
         self._deadline = time.monotonic() + SECONDS_A_QUERY
 
     def is_over(self) -> bool:
-        """Whether the query is to be given up."""
+        """Whether the query has run out of time."""
         return time.monotonic() > self._deadline
 
 
@@ -49,7 +49,7 @@ class Connection:
         _look_at(path)
         self._limit = _Limit()
         self._sqlite = self._connected()
-        self._closed = weakref.finalize(self, self._sqlite.close)  # at the latest when nobody has it any more
+        self._closed = weakref.finalize(self, self._sqlite.close)  # closes it at the latest when this object is freed
         try:
             self._check()
         except BaseException:
@@ -57,7 +57,7 @@ class Connection:
             raise
 
     def rows(self, sql: str, parameters: Iterable[object] = ()) -> list[Any]:
-        """The answer to a query, within a limit of time."""
+        """Return the rows of a query, which may take `SECONDS_A_QUERY`."""
         self._limit.begin()
         try:
             return self._sqlite.execute(sql, tuple(parameters)).fetchall()
@@ -65,7 +65,7 @@ class Connection:
             raise damaged(self.path, str(trouble)) from trouble
 
     def close(self) -> None:
-        """Let go of the file, also while Python ends, when finalizers do nothing any more."""
+        """Close the file. Also works at interpreter exit, when finalizers no longer run."""
         self._closed.detach()
         self._sqlite.close()
 
@@ -79,14 +79,14 @@ class Connection:
         except (sqlite3.Error, UnicodeDecodeError) as trouble:
             raise damaged(self.path, str(trouble)) from trouble
         try:
-            return self._open("mode=ro&immutable=1")  # there is nothing but this file: safe to read as it is
+            return self._open("mode=ro&immutable=1")  # there is only this file: safe to read as it is
         except (sqlite3.Error, UnicodeDecodeError) as trouble:
             if file_format.has_long_path(self.path):
                 raise _refusal(self.path, *_TOO_LONG) from trouble
             raise damaged(self.path, str(trouble)) from trouble
 
     def _refuse_log(self) -> None:
-        """Raises GvizError if part of the trace is in a write-ahead log, which SQLite could not open here."""
+        """Raise GvizError if part of the trace is in a write-ahead log that SQLite could not open here."""
         log = log_of(self.path)
         if log.exists() and log.stat().st_size:
             raise _refusal(
@@ -106,13 +106,13 @@ class Connection:
             for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "query_only = ON"):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-        except (sqlite3.Error, UnicodeDecodeError):  # the second: a message quotes what is in the file
+        except (sqlite3.Error, UnicodeDecodeError):  # the second: an error message quotes the file's content
             connection.close()
             raise
         return connection
 
     def _check(self) -> None:
-        """Raises GvizError unless the file is a trace that this version reads, and defines nothing else."""
+        """Raise GvizError unless the file is a trace that this version reads, and defines nothing else."""
         [(application,)] = self.rows("PRAGMA application_id")
         [(version,)] = self.rows("PRAGMA user_version")
         if application != file_format.APPLICATION_ID:
@@ -135,7 +135,7 @@ class Connection:
 
 
 def damaged(path: Path, why: str) -> GvizError:
-    """The error for a trace that does not hold together."""
+    """Return the error for a trace that is damaged."""
     return _refusal(path, f"is damaged: {clipped(why, _LONGEST_REASON)}", "record the program again")
 
 
@@ -150,7 +150,7 @@ def _refusal(path: Path, what: str, hint: str, why: str = "") -> GvizError:
 
 
 def _look_at(path: Path) -> None:
-    """Raises GvizError if there is nothing to open, or not a database at all."""
+    """Raise GvizError if there is no file, or it is not a database."""
     try:
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
             raise _not_a_trace(path, "it is not a regular file")

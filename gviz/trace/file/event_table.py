@@ -1,4 +1,4 @@
-"""Puts events into the tables of a trace file: batches, definitions, and chunks with the elements of large values."""
+"""Writes events to the tables of a trace file: batches, definitions, and chunks with the elements of large values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gviz.trace.file.ring import Ring
 from gviz.values.value import INLINE_BYTES, Value, statistics
 
 Said = tuple[Event, int, int]
-"""An event, when it was said (as the clock has it) and by which thread."""
+"""An event, its time (of the writer's clock) and its thread."""
 
 
 class EventTable:
@@ -27,7 +27,7 @@ class EventTable:
         self._threads: dict[int, int] = {}
 
     def put(self, taken: Iterable[Said], before: int, ring: Ring | None) -> list[Event]:
-        """Put what was said into batches, behind event number `before`; the events among it."""
+        """Write events to batches after event number `before`, and definitions to their table. Returns the events."""
         rows: list[RowFields] = []
         bodies: list[bytes] = []
         definitions: list[tuple[int, bytes]] = []
@@ -60,16 +60,18 @@ class EventTable:
         return events
 
     def put_at(self, events: Iterable[Event], before: int, time: int) -> None:
-        """Put events behind event number `before`, all said so long after the start by the thread that spoke first."""
+        """Write events after event number `before`, all with one time (since the start) and the first thread that
+        recorded.
+        """
         thread = next(iter(self._threads))
         self.put(((event, self._started + time, thread) for event in events), before, None)
 
     def speak_for(self, thread: int, other: int) -> None:
-        """What a thread says from now on is said for another one."""
+        """Record the events of `thread` as those of thread `other` from now on."""
         self._threads[thread] = self._speaker(other)
 
     def _insert(self, last: int, rows: list[RowFields], bodies: list[bytes], ring: Ring | None) -> None:
-        """Insert a batch, whose last event is number `last`."""
+        """Insert a batch whose last event is number `last`."""
         if rows:
             texts = encode_rows(rows), b"".join(bodies)
             self._connection.execute("INSERT INTO batch VALUES (?, ?, ?, ?)", (last - len(rows) + 1, last, *texts))
@@ -78,14 +80,14 @@ class EventTable:
                 ring.note(len(rows), sum(map(len, texts)) + added, chunks)
 
     def _speaker(self, thread: int) -> int:
-        """The number of a thread, counted from 1 in the order in which they first speak."""
+        """Return the number of a thread, counted from 1 in the order of their first events."""
         return self._threads.get(thread) or self._threads.setdefault(thread, len(self._threads) + 1)
 
 
 class Chunks:
-    """The chunks of a file that is being written, each piece once; `used` says that a value needed some.
+    """The chunks of a file that is being written, each stored once. `used` is set when a value needed chunks.
 
-    `named` are the chunks of the values since it was taken last, `added` their bytes that were not in the file before.
+    `named` are the chunks of the values since the last `take`, and `added` the bytes that were new to the file.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -96,19 +98,19 @@ class Chunks:
         self.added = 0
 
     def take(self) -> tuple[frozenset[bytes], int]:
-        """`named` and `added`, which begin anew."""
+        """Return `named` and `added`, and reset them."""
         taken = frozenset(self.named), self.added
         self.named, self.added = set(), 0
         return taken
 
     def drop(self, names: Iterable[bytes]) -> None:
-        """Delete chunks of which no value speaks any more."""
+        """Delete chunks that no value refers to any more."""
         for name in names:
             self._connection.execute("DELETE FROM chunk WHERE hash = ?", (name,))
             self._known.discard(name)
 
     def put(self, value: Value) -> Value:
-        """The value, if it is large with its elements in chunks."""
+        """Return the value; a large one with its elements moved to chunks."""
         array = value.array()
         if array is None or value.data is None or len(value.data) <= INLINE_BYTES:
             return value

@@ -1,4 +1,4 @@
-"""What makes a file a trace: its marks, its format's number, its tables."""
+"""What makes a file a trace: magic numbers, format version and tables."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from gviz.errors import GvizError, SystemRefusal
 from gviz.trace.file.lock import Lock
 
 FORMAT = 7
-"""Counts up when a reader of the old format would misread a new file; `schema.sql` keeps the history."""
+"""Increases when a reader of the old format would misread a new file; `schema.sql` has the history."""
 
 MAGIC = b"SQLite format 3\0"
-"""The first bytes of the file; that it is a trace, and not some other database, is said further in."""
+"""The first bytes of any SQLite file. `APPLICATION_ID` further in shows that it is a trace."""
 
 APPLICATION_ID = 0x67766973  # "gvis"; `file` and SQLite clients show it
 CHUNK_BYTES = 1 << 20
@@ -31,26 +31,26 @@ SchemaRow = tuple[str, str, str, str | None]
 
 SCHEMA_ROWS = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 _COMMENT = re.compile("--[^\n]*")
-_BLANKS = re.compile("[ \t\n\f\r]+")  # what SQLite takes for blanks, and nothing else
+_BLANKS = re.compile("[ \t\n\f\r]+")  # exactly what SQLite treats as blanks
 
 
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
 
 
 _OWNER_ONLY, _BY_UMASK = 0o600, 0o666
-"""Who may read and write a trace, unless it is shared. SQLite gives its own files next to the trace the same mode."""
+"""File modes: a trace is private unless it is shared. SQLite gives its own files next to the trace the same mode."""
 
 _WRONG_NAME = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}
 
 
 class NoRoom(SystemRefusal):
-    """There is no room for the file of a trace."""
+    """The disk has no room for the trace file."""
 
 
 def created(path: Path, about: Mapping[str, str], *, share: bool = False) -> tuple[sqlite3.Connection, Lock]:
-    """A new trace without events, for one writer. Only its owner may read it; if it is shared, the umask decides.
+    """Create an empty trace for one writer. Only its owner may read it; if `share` is set, the umask decides.
 
-    GvizError if there is a file already, or there cannot be one of this name; SystemRefusal if the system is at fault.
+    Raises GvizError if the file exists or its name is not possible, SystemRefusal if the system refuses.
     """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _BY_UMASK if share else _OWNER_ONLY))
@@ -74,7 +74,7 @@ def created(path: Path, about: Mapping[str, str], *, share: bool = False) -> tup
 
 
 def _refusal(path: Path, trouble: Exception) -> GvizError:
-    """Why no trace can be written at a path."""
+    """Return the error for a trace that cannot be written."""
     hint = ""
     if isinstance(trouble, OSError):
         kind = NoRoom if _is_full(trouble) else GvizError if trouble.errno in _WRONG_NAME else SystemRefusal
@@ -87,17 +87,17 @@ def _refusal(path: Path, trouble: Exception) -> GvizError:
 
 
 def has_long_path(path: Path) -> bool:
-    """Whether that may be why SQLite could not open a file: it has room for 512 bytes, and adds to the name itself."""
+    """Whether the path may be too long for SQLite: it has 512 bytes for a name, and appends suffixes."""
     return len(os.fsencode(path.absolute())) > _SURE_TO_FIT
 
 
 def utc_now() -> str:
-    """The time as a trace keeps it."""
+    """Return the current time in the format of a trace."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def in_words(trouble: Exception) -> str:
-    """What keeps a file from being written; SQLite calls a limit on its size an error of the disk."""
+    """Describe why a file cannot be written. SQLite reports a file size limit as a disk error."""
     if _is_full(trouble):
         return f"the disk is full, or a limit on the size of files is reached ({trouble})"
     return str(trouble) if isinstance(trouble, sqlite3.Error | OSError | GvizError) else repr(trouble)
@@ -120,9 +120,9 @@ def _prepared(path: Path, about: Mapping[str, str]) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, about: Mapping[str, str]) -> None:
-    from gviz.trace.codec import kind_rows  # numpy with it, which nobody needs who only looks for a file's mark
+    from gviz.trace.codec import kind_rows  # it imports numpy, which is not needed to recognize a trace
 
-    connection.execute("PRAGMA synchronous = OFF")  # only a power loss can then lose what was flushed
+    connection.execute("PRAGMA synchronous = OFF")  # only a power loss can lose flushed events
     connection.execute("BEGIN")
     for statement in _statements():
         connection.execute(statement)
@@ -131,12 +131,12 @@ def _prepare(connection: sqlite3.Connection, about: Mapping[str, str]) -> None:
     connection.executemany("INSERT INTO kind VALUES (?, ?, ?)", kind_rows())
     connection.executemany("INSERT INTO meta VALUES (?, ?)", about.items())
     connection.execute("COMMIT")
-    # Only now: a file copied without its log would else hold no tables at all.
+    # Only now: otherwise a file copied without its log would have no tables at all.
     connection.execute("PRAGMA journal_mode = WAL").fetchall()
 
 
 def defined(rows: Iterable[SchemaRow]) -> frozenset[SchemaRow]:
-    """What rows of ``sqlite_schema`` define, whatever their comments say: they change, and old traces stay readable."""
+    """Return the definitions in rows of ``sqlite_schema`` without comments, which may change between versions."""
     return frozenset((kind, name, table, _without_comments(sql)) for kind, name, table, sql in rows)
 
 
@@ -146,7 +146,7 @@ def _without_comments(sql: str | None) -> str | None:
 
 @cache
 def expected_schema() -> frozenset[SchemaRow]:
-    """Everything a trace of this format defines, and nothing else."""
+    """Everything that a trace of this format defines."""
     empty = sqlite3.connect(":memory:")
     try:
         for statement in _statements():
@@ -157,6 +157,6 @@ def expected_schema() -> frozenset[SchemaRow]:
 
 
 def _statements() -> list[str]:
-    """The statements of the schema, one by one: `executescript` would end the transaction around them."""
+    """Return the statements of the schema one by one; `executescript` would commit the surrounding transaction."""
     text = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
     return [part + ";" for part in text.split(";\n") if "CREATE" in part]

@@ -1,6 +1,6 @@
-"""Who writes a trace: one process, by a lock on its file that the system frees when the process is gone.
+"""Ensures a single writer per trace, with a file lock that the system releases when the process ends.
 
-SQLite's own locks do not tell: readers hold them too, and a process loses them when it opens and closes the file again.
+SQLite's own locks do not work here: readers hold them too, and a process loses them when it reopens the file.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 from gviz.errors import GvizError
 
 PATIENCE_SECONDS = 0.1
-"""So long a writer tries: who only asks has the lock for a moment, too."""
+"""How long a writer retries: a process that only checks the lock holds it for a moment."""
 
 
 class Lock:
-    """The lock on a file, held while it is open; GvizError if another writer has it."""
+    """The lock on a file, held while it is open. Raises GvizError if another writer holds it."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDONLY)
@@ -28,33 +28,33 @@ class Lock:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still the file that was opened: a program may close what is not its own."""
+        """Whether the descriptor still refers to the opened file; a program may close descriptors it does not own."""
         try:
             return os.path.samestat(os.fstat(self._file), self._as_opened)
         except OSError:
             return False
 
     def refuse_closed(self) -> None:
-        """Raise GvizError if it was closed: SQLite would try for seconds, and then speak of locks."""
+        """Raise GvizError if the file was closed: SQLite would retry for seconds and then report a lock error."""
         if not self.is_open:
             raise GvizError("the program closed files that it had not opened, the trace among them (os.closerange?)")
 
     def close(self) -> None:
-        """Let another one write, even if a copy of this process has the file open still.
+        """Release the lock, even if a forked copy of this process still has the file open.
 
-        What the program has closed may be a file of its own by now.
+        If the program closed the descriptor, its number may belong to another file by now, so it is left alone.
         """
         if self.is_open:
             _let_go(self._file)
             os.close(self._file)
 
     def leave(self) -> None:
-        """Close it in a forked child: the lock stays the parent's."""
+        """Close the file in a forked child; the parent keeps the lock."""
         if self.is_open:
             os.close(self._file)
 
     def is_at(self, path: Path) -> bool:
-        """Whether nobody has put another file in its place before it was locked."""
+        """Whether the locked file is still the one at this path."""
         try:
             return os.path.samestat(path.stat(), self._as_opened)
         except OSError:
@@ -62,7 +62,7 @@ class Lock:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody writes the trace."""
+    """Whether a process is writing the trace."""
     try:
         file = os.open(path, os.O_RDONLY)
     except OSError:
@@ -83,14 +83,14 @@ def _taken_in_time(file: int) -> bool:
 
 
 def _taken(file: int, *, shared: bool = False) -> bool:
-    """Whether the lock is ours now; where there are none, nobody is refused."""
+    """Whether this process now holds the lock. True if the system or file system has no locks."""
     try:
-        import fcntl  # there is none on Windows
+        import fcntl  # not available on Windows
 
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except (ImportError, OSError):  # nor on some file systems
+    except (ImportError, OSError):  # or a file system without locks
         return True
     return True
 
@@ -103,7 +103,7 @@ def _let_go(file: int) -> None:
 
 
 def refuse_locked(path: Path) -> None:
-    """Raise GvizError if somebody writes the trace."""
+    """Raise GvizError if a process is writing the trace."""
     if is_locked(path):
         raise _being_written(path)
 
@@ -115,7 +115,7 @@ def _being_written(path: Path) -> GvizError:
 
 
 def writer_of(path: Path) -> int:
-    """The number of the process that began the trace; 0 if there is none, or it does not say so yet."""
+    """Return the id of the process that began the trace; 0 if there is none or it is not stored yet."""
     import sqlite3
 
     with (

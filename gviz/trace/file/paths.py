@@ -1,7 +1,7 @@
-"""The files of a trace on disk: the cache of traces without a name, replacing and removing them, leaving one file.
+"""The files of a trace on disk: the cache of unnamed traces, replacing and removing traces, merging into one file.
 
-While it is written, a trace is up to three files: SQLite keeps a write-ahead log and its shared memory next to it. The
-log of a program that was killed stays. `fold` brings it into the file, so that this can be copied and sent alone.
+While a trace is written, SQLite keeps a write-ahead log and its shared memory next to it. The log of a killed program
+stays. `fold` merges it into the trace file, so that this file can be copied and sent without the others.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ if TYPE_CHECKING:
     import sqlite3  # imported where it is used: the folder of traces does not need it
 
 _ID_AT = 68
-"""Where the header of an SQLite file says whose it is."""
+"""Offset of the application id in the header of an SQLite file."""
 
 _WHEN = re.compile(r"-\d{8}-\d{6}-\d+(-\d+)?\.gviz$")
-"""What `new_trace` writes behind the name of the program."""
+"""What `new_trace` appends to the name of the program."""
 
 KEPT = 20
-"""So many traces are kept; the oldest go first."""
+"""The number of traces kept in the cache; the oldest are removed first."""
 
 _JUST_WRITTEN = 60.0
-"""Seconds for which a trace stays all the same: whoever has closed it may be about to open it, while others begin."""
+"""Seconds for which a new trace is never removed: its writer may be about to open it while other programs start."""
 
 
 def cached_traces() -> list[Path]:
-    """The traces in the cache, newest first."""
+    """Return the traces in the cache, newest first."""
     return sorted(traces().glob("*.gviz"), key=_written, reverse=True)
 
 
 def new_trace(program: str) -> Path:
-    """A path in the cache for a new trace of `program`; makes room for it, but removes none that is in use.
+    """Return a path in the cache for a new trace of `program`. Removes old traces, except those in use.
 
-    What cannot be removed, as another user's trace in a shared cache, stays.
+    Traces that cannot be removed stay, for example those of another user in a shared cache.
     """
     folder = _made(traces())
     for old in cached_traces()[KEPT - 1 :]:
         if time.time() - _written(old) > _JUST_WRITTEN and not _is_being_written(old):
             with suppress(GvizError):
                 remove_trace(old)
-    # With the process: the same program may be started several times in one second.
+    # With the process id: the same program may be started several times in one second.
     stem = f"{_stem(program)}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     names = chain([f"{stem}.gviz"], (f"{stem}-{number}.gviz" for number in count(2)))
     return next(folder / name for name in names if not (folder / name).exists())
 
 
 def title_of(path: Path) -> str:
-    """What a trace is called where it is shown: the name of its file, of one in the cache that of its program."""
+    """Return the title of a trace: its file name, or the program's name for a trace in the cache."""
     return _WHEN.sub("", path.name) if path.parent == traces() else path.name
 
 
 def remove_trace(path: Path) -> None:
-    """Remove a trace and what SQLite may have left beside it."""
+    """Remove a trace and the files that SQLite may have left next to it."""
     for part in _parts(path):
         try:
             part.unlink(missing_ok=True)
@@ -71,21 +71,21 @@ def remove_trace(path: Path) -> None:
 
 
 def make_way(path: Path) -> None:
-    """Remove a trace so that a new one takes its place; GvizError if somebody is writing it."""
+    """Remove a trace to make room for a new one. Raises GvizError if a process is writing it."""
     if path.exists():
         with closing(Lock(path)):
             remove_trace(path)
 
 
 def refuse_other_file(path: Path) -> None:
-    """Raise `GvizError` if there is a file that is not a trace, so that nobody writes a trace over it.
+    """Raise `GvizError` if the path is a file that is not a trace, which must not be overwritten.
 
-    An empty one has nothing to lose: a process that is killed as it begins to record leaves it.
+    An empty file is allowed: a process killed at the start of a recording leaves one.
     """
-    from gviz.trace.file.format import APPLICATION_ID, MAGIC  # brings SQLite, which the folder of traces does not need
+    from gviz.trace.file.format import APPLICATION_ID, MAGIC  # imports SQLite, not needed for the folder of traces
 
     try:
-        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():  # a device, or a pipe that nobody writes to
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():  # a device, or a pipe without a writer
             raise GvizError(f"{path} is not a regular file", hint="choose another name")
         with path.open("rb") as file:
             head = file.read(_ID_AT + 4)
@@ -98,37 +98,37 @@ def refuse_other_file(path: Path) -> None:
 
 
 def trace_size(path: Path) -> int:
-    """The bytes of a trace, with what a killed program has left beside it."""
+    """Return the size of a trace in bytes, including the files that a killed program left next to it."""
     return sum(part.stat().st_size for part in _parts(path) if part.exists())
 
 
 def log_of(path: Path) -> Path:
-    """Where SQLite keeps what has not been brought into the file of a trace yet."""
+    """Return the path of the write-ahead log of a trace."""
     return path.with_name(f"{path.name}-wal")
 
 
 def traces() -> Path:
-    """The folder of traces that nobody gave a name."""
+    """Return the folder of unnamed traces."""
     import platformdirs
 
     return platformdirs.user_cache_path("gviz") / "traces"
 
 
 def fold(connection: sqlite3.Connection) -> None:
-    """Bring the log into the file, and leave that alone; raises `sqlite3.Error` if there is no room for it."""
+    """Merge the write-ahead log into the file and remove it. Raises `sqlite3.Error` if the disk is full."""
     import sqlite3
 
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    # A reader that follows the file keeps it in this mode, complete but with an empty log beside it.
+    # A concurrent reader keeps the file in WAL mode, complete but with an empty log next to it.
     with suppress(sqlite3.OperationalError):
         _leave_alone(connection)
 
 
 def fold_file(path: Path) -> None:
-    """Leave one file of a trace that nobody writes any more, or whose program was killed.
+    """Merge the files of a finished trace, or of one whose program was killed, into one.
 
-    Nothing happens where there is none, somebody has it open, or the disk is full: it can be read as it is. Nor where
-    the program has removed the folder that it was started in.
+    Does nothing if there is no file, it is open elsewhere, or the disk is full: the trace is readable as it is. Also
+    does nothing if the program removed its working directory.
     """
     import sqlite3
 
@@ -137,7 +137,7 @@ def fold_file(path: Path) -> None:
 
 
 def is_open(path: Path) -> bool:
-    """Whether somebody reads or writes an unfinished trace: by SQLite's locks, which no process outlives."""
+    """Whether a process reads or writes an unfinished trace, by SQLite's locks, which end with their process."""
     import sqlite3
 
     try:
@@ -149,7 +149,7 @@ def is_open(path: Path) -> bool:
 
 
 def _is_being_written(path: Path) -> bool:
-    """Whether somebody writes a trace, or has an unfinished one open."""
+    """Whether a process is writing the trace, or has it open unfinished."""
 
     return is_locked(path) or is_open(path)
 
@@ -167,7 +167,7 @@ def _written(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:
-        return 0.0  # removed meanwhile by another gviz
+        return 0.0  # another gviz process removed it meanwhile
 
 
 def _made(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Reads a trace, also while it is being written, also one from a stranger."""
+"""Reads a trace, including one that is still being written and one from an untrusted source."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from gviz.values.value import ITEM_SIZES, Array, Value
 from gviz.values.value import decode as decode_array
 
 LONGEST_NAME = 1000
-"""How long texts may be that many events share: a stranger's may be of any length, and every event shows them."""
+"""The longest accepted text that many events share. Untrusted texts can have any length, and every event shows them."""
 LONGEST_RULE = 10_000
 LONGEST_WORD = 100
-"""Characters of what a name in a rule stands for, which may be there many times."""
+"""The longest accepted meaning of a name in a formula, in characters; it may occur there many times."""
 LONGEST_PATH = 4096
 
 _TURNS = tuple[Annotated[Turn, msgspec.Meta(min_length=1)], ...]
@@ -44,7 +44,7 @@ _INDEX_DTYPES = ("|u1", "<u2", "<u4", "<u8")
 class Trace:
     """An `EventLog` in a file. Close it, or use it as a context manager.
 
-    Everything it raises is a GvizError with exit code 3: whatever is in the file, it is data, and never trusted.
+    Every error is a GvizError with exit code 3: the content of the file is never trusted.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -72,17 +72,17 @@ class Trace:
 
     @property
     def meta(self) -> dict[str, str]:
-        """What is known about the recording as a whole: the rows of the table `meta`."""
+        """Facts about the recording as a whole: the rows of the table `meta`."""
         return {str(key): str(value) for key, value in self._connection.rows("SELECT key, value FROM meta")}
 
     @property
     def framework(self) -> str:
-        """Whose operations were recorded."""
+        """The framework whose operations were recorded."""
         return self.meta.get("framework", "")
 
     @property
     def dropped(self) -> Dropped:
-        """What is no longer in the file, because only the last part of the run was to be kept."""
+        """What the file no longer has because only the last part of the run was kept."""
         base = self._batches.base
         if not base:
             return NOTHING_DROPPED
@@ -97,12 +97,12 @@ class Trace:
 
     @property
     def cut_off(self) -> bool:
-        """Whether it ended with the first nan or infinity, whatever the program then still did."""
+        """Whether the recording ended at the first nan or infinity, before the program did."""
         return "until" in self.meta
 
     @property
     def finished(self) -> bool:
-        """Whether the recording was closed; else it still goes on, or its program was killed."""
+        """Whether the recording was closed. If not, it is still running or its program was killed."""
         return bool(self._connection.rows("SELECT 1 FROM meta WHERE key = 'finished'"))
 
     @property
@@ -119,12 +119,12 @@ class Trace:
 
     @property
     def sources(self) -> Mapping[str, str | None]:
-        """The program's files, by path, as they were when it ran."""
+        """The program's source files, by path, as they were when it ran."""
         self._read_definitions()
         return self._sources
 
     def event(self, seq: int) -> Event:
-        """Event number `seq`."""
+        """Return event number `seq`."""
         found = self._kept.get(seq)
         if found is not None:
             return found
@@ -136,19 +136,19 @@ class Trace:
         return event
 
     def prefetch(self, seqs: Iterable[int]) -> None:
-        """Read many events, batch after batch."""
+        """Read and cache many events, batch by batch."""
         for seq in sorted(set(seqs).difference(self._kept)):
             self.event(seq)
 
     def select(self, start: int, stop: int, kinds: Collection[int]) -> Iterator[tuple[int, Event]]:
-        """The events ``start <= seq < stop`` of these kinds, in order."""
+        """Yield the events ``start <= seq < stop`` of these kinds, in order."""
         for batch, rows in self._batches.between(start, stop):
             for seq, row in enumerate(rows, batch.first):
                 if row.kind in kinds and start <= seq < stop:
                     yield seq, self._kept.get(seq) or self._event(batch, row, seq)
 
     def columns(self, start: int, stop: int) -> Columns:
-        """What the events ``start <= seq < stop`` concern."""
+        """Return the subjects of the events ``start <= seq < stop`` as columns."""
         rows: list[Row] = []
         for batch, held in self._batches.between(start, stop):
             rows += held[max(start - batch.first, 0) : max(stop - batch.first, 0)]
@@ -156,7 +156,7 @@ class Trace:
         return Columns(*table.reshape(len(rows), len(Columns._fields)).T)
 
     def array(self, value: Value) -> Array | None:
-        """All elements of a value, read from their chunks if they are not in the value itself."""
+        """Return all elements of a value, read from chunks if the value does not have them; None if not stored."""
         if value.data is not None or value.blob is None:
             return value.array()
         data = b"".join(self._chunks(value))
@@ -166,7 +166,7 @@ class Trace:
             raise damaged(self.path, str(trouble)) from trouble
 
     def index(self) -> Mapping[str, Array] | None:
-        """The columns written at a clean close, or None."""
+        """Return the index columns written at a clean close, or None."""
         rows = self._connection.rows("SELECT name, dtype, bytes FROM index_column")
         try:
             columns = {str(name): np.frombuffer(data, dtype) for name, dtype, data in rows if dtype in _INDEX_DTYPES}
@@ -175,12 +175,12 @@ class Trace:
         return columns or None
 
     def refresh(self) -> int:
-        """Notice what was written meanwhile, and give the new length."""
+        """Read what was added to the file, and return the new length."""
         self._has_new_definitions = True
         return self._batches.refresh()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
     def _event(self, batch: Batch, row: Row, seq: int) -> Event:
@@ -212,7 +212,7 @@ class Trace:
             yield rows[0][0]
 
     def _read_definitions(self) -> None:
-        """Read those that were not there when somebody asked last; `refresh` says when there may be any."""
+        """Read the definitions added since the last call, if there was a `refresh` in between."""
         if not self._has_new_definitions:
             return
         sql = "SELECT id, kind, body FROM definition WHERE id > ? ORDER BY id"
@@ -245,7 +245,7 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
 
 
 def within_bounds(event: E) -> E:
-    """The same definition with longer names cut, and without longer texts: nobody has recorded such a one."""
+    """Return the definition with long names cut and overlong texts removed; no recorder writes such texts."""
     match event:
         case OpSeen():
             return msgspec.structs.replace(
@@ -254,7 +254,7 @@ def within_bounds(event: E) -> E:
                 readings=tuple(filter(_is_readable, event.readings)),
             )  # fmt: skip
         case StackSeen():
-            whole = event.frames if event.shared else event.frames[:DEEPEST]  # as older recordings have them
+            whole = event.frames if event.shared else event.frames[:DEEPEST]  # older recordings have more frames
             return msgspec.structs.replace(event, frames=tuple(map(_frame, whole)))
         case SourceSeen(text=str(text)) if len(text) > LARGEST_SOURCE:
             return msgspec.structs.replace(event, text=None)

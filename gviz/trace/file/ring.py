@@ -1,4 +1,4 @@
-"""Keeps a trace that is being written to its last part: what is older is dropped, and what is left of it said again."""
+"""Ring buffer: keeps only the last part of a trace that is being written, and replaces the rest by a snapshot."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from gviz.trace.phases import DECIDING
 from gviz.values.number_text import bytes_text
 
 Put = Callable[[list[e.Event], int, int], None]
-"""Writes events to the file: the number before the first of them, and the time at which they are said."""
+"""Writes events to the file; takes the event number before the first of them, and their time."""
 
 _MATTERING = frozenset(KIND_NUMBERS[kind] for kind in MATTERING)
 _ENTERING = KIND_NUMBERS[e.ScopeEntered]
 _DECIDING = frozenset(DECIDING)
-_WAL_SHARE = 16  # the part of the size at which the write-ahead log is folded in; it and one write stay below four
-_INDEX_BYTES = 20  # an event in the index that a clean close adds, about
-_WORTH = 4  # times what is said again must be dropped, or saying it would cost more than it saves
-_FILLED_AGAIN = 0.7  # to so much of its size a file is cut, so that it is not done for each event
+_WAL_SHARE = 16  # the log is merged at this part of the size; it and one write stay below 4 parts
+_INDEX_BYTES = 20  # bytes per event in the index that a clean close adds, approximately
+_WORTH = 4  # drop at least this many times the size of the snapshot, or it would cost more than it saves
+_FILLED_AGAIN = 0.7  # cut the file to this part of its size, so that not every event triggers a cut
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A batch in the file: its first event, whether that is outside of any pass, its chunks."""
+    """A batch in the file: its first event, whether that is outside of any pass, its size and its chunks."""
 
     first: int
     quiet: bool
@@ -45,7 +45,7 @@ class _Kept:
 
 
 class Ring:
-    """The bounds of one trace. Numbers of events are those of the whole run; the file goes on with them.
+    """The bounds of one trace. Event numbers count over the whole run, in the file too.
 
     `cut` is the number of events before the part that is kept.
     """
@@ -65,13 +65,16 @@ class Ring:
         self._marks: list[int] = [1]
         self._page = connection.execute("PRAGMA page_size").fetchone()[0]
         if bounds.size:
-            connection.execute("PRAGMA secure_delete = OFF").fetchall()  # what is dropped would be written over first
+            # otherwise dropped pages would be overwritten first
+            connection.execute("PRAGMA secure_delete = OFF").fetchall()
             pages = min(1000, bounds.size // _WAL_SHARE // self._page)
             connection.execute(f"PRAGMA wal_autocheckpoint = {pages}").fetchall()
             connection.execute(f"PRAGMA journal_size_limit = {bounds.size // _WAL_SHARE}").fetchall()
 
     def begins(self, seq: int, event: e.Event, *, fresh: bool) -> bool:
-        """Whether event `seq` must begin a batch, because a part of the run may; `fresh`: it begins one anyway."""
+        """Whether event `seq` must begin a batch because a part of the run may begin there; `fresh`: it begins one
+        anyway.
+        """
         quiet = not self._passes
         if event.__class__ in _DECIDING:
             self._take_notice(seq, event)
@@ -81,15 +84,15 @@ class Ring:
         return part
 
     def note(self, events: int, size: int, chunks: frozenset[bytes]) -> None:
-        """The next batch is in the file: so many events of so many bytes, and the chunks they speak of."""
+        """Record that the next batch is in the file, with its number of events, bytes and chunks."""
         begun = self._begun.popleft()
         self._batches.append(_Kept(begun.first, begun.quiet, size + events * _INDEX_BYTES, chunks))
 
     def trim(self, end: int, *, exactly: bool = False) -> frozenset[bytes]:
-        """Drop what the bounds leave no room for, up to event `end`; the chunks that are gone.
+        """Drop what exceeds the bounds, up to event `end`, and return the chunks that are no longer needed.
 
-        Parts are dropped some at a time, unless it is to be done `exactly`. Call it within a transaction. Raises
-        GvizError if there is nothing that could be dropped.
+        Parts are dropped several at a time unless `exactly` is set. Call it in a transaction. Raises GvizError if
+        nothing can be dropped.
         """
         first = max(self._first_of_last_parts(exactly=exactly), self._first_that_fits(end))
         return self._drop(first) if first > self.cut + 1 else frozenset()
@@ -102,7 +105,7 @@ class Ring:
             self._passes.discard(event.pass_nr)
 
     def _may_begin_part(self, seq: int, event: e.Event) -> bool:
-        """Whether a part of the run begins with an event, or may turn out to: what a forward is made of comes first."""
+        """Whether a part of the run begins, or may begin, with an event: inputs of a forward pass are created first."""
         if self._bounds.unit == "iterations":
             return seq in (1, self._iterations.starts[-1], self._iterations.prepared_from)
         if isinstance(event, e.Marked):
@@ -112,14 +115,14 @@ class Ring:
 
     @property
     def _parts(self) -> list[int]:
-        """The events with which the parts begin that the file has."""
+        """The first events of the parts that are in the file."""
         starts = self._marks if self._bounds.unit == "marks" else self._iterations.starts
         return starts[bisect_right(starts, self.cut) :]
 
     def _first_of_last_parts(self, *, exactly: bool) -> int:
-        """The event that begins what is kept of the last parts, 0 if nothing is to be dropped yet.
+        """Return the first event to keep of the last parts, 0 if nothing is to be dropped yet.
 
-        An iteration without a pass is kept beside the last ones that have one.
+        An iteration without a pass is kept in addition to the last ones that have one.
         """
         parts = self._parts
         last = self._bounds.last + (self._bounds.unit == "iterations" and self._iterations.begun > 0)
@@ -130,7 +133,7 @@ class Ring:
         return first if exactly or worth_it else 0
 
     def _first_that_fits(self, end: int) -> int:
-        """The event that begins what there is room for, 0 if there is room for all."""
+        """Return the first event to keep so that the file fits its size, 0 if everything fits."""
         limit = self._bounds.size
         if not limit:
             return 0
@@ -145,7 +148,9 @@ class Ring:
         return possible
 
     def _first_after(self, size: int) -> int:
-        """Where the file could begin to have about so many bytes less, at a part of the run if possible; else 0."""
+        """Return an event at which the file could begin to save about `size` bytes, the start of a part if possible;
+        else 0.
+        """
         anywhere, part, parts = 0, 0, {*self._parts}
         for kept in self._batches:
             if kept.quiet and kept.first > self.cut + 1 and (size > 0 or not anywhere or kept.first in parts):
@@ -169,14 +174,15 @@ class Ring:
         again = self._snapshot.said_again()
         self._put(again, first - 1 - len(again), time)
         self.cut, self._again = first - 1, len(again)
-        said = len(again) - entered  # the calls in which the first kept event is made are of its forward, not of before
+        # the calls around the first kept event belong to its forward pass, not to the dropped part
+        said = len(again) - entered
         known = msgspec.json.encode(self._iterations.loop.turns).decode()
         told = [("said_again", str(said)), ("turns", known)]
         self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", told)
         return self._forget(first, again)
 
     def _forget(self, first: int, again: list[e.Event]) -> frozenset[bytes]:
-        """Let go of the batches before event `first`, and of the chunks that only they had."""
+        """Forget the batches before event `first`. Returns the chunks that only they used."""
         gone = set(self._again_chunks)
         while self._batches and self._batches[0].first < first:
             gone |= self._batches.popleft().chunks

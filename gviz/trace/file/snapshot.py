@@ -1,4 +1,4 @@
-"""What is still there at one moment of a log: the events that, said again, make the state it goes on from."""
+"""Snapshot: the shortest list of events that, replayed, gives the state at one moment of a log."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from gviz.trace.storage import value_after
 from gviz.values.value import Value
 
 Ordered = tuple[int, Event]
-"""An event and its place in the order in which such events were said."""
+"""An event and its position in the order of recording."""
 
 T = TypeVar("T")
 
 
 class Snapshot:
-    """Goes through the events of a log and keeps those that still matter: what was freed and what was replaced do not.
+    """Processes the events of a log and keeps those that still matter, without what was freed or replaced.
 
-    `said_again` is never longer than what has happened, and its size depends on what is alive, not on how long it ran.
-    Each thing it says is as true as it was: a living node is made of what its inputs held then, and a leaf that was
-    written to since it was made begins with what the first of these needs, or else with what it holds now.
+    `said_again` is never longer than the log so far. Its size depends on what is alive, not on the length of the run.
+    The snapshot is exact: a living node is created from what its inputs held at that time. A leaf that was written to
+    starts with the value that the first such node needs, or with its current value if there is none.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Snapshot:
         self._open: dict[int, None] = {}
 
     def happen(self, event: Event) -> None:
-        """Take in the next event, one of `MATTERING`."""
+        """Process the next event, one of `MATTERING`."""
         said = next(self._orders), event
         match event:
             case e.NodeCreated(node=node):
@@ -68,7 +68,7 @@ class Snapshot:
                 self._open.pop(scope, None)
 
     def said_again(self) -> list[Event]:
-        """The events that make what is there now, in the order in which they were said first."""
+        """Return the events that produce the current state, in the order of recording."""
         self._forget()
         kept = [said for entries in self._nodes.values() for said in entries.values()]
         kept += [said for writes in self._written.values() for said in writes]
@@ -83,7 +83,7 @@ class Snapshot:
             self._nodes[node][key] = said
 
     def _forget(self) -> None:
-        """Let go of what no living node needs: its memory, its module call, how it was switched in between."""
+        """Drop what no living node needs: memory, module calls, and earlier changes of `requires_grad`."""
         births = [_birth(entries) for entries in self._nodes.values()]
         self._forget_writes()
         wanted = {scope for birth in births for scope in self._calls_around(birth.scope)}
@@ -99,9 +99,9 @@ class Snapshot:
             scope = parent if parent < scope else 0
 
     def _forget_writes(self) -> None:
-        """Keep of what was written to some memory only the last, and what a living node found there when it was made.
+        """Keep only the last write to each memory, and those that a living node found there when it was created.
 
-        What a leaf was made with is not among that: its first write takes its place.
+        The initial value of a leaf does not count: its first kept write replaces it.
         """
         uses = self._uses()
         self._written = defaultdict(list, {
@@ -116,7 +116,7 @@ class Snapshot:
                 entries[_BIRTH] = order, _made_with(made, writes.pop(0)[1])
 
     def _uses(self) -> dict[int, list[int]]:
-        """By memory: when living nodes were made that live in it or were made from what does."""
+        """By memory: when the living nodes were created that use it or that have an input in it."""
         uses: defaultdict[int, set[int]] = defaultdict(set)
         for entries in self._nodes.values():
             order, made = entries[_BIRTH][0], _birth(entries)
@@ -131,7 +131,7 @@ class Snapshot:
         return outputs[nr] if nr < len(outputs) else None
 
     def _forget_switches(self) -> None:
-        """Keep of a leaf's switches only the last, and those during which a living node took it as an input."""
+        """Keep only a leaf's last `requires_grad` change, and those in effect when a living node used it as input."""
         switched: dict[int, list[tuple[Any, ...]]] = {
             node: keys
             for node, entries in self._nodes.items()
@@ -151,7 +151,7 @@ class Snapshot:
                 del self._nodes[node][switch]
 
     def _without_the_dead(self, event: Event) -> Event:
-        """The event, with nothing in the place of nodes that are gone."""
+        """Return the event with references to freed nodes cleared."""
         match event:
             case e.NodeCreated(inputs=inputs, outputs=outputs, during=during):
                 if all(node in self._nodes for node in _references(event)):
@@ -177,7 +177,7 @@ MATTERING: frozenset[type[Event]] = frozenset((
     *e.changing("life", "value", "requires_grad", "grad", "saved"), e.Named, e.Returned,
     e.ScopeEntered, e.ScopeLeft,
 ))  # fmt: skip
-"""The events on which what is there depends."""
+"""The events that affect the current state."""
 
 
 def _birth(entries: dict[Hashable, Ordered]) -> e.NodeCreated:
@@ -187,20 +187,20 @@ def _birth(entries: dict[Hashable, Ordered]) -> e.NodeCreated:
 
 
 def _needed(changes: list[T], uses: list[int], order: Callable[[T], int]) -> list[T]:
-    """Of changes in their order the last, and those that one of the `uses` came after before the next change."""
+    """Return the last change, and each change that one of the `uses` follows before the next change."""
     kept = [one for one, after in pairwise(changes) if bisect_left(uses, order(one)) != bisect_left(uses, order(after))]
     return kept + changes[-1:]
 
 
 def _filled(made: e.NodeCreated) -> int:
-    """The memory that a leaf alone fills, in the order of its elements; 0 for any other node."""
+    """Return the memory that only this leaf uses, contiguously; 0 for any other node."""
     output = made.outputs[0] if made.kind != "op" and len(made.outputs) == 1 else None
     plain = output is not None and output.value is not None and output.strides is None and not output.view_of
     return output.storage if output is not None and plain else 0
 
 
 def _made_with(made: e.NodeCreated, written: Event) -> e.NodeCreated:
-    """A leaf, as if it had been made with what was written to it."""
+    """Return the event of a leaf as if it had been created with a value that was written to it later."""
     assert isinstance(written, e.StorageWritten)
     output = made.outputs[0]
     value = value_after(output, written.value, _not_looked_for)
@@ -209,11 +209,11 @@ def _made_with(made: e.NodeCreated, written: Event) -> e.NodeCreated:
 
 
 def _not_looked_for(value: Value) -> None:
-    """A leaf that fills its memory has what was written there, element by element: no array needs to be read."""
+    """Not needed: a leaf that fills its memory has exactly the written elements, so no array has to be read."""
 
 
 def _references(made: e.NodeCreated) -> Iterator[int]:
-    """The nodes that a node names, 0 left out."""
+    """Yield the nodes that a node refers to, without 0."""
     yield from filter(None, (node for node, _ in made.inputs))
     yield from filter(None, (output.view_of for output in made.outputs))
     yield from filter(None, made.during[1:])

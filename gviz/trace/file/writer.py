@@ -1,4 +1,4 @@
-"""Writes a trace while the program runs: one list append an event, everything else in batches."""
+"""Writes a trace while the program runs: one list append per event, everything else in batches."""
 
 from __future__ import annotations
 
@@ -38,29 +38,31 @@ from gviz.version import __version__
 FLUSH_SECONDS = 0.05
 CHECKPOINT_SECONDS = 2.0
 FAR_BEHIND = 50 * MOST_EVENTS
-"""The most events that wait for values from a device; then the program waits, too."""
+"""The most events that may wait for values from a device; beyond it the program waits too."""
 LONGEST_WAIT = 0.2
-"""Seconds after which a thread that waits for the writer looks whether there still is one."""
+"""Seconds after which a thread waiting for the writer checks whether the writer still runs."""
 
 _clock = time.perf_counter_ns
 _open_writers: weakref.WeakSet[TraceWriter] = weakref.WeakSet()
 
 _at_files = threading.RLock()
-"""Held by whoever is within SQLite to write, and by a thread that forks. SQLite has locks for a whole process: in a
-child that is made while one is held nobody lets go of it, and the child's own trace would wait for ever."""
+"""Held during SQLite writes and during a fork. SQLite has process-wide locks: if a fork happened while one is held, it
+would stay locked in the child, and the child's own trace would wait forever.
+"""
 
 
 class TraceWriter:
-    """One trace being written. `say` is the listener of a `Channel`.
+    """Writes one trace. `say` is the listener of a `Channel`.
 
-    Events reach the file after 1000 of them, after 50 ms, at `flush` (call it whenever the program stops), and at
-    `close`. Trouble with the file detaches the writer: `on_trouble` is called once with what happened, the program goes
-    on, and the file keeps what was written. After a fork the child's copy does nothing. Of elements above `limit` bytes
-    only the statistics are kept, unless that is None; `ending` says where to end before the program does. Only the
-    owner may read the file, unless it is to `share`: then the umask decides.
+    Events are written to the file after 1000 of them, after 50 ms, at `flush` (call it whenever the program pauses),
+    and at `close`. An error with the file detaches the writer: `on_trouble` is called once with a description, the
+    program continues, and the file keeps what was written. After a fork, the child's copy does nothing.
 
-    Only the writer's own thread touches the file, the program's threads append and wait: an exception from a signal
-    handler comes up in the main thread, between any two instructions, and would leave a batch half taken.
+    For elements above `limit` bytes only statistics are kept; None keeps everything. `ending` can end the recording
+    before the program ends. Only the owner may read the file unless `share` is set; then the umask decides.
+
+    Only the writer's own thread touches the file; the program's threads append and wait. A signal handler can raise an
+    exception between any two instructions of the main thread, which would leave a batch half written there.
     """
 
     def __init__(
@@ -82,8 +84,9 @@ class TraceWriter:
         self._pending: list[Said] = []
         self._requests: SimpleQueue[Request] = SimpleQueue()
         self._told: dict[str, str] = {}
-        self._due = MOST_EVENTS  # the length of `_pending` at which it is handed over
-        self._heavy = False  # large arrays are coming: the program waits for the file, or they would fill the memory
+        self._due = MOST_EVENTS  # length of `_pending` at which it is handed over
+        # large arrays are coming: the program waits for the file, so that they do not fill the memory
+        self._heavy = False
         self._count = 0
         self._first_bad, self._bad = 0, FirstBad()
         started = _clock()
@@ -97,9 +100,9 @@ class TraceWriter:
         self._ended = False
         self._thread = threading.Thread(target=self._work, name="gviz trace writer", daemon=True)
         try:
-            with _signals_blocked(_OF_THE_PROGRAM):  # a new thread starts with what is blocked here
+            with _signals_blocked(_OF_THE_PROGRAM):  # a new thread inherits the blocked signals
                 self._thread.start()
-        except RuntimeError as trouble:  # the program may have no more threads
+        except RuntimeError as trouble:  # the program may be out of threads
             self._let_go()
             with suppress(GvizError):
                 remove_trace(self.path)
@@ -107,29 +110,29 @@ class TraceWriter:
         _open_writers.add(self)
 
     def say(self, event: Event) -> None:
-        """Take an event."""
+        """Record an event."""
         self._pending.append((event, _clock(), get_ident()))
         if self._heavy or len(self._pending) >= self._due:
             self._hand_over()
 
     def tell(self, name: str, text: str) -> None:
-        """Say something about the whole trace; it reaches the file with the next events."""
+        """Set a fact about the whole trace; it is written with the next events."""
         self._told[name] = text
 
     def flush(self) -> None:
-        """Bring everything said so far into the file, where other processes see it."""
+        """Write all events so far to the file, where other processes see them."""
         if self._is_own_thread():
-            return  # a destructor spoke while the writer was at work
+            return  # a destructor recorded an event while the writer was working
         request = Request(waits=True)
         self._requests.put(request)
         while not (self.dead or request.done):
             request.wait()
 
     def close(self, last_words: Callable[[], None] | None = None) -> None:
-        """Write the rest and the index, and leave one file. Closing twice is allowed.
+        """Write the remaining events and the index, and leave one file. Can be called twice.
 
-        `last_words` is called first, in the writer's thread, where no signal handler can interrupt it. An exception
-        that comes while this waits is raised after the end.
+        `last_words` runs first, in the writer's thread, where no signal handler can interrupt it. An exception during
+        the wait is raised at the end.
         """
         interrupted: BaseException | None = None
         put = False
@@ -146,17 +149,17 @@ class TraceWriter:
             raise interrupted
 
     def failing_node(self, error: str) -> int:
-        """The node whose backward rule ended a pass with this error, as the last thing that happened; else 0.
+        """Return the node whose backward rule ended a pass with this error just now; else 0.
 
-        For the last words only: it reads the file.
+        Only for use in `last_words`: it reads the file.
         """
         self._write_or_give_up(waits=True)
         return 0 if self.dead else failing_node(self._connection, error)
 
     def abandon(self) -> None:
-        """Never touch the file again: it belongs to the process that this one was forked from.
+        """Never touch the file again: it belongs to the parent of this forked process.
 
-        Closing the connection here would fold and delete the parent's write-ahead log, so it is leaked on purpose.
+        Closing the connection here would merge and delete the parent's write-ahead log, so it is leaked on purpose.
         """
         _open_writers.discard(self)
         self._lock.leave()
@@ -169,14 +172,14 @@ class TraceWriter:
 
     @property
     def thread(self) -> int:
-        """The thread that touches the file."""
+        """The id of the thread that touches the file."""
         return self._thread.ident or 0
 
     def _is_own_thread(self) -> bool:
         return get_ident() == self._thread.ident
 
     def _hand_over(self) -> None:
-        """Wait until the writer has taken what is there, so that it never falls far behind the program."""
+        """Wait until the writer has taken the pending events, so that it never falls far behind the program."""
         if self.dead:
             self._pending.clear()
         elif not self._is_own_thread():
@@ -190,10 +193,11 @@ class TraceWriter:
                 self._serve(request)
             with _at_files:
                 self._end(request.last_words, request.thread)
-            request.last_words = _nothing  # this thread may outlive what they know, the error that ended the program
+            # this thread may outlive what they refer to, for example the error that ended the program
+            request.last_words = _nothing
         finally:
             with _at_files:
-                self._let_go()  # whatever ended this thread, nobody waits for it
+                self._let_go()  # however this thread ends, no other thread keeps waiting
         request.finish()
 
     def _next_request(self) -> Request:
@@ -211,7 +215,7 @@ class TraceWriter:
 
     def _end(self, last_words: Callable[[], None], thread: int) -> None:
         try:
-            self._events.speak_for(get_ident(), thread)  # what is said now is said for the thread that closes
+            self._events.speak_for(get_ident(), thread)  # events recorded now count as those of the closing thread
             last_words()
             self._write_or_give_up(waits=True)
             if not self.dead:
@@ -220,23 +224,23 @@ class TraceWriter:
             self._give_up(trouble)
 
     def _let_go(self) -> None:
-        """Close the file, and let everybody go on."""
+        """Close the file and release all waiting threads."""
         self.dead = True
         try:
             if self._lock.is_open:
-                with suppress(sqlite3.Error, MemoryError):  # after trouble there may be room for this, or not
+                with suppress(sqlite3.Error, MemoryError):  # after an error there may be no room for this
                     fold(self._connection)
                 with suppress(sqlite3.Error, OSError):
                     self._connection.close()
                     self._lock.close()
-            else:  # its numbers may be the program's own files by now
+            else:  # its descriptors may belong to the program's files by now
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
         finally:
             _open_writers.discard(self)
-            self._ended = True  # `close` waits for nothing else
+            self._ended = True  # the only condition that `close` waits for
 
     def _checkpoint(self) -> None:
-        """Fold the write-ahead log into the file now and then, so that neither grows without end."""
+        """Merge the write-ahead log into the file from time to time, so that the log does not grow without limit."""
         now = time.monotonic()
         if self.dead or now - self._checkpointed < CHECKPOINT_SECONDS:
             return
@@ -251,13 +255,13 @@ class TraceWriter:
             if self._pending and not self.dead:
                 self._lock.refuse_closed()
                 self._write(waits=waits)
-        except Exception as trouble:  # whatever it is, the program goes on
+        except Exception as trouble:  # the program continues after any error
             self._give_up(trouble)
 
     def _write(self, *, waits: bool) -> None:
         until = time.monotonic() + LONGEST_ANSWER if waits else 0.0
         taken, held = _complete(self._pending[:], until)
-        del self._pending[: len(taken)]  # other threads may have appended meanwhile, and no other takes
+        del self._pending[: len(taken)]  # other threads may have appended meanwhile, but only this one removes
         self._due = len(self._pending) + MOST_EVENTS
         if self._limit is not None:
             shorten(held, self._limit)
@@ -282,14 +286,14 @@ class TraceWriter:
             self._chunks.drop(self._ring.trim(end, exactly=exactly))
 
     def _look_for_nonfinite(self, events: list[Event], held: list[Value]) -> None:
-        """Find the first nan or infinity while the values are at hand: later it would take a look at the whole file."""
+        """Find the first nan or infinity while the values are in memory; later it would mean reading the whole file."""
         if not self._first_bad and any_nonfinite(held) and (place := first_bad_place(events, self._bad)):
             self._first_bad = self._count - len(events) + place
 
     def _finish(self) -> None:
 
         if not self._lock.is_at(self.path):
-            fold(self._connection)  # what is open still gets everything, whatever it is called now
+            fold(self._connection)  # the open file still gets everything, whatever its name is now
             raise GvizError("it was moved or deleted while it was written")
         with self._connection as connection:
             connection.execute("BEGIN")
@@ -307,11 +311,11 @@ class TraceWriter:
 
 
 def _nothing() -> None:
-    """No last words."""
+    """Placeholder without an effect."""
 
 
 _FILE_SIZE = {signal.SIGXFSZ} if hasattr(signal, "SIGXFSZ") else set()
-"""What the system sends to who writes beyond the limit on the size of files, and the write fails all the same."""
+"""The system sends this signal on a write beyond the file size limit; the write fails as well."""
 
 _FAULTS = {
     getattr(signal, name)
@@ -319,13 +323,14 @@ _FAULTS = {
     if hasattr(signal, name)
 }
 _OF_THE_PROGRAM = signal.valid_signals() - _FAULTS
-"""No thread of gviz's takes these. A program may block a signal in all of its threads and wait for it: the system would
-give it to a thread that does not block it, and end the program."""
+"""Blocked in gviz's threads. A program may block a signal in all its threads and wait for it; the system would deliver
+it to a thread that does not block it, and end the program.
+"""
 
 
 @contextmanager
 def _signals_blocked(numbers: set[signal.Signals]) -> Iterator[None]:
-    """Keep signals from this thread, and drop a limit on the size of files that gviz has met meanwhile."""
+    """Block signals in this thread, and discard a file size signal that gviz caused meanwhile."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -339,7 +344,7 @@ def _signals_blocked(numbers: set[signal.Signals]) -> Iterator[None]:
 
 
 def _complete(said: list[Said], until: float) -> tuple[Sequence[Said], list[Value]]:
-    """What comes before the first event with a value that has not arrived `until` then; and all values of it."""
+    """Return what precedes the first event whose value has not arrived by the time `until`, and all its values."""
     held: list[Value] = []
     for place, (event, _, _) in enumerate(said):
         values = HELD_VALUES.get(event.__class__)
@@ -354,10 +359,10 @@ def _complete(said: list[Said], until: float) -> tuple[Sequence[Said], list[Valu
 
 
 class Request:
-    """Something a thread asks of the writer: to write what is there, or to end after the `last_words` of `thread`.
+    """A request to the writer: write the pending events, or end after `last_words` of thread `thread`.
 
-    With `waits` that includes what waits for a device. Made of atoms: an exception from a signal handler leaves nothing
-    locked that the writer or others need.
+    `waits` includes events that wait for a device. Built from atomic operations: an exception from a signal handler
+    leaves no lock held that the writer or other threads need.
     """
 
     __slots__ = ("_lock", "done", "last_words", "thread", "waits")
@@ -371,17 +376,17 @@ class Request:
         self._lock.acquire()
 
     def wait(self) -> None:
-        """Wait for the writer, not for ever: a destructor that it happens to run may wait for this thread."""
+        """Wait for the writer with a timeout: the writer may be running a destructor that waits for this thread."""
         self._lock.acquire(timeout=LONGEST_WAIT)
 
     def finish(self) -> None:
-        """Let the thread that waits go on."""
+        """Release the waiting thread."""
         self.done = True
         self._lock.release()
 
 
 def about(framework: str) -> dict[str, str]:
-    """What is known of this process when a recording of it begins."""
+    """Return the facts about this process that a new recording stores."""
     return {
         "gviz": __version__,
         "framework": framework,
@@ -393,7 +398,7 @@ def about(framework: str) -> dict[str, str]:
 
 
 class Ending:
-    """Looks for the last event: the first with a ``nan`` or an ``inf``. `on_end` is called once, when it has come."""
+    """Looks for the event that ends the recording: the first with a ``nan`` or an ``inf``. Calls `on_end` there."""
 
     def __init__(self, word: Until, on_end: Callable[[], None]) -> None:
         self._word = word
@@ -402,7 +407,7 @@ class Ending:
         self._has_come = False
 
     def up_to_last(self, taken: Sequence[Said], told: dict[str, str]) -> Sequence[Said]:
-        """What of this still belongs to the recording, of which is `told` then what has ended it."""
+        """Return the events that still belong to the recording; sets in `told` what ended it."""
         if self._has_come:
             return ()
         place = first_bad_place([event for event, _, _ in taken], self._looking)
@@ -418,7 +423,7 @@ _PASS_KINDS = {KIND_NUMBERS[kind] for kind in (BackwardFinished, StepStarted, St
 
 
 def failing_node(connection: sqlite3.Connection, error: str) -> int:
-    """The node whose backward rule ended a pass with this error, as the last thing that happened; else 0."""
+    """Return the node whose backward rule ended a pass with this error as the last event; else 0."""
     match list(islice(_backwards(connection), 2)):
         case [BackwardFinished(error=said), StepStarted(node=node)] if said == error:
             return node
@@ -426,7 +431,7 @@ def failing_node(connection: sqlite3.Connection, error: str) -> int:
 
 
 def _backwards(connection: sqlite3.Connection) -> Iterator[Event]:
-    """The events of `_PASS_KINDS` in the file, the last first."""
+    """Yield the events of `_PASS_KINDS` in the file, last first."""
     sql = "SELECT first, last, events, bodies FROM batch ORDER BY first DESC"
     for batch in starmap(Batch, connection.execute(sql)):
         for row in reversed(batch.rows):
@@ -435,9 +440,9 @@ def _backwards(connection: sqlite3.Connection) -> Iterator[Event]:
 
 
 def finalize(connection: sqlite3.Connection, path: Path, first_nonfinite: int | None) -> None:
-    """Keep the index of a whole trace in it, mark it as finished, and leave one file.
+    """Store the index of a complete trace in it, mark it as finished, and leave one file.
 
-    `first_nonfinite` is the first event with a nan or infinity, 0 if there is none, None if it is not known.
+    `first_nonfinite` is the first event with a nan or infinity, 0 if there is none, None if unknown.
     """
     from gviz.trace.file.reader import open_trace  # a program that runs does not read its trace: these cost its start
     from gviz.trace.index.columns import Index

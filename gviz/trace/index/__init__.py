@@ -1,1 +1,1 @@
-"""The columns by which a timeline finds the state of any node at any moment by search, not by going through events."""
+"""Sorted columns in which a timeline finds the state of any node at any moment by binary search, without a replay."""

@@ -1,4 +1,4 @@
-"""Sorted change lists: which events changed a thing, and which was the last to do so up to a moment."""
+"""Sorted change lists: which events changed a thing, and which event did so last up to a moment."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Run:
     starts: Array
     seqs: Array
     _views: tuple[memoryview, memoryview, memoryview] = field(init=False, repr=False, compare=False)
-    """The same for a search for one number, which is cheaper by `bisect`: numpy would copy what is of another type."""
+    """Views of the arrays for single searches: `bisect` is cheaper there, numpy would copy arrays of another type."""
 
     _gap: int = field(init=False, repr=False, compare=False)
-    """What a key is more than its place, if no key is left out between the first and the last; else -1."""
+    """Difference between a key and its index if the keys have no gaps; otherwise -1."""
 
     def __post_init__(self) -> None:
         keys = self.keys
@@ -36,14 +36,14 @@ class Run:
 
     @classmethod
     def of(cls, keys: Array, seqs: Array) -> Run:
-        """Sort events that are in order of time by what they changed."""
+        """Sort events, given in order of time, by key."""
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
         first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))) if len(keys) else EMPTY
         return cls(keys[first], np.append(first, len(keys)).astype(np.uint32), seqs[order].astype(np.uint32))
 
     def places(self, key: int) -> tuple[int, int]:
-        """Where the events of one key begin and end in `seqs`."""
+        """Return the range of the events of one key in `seqs`."""
         keys, starts, _ = self._views
         at = bisect_left(keys, key) if self._gap < 0 else key - self._gap
         if not 0 <= at < len(keys) or keys[at] != key:
@@ -51,35 +51,35 @@ class Run:
         return starts[at], starts[at + 1]
 
     def of_key(self, key: int) -> Array:
-        """All events of one key."""
+        """Return all events of one key."""
         low, high = self.places(key)
         return self.seqs[low:high]
 
     def last(self, key: int, upto: int) -> int:
-        """The last event of one key up to event `upto`, or 0."""
+        """Return the last event of one key up to event `upto`, or 0."""
         low, high = self.places(key)
         seqs = self._views[2]
         at = bisect_right(seqs, upto, low, high)
         return int(seqs[at - 1]) if at > low else 0
 
     def count(self, key: int, upto: int) -> int:
-        """How many events up to `upto` one key has."""
+        """Return the number of events of one key up to `upto`."""
         low, high = self.places(key)
         return bisect_right(self._views[2], upto, low, high) - low
 
     def stretch(self, key: int, start: int, stop: int) -> Array:
-        """The events of one key in ``start <= seq < stop``."""
+        """Return the events of one key in ``start <= seq < stop``."""
         low, high = self.places(key)
         seqs = self._views[2]
         return self.seqs[bisect_left(seqs, start, low, high) : bisect_left(seqs, stop, low, high)]
 
     def join(self, later: Run) -> Run:
-        """This stretch and the next as one."""
+        """Return this stretch merged with the next one."""
         keys = np.concatenate([np.repeat(run.keys, np.diff(run.starts)) for run in (self, later)])
         return Run.of(keys, np.concatenate([self.seqs, later.seqs]))
 
     def holds_together(self, last: int) -> bool:
-        """Whether this can be searched and names events ``1..last`` only: what comes from a file may be anything."""
+        """Whether the data is sorted and names only events ``1..last``. Data from a file is not trusted."""
         keys, starts, seqs = self.keys, self.starts, self.seqs
         fits = len(starts) == len(keys) + 1 and int(starts[0]) == 0 and int(starts[-1]) == len(seqs)
         if not fits or (len(seqs) and not 1 <= int(seqs.min()) <= int(seqs.max()) <= last):
@@ -87,7 +87,7 @@ class Run:
         return bool((keys[1:] > keys[:-1]).all()) and bool((starts[1:] > starts[:-1]).all())
 
     def counts(self, keys: Array, upto: int) -> Array:
-        """How many events up to `upto` each of many keys has: one binary search for all of them at once."""
+        """Return the number of events up to `upto` for each of many keys, with one binary search for all."""
         if not len(self.keys):
             return np.zeros(len(keys), np.int64)
         at = np.minimum(self.keys.searchsorted(keys), len(self.keys) - 1)
@@ -96,13 +96,13 @@ class Run:
 
     @cached_property
     def _placed(self) -> Array:
-        """The events, each with the place of its key before it: all in one ascending order."""
+        """The events, each prefixed with the index of its key, in ascending order."""
         places = np.repeat(np.arange(len(self.keys)) << _SEQ_BITS, np.diff(self.starts))
         return places + self.seqs
 
 
 class ChangeList:
-    """Events by key. It grows at the end of time; stretches are joined so that only a few remain to be searched."""
+    """Events by key. It grows at the end; stretches are merged so that only a few have to be searched."""
 
     __slots__ = ("runs",)
 
@@ -110,7 +110,7 @@ class ChangeList:
         self.runs: list[Run] = [run] if run is not None else []
 
     def add(self, keys: Array, seqs: Array) -> None:
-        """Add events later than all present ones, in order of time."""
+        """Add events, in order of time, that are later than all present ones."""
         if not len(keys):
             return
         self.runs.append(Run.of(keys, seqs))
@@ -119,14 +119,14 @@ class ChangeList:
             self.runs[-1] = self.runs[-1].join(later)
 
     def whole(self) -> Run:
-        """Everything as one run."""
+        """Return everything as one run."""
         while len(self.runs) > 1:
             later = self.runs.pop()
             self.runs[-1] = self.runs[-1].join(later)
         return self.runs[0] if self.runs else Run.of(np.empty(0, np.int64), EMPTY)
 
     def last(self, key: int, upto: int) -> int:
-        """The last event of `key` up to event `upto`, or 0."""
+        """Return the last event of `key` up to event `upto`, or 0."""
         for run in reversed(self.runs):
             found = run.last(key, upto)
             if found:
@@ -134,16 +134,16 @@ class ChangeList:
         return 0
 
     def between(self, key: int, start: int, stop: int) -> list[int]:
-        """The events of `key` in ``start <= seq < stop``."""
+        """Return the events of `key` in ``start <= seq < stop``."""
         events: list[int] = self.stretch(key, start, stop).tolist()
         return events
 
     def stretch(self, key: int, start: int, stop: int) -> Array:
-        """The same, if there is one run without a copy."""
+        """Same as `between`, as an array; not copied if there is only one run."""
         return _joined([run.stretch(key, start, stop) for run in self.runs])
 
     def keys_between(self, start: int, stop: int) -> Array:
-        """The keys that have an event in ``start <= seq < stop``, maybe several times."""
+        """Return the keys that have an event in ``start <= seq < stop``; keys may repeat."""
         found = [np.empty(0, np.int64)]
         for run in self.runs:
             rows = np.flatnonzero((run.seqs >= start) & (run.seqs < stop))
@@ -151,15 +151,15 @@ class ChangeList:
         return np.concatenate(found)
 
     def of_key(self, key: int) -> Array:
-        """All events of `key`."""
+        """Return all events of `key`."""
         return _joined([run.of_key(key) for run in self.runs])
 
     def count(self, key: int, upto: int) -> int:
-        """How many events up to `upto` one key has: for a few keys cheaper than `counts`."""
+        """Return the number of events of one key up to `upto`. Cheaper than `counts` for a few keys."""
         return sum(run.count(key, upto) for run in self.runs)
 
     def counts(self, keys: Array, upto: int) -> Array:
-        """How many events up to `upto` each of many keys has."""
+        """Return the number of events up to `upto` for each of many keys."""
         total = np.zeros(len(keys), np.int64)
         for run in self.runs:
             total += run.counts(keys, upto)

@@ -1,4 +1,4 @@
-"""The columns that let a timeline answer by search: built from a log once, kept in its file at a clean close."""
+"""The columns that a timeline searches: built from a log once, and stored in its file at a clean close."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from gviz.values.value import Array
 
 
 def kinds(*classes: type[e.Event]) -> list[int]:
-    """The numbers of event classes."""
+    """Return the numbers of event classes."""
     return [KIND_NUMBERS[one] for one in classes]
 
 
@@ -44,9 +44,12 @@ LISTS = (
     "kind", "node", "created", "requires", "saved_freed", "freed", "progress", "arrived", "grad", "data", "written",
     "named", "returned", "scope", "scope_left", "pass_started", "pass_finished", "edges_from", "edges_to",
 )  # fmt: skip
-"""Change lists by name. `grad`, `data` and `arrived` (the contributions) are keyed by `output_key`, `kind` by the
-number of the event's class (without the most frequent ones, for which nobody asks), `written` by storage, two by scope,
-two by pass, all others by node. The two edge lists hold rows of the edge table (counted from 1) instead of events."""
+"""The names of the change lists.
+
+`grad`, `data` and `arrived` (the contributions) are keyed by `output_key`, `kind` by the number of the event's class
+(without the most frequent classes, which are never searched), `written` by storage, two lists by scope, two by pass,
+and all others by node. The two edge lists hold rows of the edge table (counted from 1) instead of events.
+"""
 
 _BY_NODE = {
     "created": kinds(e.NodeCreated),
@@ -70,25 +73,27 @@ _SMALL_BATCH = 1 << 12
 _OUTPUT_BITS = 24
 DIGEST_BYTES = 16
 RULES = 6
-"""Counts up when the same events come to other rows, as other iterations: what older rules made is then built anew."""
+"""Increases when the same events lead to other rows, for example to other iterations. Indexes of older versions are
+rebuilt.
+"""
 
 
 def output_key(node: int, output_nr: int) -> int:
-    """The key of one output of a node in the lists `grad`, `data` and `arrived`."""
+    """Return the key of one output of a node in the lists `grad`, `data` and `arrived`."""
     return (node << _OUTPUT_BITS) + output_nr
 
 
 def nodes_of_keys(keys: Array) -> Array:
-    """The nodes of many `output_key`s."""
+    """Return the nodes of several `output_key`s."""
     return keys >> _OUTPUT_BITS
 
 
 class Index:
-    """Change lists and tables over the first `count` events of a log, of whose program some `turns` may be known."""
+    """Change lists and tables over the first `count` events of a log. `turns` are loop iterations known beforehand."""
 
     def __init__(self, turns: Iterable[Turn] = ()) -> None:
         self.count = 0
-        self.first_bad: int | None = None  # the first event with a nan or infinity, 0: none, None: nobody has looked
+        self.first_bad: int | None = None  # the first event with a nan or infinity, 0: none, None: not searched
         self.lists = {name: ChangeList() for name in LISTS}
         self.tables = Tables()
         self._threads = Threads(turns)
@@ -97,7 +102,7 @@ class Index:
         self._carriers = Carriers()
 
     def extend(self, log: EventLog, *, until: float = inf) -> None:
-        """Take in the events that were added to the log; stop early at the time `until` (of `time.monotonic`)."""
+        """Add the new events of the log. Stops early at the time `until` (of `time.monotonic`)."""
         end = log.refresh()
         size = _BATCH if until == inf else _SMALL_BATCH
         first = self.count
@@ -108,7 +113,7 @@ class Index:
         self._add_chapters()
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
-        """Everything, as named arrays to be kept in a file, and a digest that tells when they were changed."""
+        """Yield all columns by name, to store in a file, and a digest that detects changes."""
         columns = dict(self._columns())
         yield from columns.items()
         yield "digest", digest(columns)
@@ -131,7 +136,7 @@ class Index:
 
 
 class _Batch:
-    """One stretch of events on its way into the index."""
+    """One stretch of events that is being added to the index."""
 
     def __init__(self, index: Index, log: EventLog, start: int, stop: int) -> None:
         self.index = index
@@ -249,7 +254,7 @@ class _Batch:
 
 
 def _gradient_of(made: e.NodeCreated) -> int:
-    """The leaf whose ``.grad`` a new node is, 0 if it is none."""
+    """Return the leaf whose ``.grad`` a new node is, 0 if it is not a gradient."""
     owner = dict(made.attrs).get("grad_of")
     return owner if isinstance(owner, int) and 0 < owner < e.COUNTS else 0
 
@@ -267,13 +272,15 @@ def _by_time(*lists: tuple[Array, Array]) -> tuple[Array, Array]:
 
 
 def _packed(column: Array) -> Array:
-    """The column in the smallest type that holds it; all are counts, and below 2**32 but for keys of outputs."""
+    """Return the column in the smallest integer type that holds it. All values are counts, below 2**32 except output
+    keys.
+    """
     largest = int(column.max()) if len(column) else 0
     return column.astype(next(kind for kind in ("<u1", "<u2", "<u4", "<u8") if largest <= np.iinfo(kind).max))
 
 
 def digest(columns: Mapping[str, Array]) -> Array:
-    """What every column but itself comes to, and by which rules they were made."""
+    """Return a hash of all columns except itself, and of the version of the rules."""
     summary = blake2b(digest_size=DIGEST_BYTES, person=f"rules {RULES}".encode())
     for name in sorted(columns.keys() - {"digest"}):
         column = columns[name]

@@ -1,4 +1,4 @@
-"""One node at one moment, found by search in the change lists."""
+"""Finds the state of one node at one moment by search in the change lists."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ from gviz.trace.weak_cache import weakly
 from gviz.values.value import Array, Value
 
 Stamp = tuple[int, int, tuple[int, ...], int, tuple[int, ...]]
-"""What a node's state depends on: the node, how many of its events have happened, the running passes that cover it, how
-many passes have failed, the last writes to its memory. Equal stamps, equal states."""
+"""What a node's state depends on: the node, its number of events so far, the running passes that cover it, the number
+of failed passes, and the last writes to its memory. Equal stamps mean equal states.
+"""
 
 _KEPT_STATES = 1 << 15
 
 _FEW = 8
-"""Up to so many nodes are looked up one by one: the search for many at once has a price of its own."""
+"""Up to this many nodes are looked up one by one: a search for many nodes at once has a fixed cost."""
 
 
 class NodeStates:
-    """Answers what a node was at any moment; remembers the last answers, within bounds."""
+    """Returns the state of nodes at any moment. Caches recent states, within bounds."""
 
     def __init__(self, log: EventLog, index: Index, events: References) -> None:
         self._log = log
@@ -47,9 +48,10 @@ class NodeStates:
         self.is_alone = lru_cache(maxsize=64)(weakly(self._is_alone))
 
     def many(self, nodes: Sequence[int], n: int, running: tuple[int, ...]) -> list[NodeState | None]:
-        """Nodes after event `n`, None if not born yet, while these passes run (innermost first).
+        """Return the state of nodes after event `n` while the passes `running` (innermost first) run.
 
-        A node whose state has not changed since it was last asked for costs a look-up.
+        The state is None for nodes that are not created yet. If nothing changed since the last request, it is a
+        dictionary lookup.
         """
         own = self._index.lists["node"]
         if len(nodes) <= _FEW:
@@ -77,17 +79,20 @@ class NodeStates:
         return states
 
     def held(self, output_nr: int, born: int, n: int) -> Value | None:
-        """What the memory of an output (of the last for a higher number) holds after `n`, of a node made at `born`."""
+        """Return what the memory of an output holds after event `n`; the node was created by event `born`.
+
+        An `output_nr` beyond the last output refers to the last one.
+        """
         made = expect(self._events, born, e.NodeCreated)
         nr = min(output_nr, len(made.outputs) - 1)
         return self._held(made.node, nr, made.outputs[nr], born, n)[0] if made.outputs else None
 
     def grow(self) -> None:
-        """The log has grown: look again at which memory was written to."""
+        """Call this when the log has grown: discards which memory has been written to."""
         self._births.clear()
 
     def _covering(self, nodes: Sequence[int], running: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
-        """The running passes that cover each of these nodes, innermost first; those that none covers are left out."""
+        """Return the running passes that cover each node, innermost first. Nodes without any are left out."""
         covering: dict[int, tuple[int, ...]] = {}
         for pass_nr in running:
             for node in self.reach(pass_nr).nodes.intersection(nodes):
@@ -95,7 +100,7 @@ class NodeStates:
         return covering
 
     def _look_up_births(self, nodes: Sequence[int]) -> None:
-        """Note when nodes were made, and the memory they live in as far as it was ever written to again."""
+        """Cache when nodes were created, and those of their storages that were written to later."""
         created, written = self._index.lists["created"], self._index.lists["written"]
         count = self._index.count
         births = {node: created.last(node, count) for node in nodes if node not in self._births}
@@ -108,7 +113,7 @@ class NodeStates:
             self._births[node] = born, tuple([storage for storage in storages if written.last(storage, count)])
 
     def _found(self, node: int, born: int, n: int, covering: int) -> NodeState:
-        """The node after `n`, while the pass `covering` (0: none) is the innermost running that covers it."""
+        """Return the node after event `n`. `covering` is the innermost running pass that covers it, 0 if none does."""
         created = birth(self._events, born, node)
         lists = self._index.lists
         switched = lists["requires"].last(node, n)
@@ -148,7 +153,9 @@ class NodeStates:
         )
 
     def _held(self, node: int, nr: int, made: Output, born: int, n: int) -> tuple[Value | None, int, int, int]:
-        """What an output holds after event `n`, which event put it there, its memory's version, and who wrote it."""
+        """Return ``(value, event, version, writer)``: what an output holds after `n` and which event and node
+        wrote it.
+        """
         given = self._index.lists["data"].last(output_key(node, nr), n)
         if given > born:
             event = expect(self._events, given, e.DataSet)
@@ -160,8 +167,10 @@ class NodeStates:
         return value_after(made, write.value, self._log.array), written, write.version, write.node
 
     def _progress(self, node: int, outputs: int, n: int, covering: int) -> Progress:
-        """What the pass that counts has done at the node: the one that covers it, else the latest that reached it or
-        failed on its way to it."""
+        """Return what the relevant pass has done at the node.
+
+        That is the pass that covers it, or otherwise the latest that reached it or failed before reaching it.
+        """
         if not covering:
             arrived = self._index.lists["arrived"]
             arrivals = [arrived.last(output_key(node, nr), n) for nr in range(outputs)]
@@ -175,14 +184,17 @@ class NodeStates:
         return progress
 
     def _has_failed(self, pass_nr: int, start: int, n: int) -> bool:
-        """Whether an error has ended the pass that event `start` began, by moment `n`."""
+        """Whether the pass that began at event `start` has ended with an error by moment `n`."""
         if not len(self._index.tables.failed_passes.seq):
             return False
         finished = self._index.lists["pass_finished"].last(pass_nr, n)
         return finished > start and bool(expect(self._events, finished, e.BackwardFinished).error)
 
     def _arrived(self, progress: Progress, node: int, nr: int, n: int) -> tuple[Arrivals, Value | None]:
-        """The contributions that have arrived at an output in a pass, and their sum or what a hook has made of it."""
+        """Return the contributions that have arrived at an output in a pass, and its incoming gradient.
+
+        The gradient is their sum, or what a hook replaced it by.
+        """
         seqs = EMPTY
         if progress.pass_nr:
             seqs = self._index.lists["arrived"].stretch(output_key(node, nr), progress.start, n + 1)
@@ -195,7 +207,7 @@ class NodeStates:
         return arrivals, arrivals.total() if len(seqs) and seqs[-1] > seq else given
 
     def _is_alone(self, start: int, n: int) -> bool:
-        """Whether all that flowed from event `start`, which begins a pass, to event `n` belongs to that pass."""
+        """Whether all contributions from event `start`, which begins a pass, to event `n` belong to that pass."""
         times, passes = self._index.tables.context.seq, self._index.tables.context.innermost
         before = int(times.searchsorted(start)) - 1
         strays = self._index.tables.strays.seq
@@ -211,7 +223,7 @@ class NodeStates:
 
 
 class Arrivals(Sequence[Contribution]):
-    """The contributions that have arrived at one output, each read from the log when somebody looks at it."""
+    """The contributions that have arrived at one output, read from the log on access."""
 
     __slots__ = ("_edge", "_events", "_seeds", "_seqs")
 
@@ -238,10 +250,10 @@ class Arrivals(Sequence[Contribution]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(other) == len(self) and all(map(eq, self, other))
 
-    __hash__ = None  # type: ignore[assignment]  # equal to a tuple, but not made to be a key
+    __hash__ = None  # equal to a tuple, but not meant as a key
 
     def total(self) -> Value:
-        """The sum after the last of the `GradFlowed`, of which there must be one."""
+        """Return the sum after the last `GradFlowed`; there must be one."""
         flow = self._flow(int(self._seqs[-1]))
         return flow.part if flow.total is None else flow.total
 
@@ -260,10 +272,10 @@ class Arrivals(Sequence[Contribution]):
 
 
 class Progress:
-    """What one pass, begun by event `start`, has done at one node so far, but for the contributions that flowed there.
+    """What one pass, begun by event `start`, has done at one node so far, except for the contributions.
 
-    `given` is what a seed or a hook has last put at an output, and by which event; `reach_of` finds what a pass covers,
-    which takes long and is not asked of a pass that has done with the node.
+    `given` maps an output to the last seed or hook result there, and its event. `reach_of` computes what a pass covers.
+    It is slow and is not called for a pass that has finished with the node.
     """
 
     __slots__ = ("_reach_of", "complete", "given", "pass_nr", "seeds", "start", "step")
@@ -278,11 +290,11 @@ class Progress:
         self.complete = False
 
     def expected(self, output: e.Edge) -> int:
-        """How many contributions will have arrived at an output of the node when it can run; 0 once it has run."""
+        """Return how many contributions the output gets before the node can run; 0 once it has run."""
         return 0 if self.complete else self._reach_of(self.pass_nr).expected.get(output, 0)
 
     def happen(self, seq: int, node: int, event: e.Event, log: EventLog) -> None:
-        """Take in one event at the node; those of other passes change nothing."""
+        """Process one event at the node. Events of other passes are ignored."""
         if pass_of(event) != self.pass_nr:
             return
         match event:
@@ -302,5 +314,5 @@ class Progress:
 
 
 def pass_of(event: e.Event) -> int:
-    """The pass an event belongs to, 0 for none."""
+    """Return the pass of an event, 0 for none."""
     return int(getattr(event, "pass_nr", 0))

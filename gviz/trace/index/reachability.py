@@ -1,7 +1,7 @@
-"""Which nodes a backward pass will reach, and which of them it never reached because an error ended it.
+"""Which nodes a backward pass will reach, and which of them it did not reach because of an error.
 
-The roots of a pass are followed along the edges of the graph as it is when the pass starts, in one sweep over the
-columns of an index: from the newest node to the oldest, because ids count upwards along the data.
+The search follows the edges of the graph from the roots, as the graph is when the pass starts. It is one sweep over the
+columns of an index, from the newest node to the oldest, because inputs have smaller ids than the nodes that use them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from gviz.values.value import Array
 
 
 def swept(index: Index, start: int, started: BackwardStarted) -> Reach:
-    """What the pass that event `start` begins will reach: the same as `passes.reach` finds by walking.
+    """Return what the pass that begins at event `start` will reach: the same as `backward_pass.reach`.
 
-    The inputs of a node were made before it, so a sweep over the edges, from the newest on, meets every node after all
-    that use it. The edges of the pass's own iteration are swept, because it will want nearly all of them; older ones
-    are walked.
+    The inputs of a node are created before it, so a sweep from the newest edge on visits every node after all its
+    users. Only edges of the pass's own iteration are swept, since the pass needs nearly all of them. Older edges are
+    walked.
     """
     seqs, sources, targets, output_nrs, carries = index.tables.edges
     iterations = index.tables.iterations.start
@@ -46,7 +46,7 @@ def swept(index: Index, start: int, started: BackwardStarted) -> Reach:
 
 
 def _walked(index: Index, nodes: set[int], reached: set[int], end: int) -> Iterator[int]:
-    """The rows of the edges before row `end` that lead on from these nodes; adds what they lead to."""
+    """Yield the rows of edges before row `end` that are reachable from these nodes. Adds their targets to `reached`."""
     targets, carries = index.tables.edges.target, index.tables.edges.carries
     todo = list(nodes)
     while todo:
@@ -61,7 +61,7 @@ def _walked(index: Index, nodes: set[int], reached: set[int], end: int) -> Itera
 
 
 def _leading_to(wanted: set[int], index: Index, rows: Array) -> set[int]:
-    """The nodes on a way to those wanted over these edges, which are in order of time."""
+    """Return the nodes that lead to a wanted node over these edges, which are in order of time."""
     edges = index.tables.edges
     for source, target in zip(edges.source[rows].tolist(), edges.target[rows].tolist(), strict=True):
         if target in wanted:
@@ -70,7 +70,7 @@ def _leading_to(wanted: set[int], index: Index, rows: Array) -> set[int]:
 
 
 class Abandoned:
-    """The ends of failed passes by the nodes that those covered; few programs have any."""
+    """The ends of failed passes, by the nodes that these passes covered. Few programs have any."""
 
     def __init__(self, log: EventLog, index: Index, reach: Callable[[int], Reach]) -> None:
         self._log = log
@@ -80,7 +80,7 @@ class Abandoned:
         self._ends: dict[int, list[int]] = {}
 
     def before(self, node: int, n: int) -> int:
-        """The last event up to `n` that ended a pass that covered the node with an error, or 0."""
+        """Return the last event up to `n` at which a pass that covered the node ended with an error, or 0."""
         if len(self._index.tables.failed_passes.seq) > self._known:
             self._catch_up()
         ends = self._ends.get(node, ())

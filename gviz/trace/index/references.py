@@ -1,8 +1,8 @@
-"""The one face through which events are read that a file may say anything in: everybody above may trust what it gives.
+"""The only interface for reading events of an untrusted file. All code above it can trust the events.
 
-An event that comes out of here is about nodes, outputs and inputs that there are, each made once and before it; what
-one event alone cannot say is refused by `gviz.trace.codec.decode`. It is looked at when it is read, and never before:
-a trace with a million events opens at once.
+An event from here refers only to existing nodes, outputs and inputs, each created once and before the event.
+`gviz.trace.codec.decode` rejects what a single event contradicts by itself. Events are checked when they are read, not
+earlier: a trace with a million events opens at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KEPT = 1 << 16
 
 
 class References:
-    """Reads events of a log that speak only of nodes, outputs and inputs there are; GvizError for any other."""
+    """Reads events of a log and checks that the nodes, outputs and inputs they name exist. Raises GvizError if not."""
 
     def __init__(self, log: EventLog, index: Index) -> None:
         self._log = log
@@ -29,7 +29,7 @@ class References:
         self._made: dict[int, tuple[int, int]] = {}
 
     def event(self, seq: int) -> e.Event:
-        """Event number `seq`."""
+        """Return event number `seq`."""
         event = self._log.event(seq)
         if seq not in self._sound:
             self._check(seq, event)
@@ -40,7 +40,7 @@ class References:
         return event
 
     def select(self, start: int, stop: int, kinds: Collection[int]) -> Iterator[tuple[int, e.Event]]:
-        """The events ``start <= seq < stop`` of these kinds, in order."""
+        """Yield the events ``start <= seq < stop`` of these kinds, in order."""
         for seq, event in self._log.select(start, stop, kinds):
             if seq not in self._sound:
                 self._check(seq, event)
@@ -51,9 +51,7 @@ class References:
             if not self._is_alone(event.node):
                 raise damaged(f"event {seq} makes node {event.node}, which another event makes too")
             self._made[event.node] = seq, len(event.outputs)
-        before = seq - isinstance(
-            event, e.NodeCreated
-        )  # what makes a node uses others: who follows them comes to an end
+        before = seq - isinstance(event, e.NodeCreated)  # a node's inputs are older than it, so following them ends
         for node, output_nr in _outputs(event):
             if node and self._outputs(node, before) <= output_nr:
                 raise damaged(f"event {seq} speaks of output {output_nr} of node {node}, which has fewer")
@@ -62,7 +60,7 @@ class References:
                 raise damaged(f"event {seq} speaks of input {slot} of node {source}, which has fewer")
 
     def _outputs(self, node: int, seq: int) -> int:
-        """How many outputs a node has."""
+        """Return the number of outputs of a node."""
         born, outputs = self._made.get(node, _UNKNOWN)
         if born > seq:
             born = self._birth(node, seq)
@@ -72,7 +70,7 @@ class References:
         return outputs
 
     def _inputs(self, node: int, seq: int) -> int:
-        """How many inputs a node has, without a look at the event that made it."""
+        """Return the number of inputs of a node, without reading the event that created it."""
         born = self._birth(node, seq)
         if self._is_alone(node):
             return len(self._index.lists["edges_from"].of_key(node))
@@ -80,7 +78,7 @@ class References:
         return int(high - low)
 
     def _is_alone(self, node: int) -> bool:
-        """Whether no other node has the same number, as may be in a damaged trace."""
+        """Whether the node number is unique, which it may not be in a damaged trace."""
         return len(self._index.lists["created"].of_key(node)) == 1
 
     def _birth(self, node: int, seq: int) -> int:
@@ -91,7 +89,9 @@ class References:
 
 
 def _outputs(event: e.Event) -> Iterator[Edge]:
-    """The outputs an event speaks of, found by the names of its fields; `_ANY` output where it means a whole node."""
+    """Yield the outputs an event refers to, by the names of its fields; output `_ANY` where it refers to a
+    whole node.
+    """
     match event:
         case e.NodeCreated(inputs=inputs, outputs=outputs, during=(_, node)):
             yield from inputs

@@ -1,4 +1,4 @@
-"""The index that a file keeps, if it can be believed."""
+"""Restores the index stored in a file, after checking it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gviz.values.value import Array
 
 
 def restored(arrays: Mapping[str, Array]) -> Index | None:
-    """The index kept in a file, or None if it does not hold together (it is then built anew)."""
+    """Return the index stored in a file, or None if it is inconsistent; it is then rebuilt."""
     index = Index()
     try:
         if not np.array_equal(arrays["digest"], digest(arrays)):
@@ -37,7 +37,7 @@ def restored(arrays: Mapping[str, Array]) -> Index | None:
 
 
 def _tables_hold_together(index: Index) -> bool:
-    """Whether the tables are in order of time and name only what the lists know."""
+    """Whether the tables are in order of time and refer only to what the lists contain."""
     tables = index.tables
     if not len(tables.iterations.start) or any((column < 0).any() for _, table in tables.named() for column in table):
         return False

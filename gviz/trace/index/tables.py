@@ -1,4 +1,4 @@
-"""The tables of an index: whole numbers in named columns, a place in them an entry, in order of time."""
+"""The tables of an index: named columns of integers, sorted by time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ T = TypeVar("T", bound=NamedTuple)
 
 
 class ContextTable(NamedTuple):
-    """In what a thread is from event `seq` on: pass, node whose rule runs, module call, rules within one another.
+    """The context of a thread from event `seq` on: pass, node of the running backward rule, module call, rule depth.
 
-    `innermost` is the pass begun last of all, in any thread.
+    `innermost` is the latest pass that began in any thread.
     """
 
     seq: Array
@@ -30,7 +30,10 @@ class ContextTable(NamedTuple):
 
 
 class EdgeTable(NamedTuple):
-    """The inputs of nodes: node `source`, made by event `seq`, uses an output of `target`; a gradient may go back."""
+    """The inputs of nodes: node `source`, created by event `seq`, uses an output of `target`.
+
+    `carries` is 1 if a gradient can flow back over the edge.
+    """
 
     seq: Array
     source: Array
@@ -40,7 +43,7 @@ class EdgeTable(NamedTuple):
 
 
 class PhaseTable(NamedTuple):
-    """The phases of all threads; `kind` counts in `PHASE_KINDS`."""
+    """The phases of all threads. `kind` is an index into `PHASE_KINDS`."""
 
     kind: Array
     start: Array
@@ -50,13 +53,13 @@ class PhaseTable(NamedTuple):
 
 
 class IterationTable(NamedTuple):
-    """The events with which iterations begin."""
+    """The events at which iterations start."""
 
     start: Array
 
 
 class StepTable(NamedTuple):
-    """The steps of optimizers, as `trace.optimizer_steps` tells them."""
+    """The optimizer steps, see `trace.optimizer_steps`."""
 
     said: Array
     start: Array
@@ -65,7 +68,7 @@ class StepTable(NamedTuple):
 
 
 class OriginTable(NamedTuple):
-    """How the node was made that event `seq` made."""
+    """How event `seq` created its node."""
 
     seq: Array
     op: Array
@@ -75,62 +78,62 @@ class OriginTable(NamedTuple):
 
 
 class SeveralTable(NamedTuple):
-    """How many outputs the node has that event `seq` made, where it has more than one."""
+    """The number of outputs of the node that event `seq` created, if there is more than one."""
 
     seq: Array
     outputs: Array
 
 
 class ThreadTable(NamedTuple):
-    """The thread whose the events are from event `seq` on."""
+    """The thread of the events from event `seq` on."""
 
     seq: Array
     thread: Array
 
 
 class SeqTable(NamedTuple):
-    """Events alone."""
+    """A list of events."""
 
     seq: Array
 
 
 def empty(kind: type[T]) -> T:
-    """A table without entries."""
+    """Return a table without entries."""
     return kind._make(np.empty(0, np.int64) for _ in kind._fields)
 
 
 def table_of(kind: type[T], entries: Iterable[tuple[int, ...]]) -> T:
-    """A table of these entries."""
+    """Return a table of these entries."""
     columns = np.array(list(entries), np.int64).reshape(-1, len(kind._fields)).T
     return kind._make(np.ascontiguousarray(columns))
 
 
 def joined(table: T, more: T) -> T:
-    """A table, and the entries of another behind it."""
+    """Return a table with the entries of another appended."""
     if not len(more[0]):
-        return table  # as it mostly is where a program goes on event by event
+        return table  # the usual case when a program runs event by event
     return table._make(np.concatenate(pair) for pair in zip(table, more, strict=True))
 
 
 def picked(table: T, which: Array) -> T:
-    """Some entries of a table, by a mask or their places."""
+    """Return some entries of a table, selected by a mask or by indices."""
     return table._make(column[which] for column in table)
 
 
 def entries(table: NamedTuple) -> Iterator[tuple[int, ...]]:
-    """The entries of a table, one after the other."""
+    """Yield the entries of a table."""
     return zip(*(column.tolist() for column in table), strict=True)
 
 
 class Growing(Generic[T]):
-    """A table of entries of which only few are others each time that it is asked for."""
+    """A table whose list of entries is rebuilt on every request but changes only near its end."""
 
     def __init__(self, kind: type[T]) -> None:
         self._table = empty(kind)
         self._entries: list[tuple[int, ...]] = []
 
     def of(self, entries: Sequence[tuple[int, ...]]) -> T:
-        """The table of these entries."""
+        """Return the table of these entries."""
         same = list(map(is_, self._entries, entries))
         known = same.index(False) if False in same else len(same)
         self._entries[known:] = new = entries[known:]
@@ -141,10 +144,10 @@ class Growing(Generic[T]):
 
 @dataclass(slots=True)
 class Tables:
-    """All tables of an index, under the names that they have in a file.
+    """All tables of an index, with the same names as in a file.
 
-    A stray is a contribution of another pass than the innermost (several threads go back at once), a failed pass the
-    end of one that an error ended.
+    A stray is a contribution of a pass that is not the innermost (several threads run backward at once). A failed pass
+    is the end event of a pass that failed.
     """
 
     context: ContextTable = field(default_factory=lambda: empty(ContextTable))
@@ -159,5 +162,5 @@ class Tables:
     failed_passes: SeqTable = field(default_factory=lambda: empty(SeqTable))
 
     def named(self) -> Iterator[tuple[str, NamedTuple]]:
-        """Every table with its name."""
+        """Yield every table with its name."""
         return ((one.name, getattr(self, one.name)) for one in fields(self))

@@ -1,6 +1,6 @@
-"""Which thread each event belongs to, and the pass, backward rule and module call that it happened in.
+"""Which thread each event belongs to, and the pass, backward rule and module call it happened in.
 
-What a device's thread does in a pass belongs to the thread that started the pass.
+What a device thread does in a pass belongs to the thread that started the pass.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class _OwnTable(NamedTuple):
 
 
 class Speakers:
-    """Says of events whose they are, while they go by.
+    """Assigns events to threads, in order of the log.
 
-    What a device's thread says of a pass belongs to the thread that began it, for as long as the pass runs.
+    Events of a device thread belong to the thread that started the pass, while the pass runs.
     """
 
     def __init__(self) -> None:
-        self._begun: dict[int, int] = {}  # by whom each running pass was begun
-        self._works_at: dict[int, int] = {}  # the pass of another thread that a thread has part in
+        self._begun: dict[int, int] = {}  # the thread that started each running pass
+        self._works_at: dict[int, int] = {}  # by thread: the pass of another thread that it takes part in
 
     def of(self, columns: Columns) -> Array:
-        """The thread that each event of a stretch belongs to."""
+        """Return the thread that each event of a stretch belongs to."""
         kind, thread, pass_nr = columns.kind, columns.thread, columns.pass_nr
         if not self._works_at and len(thread) and (thread == thread[0]).all():
             rows = np.flatnonzero((kind == _STARTED) | (kind == _FINISHED))
@@ -68,9 +68,9 @@ class Speakers:
 
 
 class Threads:
-    """In what the events of each thread lie, and the phases that each goes through, while the events go by.
+    """Tracks the context and the phases of each thread, in order of the log.
 
-    `chapters` divide the log as a whole, of which some `turns` may be known.
+    `chapters` divides the log as a whole; its `turns` may be known beforehand.
     """
 
     def __init__(self, turns: Iterable[Turn]) -> None:
@@ -82,7 +82,7 @@ class Threads:
         self._told: dict[int, Growing[_OwnTable]] = {}
 
     def happen(self, seq: int, event: e.Event, thread: int) -> None:
-        """Take notice of the next event that may decide on phases."""
+        """Process the next event that may affect phases."""
         own = self._own.get(thread)
         if own is None:
             if len(self._own) == 1 and next(iter(self._own.values())) is self.chapters:
@@ -93,7 +93,7 @@ class Threads:
         own.happen(seq, event)
 
     def enter(self, kind: int, node: int, pass_nr: int, scope: int, thread: int) -> tuple[int, ...]:
-        """Take notice of the next event that changes a context: the thread's own, and the pass begun last of all."""
+        """Process the next event that changes a context. Returns the thread's context and the latest running pass."""
         if kind == _STARTED:
             self._passes.append(pass_nr)
         elif kind == _FINISHED:
@@ -104,7 +104,7 @@ class Threads:
         return *context.happen(kind, node, pass_nr, scope), thread, self._passes[-1] if self._passes else 0
 
     def phases(self) -> PhaseTable:
-        """The phases of all threads by their starts."""
+        """Return the phases of all threads, sorted by start."""
         told = [self._told_of(thread, own.rows) for thread, own in self._own.items()]
         if len(told) < 2:
             return told[0] if told else empty(PhaseTable)
@@ -117,13 +117,13 @@ class Threads:
 
 
 CONTEXT = (e.BackwardStarted, e.BackwardFinished, e.StepStarted, e.StepFinished, e.ScopeEntered, e.ScopeLeft)
-"""The events that change it."""
+"""The events that change a context."""
 
 _KINDS = tuple(KIND_NUMBERS[kind] for kind in CONTEXT)
 
 
 class Context:
-    """Which pass runs, whose rule, in which module call, how many rules within one another; after each change."""
+    """The context of one thread: passes, running backward rules and module calls."""
 
     def __init__(self) -> None:
         self.passes: list[int] = []
@@ -131,7 +131,9 @@ class Context:
         self.scopes: list[int] = []
 
     def happen(self, kind: int, node: int, pass_nr: int, scope: int) -> tuple[int, int, int, int]:
-        """Take in the next event that changes it; then: the pass, the node whose rule runs, the call, how deep."""
+        """Process the next event that changes the context. Returns ``(pass, node of the running rule, scope,
+        depth)``.
+        """
         started, finished, step_started, step_finished, entered, _ = _KINDS
         if kind == step_started:
             self._steps.append((pass_nr, node))

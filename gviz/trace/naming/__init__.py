@@ -1,1 +1,1 @@
-"""What nodes are called: variables that hold them, read from the text of the program and the calls that made them."""
+"""Names of nodes: the variables that hold them, read from the source text and the call stacks."""

@@ -1,13 +1,14 @@
-"""What names the user's program gives to results: targets of assignments, which part each gets, which call gave them.
+"""Names that the program gives to results: the targets of assignments, and which part of a value each target gets.
 
-Example: of ``a, (b, *rest) = f(x)`` the target tree is ``("a", ("b", ...))``, and the recording says at which path of
-what ``f`` returned each tensor lies. `Claims` puts both together: the claim of a call stack on a node is the name of
-the target at that path. Where the outermost statement calls a function of the program, `returned_as` follows the names
-in that function's ``return``. `Turns` counts where several targets take values that one expression makes one after the
+Example: in ``a, (b, *rest) = f(x)`` the target tree is ``("a", ("b", ...))``, and the recording stores the path of each
+tensor in the return value of ``f``. `Claims` combines both: the claim of a call stack on a node is the name of the
+target at that path. Where the outermost statement calls a function of the program, `returned_as` follows the names in
+that function's ``return``. `Turns` counts where several targets take values that one expression creates one after the
 other: ``q, k, v = (f(x) for x in xs)``.
 
-Limits: names are read from the text of the program as it was recorded. Targets such as ``x[i]`` and ``a.b`` are named
-as they are written; what ``exec`` assigns has no text, and no name."""
+Limits: names are read from the recorded source text. Targets such as ``x[i]`` and ``a.b`` are named as they are
+written. Assignments by ``exec`` have no text and therefore no name.
+"""
 
 from __future__ import annotations
 
@@ -44,14 +45,14 @@ from gviz.trace.stacks import Stacks
 Goal = tuple[Target, KeyPath | None]
 
 
-@dataclass(frozen=True, eq=False)  # one for each stack: what it means is asked for each node
+@dataclass(frozen=True, eq=False)  # one for each stack: it is requested for each node
 class Claim:
-    """A statement that assigns what is made at a stack to `target`; `depth` is the place of its frame in the stack.
+    """A statement that assigns what is created at a stack to `target`; `depth` is the index of its frame in the stack.
 
-    `ways` tell, for each frame up to there, which part of what it gets is taken, and as which part that is passed on.
-    `calls` are those among them that may call a library which calls the program again, and whether each folds a
-    sequence: the others call the function of the frame below them, and get what that gives. If `gives` names any
-    operations, the innermost call gives what the last of these makes.
+    `ways` has for each frame up to there the part that it takes of its value, and the part as which it passes that on.
+    `calls` are the frames that may call a library which calls the program again, with whether each folds a sequence.
+    The other frames call the function of the frame below them and get its return value. If `gives` names operations,
+    the innermost call returns what the last of these creates.
     """
 
     target: Target
@@ -65,20 +66,20 @@ class Claim:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that what is made, or parts of it, may be called."""
+        """All names that the value or parts of it may get."""
         name = self.name()
         return (name,) if name else tuple(dict.fromkeys(names_in(self.target)))
 
     def name(self, path: KeyPath = (), turn: KeyEntry = TURN) -> str:
-        """What the part at `path` of what the innermost frame gets is called; nothing where the text does not tell.
+        """Return the name of the part at `path` of the innermost frame's value; "" if the text does not show it.
 
-        Of what is given one after another, the place tells which is meant by `turn`.
+        `turn` selects among values that are created one after another.
         """
         way = self.way(path) if path else self.goal[1]
         return "" if way is None else name_at(self.target, tuple(turn if step == TURN else step for step in way))
 
     def way(self, path: KeyPath = ()) -> KeyPath | None:
-        """Which part of what is assigned the part at `path` is; None where the text does not tell."""
+        """Return which part of the assigned value the part at `path` is; None if the text does not show it."""
         for taken, element in self.ways:
             if len(path) < len(taken) or not all(map(_fits, taken, path)):
                 return None
@@ -87,33 +88,33 @@ class Claim:
 
     @cached_property
     def goal(self) -> Goal:
-        """What is made, by what it is assigned to and as which part."""
+        """The target of the value and the part as which it is assigned."""
         return self.target, self.way()
 
     @cached_property
     def turns(self) -> int:
-        """Among how many variables its turn decides which is meant; 0 where nothing is to be decided."""
+        """The number of variables among which the turn of a value decides; 0 if there is nothing to decide."""
         _, way = self.goal
         return 0 if way is None or way.count(TURN) > 1 else turns_at(self.target, way)
 
     @property
     def takes_each(self) -> bool:
-        """Whether it is a loop's, which takes the parts of what is made one by one."""
+        """Whether this is a loop, which takes the parts of the value one by one."""
         return isinstance(self.target, Each)
 
     def holder(self, path: KeyPath) -> str:
-        """The variable that holds the whole of which the part at `path` is one; nothing where each has its own."""
+        """Return the variable that holds the whole value around the part at `path`; "" if each part has its own."""
         return self.name(path[:-1]) if path else ""
 
 
 _GATHERING, _NEXT = "<listcomp>", "__next__"
-"""What functions are called that make the items of a list, before Python 3.12, and of what a class iterates over."""
+"""Names of the functions that create the items of a list (before Python 3.12) and of an iterated class."""
 _OF_OBJECTS = ("forward", "__call__")
-"""What a function is called that runs where an object is called."""
+"""Names of the functions that run when an object is called."""
 
 
 class Claims:
-    """The claims of a trace's call stacks. A pure function of the trace: nothing is imported, nothing is run."""
+    """The claims of a trace's call stacks. A pure function of the trace: nothing is imported or run."""
 
     def __init__(self, stacks: Stacks, sources: Mapping[str, str | None]) -> None:
         self.stacks = stacks
@@ -123,20 +124,20 @@ class Claims:
         self._chains: dict[int, tuple[Claim, ...]] = {}
 
     def of(self, stack: int) -> Claim | None:
-        """The claim to what is made at a stack, None if it is not assigned."""
+        """Return the claim on what is created at a stack, None if it is not assigned."""
         if stack not in self._known:
             self._known[stack] = self._found(stack)
         return self._known[stack]
 
     def of_caller(self, stack: int, claim: Claim, name: str) -> Claim | None:
-        """The claim of a caller's statement to what a claim assigns to a variable that its function returns."""
+        """Return the claim of a caller's statement on a variable that a claim's function assigns and returns."""
         frame = self.stacks.frame(self.stacks.place(stack, claim.depth))
         text = self._sources.get(frame.path)
         part = returned_as(text, frame, name) if text else None
         return None if part is None else self._found(stack, claim.depth + 1, part)
 
     def chain(self, stack: int) -> tuple[Claim, ...]:
-        """All claims to what is made at a stack, or to parts of it: of the statement that made it, and of callers."""
+        """Return all claims on what is created at a stack, or on parts of it: of its own statement and of callers."""
         if stack not in self._chains:
             claim = self.of(stack)
             self._chains[stack] = tuple(self._and_of_callers(stack, claim)) if claim is not None else ()
@@ -150,11 +151,13 @@ class Claims:
                 yield from self._and_of_callers(stack, outer)
 
     def possible(self, stack: int) -> tuple[str, ...]:
-        """The names that outputs of a node made at a stack get, if it is no step on the way to what is assigned."""
+        """Return the names that the outputs of a node created at a stack can get, unless the node is an intermediate
+        step.
+        """
         return tuple(dict.fromkeys(name for claim in self.chain(stack) for name in claim.names))
 
     def _found(self, stack: int, since: int = 0, part: KeyPath = ()) -> Claim | None:
-        """The first claim of a frame from a depth on, which gets as a `part` what is made, or a variable was given."""
+        """Return the first claim of a frame from depth `since` on; `part` is the part of the value it gets."""
         stacks = self.stacks
         exact, calls = True, []
         ways: list[tuple[tuple[Key | None, ...], KeyPath]] = [((), part)] if since else []
@@ -164,7 +167,7 @@ class Claims:
             frame = stacks.frame(place)
             below, within = _function(within) if within is not None else "", frame
             if below == _GATHERING:
-                continue  # the comprehension that it runs for has said already what it makes
+                continue  # the comprehension it runs for has already given the path
             binding = self._in(frame.path).get(range_of(frame))
             if binding is None or (not depth and range_of(frame) in self._constructions(frame.path)):
                 return None
@@ -176,16 +179,16 @@ class Claims:
             if depth == since or not (is_called or is_turn):
                 calls.append((depth, binding.folds))
             if isinstance(binding.target, Each) and depth and not (is_called or is_turn or below in _OF_OBJECTS):
-                return None  # such as an item of a data set, of which a batch is made
+                return None  # such as an item of a data set, from which a batch is made
             if binding.target is not None:
                 if binding.stored is not None and self._is_of_a_tensor(place, binding.stored):
-                    return None  # of a tensor, an item is a view, and the value is copied into it
+                    return None  # an item of a tensor is a view, and the value is copied into it
                 called = binding.called if not depth else ()
                 return Claim(binding.target, tuple(ways), depth, exact, binding.lines, called, tuple(calls), gives)
         return None
 
     def _is_of_a_tensor(self, place: int, item: Range) -> bool:
-        """Whether an item that is stored or read at a place is part of a tensor: then it is an operation of its own."""
+        """Whether an item that is stored or read is part of a tensor: then it is an operation of its own."""
         frame, outer = self.stacks.frame(place), self.stacks.caller(place)
         line, end_line, column, end_column = item
         store = Frame(frame.path, frame.function, line, end_line, column, end_column)
@@ -203,12 +206,12 @@ class Claims:
 
 
 def _function(frame: Frame) -> str:
-    """The name of the function that a frame runs."""
+    """Return the name of the function of a frame."""
     return frame.function.rpartition(".")[2]
 
 
 def _fits(key: Key | None, step: KeyEntry) -> bool:
-    """Whether a program that takes a part by this key goes this step."""
+    """Whether taking a part by this key matches this step of a path."""
     if isinstance(key, tuple) or step == TURN:
         return key == step
     place, count, name = step
@@ -219,12 +222,12 @@ def _fits(key: Key | None, step: KeyEntry) -> bool:
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _OF_THEIR_OWN = (*_FUNCTIONS, ast.Lambda, ast.ClassDef)
-"""What has a body whose ``return`` is another function's."""
+"""Nodes with their own scope, whose ``return`` belongs to another function."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Function:
-    """The lines of a function, and which part of what it returns each variable is that it always returns."""
+    """The lines of a function, and the variables that it always returns, each with its part of the return value."""
 
     name: str
     first: int
@@ -233,9 +236,9 @@ class _Function:
 
 
 def returned_as(text: str, frame: Frame, name: str) -> KeyPath | None:
-    """Which part of what a frame's function returns a variable of it is; None if it is not always returned as the same.
+    """Return which part of a function's return value a variable is; None if that differs between its returns.
 
-    A pure function of the text, which must be one that can be parsed.
+    A pure function of the text, which must be valid Python.
     """
     own = frame.function.rpartition(".")[2]
     around = [one for one in _functions(text) if one.name == own and one.first <= frame.line <= one.last]
@@ -244,7 +247,7 @@ def returned_as(text: str, frame: Frame, name: str) -> KeyPath | None:
 
 @lru_cache(maxsize=64)
 def _functions(text: str) -> tuple[_Function, ...]:
-    """The functions of a source that return variables."""
+    """Return the functions of a source text that return variables."""
     return tuple(
         _Function(node.name, node.lineno, node.end_lineno or node.lineno, given)
         for node in ast.walk(syntax.program(text))
@@ -253,7 +256,7 @@ def _functions(text: str) -> tuple[_Function, ...]:
 
 
 def _given(function: ast.AST) -> dict[str, KeyPath]:
-    """What is returned as the same part wherever anything is: the text does not tell which ``return`` is run."""
+    """Return the variables that are the same part in every ``return``: the text does not show which one runs."""
     ways = [dict(_told_once(_variables(value, ()))) for value in _returns(function)]
     first, *others = ways or [{}]
     return {name: path for name, path in first.items() if all(other.get(name) == path for other in others)}
@@ -266,7 +269,7 @@ def _told_once(named: Iterable[tuple[str, KeyPath]]) -> Iterator[tuple[str, KeyP
 
 
 def _returns(part: ast.AST) -> Iterator[ast.expr]:
-    """What a function returns, but for constants, without the functions in it."""
+    """Yield the return values of a function except constants, without nested functions."""
     for inner in ast.iter_child_nodes(part):
         if isinstance(inner, ast.Return):
             if inner.value is not None and not isinstance(inner.value, ast.Constant):
@@ -276,7 +279,7 @@ def _returns(part: ast.AST) -> Iterator[ast.expr]:
 
 
 def _variables(value: ast.expr, path: KeyPath) -> Iterator[tuple[str, KeyPath]]:
-    """The variables that an expression gives as they are, each with the part that it is."""
+    """Yield the variables that an expression passes on unchanged, each with its part of the value."""
     match value:
         case ast.Name() | ast.Attribute():
             yield name_of(value), path
@@ -293,10 +296,10 @@ _ITS_OWN = ("<genexpr>", "<listcomp>")
 
 
 class Turns:
-    """The turns of a recording's statements that take apart what is made in turns.
+    """Tuple unpacking of values that are created one after another.
 
-    A statement that runs once makes as many results as it has variables, one after another: where it has made more or
-    fewer, as where a turn gave back what it was given, nothing tells which is whose.
+    A statement that runs once creates as many results as it has variables, one after another. If it created more or
+    fewer, for example because a function returned its argument, the assignment is ambiguous.
     """
 
     def __init__(self, claims: Claims, calls: Calls) -> None:
@@ -304,7 +307,9 @@ class Turns:
         self._known: dict[int, int] = {}
 
     def of(self, at: int, claim: Claim, is_result: Callable[[int, Claim], bool]) -> int | None:
-        """In which turn the result at a place in the order of threads was made, from 0; None where that is not told."""
+        """Return the turn, counted from 0, in which the result at a place in the thread order was created; None if
+        unknown.
+        """
         if at not in self._known:
             made = self._around(at, claim)
             results = [place for place in made.places if self._is_another(place, claim, is_result)]
@@ -320,7 +325,7 @@ class Turns:
         return is_result(place, other)
 
     def _around(self, at: int, claim: Claim) -> Call:
-        """What was made without a break by the statement that made what is at a place."""
+        """Return the uninterrupted run of nodes that the same statement created around a place."""
         stacks, stack = self._claims.stacks, self._calls.stacks.item(at)
         function = stacks.frame(stacks.place(stack, claim.depth)).function
         depth = claim.depth + (function.rpartition(".")[2] in _ITS_OWN)
@@ -337,6 +342,6 @@ class Turns:
 
 
 def within(frame: Frame, statement: Frame, lines: tuple[int, int]) -> bool:
-    """Whether a frame runs a part of the statement that stands on these lines."""
+    """Whether a frame runs a part of the statement on these lines."""
     same = frame.path == statement.path and frame.function == statement.function
     return same and lines[0] <= frame.line <= lines[1]

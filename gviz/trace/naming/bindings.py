@@ -1,9 +1,9 @@
-"""Which expressions of a source text become variables, and what each expression calls: read from the text, never run.
+"""Which expressions of a source text become variables, and what each expression calls. Read from text, never run.
 
-Example: for ``loss, acc = f(model(x)), 0`` the expression ``f(model(x))`` is bound to ``loss``. An expression that
-makes several values, such as a list display or a comprehension, binds its parts one by one (`parts_of`).
+Example: in ``loss, acc = f(model(x)), 0`` the expression ``f(model(x))`` is bound to ``loss``. An expression that
+creates several values, such as a list display or a comprehension, binds its parts one by one (`parts_of`).
 
-Limits: one statement is read at a time; what a variable holds later is not followed.
+Limits: statements are read one at a time; what a variable holds later is not tracked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gviz.source import syntax
 from gviz.source.site import Frame
 
 Key = int | str | KeyEntry
-"""What a program takes a part of a value by: its place, from the end if negative, its name, or `TURN`."""
+"""How a program takes a part of a value: by position (negative: from the end), by name, or `TURN`."""
 
 Range = tuple[int, int, int, int]
 """``(line, end_line, column, end_column)`` as in `Frame`: lines from 1, columns in UTF-8 bytes from 0."""
@@ -29,18 +29,18 @@ _STILL_ITSELF = frozenset((
     "contiguous", "flatten", "ravel", "reshape", "view", "expand", "expand_as", "conj", "positive", "coalesce",
     "sum_to_size", "detach", "requires_grad_", "retain_grad", "item", "tolist", "numpy", "eval", "train",
 ))  # fmt: skip
-"""Methods that may give what they are called on, or its very numbers, without any operation."""
+"""Methods that may return their own object, or exactly its numbers, without an operation."""
 
 _RESHAPING = frozenset((
     "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "resize_", "resize_as_", "as_strided_",
 ))  # fmt: skip
-"""Methods after which a tensor has another shape: what it is from there on has its name."""
+"""In-place methods that change a tensor's shape: the result keeps its name."""
 
 _CHOOSING = frozenset((
     "max", "min", "sorted", "iter", "any", "all", "reversed", "map", "filter", "zip", "enumerate", "list",
     "tuple", "set", "frozenset", "dict",
 ))  # fmt: skip
-"""Functions of Python that compute with what they are given, and give back something else."""
+"""Python functions that compute with their arguments and return something else."""
 
 LARGEST_SOURCE = 1 << 20
 
@@ -49,13 +49,15 @@ LARGEST_SOURCE = 1 << 20
 class Binding:
     """Where the value of one expression goes.
 
-    That is the `target` of an assignment; it is None if the expression is returned, so that the caller's statement
-    decides, as the part `element` of what it returns. `exact` is False for the start of a chain whose end is assigned:
-    then `taken` is the part of it that is, in which None is one that the text does not tell. `lines` are those of the
-    statement. An operation that is called as `called` says is all that the expression makes; any other may be a step
-    on the way, and all but the last are where it `folds` a sequence; `gives` are the operations of which the last makes
-    the value of a call that goes on computing after that, none of any other. A target, or what it is a part of, that is
-    an item of something is `stored` where its text stands.
+    `target` is the target of an assignment. It is None if the expression is returned: then the caller's statement
+    decides, and `element` is the part of the return value. `exact` is False for the start of a chain whose end is
+    assigned; `taken` is then the part of it that is assigned, with None for steps that the text does not show. `lines`
+    are those of the statement.
+
+    An operation with a name in `called` is all that the expression creates. Any other operation may be an intermediate
+    step; where the expression `folds` a sequence, all but the last are. `gives` names operations of a call that
+    continues to compute after its result; the last of these creates the result. `stored` is the range of the target's
+    text, or of what it is part of, if that is an item of something.
     """
 
     target: Target | None
@@ -71,7 +73,7 @@ class Binding:
 
 @lru_cache(maxsize=64)
 def bindings(text: str) -> dict[Range, Binding]:
-    """All expressions of a source that become variables; none if it cannot be parsed or is larger than any program."""
+    """Return all expressions of a source text that become variables; none if it is too large or not valid Python."""
     if len(text) > LARGEST_SOURCE:
         return {}
     try:
@@ -85,7 +87,7 @@ def bindings(text: str) -> dict[Range, Binding]:
 
 
 def range_of(frame: Frame) -> Range:
-    """The expression a frame was running."""
+    """Return the range of the expression that a frame was running."""
     return frame.line, frame.end_line, frame.column, frame.end_column
 
 
@@ -121,18 +123,20 @@ def _of_node(node: ast.AST) -> Iterator[tuple[Range, Binding]]:
 
 
 def _comprehended(loops: list[ast.comprehension], whole: ast.expr) -> Iterator[tuple[Range, Binding]]:
-    for loop in loops:  # which of several takes its items where the whole shows up is not told
+    for loop in loops:  # with several loops it is unknown which of them takes its items at the range of the whole
         yield from _taken_one_by_one(loop.target, loop.iter, whole if len(loops) == 1 else loop.iter)
 
 
 def _taken_one_by_one(target: ast.expr, value: ast.expr, loop: ast.AST) -> Iterator[tuple[Range, Binding]]:
-    """What a loop takes the items of: CPython begins that where the loop stands as a whole, from 3.13 on its value."""
+    """Yield what a loop takes items of. CPython reports it at the range of the loop, from 3.13 on at that of
+    the value.
+    """
     each = Each(target_of(target))
     match target, value:
         case ast.Tuple(elts=[_, one]), ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
             yield from _taken_one_by_one(one, inner, value)
         case ast.Tuple(elts=targets), ast.Call(func=ast.Name(id="zip"), args=values) if len(targets) == len(values):
-            for one, inner in zip(targets, values, strict=True):  # all begin where the call of `zip` stands
+            for one, inner in zip(targets, values, strict=True):  # all start at the range of the `zip` call
                 yield from _valued(inner, Each(target_of(one)), (), inner)
         case _, ast.Call(func=ast.Name(id="reversed" | "list" | "tuple" | "iter"), args=[inner]):
             yield from _taken_one_by_one(target, inner, value)
@@ -142,12 +146,12 @@ def _taken_one_by_one(target: ast.expr, value: ast.expr, loop: ast.AST) -> Itera
         case _:
             yield where_stands(loop), Binding(each, (), (), True, _lines(loop))
             yield from _held(value, each, (), loop)
-    if isinstance(target, ast.Tuple | ast.List):  # an item is taken apart as it is stored
+    if isinstance(target, ast.Tuple | ast.List):  # an item is unpacked when it is stored
         yield where_stands(target), Binding(target_of(target), (), (), True, _lines(loop))
 
 
 def _written(target: ast.expr, statement: ast.AST) -> Iterator[tuple[Range, Binding]]:
-    """Storing an item is a write into the variable itself, if that is a tensor."""
+    """Yield item assignments: they write to the variable itself, if it is a tensor."""
     for one in target.elts if isinstance(target, ast.Tuple | ast.List) else (target,):
         if isinstance(one, ast.Subscript):
             within = _item(one.value)
@@ -158,7 +162,7 @@ def _written(target: ast.expr, statement: ast.AST) -> Iterator[tuple[Range, Bind
 
 
 def _item(target: ast.expr) -> Range | None:
-    """Where the text of an item of something stands; None for what is none."""
+    """Return the range of an item expression; None for any other expression."""
     return where_stands(target) if isinstance(target, ast.Subscript) else None
 
 
@@ -170,7 +174,7 @@ def _assigned(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator
                     yield from _assigned(one, its_value, statement)
         case _:
             yield from _held(value, target_of(target), (), statement, _item(target))
-            if isinstance(target, ast.Tuple | ast.List):  # a tensor is taken apart as it is stored
+            if isinstance(target, ast.Tuple | ast.List):  # a tensor is unpacked when it is stored
                 in_turns = called_in_turns(value)
                 element = (TURN,) if in_turns else ()
                 yield where_stands(target), Binding(target_of(target), element, (), True, _lines(statement), in_turns)
@@ -179,7 +183,7 @@ def _assigned(target: ast.expr, value: ast.expr, statement: ast.AST) -> Iterator
 def _held(
     value: ast.expr, target: Target | None, element: KeyPath, statement: ast.AST, stored: Range | None = None
 ) -> Iterator[tuple[Range, Binding]]:
-    """What the target, or caller, gets as its part `element`: a value, or one that is made part by part."""
+    """Yield what the target (or caller) gets as its part `element`: one value, or one created part by part."""
     if isinstance(value, ast.IfExp):
         yield from _held(value.body, target, element, statement, stored)
         yield from _held(value.orelse, target, element, statement, stored)
@@ -201,7 +205,7 @@ def _valued(
     statement: ast.AST,
     stored: Range | None = None,
 ) -> Iterator[tuple[Range, Binding]]:
-    """The ranges under which the value of an expression, or the start of its chain, can show up in a stack."""
+    """Yield the ranges at which the value of an expression, or the start of its chain, can appear in a stack."""
     exact = True
     for part, taken in _chain(value):
         for where in _ranges(part):
@@ -211,7 +215,7 @@ def _valued(
 
 
 def _chain(value: ast.expr) -> Iterator[tuple[ast.expr, tuple[Key | None, ...]]]:
-    """``f(x).g()[0]`` and what it is made of from its end, with what is taken of each: of ``f(x).g()`` part 0."""
+    """Yield ``f(x).g()[0]`` and the expressions it is built from, end first, each with the part that is taken."""
     taken: tuple[Key | None, ...] = ()
     while not isinstance(value, COMPREHENSIONS):
         match value:
@@ -245,14 +249,14 @@ def _ranges(part: ast.expr) -> Iterator[Range]:
     yield where_stands(part)
     match part:
         case ast.Call(func=ast.Attribute(attr=attr, end_lineno=line, end_col_offset=end)) if line != part.lineno:
-            # CPython moves the start of a call in a chain over several lines to the method's name.
+            # CPython moves the start of a call in a multi-line chain to the method's name.
             start = (end or 0) - len(attr.encode())
             yield line or 0, part.end_lineno or 0, start, part.end_col_offset or 0
             yield line or 0, part.end_lineno or 0, start, end or 0
 
 
 def where_stands(node: ast.AST) -> Range:
-    """Where an expression stands."""
+    """Return the range of an expression."""
     line, end_line, column, end_column = (
         getattr(node, name) for name in ("lineno", "end_lineno", "col_offset", "end_col_offset")
     )
@@ -274,11 +278,11 @@ class Each:
 
 
 Target = str | tuple["Target | None", ...] | Each
-"""What a value is assigned to: a name, empty for one that is none, or several, with None for ``*rest``."""
+"""What a value is assigned to: a name ("" for a target without one), or several with None for ``*rest``."""
 
 
 def target_of(target: ast.expr) -> Target:
-    """What the text of a target assigns to."""
+    """Return what the text of a target assigns to."""
     match target:
         case ast.Tuple(elts=targets) | ast.List(elts=targets):
             return tuple(None if isinstance(one, ast.Starred) else target_of(one) for one in targets)
@@ -286,13 +290,13 @@ def target_of(target: ast.expr) -> Target:
 
 
 def name_of(target: ast.expr) -> str:
-    """A target as its user writes it, or nothing if that is too long to be a name."""
+    """Return a target as it is written, or "" if that is too long for a name."""
     text = ast.unparse(target)
     return text if len(text) <= _LONGEST_NAME else ""
 
 
 def name_at(target: Target | None, path: KeyPath) -> str:
-    """The name that the part of a value at `path` gets: its own variable, or ``r.values``, ``r[0]`` of one it is in."""
+    """Return the name of the part of a value at `path`: its own variable, or ``r.values``, ``r[0]`` of an outer one."""
     named, rest = _reached(target, path)
     if not isinstance(named, str) or not named or TURN in rest:
         return ""
@@ -301,14 +305,14 @@ def name_at(target: Target | None, path: KeyPath) -> str:
 
 
 def turns_at(target: Target | None, path: KeyPath) -> int:
-    """How many variables take what is given one after another, of which the part at `path` is one; 0 for none."""
+    """Return how many variables take the values that are created one after another at `path`; 0 for none."""
     reached, rest = _reached(target, path)
     alike = isinstance(reached, tuple) and None not in reached and rest[:1] == (TURN,)
     return len(reached) if alike and isinstance(reached, tuple) else 0
 
 
 def _reached(target: Target | None, path: KeyPath) -> tuple[Target | None, KeyPath]:
-    """What of a target gets the part at `path`, with what is left of the path there."""
+    """Return the target of the part at `path`, and the rest of the path there."""
     for depth, (place, count, _) in enumerate(path):
         match target:
             case Each(target=one):
@@ -321,7 +325,7 @@ def _reached(target: Target | None, path: KeyPath) -> tuple[Target | None, KeyPa
 
 
 def names_in(target: Target | None) -> Iterator[str]:
-    """All names of a target."""
+    """Yield all names of a target."""
     match target:
         case Each(target=one):
             yield from names_in(one)
@@ -333,7 +337,7 @@ def names_in(target: Target | None) -> Iterator[str]:
 
 
 def _of_targets(targets: tuple[Target | None, ...], place: int, count: int) -> Target | None:
-    """The target of one of so many parts; None for one among those that ``*rest`` takes."""
+    """Return the target of one of `count` parts; None for the parts that ``*rest`` takes."""
     if None not in targets:
         return targets[place] if count == len(targets) else None
     star = targets.index(None)
@@ -342,20 +346,20 @@ def _of_targets(targets: tuple[Target | None, ...], place: int, count: int) -> T
 
 
 TURN: KeyEntry = (-1, 0, "")
-"""The step into what is given one after another, of which the text does not tell the place."""
+"""The step into values that are created one after another; the text does not show the position."""
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-"""What shows up as a whole in a stack where it only begins to take its items."""
+"""Expressions that appear in a stack with their whole range when they start to take items."""
 
 _OF_TENSORS = ("Tensor", "Parameter", "Buffer", "Variable")
-"""How the names of classes end whose objects are tensors."""
+"""Suffixes of the names of tensor classes."""
 
 _GATHERING = frozenset(("list", "tuple", "iter"))
-"""Functions of Python that give the very items of what they are given."""
+"""Python functions that return the same items as their argument."""
 
 
 def parts_of(value: ast.expr) -> Sequence[tuple[KeyEntry, ast.expr]]:
-    """The expressions that make the parts of what an expression gives; none of what is made as a whole."""
+    """Return the expressions that create the parts of an expression's value; none if it is created as a whole."""
     match value:
         case ast.Tuple(elts=items) | ast.List(elts=items) if not any(isinstance(one, ast.Starred) for one in items):
             return [((place, len(items), ""), item) for place, item in enumerate(items)]
@@ -377,7 +381,7 @@ def parts_of(value: ast.expr) -> Sequence[tuple[KeyEntry, ast.expr]]:
 
 
 def fields_of(value: ast.expr) -> Sequence[tuple[KeyEntry, ast.expr]]:
-    """The expressions that make fields of an object: ``Batch(x=..., y=...)``, which is read by the same names."""
+    """Return the expressions that become fields of an object: ``Batch(x=..., y=...)``, later read by the same names."""
     match value:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), keywords=items) if is_of_class(name):
             return [((place, len(items), item.arg), item.value) for place, item in enumerate(items) if item.arg]
@@ -385,12 +389,12 @@ def fields_of(value: ast.expr) -> Sequence[tuple[KeyEntry, ast.expr]]:
 
 
 def is_of_class(name: str) -> bool:
-    """Whether a function is called as classes are, ``OneHotCategorical``, but for those whose objects are tensors."""
+    """Whether a name looks like a class, ``OneHotCategorical``, but not like a tensor class."""
     return name[:1].isupper() and not name.isupper() and not name.endswith(_OF_TENSORS)
 
 
 def called_in_turns(value: ast.expr) -> tuple[str, ...]:
-    """Which function it calls once for each item, if it does: ``f`` of ``map(f, xs)``, and of ``list(map(f, xs))``."""
+    """Return the function that is called once per item: ``f`` in ``map(f, xs)`` and in ``list(map(f, xs))``."""
     match value:
         case ast.Call(func=ast.Name(id="map"), args=[ast.Name(id=name) | ast.Attribute(attr=name), _, *_]):
             return (plain(name),)
@@ -402,7 +406,7 @@ def called_in_turns(value: ast.expr) -> tuple[str, ...]:
 
 
 def put(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
-    """What becomes an attribute by ``setattr(net, 'w', x)`` or ``net.register_buffer('w', x)``, and its name."""
+    """Yield what becomes an attribute by ``setattr(net, 'w', x)`` or ``net.register_buffer('w', x)``, with its name."""
     match call:
         case (
             ast.Call(func=ast.Name(id="setattr"), args=[owner, ast.Constant(value=str() as name), value])
@@ -425,20 +429,20 @@ _CALLED: dict[str, tuple[str, ...]] = {"matmul": _OPERATORS[ast.MatMult]} | dict
     ("tensor",),
 )  # fmt: skip
 _GIVING = {"clip_grad_norm_": ("linalgvectornorm", "norm")}
-"""Functions that go on computing with what they give: the operation that makes it."""
+"""Functions that continue to compute after their result: the operation that creates the result."""
 
 STORING = ("copyslices", "copy", "fill", "indexput", "setitem")
-"""The operations by which ``b[0] = v`` writes."""
+"""The operations with which ``b[0] = v`` writes."""
 
 MOVING = ("data", "runningmean", "runningvar")
-"""The operations by which a batch norm moves what it remembers, after it has made what it gives."""
+"""The operations with which a batch norm updates its running statistics, after its result."""
 
 _FOLDING = frozenset(("sum", "reduce", "accumulate", "fsum", "prod"))
-"""Functions of Python by which many steps make one result."""
+"""Python functions that produce one result in many steps."""
 
 
 def operation_of(part: ast.expr | ast.AugAssign) -> tuple[str, ...]:
-    """What the one operation of an expression is called."""
+    """Return the possible names of the single operation of an expression."""
     match part:
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
             return _CALLED.get(name.removesuffix("_like"), (plain(name),))
@@ -454,7 +458,7 @@ def operation_of(part: ast.expr | ast.AugAssign) -> tuple[str, ...]:
 
 
 def folds(part: ast.expr) -> bool:
-    """Whether it calls a function of Python by which many steps make one result."""
+    """Whether it calls a Python function that produces one result in many steps."""
     match part:
         case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(value=ast.Name(id="functools"), attr=name)):
             return name in _FOLDING
@@ -462,7 +466,7 @@ def folds(part: ast.expr) -> bool:
 
 
 def gives(part: ast.expr) -> tuple[str, ...]:
-    """The operations of which the last makes what it gives, where it calls a function that goes on computing."""
+    """Return the operations of which the last creates the result of a function that continues to compute."""
     match part:
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
             return _GIVING.get(name, ())
@@ -470,5 +474,5 @@ def gives(part: ast.expr) -> tuple[str, ...]:
 
 
 def plain(name: str) -> str:
-    """What a function and its operation are called alike: ``log_softmax``, ``LogSoftmax``, ``log_softmax_``."""
+    """Return the common name of a function and its operation: ``log_softmax``, ``LogSoftmax``, ``log_softmax_``."""
     return name.replace("_", "").lower()

@@ -1,7 +1,7 @@
-"""Which nodes one call of the program made. A call of a library may make many, and call the program's functions again.
+"""Which nodes one call of the program created. A library call may create many, and call back into the program.
 
 The tree of all call stacks (`gviz.trace.stacks`) has the outermost frames at its root. A call is a subtree of it, and
-its nodes are those whose stacks are in it. A call that constructs an object of an imported class (`constructions`)
+its nodes are those with stacks in the subtree. A call that constructs an object of an imported class (`constructions`)
 names no value.
 """
 
@@ -25,12 +25,15 @@ from gviz.values.value import Array
 
 _LONGEST_PERIOD = 1000
 _DEEPEST = 100
-"""Module calls within each other that are told apart."""
+"""Nested module calls are distinguished up to this depth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Places in the order of threads that one call made, if they are the last of all, and if it may yet make more."""
+    """The places, in thread order, of the nodes that one call created.
+
+    `is_last`: they are the last of all. `is_open`: the call may create more.
+    """
 
     places: range
     is_last: bool
@@ -39,7 +42,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class _Below:
-    """Where the runs of nodes below a caller start and end, and of each the places where calls begin that made it."""
+    """Where the runs of nodes below a caller start and end, and where calls begin in each run."""
 
     starts: list[int]
     ends: list[int]
@@ -47,11 +50,11 @@ class _Below:
 
 
 class Calls:
-    """The calls of a trace's program, by the frames that called.
+    """The calls of a trace's program, by the calling frames.
 
-    The nodes that are made one after another below the same frames are of one call, or of several turns of a loop. The
-    scopes of module calls tell which; where there are none, what repeats is taken for a loop. `threads` has for each
-    node the thread that made it, and `module_call` tells of a scope.
+    Nodes created one after another below the same frames belong to one call or to several turns of a loop. The scopes
+    of module calls distinguish these; without scopes, a repeating pattern counts as a loop. `threads` has the thread
+    that created each node, and `module_call` returns the call of a scope.
     """
 
     def __init__(
@@ -79,15 +82,15 @@ class Calls:
         self._ways: dict[int, tuple[int, ...]] = {0: ()}
 
     def place(self, node_place: int) -> int:
-        """Where the node stands among those of its thread, which come thread by thread."""
+        """Return the index of a node in thread order (thread by thread)."""
         return self._place_of.item(node_place)
 
     def op(self, place: int) -> int:
-        """The number of the operation that made the node at a place."""
+        """Return the number of the operation that created the node at a place."""
         return int(self._ops[place])
 
     def of(self, place: int, depth: int, *, folds: bool) -> Call:
-        """The call by a frame so deep in a node's stack that made it; one that `folds` a sequence calls many others."""
+        """Return the call, `depth` frames up a node's stack, that created it; a call that `folds` calls many others."""
         stack = self.stacks.item(place)
         caller = self._tree.place(stack, depth)
         below = self._runs_below(caller)
@@ -103,7 +106,7 @@ class Calls:
         return Call(range(parted[part], end if ends_run else parted[part + 1]), is_last, is_last and self._goes_on)
 
     def around(self, place: int, is_within: Callable[[int], bool]) -> Call:
-        """The places before and after one, of its thread, that follow each other and whose stacks are all within."""
+        """Return the run of neighbors of a place, in its thread, whose stacks all satisfy `is_within`."""
         known: dict[int, bool] = {}
 
         def is_beside(at: int) -> bool:
@@ -121,7 +124,7 @@ class Calls:
         return Call(range(start, end), is_last, is_last and self._goes_on)
 
     def goes_on_elsewhere(self, place: int, call: Call) -> bool:
-        """Whether a call goes on, after it made this node, in another module of those that it calls."""
+        """Whether a call, after it created this node, continues in another of the modules it calls."""
         if place == call.places[-1]:
             return False
         key = call.places.start, call.places.stop
@@ -135,11 +138,11 @@ class Calls:
         return last > place and module not in self._way(self._scopes.item(place))[depth : depth + 1]
 
     def _is_leaf(self, place: int) -> bool:
-        """Whether it is no result of an operation."""
+        """Whether the node is not the result of an operation."""
         return self._leaf(self._ops.item(place))
 
     def _is_at_the_end(self, end: int) -> bool:
-        """Whether nothing comes after this place in its thread."""
+        """Whether nothing follows this place in its thread."""
         return end == len(self.stacks) or self._threads.item(end) != self._threads.item(end - 1)
 
     def _runs_below(self, caller: int) -> _Below:
@@ -147,14 +150,14 @@ class Calls:
             below = self._tree.below(caller)
             bounds = zip(self._sorted.searchsorted(below), self._sorted.searchsorted(below, "right"), strict=True)
             made = [self._by_stack[low:high] for low, high in bounds]
-            places = np.sort(np.concatenate(made), kind="stable")  # which is fast where each part is in order
+            places = np.sort(np.concatenate(made), kind="stable")  # fast where each part is sorted
             cuts = np.flatnonzero((np.diff(places) != 1) | (np.diff(self._threads[places]) != 0))
             starts, ends = places[[0, *(cuts + 1)]], places[[*cuts, -1]] + 1
             self._runs[caller] = _Below(starts.tolist(), ends.tolist(), {})
         return self._runs[caller]
 
     def _parted(self, run: range, caller: int) -> list[int]:
-        """Where the calls begin of which a run is made."""
+        """Return where the calls in a run begin."""
         made = [place for place in run if not self._is_leaf(place)]
         ways = [self._way(self._scopes.item(place)) for place in made]
         around = _common(ways)
@@ -168,7 +171,7 @@ class Calls:
         return self._repeated(run, depth)
 
     def _encloses(self, around: Sequence[int], run: range, caller: int) -> bool:
-        """Whether the innermost module call around all of a run is one that the caller runs in, not one it made."""
+        """Whether the innermost module call around a run also contains the caller, instead of being called by it."""
         scope = around[-1]
         call = self._module_call(scope)
         name = f"{call.kind}.forward" if call is not None else ""
@@ -188,17 +191,17 @@ class Calls:
         if self._goes_on and self._is_at_the_end(run.stop):
             whole = len(run) % period == 0
             return [*run[::period], *[run.stop] * whole] if len(run) >= 2 * period else [run.start]
-        is_loop = len(run) > _LONGEST_PERIOD or len(run) % period == 0  # else it only looked like one
+        is_loop = len(run) > _LONGEST_PERIOD or len(run) % period == 0  # otherwise it only looked like a loop
         return [*run[::period]] if is_loop else [run.start]
 
     def _module(self, scope: int, depth: int) -> str:
-        """The module called at this depth on the way to a scope."""
+        """Return the module that was called at this depth on the path to a scope."""
         way = self._way(scope)
         call = self._module_call(way[depth]) if len(way) > depth else None
         return call.name if call is not None else ""
 
     def _way(self, scope: int) -> tuple[int, ...]:
-        """The module calls that a scope lies in, the outermost first, with itself."""
+        """Return the module calls around a scope, outermost first, including itself."""
         unknown = []
         while scope not in self._ways:
             unknown.append(scope)
@@ -211,7 +214,7 @@ class Calls:
 
 
 def _common(ways: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """What all begin with."""
+    """Return the common prefix."""
     low, high = min(ways, default=()), max(ways, default=())
     same = next((at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), None)
     return low[: min(len(low), len(high)) if same is None else same]
@@ -219,8 +222,10 @@ def _common(ways: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def constructions(text: str) -> frozenset[Range]:
-    """Where ``Categorical(logits=x)`` or ``distributions.Normal(0, s)`` stand, if imported; none in a text that
-    cannot be parsed or is larger than any program."""
+    """Return the ranges of calls like ``Categorical(logits=x)`` or ``distributions.Normal(0, s)`` of imported classes.
+
+    Empty if the text is too large or not valid Python.
+    """
     if len(text) > LARGEST_SOURCE:
         return frozenset()
     try:
@@ -238,7 +243,7 @@ def _imported(node: ast.AST) -> Iterator[str]:
 
 
 def _is_class(function: ast.expr, imported: frozenset[str]) -> bool:
-    """Whether it is written as classes are, ``OneHotCategorical``, and comes from an import."""
+    """Whether a name is written like a class, ``OneHotCategorical``, and comes from an import."""
     match function:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return is_of_class(name) and _root(function) in imported
@@ -246,7 +251,7 @@ def _is_class(function: ast.expr, imported: frozenset[str]) -> bool:
 
 
 def _root(value: ast.expr) -> str:
-    """The variable that ``a.b.c`` begins with."""
+    """Return the variable that ``a.b.c`` starts with."""
     while isinstance(value, ast.Attribute):
         value = value.value
     return value.id if isinstance(value, ast.Name) else ""

@@ -1,4 +1,4 @@
-"""What the user calls a node: the variable its tensor was assigned to, read from the source that made it."""
+"""The name of a node: the variable its tensor was assigned to, read from the source that created it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INTO_A_VIEW = ("copy", "fill")
 
 
 class Told(Protocol):
-    """What a recording says of its nodes, as far as their names follow from it."""
+    """The facts about nodes that determine their names."""
 
     @property
     def origins(self) -> Origins: ...
@@ -33,8 +33,8 @@ class Told(Protocol):
 class Names:
     """The names of a recording's nodes.
 
-    Where the program `goes_on` after them, the last nodes are steps on the way until their statement is over;
-    `in_calls` says that it may yet be in the calls that made them.
+    If the program `goes_on`, the last nodes are intermediate steps until their statement has ended. `in_calls` is True
+    if the program may still be in the calls that created them.
     """
 
     def __init__(self, nodes: Told, claims: Claims, calls: Calls, *, goes_on: bool, in_calls: bool) -> None:
@@ -49,14 +49,14 @@ class Names:
         self._turns = Turns(claims, calls)
 
     def of(self, node: int) -> str:
-        """The name of a node, or nothing: its own, or ``w.grad`` for a tensor that is the gradient of another.
+        """Return the name of a node or "": its own, or ``w.grad`` for the gradient of another tensor.
 
-        One of several outputs has the names of these, or that of the variable which holds all that its call gave.
+        A node with several outputs has their names, or the variable that holds the whole return value of its call.
         """
         return self._own(node) or self._of_gradient(node)
 
     def all_of(self, node: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-        """The name of a node, what its outputs are called as far as they are, and what callers call it."""
+        """Return a node's name, the names of its outputs, and its names in callers."""
         if self._nodes.given_name(node) or self._nodes.returned(node):
             return self.of(node), self._of_outputs(node), ()
         own = self._variable(node)
@@ -64,7 +64,7 @@ class Names:
         return name, (name,), self._of_callers(node, own)
 
     def _of_outputs(self, node: int) -> tuple[str, ...]:
-        """What each of a node's outputs is called, as far as it is called anything; of a node with one what it is."""
+        """Return the name of each output, "" where there is none; for a single output, the node's name."""
         parts = self._nodes.returned(node)
         if not parts or self._nodes.given_name(node):
             return (self.of(node),)
@@ -73,7 +73,9 @@ class Names:
         return tuple(names.get(nr, "") for nr in range(max(parts) + 1))
 
     def _of_callers(self, node: int, name: str) -> tuple[str, ...]:
-        """What callers call a node that has another name in the function which made it, and returned that variable."""
+        """Return a node's names in callers, where its function returned the variable and the caller named it
+        differently.
+        """
         place = self._nodes.place_of(node)
         stack, names = self._origins.stack.item(place), [name]
         claim = self._claims.of(stack)
@@ -89,7 +91,7 @@ class Names:
         return self._variables(node) if self._nodes.returned(node) else self._variable(node)
 
     def _variables(self, node: int) -> str:
-        """What the outputs are called that are parts of what a call gave."""
+        """Return the names of outputs that are parts of a call's return value."""
         claim, parts = self._claim_to_parts(node), self._nodes.returned(node)
         if claim is None:
             return ""
@@ -100,7 +102,7 @@ class Names:
         return ", ".join(dict.fromkeys(filter(None, self._of_outputs(node))))
 
     def _claim_to_parts(self, node: int) -> Claim | None:
-        """The claim to the parts of what a call gave; None where another call goes on with them."""
+        """Return the claim on the parts of a call's return value; None if another call continues with them."""
         place = self._nodes.place_of(node)
         claim = self._claims.of(self._origins.stack.item(place))
         if claim is None or self._is_handed_on(place, claim):
@@ -114,7 +116,7 @@ class Names:
         return f"{self._own(owner) or f'#{owner}'}.grad" if self._nodes.place_of(owner) >= 0 else ""
 
     def _variable(self, node: int) -> str:
-        """The variable that held the node's tensor first, or nothing."""
+        """Return the first variable that held the node's tensor, or ""."""
         place = self._nodes.place_of(node)
         claim = self._claims.of(self._origins.stack.item(place))
         name = claim.name() if claim is not None else ""
@@ -129,19 +131,19 @@ class Names:
             or self._is_of_a_part(place, claim, untracked=bool(made.untracked))
             or (made.kind == "parameter" and "parameter" not in claim.called)
         ):
-            return ""  # it belongs to a pass, or what is assigned is the module that has it
-        settled = claim.exact and not claim.depth  # what is returned may be taken over by what called it
+            return ""  # it belongs to a pass, or its module is what is assigned
+        settled = claim.exact and not claim.depth  # the caller may assign a returned value to its own variable
         if not settled and self._is_claimed_later(place, claim):
             return ""
         turn = 0 if name else self._turns.of(at, claim, self._is_result)
         return name if turn is None else claim.name(turn=(turn, claim.turns, ""))
 
     def _op(self, place: int) -> str:
-        """The name of the operation that made a node."""
+        """Return the name of the operation that created a node."""
         return self._nodes.op_name(self._origins.op.item(place))
 
     def _is_of_a_part(self, place: int, claim: Claim, *, untracked: bool) -> bool:
-        """Whether it is of the view ``b[0]`` that ``b[0] = v`` makes, or ``b[0] += v`` reads, and not of ``b``."""
+        """Whether the node is the view ``b[0]`` that ``b[0] = v`` creates or ``b[0] += v`` reads, rather than ``b``."""
         if claim.called != STORING:
             return False
         op = self._op(place)
@@ -149,13 +151,13 @@ class Names:
         return not writes or (untracked and plain(op) in _INTO_A_VIEW)
 
     def _is_handed_on(self, place: int, claim: Claim) -> bool:
-        """Whether a call goes on with what an inner one gave, in another module."""
+        """Whether an outer call continues with an inner call's result in another module."""
         at = self._calls.place(place)
         around = [self._calls.of(at, depth, folds=folds) for depth, folds in claim.calls if depth]
         return any(self._calls.goes_on_elsewhere(at, call) for call in around)
 
     def _is_result(self, at: int, claim: Claim) -> bool:
-        """Whether a node is what its call gave, and each call that handed it on, and not a step on the way."""
+        """Whether a node is the result of its call and of each call that passed it on, not an intermediate step."""
         statement = self._claims.stacks.place(self._calls.stacks.item(at), claim.depth)
         for depth, folds in claim.calls:
             call = self._calls.of(at, depth, folds=folds)
@@ -166,17 +168,17 @@ class Names:
         return True
 
     def _is_given(self, at: int, claim: Claim) -> bool:
-        """Whether a node is what the calls gave that handed it on to the statement of a claim, and they are over."""
+        """Whether a node is the result of the calls that passed it on to a claim's statement, and these have ended."""
         statement = self._claims.stacks.place(self._calls.stacks.item(at), claim.depth)
         calls = (self._calls.of(at, depth, folds=folds) for depth, folds in claim.calls)
         return all(not self._may_go_on(call) and self._last(call, claim, statement) == at for call in calls)
 
     def _may_go_on(self, call: Call) -> bool:
-        """Whether a call may yet make more: that a statement of it is over tells nothing of that."""
+        """Whether a call may still create more nodes, even if one of its statements has ended."""
         return call.is_last and self._in_calls
 
     def _last(self, call: Call, claim: Claim, statement: int) -> int:
-        """The last place in a call of what the statement of a claim assigns to the same variable."""
+        """Return the last place in a call that the claim's statement assigns to the same variable."""
         key = call.places.start, call.places.stop, statement
         if key not in self._lasts:
             self._lasts[key] = self._lasts_of(call, statement)
@@ -196,7 +198,7 @@ class Names:
         return found
 
     def _is_claimed_later(self, place: int, claim: Claim) -> bool:
-        """Whether the same statement goes on to make a node that is the assigned value itself."""
+        """Whether the same statement later creates a node that is the assigned value itself."""
         stack, stacks = self._origins.stack.item(place), self._claims.stacks
         statement, outer = stacks.frame(stacks.place(stack, claim.depth)), stacks.place(stack, claim.depth + 1)
         outside = stacks.count(outer)
@@ -209,4 +211,4 @@ class Names:
             other = self._claims.of(number)
             if number != stack and other is not None and other.goal == claim.goal and other.depth == at:
                 return not claim.exact or other.depth < claim.depth
-        return self._goes_on and not claim.exact  # the statement may not be over: its last node decides
+        return self._goes_on and not claim.exact  # the statement may not have ended: its last node decides

@@ -1,1 +1,1 @@
-"""Recording a program from within: what is listened to, from when to when, and what it writes besides."""
+"""Records a program from within: what is recorded, from when to when, and what else is written to the trace."""

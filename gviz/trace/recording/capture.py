@@ -1,4 +1,4 @@
-"""What the program writes and warns becomes events too, and still goes where it went."""
+"""Records the program's output and warnings as events, and still passes them on."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from gviz.source import site
 
 _LARGEST_PIECE = 8192
 _FORK = re.compile(r"This process \(pid=\d+\) is multi-threaded, use of fork")
-"""Python's warning, from 3.12 on, to who forks beside other threads; the one that writes the trace is always there."""
+"""From 3.12 on, Python warns on a fork with several threads running, and gviz's writer thread always runs."""
 
 _ended: deque[Overheard] = deque(maxlen=8)
-"""The last streams of recordings that are over: ``print`` only borrows ``sys.stdout``, and may be at work with one."""
+"""The last streams of finished recordings: ``print`` only borrows ``sys.stdout``, and may still be using one."""
 
 
 class Overheard:
-    """A text stream that passes everything on, and says it line by line to a recording.
+    """A text stream that passes everything on and records it line by line.
 
-    It is what it stands for to whoever asks: ``isinstance(sys.stdout, io.TextIOWrapper)``, ``with sys.stdout as file``.
+    It behaves like the original stream, also for ``isinstance(sys.stdout, io.TextIOWrapper)`` and ``with sys.stdout as
+    file``.
     """
 
     def __init__(self, stream: TextIO, name: str, channel: Channel) -> None:
@@ -38,12 +39,12 @@ class Overheard:
         self._line: list[str] = []
         self._length = 0
 
-    @property  # type: ignore[misc]  # Python lets it be assigned to
+    @property  # Python allows assigning it
     def __class__(self) -> Any:
         return type(self._stream)
 
     def write(self, text: str) -> int:
-        """Write, and say what has become a line."""
+        """Write the text, and record it when a line is complete."""
         written = self._stream.write(text)
         if self._channel is not None and emit.channel is self._channel:
             self._line.append(text)
@@ -53,23 +54,23 @@ class Overheard:
         return written
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write several."""
+        """Write several lines."""
         for line in lines:
             self.write(line)
 
     def flush(self) -> None:
-        """Flush, and say what is not a line yet."""
+        """Flush the stream, and record an incomplete line."""
         self._stream.flush()
         self.say()
 
     def say(self) -> None:
-        """Say what was written since."""
+        """Record what was written since the last call."""
         text, self._line, self._length = "".join(self._line), [], 0
         if text and self._channel is not None:
             _say(self._channel, Printed(self._name, text))
 
     def end(self) -> None:
-        """Say what is left, and from now on only pass on."""
+        """Record the rest; from now on only pass text on."""
         self.say()
         self._channel = None
 
@@ -91,7 +92,7 @@ class Overheard:
 
 @contextmanager
 def overhearing(channel: Channel) -> Iterator[None]:
-    """Listen to ``sys.stdout`` and ``sys.stderr`` of this process."""
+    """Record ``sys.stdout`` and ``sys.stderr`` of this process."""
     before = sys.stdout, sys.stderr
     ours = [
         Overheard(stream, name, channel) for stream, name in zip(before, ("stdout", "stderr"), strict=True) if stream
@@ -104,13 +105,13 @@ def overhearing(channel: Channel) -> Iterator[None]:
         _ended.extend(ours)
         for stream in ours:
             stream.end()
-            if getattr(sys, stream._name, None) is stream:  # else somebody has replaced it, and will put ours back
+            if getattr(sys, stream._name, None) is stream:  # otherwise the program replaced it, and will restore ours
                 setattr(sys, stream._name, stream._stream)
 
 
 @contextmanager
 def overhearing_warnings(channel: Channel) -> Iterator[None]:
-    """Say every warning that is shown, and show none of which gviz alone is the cause."""
+    """Record every warning that is shown, and suppress those that only gviz causes."""
     before = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -134,7 +135,7 @@ def _has_threads() -> bool:
 
 
 def _caller() -> site.StackKey:
-    """The stack that warned, without the frames of Python's own machinery for warnings."""
+    """Return the stack that warned, without the frames of Python's own `warnings` module."""
     key = site.stack()
     ours = takewhile(lambda code: code.co_filename == warnings.__file__, site.codes(key))
     return key[2 * len(list(ours)) :]

@@ -1,4 +1,4 @@
-"""An exception as a trace keeps it, whatever its class makes of being looked at."""
+"""Reads exceptions without calling methods that their classes may override."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from gviz.source import site
 
 
 def attributes(error: BaseException) -> dict[str, Any]:
-    """What was set on an exception, and can be."""
+    """Return the attributes of an exception, which can be set, too."""
     found: dict[str, Any] = BaseException.__dict__["__dict__"].__get__(error)
     return found
 
 
 def traceback_of(error: BaseException) -> TracebackType | None:
-    """The frames that an exception went through."""
+    """Return the traceback of an exception."""
     found: TracebackType | None = BaseException.__dict__["__traceback__"].__get__(error)
     return found
 
 
 def message(error: BaseException) -> str:
-    """The text of an exception, whatever its class makes of it."""
+    """Return the text of an exception, or a substitute if its ``__str__`` raises."""
     try:
         return str(error)
     except Exception as trouble:
@@ -30,15 +30,15 @@ def message(error: BaseException) -> str:
 
 
 def printed(error: BaseException) -> str:
-    """The traceback as Python prints it, whatever the classes in it make of their texts."""
+    """Return the traceback as Python prints it, even if a ``__str__`` in it raises."""
     try:
         return "".join(traceback.format_exception(type(error), error, traceback_of(error)))
-    except Exception:  # the text of it, or of its cause, could not be made
+    except Exception:  # a text in it could not be created
         return "".join([*traceback.format_tb(traceback_of(error)), f"{type(error).__name__}: {message(error)}\n"])
 
 
 def raised_at(trace: TracebackType | None) -> site.StackKey:
-    """The user's stack at the point where an exception was raised, innermost frame first."""
+    """Return the user's stack at the point where an exception was raised, innermost frame first."""
     places: list[tuple[CodeType, int]] = []
     outer = trace.tb_frame.f_back if trace is not None else None
     while trace is not None:

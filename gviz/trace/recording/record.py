@@ -1,6 +1,6 @@
-"""Recordings: the `with` block, what it keeps (`Kept`), and the stretch between marks that it covers (`Window`).
+"""Recordings: the `with` block, its options (`Kept`), and the part of the program that it covers (`Window`).
 
-A recording within the recording of a whole program (`Within`) makes no file of its own.
+A recording inside the recording of a whole program (`Within`) creates no file of its own.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from gviz.values.value import Keep
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Every stretch from a mark called `first` to the next one called `last`, as often as the program comes there.
+    """Every stretch from a mark named `first` to the next one named `last`, as often as the program reaches them.
 
-    Empty, they are the beginning and the end.
+    Empty names stand for the beginning and the end of the recording.
     """
 
     first: str = ""
@@ -46,7 +46,7 @@ class Window:
 
     @contextmanager
     def watched(self, channel: Channel) -> Iterator[None]:
-        """While this is entered, the program's marks begin and end what `channel` hears."""
+        """A context in which the program's marks start and stop what `channel` records."""
         global _watched
         if self == ALL:
             yield
@@ -65,26 +65,26 @@ _watched: tuple[Window, Channel] | None = None
 
 
 def begin_at(mark: str) -> None:
-    """The program has come to a mark: if a stretch begins there, listen."""
+    """Start recording if a stretch begins at this mark."""
     if _watched is not None and _watched[0].first == mark and emit.channel is None:
         emit.attach(_watched[1])
 
 
 def end_at(mark: str) -> None:
-    """If a stretch ends at a mark, stop listening."""
+    """Stop recording if a stretch ends at this mark."""
     if _watched is not None and _watched[0].last == mark and emit.channel is _watched[1]:
         emit.detach()
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The options of a recording that are the same for every framework; GvizError for what one of them does not know.
+    """The recording options that are the same for all frameworks. Raises GvizError for unknown values.
 
-    Arrays are kept whole up to `limit` bytes (None: 1024), larger ones as statistics; `keep` asks for less. `source`
-    keeps the text of the program's files. Outside of `window` nothing is recorded. Of a long run only the `last`
-    iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size` bytes (``"500M"``) of the newest.
-    With `until` (``"nan"``, ``"inf"``) the recording ends with the first event that holds one. Only the owner may read
-    the trace, unless it is to `share`: then the umask decides, as for other files.
+    `limit`: arrays up to this many bytes are kept whole (None: 1024), larger ones as statistics. `keep` can reduce that
+    further. `source` keeps the text of the program's files. Nothing is recorded outside of `window`. `last` keeps only
+    the last iterations (``3``) or marks (``"3 marks"``) of a long run, and `max_size` limits the newest part to a
+    number of bytes (``"500M"``). `until` (``"nan"``, ``"inf"``) ends the recording at the first event that holds one.
+    Only the owner may read the trace unless `share` is set; then the umask decides, as for other files.
     """
 
     limit: int | None = None
@@ -108,7 +108,7 @@ class Kept:
 
     @property
     def bounds(self) -> Bounds:
-        """How much of a long run that is."""
+        """How much of a long run is kept."""
         return bounds(self.last, self.max_size)
 
 
@@ -116,26 +116,26 @@ EVERYTHING = Kept()
 
 
 OWN = "gviz.engine"
-"""What a trace names as its framework unless told otherwise."""
+"""The default framework name in a trace."""
 
 _TOLD = "__gviz_told__"
-"""The attribute of an error that says which recording has been told of it."""
+"""The attribute of an error that stores which recording has recorded it."""
 
 _numbers = count(1)
 
 latest: Recording | None = None
-"""The recording that this process has begun last; it may be over."""
+"""The recording that this process started last; it may have ended."""
 
 _program: Recording | None = None
-"""The recording of the whole program, if gviz's own runner has begun one."""
+"""The recording of the whole program, if gviz's own runner started one."""
 
 
 class Recording(Displayed):
-    """A context manager: what happens in its block is written to the trace at `path`.
+    """A context manager that records its block to the trace at `path`.
 
-    An exception that leaves the block is said as `Failed` and goes on its way. After a fork only the parent records.
-    Whatever fails here, a full disk or a fault of gviz, is said once in a warning, and the block runs unrecorded from
-    there on. An error is raised only for what the program itself can mend: a second recording, a name that cannot be.
+    An exception that leaves the block is recorded as `Failed` and propagates. After a fork, only the parent records. If
+    recording fails (disk full, or a bug in gviz), one warning is shown and the block continues unrecorded. An error is
+    raised only for what the program can fix itself: a second recording, or an impossible file name.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Recording(Displayed):
         replaces: bool = False, refused: Exception | None = None,
     ) -> None:  # fmt: skip
         self.path = path
-        self._refused = refused  # why there is no place for a trace, where that is known before it begins
+        self._refused = refused  # why no trace can be written, if that is known beforehand
         self._replaces = replaces
         self.framework = framework
         self._kept = kept
@@ -153,13 +153,13 @@ class Recording(Displayed):
         self._writer: TraceWriter | None = None
         self._number = next(_numbers)
         self._open = ExitStack()
-        self._joined = ExitStack()  # left by the thread that closes: a framework may keep things for each thread
+        self._joined = ExitStack()  # exited by the closing thread: a framework may keep data per thread
 
     def __enter__(self) -> Recording:
-        emit.refuse_second()  # before there is a file, or is none any more
+        emit.refuse_second()  # before a file is created or removed
         try:
             self._begin()
-        except Exception as trouble:  # whatever it is, the program goes on
+        except Exception as trouble:  # the program continues after any error
             if isinstance(trouble, GvizError) and not isinstance(trouble, SystemRefusal):
                 raise
             why = f": {trouble.why}" if isinstance(trouble, GvizError) and trouble.why else ""
@@ -181,7 +181,7 @@ class Recording(Displayed):
             self._through(writer), limit=kept.limit, keep=kept.keep, handed_over=bulk_statistics.LARGEST,
             awaits=self._through is _straight, read_source=read_source if kept.source else None,
         )  # fmt: skip
-        atexit.register(self._close)  # should an exception from a signal handler come before the end of `__exit__`
+        atexit.register(self._close)  # in case a signal handler raises an exception before the end of `__exit__`
         with ExitStack() as begun:
             begun.callback(self._close)  # whatever fails below, nothing is left behind
             self._listen()
@@ -197,39 +197,39 @@ class Recording(Displayed):
         self._open.enter_context(self._kept.window.watched(self.channel))
 
     def along_with(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> Recording:
-        """Enter a context of whoever listens to another framework, when the recording begins, until it ends."""
+        """Enter a context when the recording starts, until it ends; used to record another framework."""
         self._beside.append(listen)
         return self
 
     def join(self, context: AbstractContextManager[object]) -> None:
-        """Enter a context now, to be left when the recording ends."""
+        """Enter a context now and exit it when the recording ends."""
         self._joined.enter_context(context)
 
     def known_by(self, node_of: Callable[[object], int]) -> None:
-        """Whoever listens to another framework can tell which node one of its tensors is, 0 if it is none."""
+        """Register a function that returns the node of another framework's tensor, 0 if it has none."""
         self._known_by.append(node_of)
 
     def node_of(self, tensor: object) -> int:
-        """Which node of the recording a tensor is, 0 if it is none."""
+        """Return the node of a tensor in this recording, 0 if it has none."""
         if self._writer is None:
             return 0
-        seen = getattr(tensor, "_seen", None)  # how the engine marks what a recording has heard of
+        seen = getattr(tensor, "_seen", None)  # set by the engine on recorded tensors
         if seen is not None:
             return int(seen.node) if seen.channel is self.channel else 0
         return next((node for node_of in self._known_by if (node := node_of(tensor))), 0)
 
     @property
     def is_open(self) -> bool:
-        """Whether the recording has begun and its file still takes events."""
+        """Whether the recording has started and its file still accepts events."""
         return self._writer is not None and not self._writer.dead
 
     def tell(self, name: str, text: str) -> None:
-        """Say something about the whole trace, such as its framework."""
+        """Set a fact about the whole trace, such as its framework."""
         if self._writer is not None:
             self._writer.tell(name, text)
 
     def close(self) -> None:
-        """End the recording. Ending it twice is allowed."""
+        """End the recording. Can be called twice."""
         self._close()
 
     def __exit__(
@@ -238,10 +238,9 @@ class Recording(Displayed):
         self._close(None if issubclass(type(error), SystemExit | GeneratorExit) else error)
 
     def begin_program(self, through: Callable[[TraceWriter], Listener] | None = None) -> None:
-        """Begin the recording of a whole program; its events go to the writer `through` a listener, if one is given.
+        """Start the recording of a whole program; `through` wraps the writer in another listener, if given.
 
-        A recording that the program itself wants to make is then left out, and a full disk does not keep it from
-        running.
+        Recordings that the program itself starts are then skipped, and a full disk does not stop the program.
         """
         global _program
         self._through = through or _straight
@@ -253,34 +252,35 @@ class Recording(Displayed):
             self._warn(str(trouble))
 
     def __len__(self) -> int:
-        """The number of events that have reached the file."""
+        """The number of events written to the file."""
         return 0 if self._writer is None else len(self._writer)
 
     @property
     def active(self) -> bool:
-        """Whether it is the recording in progress."""
+        """Whether this is the current recording."""
         return self._writer is not None and emit.channel is self.channel
 
     def fail(self, error: BaseException) -> None:
-        """Say that the program has failed with an error, once: it may go on, and raise the error again."""
+        """Record that the program failed with an error. Records each error once, since it may be raised again."""
         if self.active and not self.knows(error):
-            attributes(error)[_TOLD] = self._number  # to keep the error would keep all that its frames hold
+            # keeping the error itself would keep all objects in its frames alive
+            attributes(error)[_TOLD] = self._number
             stack = self.channel.stack_number(raised_at(traceback_of(error)))
             text = message(error)
             node = self._writer.failing_node(text) if self._writer is not None else 0
             self.channel.say(Failed(type(error).__name__, text, node, stack, printed(error)))
 
     def knows(self, error: BaseException) -> bool:
-        """Whether it was told that the program failed with this error."""
+        """Whether this recording already has a failure with this error."""
         return attributes(error).get(_TOLD) == self._number
 
     def flush(self) -> None:
-        """Bring everything said so far into the file."""
+        """Write all events so far to the file."""
         if self._writer is not None:
             self._writer.flush()
 
     def __fspath__(self) -> str:
-        """The trace, with everything said so far in it: a recording stands for its file wherever one is read."""
+        """Return the path of the trace, with all events so far written: a recording can be used like its file."""
         self.flush()
         return os.fspath(self.path)
 
@@ -289,11 +289,11 @@ class Recording(Displayed):
             if self.active and (last_words := self.channel.last_words) is not None:
                 last_words()
             self._joined.close()
-        except Exception as trouble:  # what listened to a framework could not take itself out
+        except Exception as trouble:  # a framework's listener could not be removed
             self._warn(file_format.in_words(trouble))
         if self._writer is not None:
             self._writer.close(partial(self._end, error))
-        self._open.close()  # in a forked child, whose writer does nothing
+        self._open.close()  # needed in a forked child, whose writer does nothing
         atexit.unregister(self._close)
 
     def _end(self, error: BaseException | None) -> None:
@@ -308,7 +308,7 @@ class Recording(Displayed):
         self._warn(trouble)
 
     def _ended(self) -> None:
-        """Nothing more is wanted, or can be kept: the program goes on alone."""
+        """Stop recording; the program continues."""
         if emit.channel is self.channel:
             emit.detach()
 
@@ -323,10 +323,10 @@ def _straight(writer: TraceWriter) -> Listener:
 def record(
     path: str | os.PathLike[str] | None = None, kept: Kept = EVERYTHING, *, force: bool = False, framework: str = OWN
 ) -> Recording | Within:
-    """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
+    """Record a ``with`` block to a trace at `path`; without a path, to one in the user's cache folder.
 
-    An existing file is refused with GvizError unless `force`. It listens to gviz's own engine alone: `gviz.record` is
-    the function for users.
+    Raises GvizError if the file exists, unless `force` is set. Records only gviz's own engine; users call
+    `gviz.record`.
     """
     if _program is not None and emit.channel is _program.channel:
         return Within(_program)
@@ -335,7 +335,7 @@ def record(
         return recording_to(Path(argument_checks.new_path("path", path)), kept, force=force, framework=framework)
     try:
         given = new_trace(sys.argv[0])
-    except (SystemRefusal, OSError) as trouble:  # there is no cache: a home that cannot be written to
+    except (SystemRefusal, OSError) as trouble:  # there is no cache, for example because the home folder is read-only
         return Recording(traces() / "unwritten.gviz", kept, framework, refused=trouble)
     return recording_to(given, kept, force=force, framework=framework)
 
@@ -343,9 +343,9 @@ def record(
 def recording_to(
     path: Path, kept: Kept, *, force: bool, framework: str = OWN, hint: str = "choose another name, or pass force=True"
 ) -> Recording:
-    """A recording that has not begun; GvizError if there is a file already, unless it is to be replaced by `force`.
+    """Return a recording that has not started. Raises GvizError if the file exists, unless `force` replaces it.
 
-    The `hint` says what to do then. The file stays where it is if the program goes to another folder.
+    `hint` is the advice in that error. The path is made absolute, so that it survives a change of directory.
     """
     try:
         path = path.absolute()
@@ -359,7 +359,9 @@ def recording_to(
 
 
 def mark(name: str) -> None:
-    """Name this moment of the recording in progress; does nothing if there is none. GvizError for what is no text."""
+    """Name the current moment of the recording; does nothing without one. Raises GvizError if `name` is not a
+    string.
+    """
     argument_checks.text("name", name)
     begin_at(name)
     channel = emit.channel
@@ -369,7 +371,7 @@ def mark(name: str) -> None:
 
 
 class Within(Displayed):
-    """What a program gets for a recording of its own while all of it is being recorded: a stretch of that one."""
+    """Replaces a recording inside a program that is already recorded as a whole: a part of that recording."""
 
     def __init__(self, outer: Recording) -> None:
         self._outer = outer
@@ -382,7 +384,7 @@ class Within(Displayed):
         pass
 
     def __len__(self) -> int:
-        """The number of events of the whole program that have reached the file."""
+        """The number of events of the whole program written to the file."""
         return len(self._outer)
 
     @property
@@ -396,20 +398,20 @@ class Within(Displayed):
         return self._outer.active
 
     def along_with(self, listen: Callable[[Recording], AbstractContextManager[object]]) -> Within:
-        """Nobody else listens: the recording of the program has its listeners."""
+        """Do nothing: the recording of the program has its own listeners."""
         return self
 
     def node_of(self, tensor: object) -> int:
-        """Which node of the recording a tensor is, 0 if it is none."""
+        """Return the node of a tensor in this recording, 0 if it has none."""
         return self._outer.node_of(tensor)
 
     def flush(self) -> None:
-        """Bring everything said so far into the file."""
+        """Write all events so far to the file."""
         self._outer.flush()
 
     def __fspath__(self) -> str:
-        """The trace of the whole program, with everything said so far in it."""
+        """Return the path of the program's trace, with all events so far written."""
         return os.fspath(self._outer)
 
     def close(self) -> None:
-        """The recording of the program goes on."""
+        """Do nothing: the recording of the program continues."""

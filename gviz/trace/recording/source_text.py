@@ -1,4 +1,4 @@
-"""The text of the program's files, read when a trace first refers to them, and a log in memory as a trace."""
+"""Reads source files when a trace first refers to them, and writes a log in memory to a trace."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from gviz.trace.naming.bindings import LARGEST_SOURCE
 
 
 def read_source(path: str) -> str | None:
-    """The text of a source file, or None if it is no file, cannot be read, or is larger than any program."""
+    """Return the text of a source file, or None if it is not a file, unreadable, or too large for a program."""
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_SOURCE:
-            return None  # to read a pipe would wait for it, and take from it; a device may have no end
+            return None  # reading a pipe would block and consume its data; a device may have no end
         with tokenize.open(path) as file:
             return file.read()
     except OSError:
         return _of_a_cell(path) or _in_an_archive(path)
-    except (SyntaxError, ValueError):  # not text in the encoding it claims
+    except (SyntaxError, ValueError):  # not text in the declared encoding
         return None
 
 
 def _of_a_cell(path: str) -> str | None:
-    """The text of a notebook's cell, which is in no file: whoever runs it leaves it where tracebacks look."""
+    """Return the text of a notebook cell, which has no file; notebooks store it in `linecache`."""
     entry = linecache.cache.get(path)
     text = "".join(entry[2]) if entry is not None and len(entry) > 1 else None
     return text if text is None or len(text) <= LARGEST_SOURCE else None
 
 
 def _in_an_archive(path: str) -> str | None:
-    """The text of a file within a zip file that modules are imported from, as of a zipapp."""
+    """Return the text of a file in a zip file that modules are imported from, such as a zipapp."""
     importers = [it for it in sys.path_importer_cache.values() if isinstance(it, zipimporter)]
     importer = next((it for it in importers if path.startswith(it.archive + os.sep)), None)
     try:
@@ -53,12 +53,12 @@ def _in_an_archive(path: str) -> str | None:
         ValueError,
         ImportError,
         zlib.error,
-    ):  # it is gone, or its bytes are not what they were
+    ):  # it is gone, or its bytes have changed
         return None
 
 
 def write(log: MemoryLog, path: Path) -> None:
-    """Write a log to a new trace; GvizError if it cannot be written whole."""
+    """Write a log to a new trace. Raises GvizError if it cannot be written completely."""
     troubles: list[str] = []
     writer = TraceWriter(path, about=about(log.framework), on_trouble=troubles.append)
     for event in log.everything():
