@@ -1,26 +1,25 @@
-"""The closed vocabulary of what a program can say about its computation graph.
+"""The closed vocabulary of events about a program's computation graph.
 
 Rules of this package:
 
 1. Every event is frozen and holds only ints, strings, booleans, tuples of those, and `Value`s. No I/O, no behaviour.
-2. Subclassing an event is not supported; consumers `match` on these classes and on nothing else.
-3. Sequence number, time and thread are the log's (the envelope), not the event's.
-4. `KINDS` gives each class its number in trace files. It is only ever appended to, and so are the fields of a class
+2. Subclassing an event is not supported. Consumers `match` on these classes and on nothing else.
+3. Sequence number, time and thread belong to the log (the envelope), not to the event.
+4. `KINDS` gives each class its number in trace files. Classes are only ever appended, and so are fields of a class
    (with defaults), because old traces stay readable.
 
-A new event is a class in one of the files, last in `KINDS`, that declares in `changes` what of a node is something else
-after it. Codec, checks, breakpoints and the lists by which a timeline searches follow from its fields and from that.
-What remains is to say what it does (a case in `tests/replay.py`, for something new one in
-`gviz.trace.index.node_state`), what a reader is told (`gviz.explain.event_description`) and where it is said;
-``tests/trace/test_vocabulary.py`` names the missing.
+To add an event, write a class in one of the files, append it to `KINDS`, and declare in `changes` what it changes of a
+node. Codec, checks, breakpoints and the timeline's search lists follow from its fields and from `changes`. Then add its
+effect (a case in `tests/replay.py`, and in `gviz.trace.index.node_state` for something new), its description
+(`gviz.explain.event_description`) and the code that emits it. ``tests/trace/test_vocabulary.py`` names what is missing.
 
-Numbers: nodes, storages, ops, stacks, scopes and passes are counted from 1 within a recording, in the order in which
-they are first spoken of; 0 means "none". A stack is of one thread: the same lines in another have their own. A
+Numbers: nodes, storages, ops, stacks, scopes and passes are counted from 1 in a recording, in the order of their first
+mention; 0 means "none". A stack belongs to one thread: the same lines in another thread have stacks of their own. A
 **node** is anything that gets a box: a leaf, a constant, or one operation with its outputs, tracked by autograd or not.
 ``output_nr`` counts a node's outputs from 0, as PyTorch does.
 
-"Gradient accumulation" is two things: summing contributions at a fan-out *within* a pass (`GradFlowed`), and adding to
-a leaf's ``.grad`` *across* passes (`GradAccumulated`).
+"Gradient accumulation" can mean two things: summing contributions at a fan-out *within* a pass (`GradFlowed`), and
+adding to a leaf's ``.grad`` *across* passes (`GradAccumulated`).
 """
 
 from __future__ import annotations
@@ -130,9 +129,9 @@ KINDS: tuple[type[Event], ...] = (
 """Every event class; its index is its number in trace files. Append only."""
 
 DEFINITIONS = (OpSeen, StackSeen, SourceSeen)
-"""Events that only introduce a number; a debugger does not stop at them."""
+"""Events that only define a number; a debugger does not stop at them."""
 
 
 def changing(*what: Change) -> tuple[type[Event], ...]:
-    """The events that change one of these."""
+    """Return the event classes that change any of these."""
     return tuple(kind for kind in KINDS if not set(what).isdisjoint(kind.changes))

@@ -1,4 +1,4 @@
-"""Events about gradients: backward passes, what flows and is added in them, what is done to a ``.grad``."""
+"""Events about gradients: backward passes, the contributions in them, and changes of ``.grad``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gviz.values.value import Value
 
 
 class BackwardStarted(Event, frozen=True):
-    """A backward pass begins at `roots` with the gradients `seeds`; `inputs` as given to ``backward`` or ``grad``."""
+    """A backward pass starts at `roots` with the gradients `seeds`; `inputs` as given to ``backward`` or ``grad``."""
 
     changes = ("progress",)
 
@@ -21,7 +21,7 @@ class BackwardStarted(Event, frozen=True):
 
 
 class BackwardFinished(Event, frozen=True):
-    """The pass is over; `error` is the message of the exception that ended it, else empty, and `raised` its class."""
+    """The pass has ended. If an exception ended it, `error` is its message and `raised` its class; otherwise empty."""
 
     changes = ("progress",)
 
@@ -31,7 +31,7 @@ class BackwardFinished(Event, frozen=True):
 
 
 class StepStarted(Event, frozen=True):
-    """A node's incoming gradient is complete, one entry per output (None: nothing arrived), and its rule runs now."""
+    """A node's incoming gradient is complete and its backward rule starts; `grads` has one per output (None: none)."""
 
     changes = ("progress",)
 
@@ -43,7 +43,7 @@ class StepStarted(Event, frozen=True):
 class GradFlowed(Event, frozen=True):
     """One contribution went over one edge: from input `slot` of `source` to an output of `node`.
 
-    `total` is the sum at its target so far; None when this is the first contribution, so that the total is `part`.
+    `total` is the sum at its target so far; None if this is the first contribution, so that the total is `part`.
     """
 
     changes = ("incoming",)
@@ -58,7 +58,7 @@ class GradFlowed(Event, frozen=True):
 
 
 class StepFinished(Event, frozen=True):
-    """The node's rule has run and all its contributions (the `GradFlowed` since `StepStarted`) have arrived."""
+    """The node's backward rule has run, and its contributions (`GradFlowed` since `StepStarted`) have arrived."""
 
     changes = ("progress",)
 
@@ -67,7 +67,7 @@ class StepFinished(Event, frozen=True):
 
 
 class GradAccumulated(Event, frozen=True):
-    """`part` was added to a leaf's ``.grad``, which is now `value` (None: there was none before, so it is `part`)."""
+    """`part` was added to a leaf's ``.grad``, which is now `value` (None: there was no ``.grad``, so it is `part`)."""
 
     changes = ("grad", "progress")
 
@@ -78,7 +78,7 @@ class GradAccumulated(Event, frozen=True):
 
 
 class GradRetained(Event, frozen=True):
-    """A non-leaf that asked for it (``retain_grad``) has its ``.grad`` now."""
+    """A non-leaf for which ``retain_grad`` was called now has its ``.grad``."""
 
     changes = ("grad",)
 
@@ -102,7 +102,7 @@ class GradCaptured(Event, frozen=True):
 class GradSet(Event, frozen=True):
     """A ``.grad`` was changed outside a pass: `how` is ``none``, ``zero``, ``assigned`` or ``in place``.
 
-    `stack` is where the program did it; 0 for one that was there before it was recorded.
+    `stack` is where the program did it; 0 if it existed before the recording.
     """
 
     changes = ("grad",)
@@ -115,11 +115,12 @@ class GradSet(Event, frozen=True):
 
 
 class HookRan(Event, frozen=True):
-    """A hook ran at a node; `value` is what it gave, or None.
+    """A hook ran at a node; `value` is what it returned, or None.
 
-    `when` is ``tensor`` for a tensor's hook, ``pre`` and ``post`` for a node's before and after its rule, ``post
-    accumulate`` for a leaf's. What a ``tensor`` or ``pre`` hook gives replaces the gradient that has arrived; what a
-    ``post`` hook gives goes on, and `output_nr` then counts the inputs that can have a gradient.
+    `when` is ``tensor`` for a tensor's hook, ``pre`` and ``post`` for a node's hook before and after its backward rule,
+    and ``post accumulate`` for a leaf's. The result of a ``tensor`` or ``pre`` hook replaces the incoming gradient. The
+    result of a ``post`` hook replaces an outgoing gradient; `output_nr` then counts the inputs that can have a
+    gradient.
     """
 
     changes = ("progress",)
@@ -133,7 +134,7 @@ class HookRan(Event, frozen=True):
 
 
 def grad_left(event: Event) -> Value | None:
-    """The ``.grad`` that an event leaves behind; None where it takes it away, or changes none."""
+    """Return the ``.grad`` after an event; None if the event removes it or does not change it."""
     if "grad" not in event.changes:
         return None
     value: Value | None = getattr(event, "value", None)

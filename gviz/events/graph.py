@@ -1,4 +1,4 @@
-"""Events about nodes and memory: what is made, written, switched, released, and what it is called."""
+"""Events about nodes and memory: creation, writes, changes of ``requires_grad``, release, and names."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ NodeKind = Literal["leaf", "parameter", "constant", "op"]
 
 
 class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One output of a node, as it was when the node was made.
+    """One output of a node, as it was when the node was created.
 
-    `storage` is the memory it lives in and `version` that memory's counter. A view names the node it is a view of
-    (`view_of`, else 0), with `offset` and `strides` in elements of the storage; they are None for a plain C-order array
-    that fills its storage. `value` is None for a graph found after it was made, and for one that is built before it
-    runs: what it computes when it runs is said as `StorageWritten`.
+    `storage` is its memory and `version` that memory's version counter. A view names the node it is a view of
+    (`view_of`, otherwise 0), with `offset` and `strides` in elements of the storage; they are None for a C-contiguous
+    array that fills its storage. `value` is None for a graph that was discovered after its creation, and for one that
+    is built before it runs: its results are then recorded as `StorageWritten`.
     """
 
     value: Value | None
@@ -32,18 +32,21 @@ class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class NodeCreated(Event, frozen=True):
     """A tensor entered the graph, or an operation ran.
 
-    `inputs` are in argument order, repeated as used; their parameter names are the op's `OpSeen.slots`, of which the
-    last repeats for a list argument; ``(0, 0)`` holds the place of one whose origin is not known (a graph found late).
+    `inputs` are in argument order, repeated as used. Their parameter names are the op's `OpSeen.slots`, of which the
+    last repeats for a list argument. ``(0, 0)`` stands for an input of unknown origin (a graph discovered late).
     `attrs` are the non-tensor arguments by name, so that the op can be run again.
-    `untracked` is empty for an op that autograd tracks, else why it does not: ``no_grad``, ``inference`` (it ran in
-    ``inference_mode``), ``detach``, ``data``, ``dtype`` (its result cannot have a gradient), ``numbers`` (it takes no
-    more than numbers, as ``torch.tensor`` of a list does), ``inputs`` (no input requires grad). `stack` is the user's
-    call stack, `scope` the module call it happened in. `during` is ``(pass_nr, node)`` when a backward step made it
-    (graphs of gradients), else (0, 0). A Python number that became a constant has the attribute ``number``; a tensor
-    that is some leaf's ``.grad`` has ``grad_of``, that leaf; one that ``autograd.grad`` gave may have ``gradient``; one
-    that a dropout drew has ``mask``.
-    `given` are the numbers of the inputs (None: they are in the recording anyway), where a call is one of the first of
-    a function of the program's own: its rule can be tried with them.
+
+    `untracked` is empty for an op that autograd tracks. Otherwise it is the reason: ``no_grad``, ``inference``
+    (``inference_mode``), ``detach``, ``data``, ``dtype`` (the result cannot have a gradient), ``numbers`` (it takes
+    only numbers, such as ``torch.tensor`` of a list), or ``inputs`` (no input requires grad).
+
+    `stack` is the user's call stack, `scope` the module call it happened in. `during` is ``(pass_nr, node)`` if a
+    backward step created it (graphs of gradients), otherwise (0, 0). Special attributes: ``number`` for a Python number
+    that became a constant; ``grad_of``, the leaf, for a tensor that is its ``.grad``; ``gradient`` for a result of
+    ``autograd.grad`` (not always); ``mask`` for the mask of a dropout.
+
+    `given` are the numbers of the inputs (None: they are in the recording anyway). It is set for the first calls of
+    each function of the program's own, so that its backward rule can be tested with them.
     """
 
     changes = ("life", "value")
@@ -63,20 +66,21 @@ class NodeCreated(Event, frozen=True):
 
     @property
     def switched_off(self) -> bool:
-        """Whether autograd would have tracked the operation, and was switched off there."""
+        """Whether autograd would have tracked the operation, but was switched off."""
         return self.untracked in ("no_grad", "inference")
 
     @property
     def first_value(self) -> Value | None:
-        """What it made, if that was recorded; of several outputs the first."""
+        """The value of the first output, None if it was not recorded."""
         return self.outputs[0].value if self.outputs else None
 
 
 class StorageWritten(Event, frozen=True):
-    """Memory was written in place by `node`; `value` is the whole storage afterwards (one-dimensional, in elements; in
-    the shape of the output that fills it, where that output had no value before).
+    """`node` wrote to memory in place; `value` is the whole storage afterwards.
 
-    One event per write, through whichever alias; every view of the storage derives its new value from it.
+    The value is one-dimensional, in elements. If the output that fills the storage had no value before, it has that
+    output's shape. There is one event per write, through whichever alias; every view of the storage derives its new
+    value from it.
     """
 
     changes = ("value",)
@@ -88,12 +92,12 @@ class StorageWritten(Event, frozen=True):
 
 
 class DataSet(Event, frozen=True):
-    """A tensor has other data from now on: another memory (``x.data = v``), or a leaf another form (``x.t_()``).
+    """A tensor has other data from now on: other memory (``x.data = v``), or a leaf another form (``x.t_()``).
 
-    `value` is what it shows then, of whatever dtype and shape. No `StorageWritten` concerns this output any more: what
-    is written to the memory that it lies in now is said as this again. `writer` is the operation that wrote or gave it
-    another form, or the node itself: the program assigned, or an optimizer stepped. `stack` is where the program was.
-    Of data on another device than before (``net.to(device)``), `source` is the device left, and `device` the new one.
+    `value` is its value afterwards, of any dtype and shape. From then on, writes to its memory are recorded as further
+    `DataSet` events, not as `StorageWritten`. `writer` is the operation that wrote to it or changed its form; it is the
+    node itself if the program assigned, or an optimizer stepped. `stack` is where the program was. If the data moved to
+    another device (``net.to(device)``), `source` is the old device and `device` the new one.
     """
 
     changes = ("value",)
@@ -109,9 +113,9 @@ class DataSet(Event, frozen=True):
 
 
 class RequiresGradSet(Event, frozen=True):
-    """``requires_grad`` of a leaf was switched after it was made; `stack` is where (0: not known).
+    """``requires_grad`` of a leaf was changed after its creation; `stack` is where (0: unknown).
 
-    Of one that was made and switched before it was announced, this follows its announcement.
+    If a leaf was changed before it was recorded, this event follows its `NodeCreated`.
     """
 
     changes = ("requires_grad",)
@@ -122,7 +126,7 @@ class RequiresGradSet(Event, frozen=True):
 
 
 class SavedFreed(Event, frozen=True):
-    """The tensors a node had saved for its backward rule were released."""
+    """The tensors that a node had saved for its backward rule were released."""
 
     changes = ("saved",)
 
@@ -138,11 +142,11 @@ class NodeFreed(Event, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How the texts of an operation read where it was given this.
+    """Other texts of an operation, for calls with certain arguments.
 
-    `given` are arguments with what they were, as text: ``("reduction", "sum")``. `formula` then takes the place of the
-    operation's (empty: it has none), and `words` say what names in its rules stand for: ``("g", "g / number of
-    elements")``. `beside` are slots that were given a tensor.
+    `given` are argument names and values as text: ``("reduction", "sum")``. `formula` replaces that of the operation
+    (empty: none). `words` replace names in its rules: ``("g", "g / number of elements")``. `beside` are slots that must
+    have been given a tensor.
     """
 
     given: tuple[tuple[str, str], ...]
@@ -152,12 +156,12 @@ class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class OpSeen(Event, frozen=True):
-    """An operation, said once before a node refers to it.
+    """An operation, recorded once before a node refers to it.
 
-    `grad_fn` is PyTorch's name of its backward node, `slots` the names of its tensor parameters (``tensors...`` for a
-    list), `rules` the gradient of each slot as text in which `g` is the incoming gradient and every other name a slot,
-    `result` or an attribute, `saved` the names it keeps for backward, `formula` the value as text in the same names.
-    Of the `readings` the first that fits says how these texts read for what a node's call was given.
+    `grad_fn` is PyTorch's name of its backward node. `slots` are the names of its tensor parameters (``tensors...`` for
+    a list). `rules` has the gradient of each slot as text, in which `g` is the incoming gradient and every other name
+    is a slot, `result` or an attribute. `saved` are the names it keeps for backward. `formula` is the value as text in
+    the same names. The first of the `readings` that fits a node's call replaces these texts.
     """
 
     op: Count
@@ -171,17 +175,17 @@ class OpSeen(Event, frozen=True):
 
     @property
     def base_name(self) -> str:
-        """The name whether it writes in place or not: ``add`` of ``add_``, too."""
+        """The name without the trailing underscore of in-place operations: ``add`` for ``add_``."""
         return self.name.rstrip("_")
 
     @property
     def is_of_program(self) -> bool:
-        """Whether it is a function of the program (`torch.autograd.Function`): the name says so."""
-        return self.grad_fn == f"{self.name}Backward"  # PyTorch's own end in a number: MulBackward0
+        """Whether it is a function of the program (`torch.autograd.Function`), by its name."""
+        return self.grad_fn == f"{self.name}Backward"  # PyTorch's own names end with a number: MulBackward0
 
 
 class Named(Event, frozen=True):
-    """A node got a name of its own: a parameter's path in its model, where a tied weight has `also` others."""
+    """A node got a name of its own: a parameter's path in its model. A tied weight has further paths in `also`."""
 
     node: Count
     name: str
@@ -189,13 +193,14 @@ class Named(Event, frozen=True):
 
 
 class VariableHeld(Event, frozen=True):
-    """A variable of the program holds a model, or a leaf: its name alone would be taken for another object.
+    """A variable of the program holds a model, or a leaf, that its name alone would not identify.
 
-    `node` is the first of the model's parameters that is part of the recording, and `path` the parameter's path in what
-    the variable holds; a leaf itself has an empty path. Node 0: nothing of it was part of the recording so far.
-    `function` is where the variable is (``<module>``, ``main``). It is said at the start of a backward pass, and at the
-    end, of variables that hold something that has no part in the recording, of what can be mixed up with that, and of
-    parts and leaves that have another name.
+    `node` is the first of the model's parameters that is part of the recording, and `path` that parameter's path within
+    the variable; empty for a leaf itself. Node 0: nothing of it is part of the recording so far. `function` is where
+    the variable is (``<module>``, ``main``).
+
+    Recorded at the start of a backward pass and at the end, for variables that hold something outside the recording,
+    for those that could be confused with it, and for parts and leaves that have another name.
     """
 
     variable: str
@@ -205,18 +210,19 @@ class VariableHeld(Event, frozen=True):
 
 
 KeyEntry = tuple[Count, Count, str]
-"""One step into what a call gave: the place of a part, how many parts there are, and the name it can be read by (or
-empty); the places of a mapping's parts, which has names alone, are not counted."""
+"""One step into a call's return value: the position of a part, the number of parts, and the name that reads it (or
+empty). Parts of a mapping have only names; their count is 0.
+"""
 
 KeyPath = tuple[KeyEntry, ...]
-"""The way to a part of what a call gave, from the outside in."""
+"""The path to a part of a call's return value, from the outside in."""
 
 
 class Returned(Event, frozen=True):
-    """An output is a part of what the program's own call at `stack` gave, and `path` is the way to it.
+    """An output is a part of the return value of the program's own call at `stack`; `path` is the path to it.
 
-    It is said of calls that give several tensors, or one within a tuple: the indices of ``x.max(1)`` are the part
-    ``((1, 2, "indices"),)``, the last of a recurrent module's ``out, (h, c)`` is ``((1, 2, ""), (1, 2, ""))``.
+    Recorded for calls that return several tensors, or one within a tuple. The indices of ``x.max(1)`` are the part
+    ``((1, 2, "indices"),)``; the last one in a recurrent module's ``out, (h, c)`` is ``((1, 2, ""), (1, 2, ""))``.
     """
 
     node: Count

@@ -1,4 +1,4 @@
-"""What an optimizer is set to when it steps: learning rate, momentum, betas … of each of its groups of parameters."""
+"""The options of an optimizer when it steps (learning rate, momentum, betas …), for each parameter group."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from gviz.values.number_text import number
 from gviz.values.plain_text import shown
 
 _LETTERS, _NUMBERS, _NAMES, GROUPS = 40, 8, 32, 64
-"""The longest text, tuple, list of options and of groups that are told, whatever a program puts there."""
+"""The longest text, tuple, option list and group list that is recorded, whatever a program uses."""
 
 Text = Annotated[str, msgspec.Meta(max_length=_LETTERS)]
 Number = bool | int | float
 Option = Number | Text | None | Annotated[tuple[Number | None, ...], msgspec.Meta(max_length=_NUMBERS)]
 Group = Annotated[tuple[tuple[Text, Option], ...], msgspec.Meta(max_length=_NAMES)]
 Groups = Annotated[tuple[Group, ...], msgspec.Meta(max_length=GROUPS)]
-"""The options of the first group by their names, and of every other one those that differ from the first's."""
+"""All options of the first group by name, and for every other group those that differ."""
 
 _NOT_TOLD = frozenset({"params", "param_names", "initial_lr", "foreach", "fused", "capturable", "differentiable"})
-"""What says nothing of the numbers that a step makes: of which parameters, by which kernels, where a schedule began."""
+"""Options that do not affect the numbers of a step: parameter names, kernel choice, start of a schedule."""
 
 _UNKNOWN = object()
 
 
 def options_of(groups: Iterable[Mapping[str, Any]], number_in: Callable[[object], object]) -> Groups:
-    """The options of an optimizer's ``param_groups``, as far as they are numbers, short texts, None or a few of them.
+    """Return the options in an optimizer's ``param_groups`` that are numbers, short texts, None, or a few of these.
 
-    `number_in` is what anything else stands for: the number in a tensor of one, else what it was given.
+    `number_in` returns the number in a one-element tensor, and any other object unchanged.
     """
     told = [_told(group, number_in) for group in islice(groups, GROUPS)]
     first = dict(told[0]) if told else {}
@@ -41,12 +41,12 @@ def options_of(groups: Iterable[Mapping[str, Any]], number_in: Callable[[object]
 
 
 def options_in(groups: Sequence[Group], group: int) -> dict[str, Option]:
-    """All options of one group; empty for one that is not told of."""
+    """Return all options of one group; empty if the group is not recorded."""
     return {**dict(groups[0]), **dict(groups[group])} if 0 <= group < len(groups) else {}
 
 
 def per_group(groups: Sequence[Mapping[str, Any]], updated: Iterable[object]) -> tuple[int, ...]:
-    """How many of the updated parameters each group has; empty where there is one group."""
+    """Return the number of updated parameters in each group; empty if there is only one group."""
     if len(groups) < 2:
         return ()
     among = {id(parameter) for parameter in updated}
@@ -54,20 +54,20 @@ def per_group(groups: Sequence[Mapping[str, Any]], updated: Iterable[object]) ->
 
 
 def option_text(value: Option) -> str:
-    """One option: ``0.15``, ``(0.9, 0.999)``, ``True``, a text in quotes."""
+    """Format one option: ``0.15``, ``(0.9, 0.999)``, ``True``, a text in quotes."""
     if isinstance(value, tuple | list):
         return f"({', '.join(map(option_text, value))})"
     return f"'{shown(value)}'" if isinstance(value, str) else str(value) if value is None else number(value, 6)
 
 
 class Earlier:
-    """What each optimizer was set to when it last began a step."""
+    """The options of each optimizer at its last step."""
 
     def __init__(self) -> None:
         self._said: dict[int, tuple[weakref.ref[Any], Groups]] = {}
 
     def replaced(self, optimizer: object, now: Groups) -> Groups:
-        """What the options that have changed since were before, by group; empty where none has. `now` is kept."""
+        """Return the old values of the options that have changed since, by group; empty if none has. Stores `now`."""
         key = id(optimizer)
         known, before = self._said.get(key, (None, ()))
         if known is None or known() is not optimizer:
@@ -80,7 +80,7 @@ class Earlier:
         return tuple(changed) if any(changed) else ()
 
     def _forget(self, key: int, gone: object) -> None:
-        """An optimizer is no more: another one may have its place already."""
+        """Remove a freed optimizer, unless another one already has its id."""
         if self._said.get(key, (None,))[0] is gone:
             del self._said[key]
 
@@ -90,12 +90,12 @@ def _differs(old: tuple[str, Option], new: Mapping[str, Option]) -> bool:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two options are the same, nan as nan."""
+    """Whether two options are equal; nan equals nan."""
     return one == other or (one != one and other != other)
 
 
 def _told(group: Mapping[str, Any], number_in: Callable[[object], object]) -> Group:
-    """The options of one group that an event can hold."""
+    """Return the options of one group that an event can hold."""
     told = []
     for name, value in group.items():
         if name not in _NOT_TOLD:
@@ -106,7 +106,7 @@ def _told(group: Mapping[str, Any], number_in: Callable[[object], object]) -> Gr
 
 
 def _option(value: object, number_in: Callable[[object], object]) -> Any:
-    """A value as an event can hold it, else `_UNKNOWN`."""
+    """Return a value in a form that an event can hold, otherwise `_UNKNOWN`."""
     kind = type(value)
     if value is None or kind is float or kind is bool:
         return value
@@ -122,5 +122,5 @@ def _option(value: object, number_in: Callable[[object], object]) -> Any:
 
 
 def _short(text: str) -> str:
-    """The beginning of a text, in characters that a file can hold."""
+    """Return the beginning of a text, in characters that a file can hold."""
     return text[:_LETTERS].encode("utf-8", "backslashreplace").decode()[:_LETTERS]

@@ -10,7 +10,7 @@ from gviz.source.site import Frame
 
 
 class ScopeEntered(Event, frozen=True):
-    """A module's forward begins: `name` is its path in the model (``net.fc1``), `kind` its class."""
+    """A module's forward starts: `name` is its path in the model (``net.fc1``), `kind` its class."""
 
     scope: Count
     parent: Count
@@ -25,11 +25,11 @@ class ScopeLeft(Event, frozen=True):
 
 
 class OptimizerStarted(Event, frozen=True):
-    """A step of an optimizer of class `kind` begins, called at `stack`.
+    """A step of an optimizer of class `kind` starts, called at `stack`.
 
-    What is made at the same `stack` before its `OptimizerStepped` is the optimizer's own arithmetic. What a closure
-    does in between is the program's, passes included. `options` are what each of its groups of parameters is set to;
-    `before` are those that have changed since its last step, as they were then. Both are empty in older traces.
+    Nodes created at the same `stack` before the `OptimizerStepped` are the optimizer's own arithmetic. What a closure
+    does in between belongs to the program, including passes. `options` are the options of each parameter group;
+    `before` are the old values of those that have changed since its last step. Both are empty in older traces.
     """
 
     kind: str
@@ -41,10 +41,10 @@ class OptimizerStarted(Event, frozen=True):
 class OptimizerStepped(Event, frozen=True):
     """An optimizer has updated `parameters`; the new values came before it as `StorageWritten`.
 
-    `skipped` are those it has as well that had no gradient, as far as they were announced. It ends the step that
-    `OptimizerStarted` has said at the same `stack`. Where an exception ended it, `raised` is its class, and
-    `parameters` are those that it had changed by then; in older traces such a step has no end. Where it has several
-    groups of parameters, `per_group` says how many of `parameters` each of them has: they come in that order.
+    `skipped` are its other recorded parameters, which had no gradient. The event ends the step that `OptimizerStarted`
+    began at the same `stack`. If an exception ended the step, `raised` is its class, and `parameters` are those changed
+    by then; in older traces such a step has no end. With several parameter groups, `per_group` is the number of
+    `parameters` in each of them, in order.
     """
 
     kind: str
@@ -62,10 +62,10 @@ class Marked(Event, frozen=True):
 
 
 class StackSeen(Event, frozen=True):
-    """A call stack of the user's program, innermost frame first, said once before something refers to it.
+    """A call stack of the user's program, innermost frame first, recorded once before something refers to it.
 
-    Its outermost frames are the `shared` outermost ones of an earlier stack, its `base`, and `frames` are the others;
-    `gviz.trace.stacks` puts them together. In older traces no stack has a base (0), and `frames` are all.
+    Its `shared` outermost frames are those of an earlier stack, its `base`; `frames` are the others.
+    `gviz.trace.stacks` combines them. In older traces no stack has a base (0), and `frames` are all frames.
     """
 
     stack: Count
@@ -75,7 +75,7 @@ class StackSeen(Event, frozen=True):
 
 
 class SourceSeen(Event, frozen=True):
-    """The text of a source file as it was when the program ran; None where it could or should not be kept."""
+    """The text of a source file as it was when the program ran; None if it could not or should not be kept."""
 
     path: str
     text: str | None
@@ -89,17 +89,17 @@ class Printed(Event, frozen=True):
 
 
 NOT_SEEN = "NotSeen"
-"""The category of a warning by gviz itself: what the program does that no event can show, said once of each kind."""
+"""The category of warnings by gviz itself: the program does something that events cannot show. Once per kind."""
 
 Unseen = Literal["composite", "transform", "compiled", "forward", "modules", "processes", "branch", "version", "replay"]
-"""The kinds of what no event can show: values within a call or rule of several operations; tensors within a transform
-of functions; what a compiled region computes; what runs between backward passes; what runs outside the calls of
-some modules; other processes; what follows where a branch that is run again stops; what this PyTorch lacks;
-what a captured CUDA graph computes."""
+"""What events cannot show: values within a call or rule of several operations; tensors within a function transform;
+what a compiled region computes; what runs between backward passes; what runs outside the calls of some modules; other
+processes; what follows where a rerun branch stops; what this PyTorch lacks; what a captured CUDA graph computes.
+"""
 
 
 class Warned(Event, frozen=True):
-    """The program warned, or gviz did (category `NOT_SEEN`) of something of the kind `unseen`; older traces lack it."""
+    """The program warned, or gviz did (category `NOT_SEEN`, of the kind `unseen`, which older traces lack)."""
 
     category: str
     message: str
@@ -108,8 +108,10 @@ class Warned(Event, frozen=True):
 
 
 class Failed(Event, frozen=True):
-    """The program raised and did not catch, or was shown after it (``post_mortem``): error class, message, node at
-    fault (0: none), the printed traceback."""
+    """The program raised an exception and did not catch it, or was passed to ``post_mortem``.
+
+    Holds the exception's class and message, the node at fault (0: none), and the printed traceback.
+    """
 
     error: str
     message: str
