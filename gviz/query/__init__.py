@@ -1,9 +1,10 @@
-"""What people write for moments, nodes and expressions, and what it means in a timeline.
+"""Resolves the texts that users type for moments, nodes and expressions.
 
-The syntax of places, events and conditions is `gviz.where`, which needs no timeline. This room resolves it. Read
-`names` first (which nodes had a name, and when), then `nodes` (which node a text means), then `moments` (which event a
-text means). `expressions` evaluates arithmetic over tensors; `vocabulary` lists the words for the help.
+The syntax of places, events and conditions is `gviz.where`, which needs no timeline. This package resolves it in a
+timeline. Read `name_lookup` first (which nodes had a name, and when), then `node_lookup` (which node a text refers to),
+then `moment_lookup` (which event a text refers to). `expressions` evaluates arithmetic over tensors; `vocabulary` has
+the words for the help.
 
-A walk: ``goto x.grad`` asks `event_at` for the moment ``x.grad``. It is no number, word or stop, so `node_at` asks
-`NamedNodes` for the last node called ``x``, and the moment is the event at which the last part of its gradient arrived.
+Example: ``goto x.grad`` asks `event_at` for the moment ``x.grad``. It is not a number, word or stop, so `node_at` asks
+`NamedNodes` for the last node named ``x``. The moment is the event at which its last contribution arrived.
 """

@@ -1,8 +1,7 @@
 """Expressions over the tensors of a moment: ``x.grad * 2``, ``net.fc1.weight.grad.max()``, ``#4 - #3``.
 
-An expression is Python's syntax, read as a tree. Names of tensors become plain names, the numbers of these are looked
-up, and what is left is evaluated by `gviz.where.safe_expression`, which knows only arithmetic and a closed list of
-functions.
+An expression uses Python's syntax and is read as a tree. Names of tensors are replaced by plain names whose values are
+looked up. `gviz.where.safe_expression` evaluates the rest; it allows only arithmetic and a closed list of functions.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ from gviz.where.stop import AtChange, Computed, Stop
 from gviz.where.tensor_spelling import FACTS, METHODS, as_python, as_written, node_of
 
 States = Callable[[Sequence[int]], Sequence[NodeState | None]]
-"""Nodes at one moment."""
+"""Returns nodes at one moment."""
 
 _NAMES_OF_DTYPES = {np.dtype(code) for code in NUMPY_DTYPES.values()}
 
 
 def value_of(timeline: Timeline, names: NamedNodes, n: int, text: str, states: States | None = None) -> Any:
-    """What an expression that the user typed is at moment `n`: tensors are arrays, scalars numbers.
+    """Return the value of a user's expression at moment `n`: arrays for tensors, numbers for scalars.
 
-    `states` gives the nodes at that moment in another course of events; None: as they are in the timeline.
-    Raises GvizError for a name there is not, and whatever the expression raises; NotStored for numbers that were not.
+    `states` replaces the states of the nodes, for a changed course of events; None uses the timeline's. Raises
+    GvizError for unknown names and for any error in the expression, and NotStored if numbers were not stored.
     """
     moment = timeline.at(n)
     tree = parse_expression(text)
@@ -59,7 +58,7 @@ def value_of(timeline: Timeline, names: NamedNodes, n: int, text: str, states: S
         return result.refuse() if isinstance(result, Summarized) else result
     except GvizError:
         raise
-    except Exception as error:  # whatever the expression raises is shown
+    except Exception as error:  # the expression may raise anything; the error is shown
         missing = next((name for name, value in found.items() if value is None), None)
         if missing is not None:
             raise GvizError(f"{clipped(text, 40)}: {resolver.written(missing)} is None here", exit_code=2) from None
@@ -68,7 +67,7 @@ def value_of(timeline: Timeline, names: NamedNodes, n: int, text: str, states: S
 
 
 def _hint(error: Exception) -> str:
-    """What to write in the place of what PyTorch's users write, or nothing."""
+    """Return what to write instead of PyTorch syntax, or ""."""
     if isinstance(error, guarded.Refused | TooMuch):
         return error.hint
     if isinstance(error, TypeError) and "keyword argument 'dim'" in str(error):
@@ -77,13 +76,13 @@ def _hint(error: Exception) -> str:
 
 
 def as_value(result: Any) -> Value | None:
-    """A result as a value that can be shown like any other; None for what is no array or number."""
+    """Return a result as a value that can be shown like any other; None if it is not an array or number."""
     array = np.asarray(result) if isinstance(result, (np.ndarray, np.generic, bool, int, float)) else None
     return None if array is None or array.dtype not in _NAMES_OF_DTYPES else capture(array)
 
 
 def parse_expression(text: str) -> ast.Expression:
-    """Read an expression. GvizError for any other text."""
+    """Parse an expression. Raises GvizError if it is not one."""
     try:
         tree = guarded.parsed(as_python(guarded.check_length(text.strip())))
     except guarded.NoPython:
@@ -100,7 +99,7 @@ def parse_expression(text: str) -> ast.Expression:
 
 
 def _steps_with(timeline: Timeline, name: str, n: int) -> Iterator[str]:
-    """What the last step of an optimizer, and the next, have for an option of this name."""
+    """Describe the values of an option with this name in the last optimizer step and in the next one."""
     for seq, step in timeline.contexts.steps_around(n):
         groups = [options_in(step.options, group) for group in range(len(step.options))]
         held = dict.fromkeys(option_text(options[name]) for options in groups if name in options)
@@ -119,7 +118,7 @@ def _no_function(name: str) -> GvizError:
 
 
 class _Resolver(ast.NodeTransformer):
-    """Puts a plain name in the place of each tensor, and its numbers into `found` under that name."""
+    """Replaces each tensor by a plain name, and puts its numbers into `found` under that name."""
 
     def __init__(
         self,
@@ -135,18 +134,18 @@ class _Resolver(ast.NodeTransformer):
         self._reads: dict[str, tuple[Edge, Aspect]] = {}
 
     def written(self, name: str) -> str:
-        """The text that a plain name replaced: ``x.grad``."""
+        """Return the text that a plain name replaced: ``x.grad``."""
         (node, nr), aspect = self._reads[name]
         return f"{self._timeline.info(node).output_name(nr) or f'#{node}'}.{aspect}"
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """``net.fc1.weight.grad``: the longest beginning that names a tensor, then ``.grad`` or ``.value``."""
+        """``net.fc1.weight.grad``: the longest prefix that names a tensor, then ``.grad`` or ``.value``."""
         path = dotted(node)
         if path and path[0] in self._bound:
             return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
         for length in range(len(path), 0, -1):
             if path[length - 1] in ASPECTS and self._tensor(".".join(path[: length - 1])):
-                continue  # ``x.grad`` is also the name of what was x's gradient once
+                continue  # ``x.grad`` is also the name of a node that was x's gradient once
             if tensor := self._tensor(".".join(path[:length])):
                 return self._read(tensor, path[length:])
         if path and path[0] not in FUNCTIONS:
@@ -154,11 +153,11 @@ class _Resolver(ast.NodeTransformer):
         return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """What is called is a function, also where a tensor has its name: ``norm = clip_grad_norm_(...)``."""
+        """A call always calls a function, even if a tensor has its name: ``norm = clip_grad_norm_(...)``."""
         return transformed_call(self, node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        """``parts[0]``, where a part of what a call gave is called so; else an index into a tensor."""
+        """``parts[0]`` if a part of a call's return value has that name, otherwise an index into a tensor."""
         if isinstance(node.value, ast.Name) and node.value.id not in self._bound:
             tensor = self._tensor(as_written(ast.unparse(node)))
             if tensor is not None:
@@ -179,7 +178,7 @@ class _Resolver(ast.NodeTransformer):
         n = self._moment.n
         later = next(
             iter(self._names.called(split_aspect(name)[0], len(self._timeline))), 0
-        )  # none is earlier: that would be meant
+        )  # none is earlier: it would have been found
         if later:
             made = f"#{later} is made by event {self._timeline.nodes.born(later)}"
             raise GvizError(f"there is no {clipped(name, 40)} yet", why=made, hint=f"goto #{later}", exit_code=2)
@@ -217,14 +216,14 @@ class _Resolver(ast.NodeTransformer):
 
 
 def transformed_call(transformer: ast.NodeTransformer, node: ast.Call) -> ast.Call:
-    """A call with its arguments transformed, and with what it calls, if that is a plain name, as it is."""
+    """Return a call with transformed arguments, and a plain function name left unchanged."""
     function = node.func if isinstance(node.func, ast.Name) else transformer.visit(node.func)
     named = [ast.keyword(word.arg, transformer.visit(word.value)) for word in node.keywords]
     return ast.Call(function, [transformer.visit(argument) for argument in node.args], named)
 
 
 def dotted(node: ast.expr) -> list[str]:
-    """The parts of ``a.b.c`` as people write them, empty for an attribute of anything else."""
+    """Return the parts of ``a.b.c`` as users write them, empty for an attribute of anything else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(as_written(node.attr))
@@ -250,30 +249,33 @@ def _numbers(timeline: Timeline, state: NodeState | None, tensor: Edge, aspect: 
 
 
 class Evaluator:
-    """Evaluates expressions about a timeline, and keeps the names of its nodes."""
+    """Evaluates expressions about a timeline, and caches the names of its nodes."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.names = NamedNodes(timeline)
 
     def last(self, text: str, n: int) -> int:
-        """The last node made by moment `n` that a place means, else the first later one; GvizError if there is none."""
+        """Return the last node created by moment `n` that a place refers to, otherwise the first later one.
+
+        Raises GvizError if there is none.
+        """
         return last(self.names, text, n)
 
     def evaluated(self, text: str, n: int, states: States | None = None) -> str:
-        """What an expression is, in one line; with `states` in another course of events."""
+        """Return the value of an expression in one line; `states` as in `value_of`."""
         result = value_of(self.timeline, self.names, n, text, states)
         value = as_value(result)
         return shown(clipped(told(result), 200)) if value is None else short(value)
 
     def number(self, text: str, n: int, states: States | None = None) -> float:
-        """An expression as one number; nan if it is no number, or several; `states` as in `value_of`."""
+        """Return an expression as one number; nan if it is not a single number. `states` as in `value_of`."""
         value = as_value(value_of(self.timeline, self.names, n, text, states))
         array = None if value is None or value.size != 1 else self.timeline.array(value)
         return float("nan") if array is None else float(array.item())
 
     def elements(self, text: str, n: int) -> int:
-        """How many numbers an expression is."""
+        """Return the number of elements of an expression."""
         value = as_value(value_of(self.timeline, self.names, n, text))
         return 0 if value is None else value.size
 
@@ -282,15 +284,15 @@ class Evaluator:
 
 
 def hits_of(timeline: Timeline, stop: Stop) -> Hits:
-    """The moments at which a stop that is no finding fits; GvizError for what is no expression."""
+    """Return the moments at which a stop fits, unless it is a finding. Raises GvizError if it is not an expression."""
     return Changes(timeline, stop, stop.at) if isinstance(stop.at, Computed) else Hits(timeline, stop)
 
 
 class Changes(Hits):
-    """The moments at which an expression is another value than at the moment before, or, if it is to hold, is true.
+    """The moments at which an expression changes its value, or becomes true for a condition.
 
-    Only what changes one of its tensors can change it, so that it is evaluated there alone. GvizError for an expression
-    that is none, or names no tensor.
+    Only events that change one of its tensors can change it, so it is evaluated only there. Raises GvizError if it is
+    not an expression or names no tensor.
     """
 
     def __init__(self, timeline: Timeline, stop: Stop, asked: Computed) -> None:
@@ -305,11 +307,11 @@ class Changes(Hits):
         self._untold: set[int] = set()
 
     def untold(self, n: float = inf) -> int:
-        """At how many moments by `n`, of those that were looked at, numbers were needed that were not stored."""
+        """Return at how many of the searched moments by `n` the needed numbers were not stored."""
         return sum(1 for moment in self._untold if moment <= n)
 
     def missing(self) -> str:
-        """What it needs and was not stored, where all that it names is there for the first time."""
+        """Return what the expression needs but was not stored, at the first moment at which all its names exist."""
         there = max(next(part.after(0), Hit(0)).n for part in self._parts)
         try:
             self._value(there)
@@ -318,11 +320,11 @@ class Changes(Hits):
         return ""
 
     def nowhere(self) -> str:
-        """The first of its names that no node has: then it is nothing anywhere."""
+        """Return the first of its names that no node has; "" if there is none."""
         return next(filter(None, (part.nowhere() for part in self._parts)), "")
 
     def means(self, node: int) -> bool:
-        """No node: an expression has no place."""
+        """Return False: an expression has no place."""
         return False
 
     def _search(self, start: int, end: int) -> Iterator[Hit]:
@@ -345,7 +347,9 @@ class Changes(Hits):
         return value is not None and holds(value)
 
     def _value(self, n: int) -> Array | None:
-        """The value of the expression at a moment; None if it has none there. NotStored if numbers are missing."""
+        """Return the value of the expression at a moment; None if it has none. Raises NotStored if numbers are
+        missing.
+        """
         try:
             result = value_of(self._timeline, self._names, n, self._asked.expression)
             holds_texts = isinstance(result, list | tuple | dict | set) and Budget({}).extent(result).bulky
@@ -364,7 +368,7 @@ def _is_same(one: Array | None, other: Array | None) -> bool:
 
 
 def _tensors_in(text: str) -> Iterable[tuple[str, Aspect]]:
-    """The tensors of an expression, as places, with the aspect that it reads. GvizError if there are none."""
+    """Return the tensors of an expression with the aspect it reads. Raises GvizError if there are none."""
     tree = parse_expression(text)
     tensors = _TensorNames(guarded.bound_names(tree))
     try:
@@ -377,14 +381,14 @@ def _tensors_in(text: str) -> Iterable[tuple[str, Aspect]]:
 
 
 class _TensorNames(ast.NodeTransformer):
-    """Collects what an expression names, as places, and puts plain names there; some may be no tensors."""
+    """Collects what an expression names and replaces it by plain names; some may not be tensors."""
 
     def __init__(self, bound: frozenset[str]) -> None:
         self.named: dict[tuple[str, Aspect], None] = {}
         self._known = bound | {"np"}
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """``net.fc1.weight.grad.max``: what is left of the path without methods, and without ``.grad``."""
+        """``net.fc1.weight.grad.max``: the path without its methods and without ``.grad``."""
         path = dotted(node)
         if not path or path[0] in self._known:
             return self.generic_visit(node)  # type: ignore[return-value]  # an attribute stays one
@@ -402,7 +406,7 @@ class _TensorNames(ast.NodeTransformer):
         return node if node.id in self._known | TYPES else self._met(node.id, "value")
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """What is called is a function, whatever is called so."""
+        """A call always calls a function, whatever else has its name."""
         return transformed_call(self, node)
 
     def _met(self, name: str, aspect: Aspect) -> ast.expr:

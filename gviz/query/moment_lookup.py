@@ -1,4 +1,4 @@
-"""Which moment a text means: ``12``, ``iteration 3``, ``nan``, ``'mark``, a node, its gradient, a stop."""
+"""Which moment a text refers to: ``12``, ``iteration 3``, ``nan``, ``'mark``, a node, its gradient, a stop."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ NO_MARKS: Mapping[str, int] = {}
 
 
 OF_ITERATION = re.compile(r"(iteration|forward|fwd|backward|bwd) +([0-9]+)")
-"""An iteration by its number, or a pass of it."""
+"""An iteration by its number, or one of its passes."""
 
 PASSES: Mapping[str, PhaseKind] = {"forward": "forward", "fwd": "forward", "backward": "backward", "bwd": "backward"}
-"""The words for a pass: as a moment its end."""
+"""The words for a pass; as a moment, its end."""
 
 
 def is_stretch(text: str) -> bool:
-    """Whether a text means a pass or an iteration, which has a beginning, too."""
+    """Whether a text refers to a pass or an iteration, which has a beginning too."""
     return text in PASSES or OF_ITERATION.fullmatch(text) is not None
 
 
 def begin_of(timeline: Timeline, text: str, n: int) -> int:
-    """Where a pass or iteration begins, for a text as seen from moment `n`."""
+    """Return the start of the pass or iteration that a text refers to, as seen from moment `n`."""
     end, word = event_at(timeline, text, n), text.split()[0]
     if word == "iteration":
         return timeline.iteration_at(end).start
@@ -46,10 +46,11 @@ def begin_of(timeline: Timeline, text: str, n: int) -> int:
 def event_at(
     timeline: Timeline, text: str, n: int | None = None, node: int = 0, marks: Mapping[str, int] = NO_MARKS
 ) -> int:
-    """The event number of `text`, one of `MOMENTS`, as seen from moment `n` (None: from outside).
+    """Return the event number of `text`, one of `MOMENTS`, as seen from moment `n` (None: from outside).
 
-    `node` is the selected node, `marks` those of the debugger. A node refers to the event that made it, ``x.grad`` to
-    the last part of its gradient, a stop (what ``break`` takes) to its last hit. GvizError if there is no such moment.
+    `node` is the selected node, `marks` the marks of the debugger. A node refers to the event that created it,
+    ``x.grad`` to the last contribution to its gradient, a stop (as for ``break``) to its last hit. Raises GvizError if
+    there is no such moment.
     """
     here, troubles = len(timeline) if n is None else n, timeline.troubles
     match text:
@@ -77,7 +78,7 @@ def event_at(
 
 
 def _moment_of_stop(timeline: Timeline, text: str, n: int) -> int:
-    """The last moment by `n` at which a stop fits, else the next."""
+    """Return the last moment by `n` at which a stop fits, otherwise the next."""
     asked = stop(text)
     hits = hits_of(timeline, asked)
     found = next(hits.before(n + 1), None) or next(hits.after(n), None)
@@ -89,9 +90,9 @@ def _moment_of_stop(timeline: Timeline, text: str, n: int) -> int:
 
 
 def remark(timeline: Timeline, text: str) -> str:
-    """A remark about a moment that a word refers to, or nothing.
+    """Return a remark about the moment that a word refers to, or "".
 
-    That is which node is called so too, that there is no nan but an infinity, or that one came before it.
+    It names a node with the same name, or notes that there is no nan but an infinity, or that an infinity came first.
     """
     also = NamedNodes(timeline).also(text) if text in MOMENT_WORDS else ""
     first = timeline.troubles.first_bad() if text == "nan" else 0
@@ -102,9 +103,9 @@ def remark(timeline: Timeline, text: str) -> str:
 
 
 def _end_of_pass(timeline: Timeline, word: str, n: int) -> int:
-    """The end of the last phase that a word means in the iteration of moment `n`, else in the whole recording.
+    """Return the end of the last phase for a word in the iteration of moment `n`, otherwise in the whole recording.
 
-    Seen from a thread that has such a phase, it is one of that thread.
+    Prefers phases of the thread of `n`, if it has any.
     """
     kind, thread_at = PASSES[word], timeline.contexts.thread_at
     phases = [phase for phase in timeline.phases if phase.kind == kind]
@@ -115,7 +116,7 @@ def _end_of_pass(timeline: Timeline, word: str, n: int) -> int:
 
 
 def _of_iteration(timeline: Timeline, word: str, text: str) -> int:
-    """Where the iteration of a number is through, counted from 1, or the last pass of it that a word means."""
+    """Return where an iteration (counted from 1) is complete, or the end of its last pass that the word refers to."""
     count, number = len(timeline.iterations), typed_count(text)
     if number is None or not 1 <= number <= count:
         raise _no_iteration(timeline, text, count)
@@ -127,7 +128,7 @@ def _of_iteration(timeline: Timeline, word: str, text: str) -> int:
 
 
 def _no_iteration(timeline: Timeline, text: str, count: int) -> GvizError:
-    """The error for an iteration that does not exist; of a running program with what lets it run there."""
+    """Return the error for an iteration that does not exist; for a running program, with the command to run there."""
     none, number = f"there is no iteration {clipped(text, 20)}", typed_count(text)
     if timeline.growing and number is not None and number > count:
         hint = f"until if step == {number - 1} lets the program run there"
@@ -137,8 +138,10 @@ def _no_iteration(timeline: Timeline, text: str, count: int) -> GvizError:
 
 
 def _ends_in(timeline: Timeline, iteration: Iteration, phases: Sequence[Phase]) -> list[int]:
-    """The ends of those phases that begin in an iteration: up to its last backward pass, if it has any; what it
-    evaluates after that is no forward of it."""
+    """Return the ends of the phases that begin in an iteration, up to its last backward pass if it has one.
+
+    Evaluation after that pass is not a forward of the iteration.
+    """
     within = [phase for phase in timeline.phases if iteration.start <= phase.start <= iteration.end]
     passes = [phase.start for phase in within if phase.kind == "backward"]
     last = max(passes, default=iteration.end)
@@ -146,7 +149,7 @@ def _ends_in(timeline: Timeline, iteration: Iteration, phases: Sequence[Phase]) 
 
 
 def _moment_of_node(timeline: Timeline, text: str, n: int, node: int) -> int:
-    """Where a node was made or, of ``x.grad``, where its gradient arrived."""
+    """Return the event that created a node or, for ``x.grad``, at which its gradient arrived."""
     try:
         info = timeline.info(node_at(NamedNodes(timeline), text, n, node))
     except GvizError as error:
@@ -168,7 +171,7 @@ def _moment_of_node(timeline: Timeline, text: str, n: int, node: int) -> int:
 
 
 def _arrived(timeline: Timeline, node: int, n: int) -> int:
-    """Where the last part of a node's gradient arrived in a pass, the last by moment `n`, else the next; 0: in none."""
+    """Return the event at which a node's gradient was complete: the last by `n`, otherwise the next; 0 if never."""
     events = ((seq, timeline.event(seq)) for seq in timeline.events_of(node))
     last = {event.pass_nr: seq for seq, event in events if _is_part(event, node)}
     ends = sorted(last.values())
@@ -185,7 +188,7 @@ def _never(text: str) -> NoReturn:
 
 
 def _error(timeline: Timeline, n: int) -> int:
-    """The error that the program failed with, else the next one that it caught, else the first; 0 without any."""
+    """Return the error the program failed with, else the next caught error, else the first; 0 if there is none."""
     errors = timeline.failures[-1:] or timeline.errors
     return next((error for error in errors if error > n), errors[0] if errors else 0)
 

@@ -1,4 +1,4 @@
-"""The nodes of a timeline by the names that they had."""
+"""Finds the nodes of a timeline by their names."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gviz.where.tensor_spelling import with_items
 
 
 class TookNoPart(GvizError):
-    """A name means an object of the program that has no part in the recording.
+    """A name refers to an object of the program that is not part of the recording.
 
-    `variable` holds it, and `others` are the nodes that could be mixed up with what was asked for.
+    `variable` holds it, and `others` are nodes that could be confused with it.
     """
 
     def __init__(self, text: str, variable: str, others: tuple[int, ...], named: str) -> None:
@@ -34,7 +34,7 @@ class TookNoPart(GvizError):
 
 
 class NamedNodes:
-    """An index of the names that nodes may have had. Whether a node had a name is only checked when it is asked for."""
+    """An index of the names that nodes may have had. Whether a node really had a name is checked only on lookup."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -44,9 +44,9 @@ class NamedNodes:
         self._held: tuple[int, dict[str, list[tuple[int, VariableHeld]]]] = -1, {}
 
     def last(self, name: str, n: int) -> int:
-        """The node that got this name last by moment `n`, 0 if none has.
+        """Return the node that got this name last by moment `n`, 0 if there is none.
 
-        What wrote to a tensor in place, untracked, leaves the name with the node that the tensor is: ``w -= ...``.
+        An untracked in-place write, such as ``w -= ...``, does not move the name: it stays with the tensor's node.
         """
         self._grow()
         info = self.timeline.info
@@ -55,9 +55,9 @@ class NamedNodes:
         return tensor_of(self.timeline, found) if found else 0
 
     def output_nr(self, node: int, name: str, n: int) -> int:
-        """Which output of a node a name means that it has; where a loop gave it to several, the last one used by `n`.
+        """Return which output of a node a name refers to; if a loop gave it to several, the last one used by `n`.
 
-        GvizError if the name is that of all of them together.
+        Raises GvizError if the name stands for all outputs together.
         """
         info = self.timeline.info(node)
         if name == info.name and len(info.variables) > 1 and name not in info.variables:
@@ -71,16 +71,16 @@ class NamedNodes:
         return max(used.intersection(alike), default=alike[0])
 
     def called(self, name: str, n: int) -> list[int]:
-        """The nodes that had this name by moment `n`, in order of creation."""
+        """Return the nodes that had this name by moment `n`, in order of creation."""
         self._grow()
         info = self.timeline.info
         named = (node for node in self._known.get(name, ()) if info(node).means(name) and info(node).born <= n)
         return [*dict.fromkeys(tensor_of(self.timeline, node) for node in named)]
 
     def held(self, text: str, n: int) -> int:
-        """The node of what a variable of the program holds at moment `n`: ``net.fc.weight``, ``nets[0].weight``, ``w``.
+        """Return the node of what a variable holds at moment `n`: ``net.fc.weight``, ``nets[0].weight``, ``w``.
 
-        0 where it is not known what the variable holds. TookNoPart if it has no part in the recording.
+        0 if it is unknown what the variable holds. Raises TookNoPart if it is not part of the recording.
         """
         text = text.replace('"', "'")
         for variable, said in self._said_of_variables().items():
@@ -95,7 +95,7 @@ class NamedNodes:
         return 0
 
     def _said_of_variables(self) -> dict[str, list[tuple[int, VariableHeld]]]:
-        """What was said of variables, the longest names first."""
+        """Return the `VariableHeld` events by variable, longest names first."""
         timeline = self.timeline
         if self._held[0] != len(timeline):
             found: dict[str, list[tuple[int, VariableHeld]]] = {}
@@ -105,7 +105,7 @@ class NamedNodes:
         return self._held[1]
 
     def _within(self, event: VariableHeld, rest: str) -> int:
-        """The parameter at a path in the model that a variable holds, found from another parameter of that model."""
+        """Return the parameter at a path in a variable's model, found from another parameter of that model."""
         self._grow()
         if rest == event.path:
             return event.node
@@ -117,14 +117,14 @@ class NamedNodes:
         return 0
 
     def _has_taken_over(self, event: VariableHeld, at: int, n: int) -> bool:
-        """Whether a variable now holds a leaf without a part, and held a recorded tensor before."""
+        """Whether a variable now holds a leaf outside the recording, and held a recorded tensor before."""
         node = self.last(event.variable, n)
         info = self.timeline.info(node) if node else None
         frame = self.timeline.nodes.assigned_at(info.created.stack) if info is not None else None
         return info is None or (info.born < at <= n and frame is not None and frame.function == event.function)
 
     def _no_part(self, text: str, event: VariableHeld, rest: str) -> TookNoPart:
-        """The error for what has no part; it names what has one: of the same path, or the same name."""
+        """Return the error for an object outside the recording. It names a recorded one with the same path or name."""
         if not rest:
             node = self.last(text, len(self.timeline))
             return TookNoPart(text, event.variable, (node,) if node else (), f"the tensor that {text} held before")
@@ -138,7 +138,7 @@ class NamedNodes:
         return TookNoPart(text, event.variable, others, named)
 
     def _holders(self, node: int, rest: str) -> tuple[str, ...]:
-        """The variables that hold the model which has a parameter at this path, as far as that was said."""
+        """Return the variables that are known to hold the model with a parameter at this path."""
         found = []
         for variable, said in self._said_of_variables().items():
             event = said[-1][1]
@@ -147,10 +147,10 @@ class NamedNodes:
         return tuple(sorted(found, key=lambda one: ("." in one, one))[:2])
 
     def of_a_module(self, text: str, n: int) -> int:
-        """The parameter that the program calls so: ``net.fc.weight`` is the ``fc.weight`` of what it calls ``net``.
+        """Return the parameter with this name in the program: ``net.fc.weight`` is ``fc.weight`` of the model ``net``.
 
-        Or, of several models, ``fc.weight`` alone, if one alone has it: ``net.fc.weight``. 0 if there is none by moment
-        `n`; GvizError if modules share that name, for then it may be any of theirs.
+        Also accepts ``fc.weight`` for ``net.fc.weight`` if only one of several models has it. 0 if there is none by
+        moment `n`. Raises GvizError if several modules share that name.
         """
         self._grow()
         if node := self.held(text, n):
@@ -181,16 +181,16 @@ class NamedNodes:
         return said[0] if said else 0
 
     def without(self, what: str, word: str) -> GvizError:
-        """The error for a word of the command language that refers to nothing here; it names a node called so."""
+        """Return the error for a command word that refers to nothing here; it names a node with that name."""
         return GvizError(f"no {what} in this recording", hint=self.also(word), exit_code=2)
 
     def also(self, word: str) -> str:
-        """A hint at a node whose name is also a word of the command language; empty without one."""
+        """Return a hint at a node whose name is also a command word; "" without one."""
         node = self.last(word, len(self.timeline))
         return f"{word} is also #{node}: write #{node}" if node else ""
 
     def near(self, name: str, n: int) -> str:
-        """The most similar name that a node had by moment `n`; empty if none is similar."""
+        """Return the most similar name that a node had by moment `n`; "" if none is similar."""
         names = self.had(n)
         stem, aspect = split_aspect(name)
         owner, _, last = name.rpartition(".")
@@ -202,13 +202,13 @@ class NamedNodes:
         return close[0] + (f".{aspect}" if aspect else "") if close else ""
 
     def had(self, n: int) -> list[str]:
-        """The names that nodes had by moment `n`, the latest first."""
+        """Return the names that nodes had by moment `n`, latest first."""
         self._grow()
         return [known for known in reversed(self._known) if self.last(known, n)]
 
     def _grow(self) -> None:
         nodes, naming = self.timeline.nodes, self.timeline.nodes.last_naming
-        if naming != self._naming:  # older nodes may have got theirs
+        if naming != self._naming:  # older nodes may have got their names
             self._known, self._count, self._naming = {}, 0, naming
         new = slice(self._count, len(nodes))
         stacks, owners = nodes.origins.stack[new].tolist(), nodes.origins.gradient_of[new].tolist()
@@ -228,9 +228,9 @@ class NamedNodes:
 
 
 def _at(said: list[tuple[int, VariableHeld]], n: int) -> tuple[int, VariableHeld]:
-    """What was said last of a variable by moment `n`, else first after it; what has a part goes before what has none.
+    """Return the last event about a variable by moment `n`, otherwise the first after it.
 
-    Functions may have variables of one name.
+    Functions may have variables with the same name; one that is part of the recording is preferred.
     """
     by_function = {event.function: (seq, event) for seq, event in said if seq <= n}
     before = sorted(by_function.values(), key=lambda one: (one[1].node > 0, one[0]))
@@ -238,7 +238,9 @@ def _at(said: list[tuple[int, VariableHeld]], n: int) -> tuple[int, VariableHeld
 
 
 def tensor_of(timeline: Timeline, node: int) -> int:
-    """The node of a tensor after `node` was made: an untracked write in place leaves the tensor its old node."""
+    """Return the node of the tensor that `node` returned: an untracked in-place write leaves the tensor its old
+    node.
+    """
     info = timeline.info(node)
     while (target := _written(timeline, info)) is not None:
         info = target
@@ -246,9 +248,9 @@ def tensor_of(timeline: Timeline, node: int) -> int:
 
 
 def _written(timeline: Timeline, info: NodeInfo) -> NodeInfo | None:
-    """What a node has written to in place, untracked; None if it did not, or gave it another shape.
+    """Return the node that an untracked in-place operation wrote to; None if there is none or its shape changed.
 
-    A leaf stays the leaf that it is even then.
+    A leaf stays the same leaf even if its shape changed.
     """
     made = info.created
     if not (made.untracked and made.inputs and made.inputs[0][0] and info.op.name.endswith("_")):

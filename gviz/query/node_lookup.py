@@ -1,4 +1,4 @@
-"""Which node a text means: a name, ``#4``, ``@12``, ``op:Mul``, ``nan``, ``demo.py:4``."""
+"""Which node a text refers to: a name, ``#4``, ``@12``, ``op:Mul``, ``nan``, ``demo.py:4``."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from gviz.where import place as places
 from gviz.where.tensor_spelling import with_paths
 
 Matches = Callable[[int], bool]
-"""Whether a node is meant, by its number."""
+"""Whether the node with this number matches."""
 
 MOST_NAMES = 8
-"""The most names that are listed in an error about an unknown name."""
+"""The most names listed in an error about an unknown name."""
 
 
 def node_at(names: NamedNodes, text: str, n: int, selected: int = 0, aspect: places.Aspect | None = None) -> int:
-    """The node that `text` refers to, as seen from moment `n`; an empty text is the `selected` node.
+    """Return the node that `text` refers to, as seen from moment `n`; for an empty text, the `selected` node.
 
-    ``12`` is a node by its number, ``@12`` the one that event 12 is about, all else a place (see `last`).
+    ``12`` is a node by its number, ``@12`` the node of event 12, anything else a place (see `last`).
     """
     if not text:
         return selected
@@ -44,10 +44,11 @@ def node_at(names: NamedNodes, text: str, n: int, selected: int = 0, aspect: pla
 
 
 def last(names: NamedNodes, text: str, n: int, asked: places.Aspect | None = None) -> int:
-    """The node that a place means at moment `n`: of several the last one made by then, else the first made later.
+    """Return the node that a place refers to at moment `n`: the last one created by then, otherwise the first later
+    one.
 
-    The rule wherever one node is asked for by a name; ``x.grad`` means ``x``, unless another is called so.
-    GvizError if there is none; its text includes the aspect that was `asked` for.
+    This rule applies wherever one node is named. ``x.grad`` refers to ``x``, unless another node has that name. Raises
+    GvizError if there is none; its text includes the aspect `asked`.
     """
     stem, aspect = places.split_aspect(text)
     node = 0 if aspect and stem.startswith("#") else _last(names, text, n)
@@ -66,7 +67,7 @@ def _last(names: NamedNodes, text: str, n: int) -> int:
 
 
 def next_of(names: NamedNodes, text: str, n: int, *, backward: bool = False) -> int:
-    """The first node made after moment `n` that a place means, backward the last one made before it; 0 without one."""
+    """Return the first matching node created after moment `n` (`backward`: the last one before it); 0 if none."""
     fits = Fitting(names.timeline, places.place(text))
     made = bisect_right(names.timeline.nodes, n - backward, key=names.timeline.nodes.born)
     return next(filter(fits, fits.near(made, backward=backward)), 0)
@@ -83,7 +84,7 @@ def _no_node(text: str, names: NamedNodes) -> GvizError:
 
 
 def query(timeline: Timeline, text: str) -> Matches:
-    """The test for `text`. GvizError if the text can match nothing."""
+    """Return the test for `text`. Raises GvizError if the text can match nothing."""
     text = text.strip()
     if not text:
         raise GvizError("nothing to find", hint="a name, #4, @12, op:Mul, nan or demo.py:4", exit_code=2)
@@ -101,17 +102,17 @@ def query(timeline: Timeline, text: str) -> Matches:
 
 
 def exactly(timeline: Timeline, text: str) -> Matches:
-    """Nodes called `text`: by their own name first of all, by module or operation."""
+    """Return the test for nodes named `text`: by their own name, by module or by operation."""
     return Fitting(timeline, places.Place(text, "word", word=with_paths(text)))
 
 
 def find(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> int:
-    """The next node after `start` (or before it) that matches, wrapping around at the ends; 0 if none does."""
+    """Return the next matching node after `start` (or before it), wrapping around at the ends; 0 if none matches."""
     return finished(search(timeline, matches, start, backward=backward))
 
 
 def search(timeline: Timeline, matches: Matches, start: int, *, backward: bool = False) -> Driven[int]:
-    """The same, a little at a time."""
+    """Same as `find`, as cooperative work in small steps."""
     nodes, at = timeline.nodes, timeline.nodes.place_of(start)
     first = (at if at >= 0 else len(nodes)) - 1 if backward else at + 1
     for i in range(len(nodes)):
@@ -124,7 +125,7 @@ def search(timeline: Timeline, matches: Matches, start: int, *, backward: bool =
 
 
 def event_number(timeline: Timeline, text: str) -> int:
-    """The event number `text` says, if there is such an event."""
+    """Return the event number in `text`. Raises GvizError if there is no such event."""
     number = typed_count(text)
     if number is None or number > len(timeline):
         raise no_event(timeline, text)
@@ -132,7 +133,7 @@ def event_number(timeline: Timeline, text: str) -> int:
 
 
 def _made_bad(created: NodeCreated) -> str:
-    """The nan and inf in a node's value when it was made, as text."""
+    """Return the nan and inf in a node's value when it was created, as text."""
     return " ".join(bad_text(output.value) for output in created.outputs)
 
 

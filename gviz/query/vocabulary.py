@@ -1,6 +1,6 @@
-"""The words that mean a moment, once for every command and option that takes one.
+"""The words that refer to a moment, in one place for all commands and options.
 
-They are apart from `moments` because the help of every command shows them, and must start without the timeline.
+They are separate from `moment_lookup` because the help of every command shows them and must not load the timeline.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ MOMENTS: tuple[tuple[str, str], ...] = (
         "what break takes (on EVENT [PLACE], change EXPR): where it fits last by now, else next",
     ),
 )
-"""How a moment is written, and what it means."""
+"""How a moment is written, and what it refers to."""
 
 MOMENT_WORDS = ("start", "end", "forward", "backward", "fwd", "bwd", "nan", "inf", "error")
-"""The moments that are plain words, as Tab completes them."""
+"""The moments that are plain words, for Tab completion."""
 
 A_MOMENT = (
     "an event number, start, end, forward or backward (the end of that pass), 'iteration 3', nan, inf, error, 'MARK, "
     "a node (x or #4), its gradient (x.grad), or a stop ('on receive x')"
 )
-"""What a moment can be, in half a sentence."""
+"""What a moment can be, in a short phrase."""
 
 SUCH_MOMENTS = "12, end, backward, iteration 3, nan, 'MARK, x, x.grad or change w"
 """Examples of moments, for the error about any other text."""
