@@ -250,7 +250,7 @@ class Arrivals(Sequence[Contribution]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(other) == len(self) and all(map(eq, self, other))
 
-    __hash__ = None  # equal to a tuple, but not meant as a key
+    __hash__ = None  # type: ignore[assignment]  # equal to a tuple, but not meant as a key
 
     def total(self) -> Value:
         """Return the sum after the last `GradFlowed`; there must be one."""

@@ -39,7 +39,7 @@ class Overheard:
         self._line: list[str] = []
         self._length = 0
 
-    @property  # Python allows assigning it
+    @property  # type: ignore[misc]  # Python allows assigning it
     def __class__(self) -> Any:
         return type(self._stream)
 
