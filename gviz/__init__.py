@@ -1,8 +1,8 @@
 """gviz: an interactive computation-graph visualizer and debugger.
 
-`record` writes a trace of what happens in a ``with`` block, `mark` names a moment of it, `load` opens a trace to ask it
-questions, `why` and `check` answer them in words, `show` opens the debugger on one, `make_dot` draws one, or the graph
-behind a tensor, and `export` writes pictures to files. Everything is imported when it is first used.
+`record` writes a trace of a ``with`` block, and `mark` names a moment in it. `load` opens a trace, `why` and `check`
+explain it in words, and `show` opens the debugger on it. `make_dot` draws a trace or the graph of a tensor, and
+`export` writes pictures to files. Everything is imported on first use.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _HOMES = {
     "show": "gviz.api.show",
     "why": "gviz.api.questions",
 }
-"""The public names, and where each is at home; a type checker is told the same above."""
+"""The public names and their home modules; type checkers read the imports above instead."""
 
 __all__ = ["__version__", *_HOMES]
 
@@ -69,7 +69,7 @@ def load_ipython_extension(shell: Any) -> None:
     register(shell)
 
 
-if not TYPE_CHECKING:  # a type checker knows the names from above, and should miss any other
+if not TYPE_CHECKING:  # a type checker knows the names from above, and should report any other
 
     def __getattr__(name):
         if name not in _HOMES:

@@ -1,11 +1,11 @@
-"""``python -m gviz``, and the command ``gviz``."""
+"""``python -m gviz`` and the command ``gviz``."""
 
 import signal
 import sys
 
 
 def main() -> None:
-    """Import the command line, and run it; Ctrl+C meanwhile ends this process without a traceback of the imports."""
+    """Imports and runs the command line. Ctrl+C during the import ends the process without a traceback."""
     interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interrupts:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -18,5 +18,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     if not sys.flags.safe_path:
-        del sys.path[0]  # the folder it is called in: a numpy.py there is no module of gviz's
+        del sys.path[0]  # the current folder: a numpy.py there is not a module of gviz
     main()

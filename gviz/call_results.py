@@ -1,4 +1,4 @@
-"""Which parts of what a call gave are tensors, and how a program takes each."""
+"""Finds the tensors in a call's result, and how a program accesses each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DEEPEST = 4
 
 
 def parts(result: object, kind: type, path: KeyPath = ()) -> Iterator[tuple[Any, KeyPath]]:
-    """The tensors, which are of this kind, within tuples, lists and mappings, and the ways to them."""
+    """Yields the objects of type `kind` in nested tuples, lists and mappings, with their paths."""
     if isinstance(result, kind):
         if path:
             yield result, path
@@ -29,11 +29,11 @@ def parts(result: object, kind: type, path: KeyPath = ()) -> Iterator[tuple[Any,
 
 
 def as_taken(path: KeyPath) -> str:
-    """A part of what a call gave, as a program takes it: ``[1][0]``, ``.values``, ``['loss']``."""
+    """The path of a part of a call's result as Python code: ``[1][0]``, ``.values``, ``['loss']``."""
     return "".join(f"[{place}]" if not name else f".{name}" if count else f"[{name!r}]" for place, count, name in path)
 
 
 def _field_names(result: object) -> tuple[str, ...]:
-    """The names by which the items of a tuple can be read, of a named tuple or of ``torch.return_types``."""
+    """The attribute names of a tuple's items, for a named tuple or ``torch.return_types``."""
     kind = type(result)
     return () if kind in (tuple, list) else tuple(getattr(kind, "_fields", getattr(kind, "__match_args__", ())))

@@ -1,15 +1,16 @@
-"""The recording in progress. Without one, each place that could report an event costs one test of a module global.
+"""The recording in progress. Without one, each place that could emit an event costs one test of a module global.
 
-A `Channel` is one recording: the listener, and every number handed out for it, so that two recordings of one program
-read the same. Instrumented code tests ``emit.channel`` before it builds anything:
+A `Channel` is one recording. It has the listener and hands out all numbers, so two recordings of one program read the
+same. Instrumented code tests ``emit.channel`` before it builds anything:
 
     channel = emit.channel
     if channel is not None:
         channel.say(NodeFreed(node))
 
-An error in a listener reaches the program: a recorder that dies silently is worse than none. Destructors may fire
-anywhere, also inside a listener, so the end of a `Seen` is only queued; the next event drains the queue. No Python code
-runs in a destructor: a signal handler may run with it, and its exception, a KeyboardInterrupt maybe, would be dropped.
+An error in a listener propagates to the program: a recorder that fails silently is worse than none. Destructors may run
+anywhere, even inside a listener, so the end of a `Seen` is only queued, and the next event drains the queue. No Python
+code runs in a destructor: a signal handler may run with it, and its exception, perhaps a KeyboardInterrupt, would be
+dropped.
 """
 
 from __future__ import annotations
@@ -34,22 +35,22 @@ from gviz.values.value import FEW_BYTES, INLINE_BYTES, Array, Keep, Value, Whole
 Listener = Callable[[Event], None]
 
 FIRST_CALLS = 3
-"""How many calls of each custom Function are kept with whole values, so that its rule can be checked."""
+"""The number of calls of each custom Function whose values are kept whole, so that its backward rule can be checked."""
 
 _LARGEST_WHOLE, _ALL_WHOLE = 1 << 20, 1 << 24
-"""Bytes of one such value, and of all of a recording."""
+"""The size limit in bytes of one such value, and of all of them in a recording."""
 
 
 _LONG, _KEPT_OF_LONG = 400, 15
-"""From how many numbers (two a frame) a stack is long, and how many of them identify it together with a hash."""
+"""The length from which a call stack is long (two numbers per frame), and how many numbers of it form its key."""
 
 
 class Channel:
-    """One recording: who listens, how much of a value is kept, and the numbers handed out so far.
+    """One recording: its listener, how much of a value is kept, and the numbers handed out so far.
 
-    `limit` is the size in bytes up to which whole values are kept (None: `INLINE_BYTES`), unless `keep` wants less;
-    up to `handed_over` bytes it may be left to the listener to keep less. A listener that `awaits` values takes those,
-    too, that a device has yet to give. `read_source` gives a file's text, or None.
+    Whole values are kept up to `limit` bytes (None: `INLINE_BYTES`), unless `keep` reduces it. Up to `handed_over`
+    bytes a value is passed whole to the listener, which may keep less. A listener that `awaits` values also accepts
+    those that a device has not computed yet. `read_source` returns a file's text, or None.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Channel:
         self.awaits = awaits
         self.handed_over = max(self.limit, handed_over)
         self.value: Callable[[Array | np.generic], Value] = shape_of if keep == "none" else capturing(self.limit)
-        """Captures an array or numpy scalar under this recording's limit."""
+        """Captures an array or NumPy scalar under this recording's limit."""
         self._calls: dict[object, int] = {}
         self._room = _ALL_WHOLE if keep == "whole" and limit is None else 0
         self._read_source = read_source or (lambda path: None)
@@ -76,15 +77,17 @@ class Channel:
         self._ends: dict[int, _End] = {}
         self._queue_free = self._freed.append
         self._stacks: defaultdict[int, dict[site.StackKey, int]] = defaultdict(lambda: {(): 0})
-        """By thread: one line that several run is a stack of each."""
+        """By thread: a line that several threads run has one stack for each."""
         self._trails: defaultdict[int, dict[site.StackKey, int]] = defaultdict(dict)
-        """The numbers of the stacks by the trails that led to them, again by thread."""
+        """The stack numbers by trail, also by thread."""
         self._callers: dict[tuple[int, int, int], tuple[int, int]] = {}
-        """The tree of all frames of reported stacks: by the caller's number (0: none), the code and the offset, the
-        number of the frame and a stack that was reported with it."""
+        """The tree of all frames of recorded stacks.
+
+        It maps the caller's number (0: none), the code and the offset to the number of the frame and a stack that has
+        it."""
         self._caller_numbers = count(1).__next__
         self._innermost: dict[int, int] = {}
-        """By stack: the number of its innermost frame."""
+        """The number of a stack's innermost frame."""
         self._ops: dict[object, int] = {}
         self._sources: set[str] = set()
         self.earlier_options = Earlier()
@@ -95,34 +98,34 @@ class Channel:
         self.next_pass = count(1).__next__
         self.next_scope = count(1).__next__
         self.last_words: Callable[[], None] | None = None
-        """Reports the last events when the recording ends, while it still listens."""
+        """Emits the last events when the recording ends, while it still listens."""
 
     def is_first(self, function: object) -> bool:
-        """Whether a call of a function of the program's own, which is made now, is one of the first."""
+        """Counts a call of a custom function. Returns whether it is one of the first."""
         if not self._room:
             return False
         calls = self._calls[function] = self._calls.get(function, 0) + 1
         return calls <= FIRST_CALLS
 
     def has_room(self, nbytes: int) -> bool:
-        """Whether a value of one of the first calls is to be kept whole that otherwise would not be; it counts then."""
+        """Whether a large value of one of the first calls is to be kept whole; if so, it counts towards the limit."""
         if not self.limit < nbytes <= min(_LARGEST_WHOLE, self._room):
             return False
         self._room -= nbytes
         return True
 
     def whole(self, array: Array | np.generic) -> Value | None:
-        """The value with all elements where it would have none otherwise; None where it has them, or is too large."""
+        """The value with all elements, if it would otherwise have none; None if it has them, or if it is too large."""
         if not self.has_room(array.nbytes):
             return None
         return Whole(array.dtype.name, array.shape, array.tobytes())
 
     def say(self, event: Event) -> None:
-        """Hand an event to the listener, after the frees since the last event."""
+        """Passes an event to the listener, after the frees since the last event."""
         while self._freed:
             try:
                 node = self._freed.popleft().node
-            except IndexError:  # another thread has reported it meanwhile
+            except IndexError:  # another thread has emitted it meanwhile
                 break
             del self._ends[node]
             self._listener(NodeFreed(node))
@@ -139,7 +142,7 @@ class Channel:
         return number
 
     def stack_number(self, key: site.StackKey) -> int:
-        """The number of a stack that was caught elsewhere, such as the one an exception came through."""
+        """The number of a stack captured elsewhere, such as that of an exception."""
         known = self._stacks[get_ident()]
         short = key if len(key) <= _LONG else _short(key)
         number = known.get(short)
@@ -148,7 +151,7 @@ class Channel:
         return number
 
     def frames(self, stack: int) -> tuple[site.Frame, ...]:
-        """The frames of a reported stack, innermost first; none for another number."""
+        """The frames of a recorded stack, innermost first; empty for an unknown number."""
         keys = {number: key for key, (number, _) in tuple(self._callers.items())}
         frame, found = self._innermost.get(stack, 0), []
         while frame:
@@ -157,7 +160,7 @@ class Channel:
         return site.frames(tuple(found))
 
     def op(self, key: object, describe: Callable[[int], OpSeen]) -> int:
-        """The number of an op; `describe` makes its `OpSeen` the first time `key` is seen."""
+        """The number of an op; `describe` makes its `OpSeen` when `key` is new."""
         number = self._ops.get(key)
         if number is None:
             number = self._op_numbers()
@@ -166,7 +169,7 @@ class Channel:
         return number
 
     def _see_stack(self, key: site.StackKey) -> int:
-        """Say a stack: what it is built on is the stack that has most of its outermost frames."""
+        """Emits a new stack. Its base is the known stack that shares the most outermost frames with it."""
         caller, base, own = 0, 0, len(key)
         while own:
             known = self._callers.get((caller, key[own - 2], key[own - 1]))
@@ -188,24 +191,24 @@ class Channel:
 
 
 def _short(key: site.StackKey) -> site.StackKey:
-    """The key of a long stack in a table. With whole stacks, a deep recursion takes hundreds of megabytes.
+    """A short key for a long stack. With whole stacks as keys, a deep recursion takes hundreds of megabytes.
 
-    It has an odd length, as no stack has.
+    Its length is odd, which no whole stack's is.
     """
     return hash(key), len(key), *key[:_KEPT_OF_LONG]
 
 
 def limit_of(keep: Keep, limit: int | None) -> int:
-    """Up to how many bytes whole values are kept."""
+    """The size in bytes up to which whole values are kept."""
     if keep != "whole":
         return FEW_BYTES
     return INLINE_BYTES if limit is None else limit
 
 
 class Seen:
-    """The announcement of a node: to which channel, under which number. The channel reports when it dies with the node.
+    """The announcement of a node on a channel. The channel emits `NodeFreed` when this object is freed with the node.
 
-    It counts only after `said`: before that, an exception may come between any two lines.
+    It takes effect only after `said`, because an exception may occur between any two lines before that.
     """
 
     __slots__ = ("__weakref__", "channel", "node")
@@ -215,7 +218,7 @@ class Seen:
         self.node = node
 
     def said(self, channel: Channel) -> None:
-        """The node was reported to the channel, and its end will be."""
+        """Notes that the node was emitted on the channel, so that its end will be too."""
         channel._ends[self.node] = end = _End(self, channel._queue_free)
         end.node = self.node
         self.channel = channel
@@ -229,20 +232,20 @@ class _End(weakref.ref[Seen]):
 
 
 channel: Channel | None = None
-"""The recording in progress, or None. Read it once per happening; never keep it.
+"""The recording in progress, or None. Read it once per event; never store it.
 
-While a thread is on a detour the name is taken out of this module, and `__getattr__` answers for each thread: reading
-it costs more for that moment, and nothing before and after.
+While any thread is on a detour (see `aside`), this name is removed from the module and `__getattr__` answers for each
+thread. Reading it is slower during that time only.
 """
 
 _detours: dict[int, Channel | None] = {}
-"""The channels of threads on a detour, by the thread's identity."""
+"""The channels of threads on a detour, by thread id."""
 _everybody: Channel | None = None
-"""The recording in progress while there are detours."""
+"""The recording in progress for all other threads while there are detours."""
 _changing = RLock()
 
 
-if not TYPE_CHECKING:  # a type checker should miss any other name
+if not TYPE_CHECKING:  # a type checker should report any other name
 
     def __getattr__(name):
         if name != "channel":
@@ -256,14 +259,14 @@ def _in_progress() -> Channel | None:
 
 
 def refuse_second() -> None:
-    """Raise `GvizError` if a recording is in progress."""
+    """Raises GvizError if a recording is in progress."""
     if _in_progress() is not None or _detours.get(get_ident()) is not None:
         raise GvizError("this program is already being recorded", hint="end the first recording before the next")
 
 
 @contextmanager
 def listening(to: Channel) -> Iterator[Channel]:
-    """Make `to` the recording in progress; a second one at the same time is refused with `GvizError`."""
+    """Makes `to` the recording in progress within the block. Raises GvizError if there is one already."""
     refuse_second()
     attach(to)
     try:
@@ -275,7 +278,7 @@ def listening(to: Channel) -> Iterator[Channel]:
 
 @contextmanager
 def aside(to: Channel | None) -> Iterator[None]:
-    """Let this thread report to `to` inside the block; other threads are not affected."""
+    """Makes this thread emit to `to` within the block; other threads are not affected."""
     global channel, _everybody
     thread = get_ident()
     with _changing:
@@ -295,12 +298,12 @@ def aside(to: Channel | None) -> Iterator[None]:
 
 
 def silence() -> AbstractContextManager[None]:
-    """Report nothing from this thread inside the block."""
+    """Emits nothing from this thread within the block."""
     return aside(None)
 
 
 def attach(to: Channel | None) -> None:
-    """Make this the recording in progress, for all threads."""
+    """Makes `to` the recording in progress for all threads."""
     global channel, _everybody
     with _changing:
         if _detours:
@@ -310,12 +313,12 @@ def attach(to: Channel | None) -> None:
 
 
 def detach() -> None:
-    """End the recording in progress, if there is one. The program continues."""
+    """Ends the recording in progress, if there is one. The program continues."""
     attach(None)
 
 
 def _alone() -> None:
-    """One process writes one trace; the threads that were on a detour, or changing this, are not in a forked child."""
+    """Resets the state in a forked child: one process writes one trace, and the child has no other threads."""
     global channel, _everybody, _changing
     _changing = RLock()
     _detours.clear()

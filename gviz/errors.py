@@ -1,18 +1,19 @@
-"""The error that gviz reports to a person: what happened, why, what to do."""
+"""The errors that gviz shows to a user: what happened, why, what to do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 KEEP_ALL = "record with --values all"
-"""What helps where numbers are missing in a recording."""
+"""The hint for numbers that are missing in a recording."""
 
 
 class GvizError(Exception):
-    """What happened, why, and what to try: shown as ``gviz: error: WHAT`` without a traceback, else at its end.
+    """An error with what happened, why, and what to do.
 
-    ``exit_code`` follows the command line's table: 1 output cannot be written, 2 wrong usage, 3 input missing or
-    unreadable, 4 a needed program or extra is missing.
+    The command line shows it as ``gviz: error: WHAT`` without a traceback; elsewhere the rest follows the traceback as
+    notes. ``exit_code`` follows the command line's table: 1 output cannot be written, 2 wrong usage, 3 input missing or
+    unreadable, 4 a required program or extra is missing.
     """
 
     def __init__(self, what: str, *, why: str = "", hint: str = "", exit_code: int = 1) -> None:
@@ -25,7 +26,7 @@ class GvizError(Exception):
             self.add_note(line.strip())
 
     def lines(self) -> list[str]:
-        """The message as it is printed, one entry a line."""
+        """The lines of the message as printed."""
         lines = [f"gviz: error: {self.what}"]
         if self.why:
             lines.append(f"  {self.why}")
@@ -35,18 +36,18 @@ class GvizError(Exception):
 
 
 class SystemRefusal(GvizError):
-    """The system does not let a file be written, and another name is not the remedy: a full disk, for example."""
+    """The system refuses to write a file for a reason that another name does not fix, such as a full disk."""
 
 
 class NotStored(GvizError):
-    """Numbers that the recording does not hold: ``the value of #4``."""
+    """The recording does not contain the numbers requested, such as ``the value of #4``."""
 
     def __init__(self, of: str) -> None:
         super().__init__(f"{of} was not stored: {KEEP_ALL}", exit_code=2)
 
 
 def did_you_mean(given: str, known: Iterable[str], otherwise: str, alike: float = 0.6) -> str:
-    """A hint: the known word nearest to the given one, or `otherwise` if none is near."""
+    """A hint with the known word closest to `given`, or `otherwise` if none is close."""
     from difflib import get_close_matches  # slow to import, and needed only after a mistake
 
     near = get_close_matches(given, list(known), 1, alike)
@@ -54,7 +55,7 @@ def did_you_mean(given: str, known: Iterable[str], otherwise: str, alike: float 
 
 
 def refuse_unknown(option: str, given: object, known: Iterable[str]) -> None:
-    """Raise `GvizError` if the value of an option is not one of its known words."""
+    """Raises GvizError if the value of an option is not one of its known words."""
     words = tuple(known)
     if given not in words:
         listed = f"{option} is one of {', '.join(word or repr(word) for word in words)}"

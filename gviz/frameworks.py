@@ -1,6 +1,6 @@
-"""Which frameworks a recording listens to: gviz's own engine always, those of `FOREIGN` where a program imports them.
+"""The frameworks that a recording observes: the built-in engine always, those of `FOREIGN` if a program imports them.
 
-A framework is an adapter, which says the events of `gviz.events`, and its line in that table.
+A framework consists of an adapter, which emits the events of `gviz.events`, and its entry in that table.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """A package that other people's programs compute with.
+    """A package for tensor computation.
 
-    `adapter` is a module whose ``Attached(channel, model, wanted)`` listens to it inside a ``with`` block; `spent` is
-    then how many nanoseconds of the program's threads that took, `node_of` which node one of its tensors is.
-    `behind` is a module whose ``events_behind`` says the graph behind what ``is_tensor``, as it stands.
+    `adapter` is a module whose ``Attached(channel, model, wanted)`` observes the package within a ``with`` block. Its
+    ``spent`` is the time in nanoseconds that this took on the program's threads, and ``node_of`` returns a tensor's
+    node. `behind` is a module whose ``events_behind`` describes the existing graph of objects that are tensors
+    (``is_tensor``).
     """
 
     package: str
@@ -47,7 +48,7 @@ class Framework:
 
     @property
     def imported(self) -> bool:
-        """Whether the program has imported it; another package may stand in its place."""
+        """Whether the program has imported it. A different module under its name does not count."""
         found = sys.modules.get(self.package)
         return found is not None and found.__name__ == self.package
 
@@ -57,17 +58,17 @@ class Framework:
         return self.imported or (self.package not in sys.modules and find_spec(self.package) is not None)
 
     def owns(self, thing: object) -> bool:
-        """Whether a model is made of its modules, or a thing is of one of its types."""
+        """Whether an object's class comes from this package, directly or through a base class."""
         return any(kind.__module__.partition(".")[0] == self.package for kind in type(thing).__mro__)
 
     def missing(self) -> GvizError:
-        """What to say where it is asked for and not installed."""
+        """The error if it is required and not installed."""
         hint = f"{self.install}, or --engine builtin for gviz's own engine"
         return GvizError(f"{self.name} is not installed", hint=hint, exit_code=4)
 
     @contextmanager
     def attached(self, began: Recording, model: Any, wanted: Wanted) -> Iterator[object]:
-        """Listen to it for a recording."""
+        """Observes the framework for a recording."""
         with import_module(self.adapter).Attached(began.channel, model, wanted) as it:
             began.known_by(it.node_of)
             yield it
@@ -103,20 +104,21 @@ def record(
     until: Until = "",
     share: bool = False,
 ) -> Recording | Within:
-    """Record what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
+    """Records what happens in a ``with`` block to a trace; without a path, to one in the user's cache folder.
 
-    Arrays are kept whole up to `limit` bytes (1024 without one), larger ones as statistics; `keep` asks for less.
-    `source` keeps the text of the program's files in the trace. An existing file is refused with GvizError unless
-    `force`. Where PyTorch is imported, before or within the block, its operations are recorded; `model` gives its
-    parameters their names from the start.
-    Of a long run only the `last` iterations (``3``) or marks (``"3 marks"``) are kept, and no more than `max_size`
-    bytes (``"500M"``) of the newest. With `until` (``"nan"``, ``"inf"``) the recording ends with the first of these.
-    Only its owner can read the trace; `share` leaves that to the umask.
+    Arrays are kept whole up to `limit` bytes (default 1024), larger ones as statistics; `keep` can reduce that further.
+    `source` stores the text of the program's files in the trace. An existing file raises GvizError unless `force` is
+    True. If PyTorch is imported, before or within the block, its operations are recorded; with `model` its parameters
+    have names from the start.
+    For a long run, `last` keeps only the last iterations (``3``) or marks (``"3 marks"``), and `max_size` keeps only
+    that many bytes of the newest events (``"500M"``). With `until` (``"nan"``, ``"inf"``) the recording ends with the
+    first of these. Only the owner can read the trace; with `share` the umask decides.
 
-    Of PyTorch, `phase` ``"backward"`` records passes alone, at a fraction of the cost, and `module` (a path or class,
-    with ``*``) what its calls do; `compiled` ``"eager"`` runs what ``torch.compile`` made as it is written.
-    GvizError for what an option does not know, and for a path at which no trace can be. Where the system does not let
-    one be written, as on a full disk, a warning is given, and the block runs unrecorded.
+    The following apply to PyTorch. `phase` ``"backward"`` records backward passes only, at a fraction of the cost.
+    `module` (a path or class, with ``*``) records only calls of those modules. `compiled` ``"eager"`` runs the
+    functions that ``torch.compile`` made as they are written.
+    Raises GvizError for an invalid option, and for a path that cannot be a trace. If the system does not allow writing,
+    as on a full disk, a warning is issued and the block runs unrecorded.
     """
     if not (model is None or hasattr(model, "_parameters") or any(one.owns(model) for one in FOREIGN)):
         hint = "it is a torch.nn.Module, whose parameters get their names"
@@ -138,12 +140,12 @@ def record(
 def attach(
     model: torch.nn.Module | None = None, path: str | os.PathLike[str] | None = None, **options: Any
 ) -> Recording | Within:
-    """Record from here to the end of the program, or to ``close()`` of what this returns; options as for `record`."""
+    """Records until the program ends or ``close()`` is called on the result; options as for `record`."""
     return record(path, model=model, **options).__enter__()
 
 
 def events_behind(tensors: Sequence[object], params: Any = ()) -> list[Any] | None:
-    """The graph behind tensors of a foreign framework as it stands, as events; None for anything else."""
+    """The existing graph of another framework's tensors, as events; None for anything else."""
     for one in FOREIGN:
         if tensors and one.imported and all(map(one.owns, tensors)):
             behind = import_module(one.behind)
@@ -153,7 +155,7 @@ def events_behind(tensors: Sequence[object], params: Any = ()) -> list[Any] | No
 
 
 def follow(began: Recording, **wanted: str) -> None:
-    """From the moment the program imports a foreign framework, record what is wanted of it; until then nothing."""
+    """Records what is wanted of a foreign framework once the program imports it."""
     for one in FOREIGN:
         began.join(_when_imported(one, Wanted(**wanted), began))
 
@@ -165,7 +167,7 @@ def _when_imported(framework: Framework, wanted: Wanted, began: Recording) -> Ab
         try:
             began.tell("framework", framework.package)
             began.join(framework.attached(began, None, wanted))
-        except Exception as trouble:  # whatever it is, the program goes on
+        except Exception as trouble:  # the program continues, whatever the error
             why = f"{type(trouble).__name__}: {trouble}"
             notice.say(f"gviz: warning: {framework.name}'s operations cannot be recorded: {why}")
 

@@ -1,7 +1,7 @@
-"""What parameters and modules are called where a program has several models, or calls parts of one.
+"""Names parameters and modules if a program has several models, or calls parts of one.
 
-A parameter's own name is its path in its model. Of a generator and a discriminator a ``0.weight`` and a ``weight`` say
-not whose they are: they are ``generator.0.weight`` and ``discriminator.weight``, from the moment on in which the second
+A parameter is named by its path in its model. With a generator and a discriminator, ``0.weight`` and ``weight`` do not
+show which model they belong to. They become ``generator.0.weight`` and ``discriminator.weight`` once the second model
 is named.
 """
 
@@ -24,7 +24,7 @@ _Module = TypeVar("_Module")
 
 @dataclass(slots=True, eq=False)
 class _Root:
-    """A model, and the nodes of its parameters by their paths; `holder` is what it is called by, if it has to be."""
+    """A model, and the nodes of its parameters by path; `holder` is the prefix of their names, if one is needed."""
 
     module: weakref.ref[object]
     nodes: dict[str, int]
@@ -32,43 +32,43 @@ class _Root:
 
 
 _roots: weakref.WeakKeyDictionary[Channel, dict[str, _Root]] = weakref.WeakKeyDictionary()
-"""Of each recording the model that said a path last, by the path."""
+"""By recording: the model that last used a path, by the path."""
 
 _of_nodes: weakref.WeakKeyDictionary[Channel, dict[int, _Root]] = weakref.WeakKeyDictionary()
-"""Of each recording the model by which a parameter's node is called."""
+"""By recording: the model that names a parameter's node, by the node."""
 
 
 class _Paths:
-    """The paths of modules, as long as these live: of each by itself, whatever it says it equals."""
+    """The paths of living modules, by identity: modules may define ``__eq__``."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[weakref.ref[object], str]] = {}
 
     def of(self, module: object) -> str:
-        """The path of a module, empty where none is known."""
+        """The path of a module, or an empty string if unknown."""
         known = self._known.get(id(module))
         return known[1] if known is not None and known[0]() is module else ""
 
     def add(self, module: object, path: str) -> None:
-        """The path of a module, unless one is known."""
+        """Sets the path of a module, unless it has one."""
         if not self.of(module):
             self._known[id(module)] = weakref.ref(module), path
 
     def all(self) -> set[str]:
-        """The paths of those that live; the others are forgotten."""
+        """The paths of living modules; forgets the others."""
         self._known = {number: known for number, known in self._known.items() if known[0]() is not None}
         return {path for _, path in self._known.values()}
 
 
 _paths: weakref.WeakKeyDictionary[Channel, _Paths] = weakref.WeakKeyDictionary()
-"""Of each recording the paths of the modules within the models that were called."""
+"""By recording: the paths of the modules within the models that were called."""
 
 
 def modules_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """A module and all within it, each once, by their paths, of which its own is given.
+    """Yields a module at `path` and all its submodules with their paths, each once.
 
-    No method of theirs is called: a program may have written ``named_modules`` anew. One that is not made yet, as
-    ``super().__init__()`` is still to come, holds none.
+    Calls none of their methods, because a program may override ``named_modules``. A module whose ``super().__init__()``
+    has not run yet has no submodules.
     """
     met: set[int] = set()
     waiting = [(path, module)]
@@ -82,7 +82,8 @@ def modules_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def parameters_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The parameters of a module and of all within it, each once, by their paths; again without a method of theirs."""
+    """Yields the parameters of a module and its submodules with their paths, each once, without calling their
+    methods."""
     met: set[int] = set()
     for place, one in modules_in(module, path):
         for name, parameter in getattr(one, "_parameters", {}).items():
@@ -92,10 +93,11 @@ def parameters_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def model_of(channel: Channel, module: _Module, kind: type[_Module]) -> _Module:
-    """The model that a module is a part of which no running one contains: the outermost whose method runs and calls it.
+    """The model that a module called outside any module call belongs to.
 
-    ``self.net(x)`` in another method than ``forward`` is a call of that model's ``net``. It is the module itself where
-    there is none such, or the path of it is known. All modules are of that `kind`.
+    It is the model whose running method makes the call, the outermost such one: ``self.net(x)`` in a method other than
+    ``forward`` is a call of that model's ``net``. It is the module itself if there is none, or if its path is known.
+    All modules are of type `kind`.
     """
     if _own_path(channel, module):
         return module
@@ -107,10 +109,10 @@ def model_of(channel: Channel, module: _Module, kind: type[_Module]) -> _Module:
 
 
 def path(channel: Channel, module: object, kind: str, named: Callable[[], Iterable[tuple[str, object]]]) -> str:
-    """The path of a module that no running one contains: the one it has in its model, if that was called before.
+    """The path of a module called outside any module call: its path in its model, if that was called before.
 
-    Else it is a model itself, and has the name of its class, with a number where another one has that: they would
-    else be taken for calls of one. `named` gives the modules within it by their paths.
+    Otherwise it is a model itself and is named after its class. It gets a number if another model has that name, since
+    the calls would otherwise look like calls of one model. `named` yields the modules within it by path.
     """
     known = _paths.setdefault(channel, _Paths())
     if not known.of(module):
@@ -122,10 +124,10 @@ def path(channel: Channel, module: object, kind: str, named: Callable[[], Iterab
 
 
 def places(modules: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The parameters of a model's `modules`, each of which stands there once, by every path that they have.
+    """Yields the parameters of a model's `modules`, by every path that they have; each module is in `modules` once.
 
-    A tied weight has one in each module that has it, and ``[layer] * 3`` is one module at three places. What is within
-    a further place of a module is told by that place alone: a module may contain itself.
+    A tied weight has one path in each module that has it, and ``[layer] * 3`` is one module in three places. The
+    contents of a module's further places are not followed in turn, because a module may contain itself.
     """
     first = [*modules]
     own = {id(module): path for path, module in first}
@@ -142,13 +144,13 @@ def _joined(path: str, name: str) -> str:
 
 
 def _numbered(kind: str) -> Iterator[str]:
-    """``Linear``, ``Linear_2``, ``Linear_3`` …"""
+    """Yields ``Linear``, ``Linear_2``, ``Linear_3`` …"""
     yield kind
     yield from (f"{kind}_{number}" for number in count(2))
 
 
 def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> None:
-    """Say what a model's parameters are called: pairs of path and node, of which the first for a node is its name."""
+    """Records the names of a model's parameters from pairs of path and node. The first path of a node is its name."""
     known, of_node = _roots.setdefault(channel, {}), _of_nodes.setdefault(channel, {})
     root = _Root(weakref.ref(module), dict(named))
     for path, node in named:
@@ -170,14 +172,14 @@ def name(channel: Channel, module: object, named: Sequence[tuple[str, int]]) -> 
 
 
 def _beside(channel: Channel, root: _Root) -> Iterable[_Root]:
-    """The models from which one is to be told: each that lives, and each that said one of its paths."""
+    """The models that `root` must be distinguished from: the living ones, and those that use one of its paths."""
     said = (_roots[channel].get(path) for path in root.nodes)
     living = (other for other in _of_nodes[channel].values() if other.module() is not None)
     return {id(other): other for other in (*said, *living) if other is not None and other is not root}.values()
 
 
 def _holder(channel: Channel, module: object) -> str:
-    """What tells a model from the others: the variable that holds it, or its own path where none does alone."""
+    """What distinguishes a model from the others: the variable that holds it, or its own path if none is unique."""
     held = variables.first_name(module, lasting=True).removeprefix("self.")
     living = (root for root in _of_nodes[channel].values() if root.module() is not None)
     taken = held and any(root.holder == held and root.module() is not module for root in living)
@@ -190,7 +192,7 @@ def _own_path(channel: Channel, module: object) -> str:
 
 
 def is_held(channel: Channel, node: int) -> bool:
-    """Whether a variable holds the model by which a parameter's node is called."""
+    """Whether a variable holds the model that names a parameter's node."""
     root = _of_nodes.get(channel, {}).get(node)
     module = root.module() if root is not None else None
     if root is None or module is None:
@@ -206,12 +208,12 @@ def _say(channel: Channel, root: _Root) -> None:
         channel.say(Named(node, first, tuple(others)))
 
 
-# Which variables hold what: a name means the object that its variable holds
+# Which variables hold what: a name refers to the object that its variable holds
 
 
 @dataclass(slots=True)
 class _Holders:
-    """What was said of variables, and by the identity of a model its first parameter that is a node, with its path."""
+    """What was recorded about variables, and the first parameter with a node, and its path, by a model's id."""
 
     said: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     places: dict[int, tuple[weakref.ref[object], int, str]] = field(default_factory=dict)
@@ -222,9 +224,9 @@ _holders: weakref.WeakKeyDictionary[Channel, _Holders] = weakref.WeakKeyDictiona
 
 
 def say_held(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
-    """Say what variables hold whose name alone would be taken for another object: see `VariableHeld`.
+    """Records what variables hold if their name alone would be resolved to another object: see `VariableHeld`.
 
-    `leaf` gives the node of a tensor, 0 for a leaf that is none, and None for a tensor without ``.grad``.
+    `leaf` returns the node of a tensor, 0 for a leaf without a node, and None for a tensor that gets no ``.grad``.
     """
     known = _holders.setdefault(channel, _Holders())
     channel.last_words = partial(say_held, channel, leaf)
@@ -250,7 +252,7 @@ def say_held(channel: Channel, leaf: Callable[[Any], int | None]) -> None:
 
 
 def _place(known: _Holders, thing: Any, leaf: Callable[[Any], int | None]) -> tuple[int, str] | None:
-    """A leaf's node, or the first parameter of a model that is a node, with its path; None for any other thing."""
+    """A leaf's node, or the first parameter of a model that has a node, with its path; None for anything else."""
     if not _is_model(type(thing)):
         node = leaf(thing)
         return None if node is None else (node, "")
@@ -267,14 +269,14 @@ def _place(known: _Holders, thing: Any, leaf: Callable[[Any], int | None]) -> tu
 
 
 _ORDER, _NAME, _HOME = (type.__dict__[name].__get__ for name in ("__mro__", "__name__", "__module__"))
-"""What Python itself knows of a class, without code of its metaclass."""
+"""Reads Python's own attributes of a class without running code of its metaclass."""
 
 _OF_MODULES = ("torch.nn.modules.module", "gviz.engine.nn.module")
-"""Where the class of all modules is defined, in PyTorch and in the built-in engine."""
+"""Where the base class of modules is defined, in PyTorch and in the built-in engine."""
 
 
 _PLAIN = frozenset(map(id, (int, float, str, bool, NoneType, list, tuple, dict, set, FunctionType, ModuleType)))
-"""The classes of most objects, by their identity."""
+"""The ids of the most common classes."""
 
 
 def _is_model_or_tensor(kind: type) -> bool:

@@ -1,6 +1,6 @@
-"""The rich representation of gviz's objects: what a notebook shows of a tensor, a recording or a finding.
+"""The rich representation of gviz's objects: what a notebook shows for a tensor, a recording or a finding.
 
-Low rooms have these objects, and high rooms draw them. So this file keeps a place for each of the two fronts.
+The objects are defined in low layers, and high layers draw them. So this file has a place for each of the two fronts.
 `gviz/__init__.py` registers them, and they are imported when the first object is shown.
 """
 
@@ -18,23 +18,23 @@ class NotebookFront(Protocol):
         """The MIME bundle of an object: text, and a picture if it has a graph."""
 
     def player(self, timeline: Any, at: int | None = None) -> Any:
-        """The page that steps through a recording, opened at event `at`, else at its end."""
+        """The page that steps through a recording, opened at event `at` (default: the end)."""
 
     def play(self, timeline: Any, at: int | None = None) -> None:
-        """Show that page below the cell."""
+        """Shows that page below the cell."""
 
     def remark(self, text: str) -> None:
-        """Write a line below the cell."""
+        """Writes a line below the cell."""
 
     def hide_machinery(self) -> None:
-        """Leave the frames of the kernel out of recordings."""
+        """Hides the kernel's frames in recordings."""
 
 
 class QuestionFront(Protocol):
-    """How a recording answers in code: `gviz.api.questions`."""
+    """How a recording answers questions in code: `gviz.api.questions`."""
 
     def why(self, trace: Any, place: str, *, at: int | str | None = None) -> Any:
-        """Why a node has the value or gradient it has."""
+        """Why a node has its value or gradient."""
 
     def check(self, trace: Any) -> Any:
         """What is wrong in the recording."""
@@ -46,7 +46,7 @@ class _Fronts:
 
 
 def register_fronts(*, notebook: Callable[[], NotebookFront], questions: Callable[[], QuestionFront]) -> None:
-    """Take the functions that import the two fronts."""
+    """Registers the functions that import the two fronts."""
     _Fronts.notebook, _Fronts.questions = staticmethod(notebook), staticmethod(questions)
 
 
@@ -56,14 +56,14 @@ def notebook_front() -> NotebookFront:
 
 
 def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook, which shows pages and has no terminal."""
+    """Whether this process is a notebook kernel, which shows pages and has no terminal."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(shell, "kernel", None) is not None
 
 
 class Displayed:
-    """An object that a notebook shows as a picture, and as text where there are no pictures."""
+    """An object that a notebook shows as a picture, or as text if it has none."""
 
     __slots__ = ()
 
@@ -72,16 +72,16 @@ class Displayed:
 
 
 class Played(Displayed):
-    """A recording, which can also be asked and stepped through."""
+    """A recording that can be queried and stepped through."""
 
     __slots__ = ()
 
     def player(self, at: int | None = None) -> Any:
-        """For a notebook: the page that steps through the recording, opened at event `at` (else where it ended)."""
+        """For a notebook: the page that steps through the recording, opened at event `at` (default: the end)."""
         return notebook_front().player(self, at)
 
     def explain(self, place: str, at: int | None = None) -> Any:
-        """Why ``w.grad``, ``loss`` or ``#4`` is as it is at event `at` (else at the end), as `gviz.why` answers."""
+        """Why ``w.grad``, ``loss`` or ``#4`` has its value at event `at` (default: the end), as `gviz.why` answers."""
         return _Fronts.questions().why(self, place, at=at)
 
     def check(self) -> Any:

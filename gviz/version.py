@@ -1,4 +1,4 @@
-"""The version of gviz, which the build reads from here, and those of what it works with."""
+"""The versions of gviz and of the packages that it works with. The build reads gviz's version here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PARTS = ("numpy", "textual", "rich", "click", "msgspec", "graphviz", "pygraphviz
 
 
 def versions() -> dict[str, str]:
-    """The versions of gviz, of Python, and of what is installed of `PARTS`."""
+    """The versions of gviz, Python, and the installed packages among `PARTS`."""
     from importlib import metadata
 
     found = {"gviz": __version__, "python": sys.version.partition(" ")[0]}

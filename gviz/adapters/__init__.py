@@ -1,1 +1,1 @@
-"""Other frameworks under the same debugger: each says the events of `gviz.events`."""
+"""Adapters to other frameworks; each emits the events of `gviz.events`."""

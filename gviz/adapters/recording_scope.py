@@ -1,4 +1,4 @@
-"""What of a program in a foreign framework is recorded."""
+"""Which parts of a program in another framework are recorded."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ Compiled = Literal["opaque", "eager"]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`phase` is ``all``, or ``backward`` for passes alone. `module` limits it to module calls of a path or class.
+    """What to record. `phase` is ``all``, or ``backward`` for backward passes only.
 
-    `compiled` says what becomes of compiled regions: ``opaque`` keeps them so, ``eager`` runs them as written.
-    Raises GvizError for another word.
+    `module` limits the recording to calls of the modules with this path or class. `compiled` is the treatment of
+    compiled regions: ``opaque`` leaves them compiled, ``eager`` runs them as written. Raises GvizError for any other
+    word.
     """
 
     phase: str = "all"
@@ -33,11 +34,11 @@ class Wanted:
 
     @property
     def is_limited(self) -> bool:
-        """Whether a part of the program is left out."""
+        """Whether a part of the program is left out of the recording."""
         return self.phase != "all" or bool(self.module)
 
     def has_module(self, path: str, kind: str) -> bool:
-        """Whether the call of a module is what `module` asks for: by its path, with its model's class or without."""
+        """Whether `module` selects this module call: by class, or by path with or without the model's class."""
         within = path.partition(".")[2]
         return any(name and fnmatchcase(name, self.module) for name in (path, within, kind))
 

@@ -1,4 +1,4 @@
-"""What a call was given, as events describe it: its tensors and numbers, and everything else as plain data."""
+"""Describes the arguments of a call for events: tensors and numbers as operands, everything else as plain data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gviz.adapters.pytorch.values import name_of
 
 
 def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in_place: bool = False) -> Call:
-    """A call as events describe it."""
+    """Returns the `Call` that describes a function call in events."""
     called = operations.called(function)
     given: list[tuple[str, Operand]] = []
     attrs: list[tuple[str, Any]] = []
@@ -47,27 +47,27 @@ def call_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], *, in
 
 
 def _named_tensors(names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of the arguments that are tensors: those a function of the program has gradients for."""
+    """The names of the arguments that are tensors. A custom function can have a gradient for each of them."""
     given = [*zip(names, args, strict=False), *kwargs.items()]
     return tuple(name for name, value in given if isinstance(value, torch.Tensor))
 
 
 _LIKE_ANOTHER = {"to", "type_as"}
-"""Functions that look only at the dtype and device of a second tensor."""
+"""Functions that use only the dtype and device of a second tensor."""
 
 _NUMBER_BY_NUMBER = {
     "view", "reshape", "expand", "permute", "repeat", "tile", "flip", "resize_", "new_zeros", "new_ones", "new_empty",
 }  # fmt: skip
-"""Functions that take a list of numbers also one by one, as ``x.view(2, 3)``."""
+"""Functions that also accept a list of numbers as separate arguments, as in ``x.view(2, 3)``."""
 
 
 def _leads_on(operand: Operand) -> bool:
-    """Whether a gradient can go on from an operand."""
+    """Whether a gradient can flow through an operand."""
     return isinstance(operand, torch.Tensor) and operand.requires_grad and not is_cut_off(operand)
 
 
 def _sort(shown: str, name: str, value: Any, given: list[tuple[str, Operand]], attrs: list[tuple[str, Any]]) -> None:
-    """Take an argument for the tensors that it is or holds, else for plain data."""
+    """Adds an argument to `given` if it is or contains tensors, otherwise to `attrs` as plain data."""
     tensors = _tensors_of(value)
     if tensors:
         given += [(name, tensor) for tensor in tensors]
@@ -82,7 +82,7 @@ _WITH_NUMBERS = {
 
 
 def _is_operand(name: str, place: int, given: int) -> bool:
-    """Whether a Python number at this place takes part as a tensor would."""
+    """Whether a Python number in this position is an operand, as a tensor would be."""
     return ((place, given) == (1, 2) and name.rstrip("_") in _WITH_NUMBERS) or (place, name) == (2, "setitem")
 
 
@@ -102,14 +102,14 @@ def plain(value: Any) -> Any:
 
 
 def _tensors_of(value: Any) -> Sequence[torch.Tensor]:
-    """The tensors that an argument is or holds."""
+    """The tensors that an argument is or contains."""
     if isinstance(value, torch.Tensor):
         return (value,)
     return list(tensors_in(value)) if isinstance(value, (tuple, list)) else ()
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
-    """The tensors among values, also within tuples and lists of them."""
+    """Yields the tensors among `values`, including those in nested tuples and lists."""
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value
@@ -119,7 +119,7 @@ def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 
 @lru_cache(operations.FUNCTIONS)
 def _argument_names(function: Callable[..., Any], given: tuple[type, ...]) -> Sequence[str]:
-    """The names of a function's positional arguments, which are given values of these types; none where not known."""
+    """The names of a function's positional arguments for values of these types; empty if unknown."""
     name = operations.called(function)
     if isinstance(function, type) and issubclass(function, torch.autograd.Function):
         return _names_of_forward(function, len(given))
@@ -140,9 +140,10 @@ def _argument_names(function: Callable[..., Any], given: tuple[type, ...]) -> Se
 
 
 def _names_of_forward(function: type[torch.autograd.Function], given: int) -> Sequence[str]:
-    """The names of the arguments that ``apply`` is given: those of ``forward``, which may be given `ctx` before.
+    """The names of the arguments of ``apply``: those of ``forward`` without the `ctx` that old-style functions take
+    first.
 
-    The last ones may be more than it has names for: ``tensors0``, ``tensors1`` of ``*tensors``.
+    Arguments of ``*tensors`` are numbered: ``tensors0``, ``tensors1``.
     """
     taken = list(inspect.signature(function.forward).parameters.values())
     if function.setup_context is torch.autograd.Function.setup_context:
@@ -153,7 +154,7 @@ def _names_of_forward(function: type[torch.autograd.Function], given: int) -> Se
 
 
 def _takes(argument: Any, kind: type) -> bool:
-    """Whether an argument of a schema may have a value of that type, as far as schemas tell."""
+    """Whether a schema argument accepts a value of this type, as far as its type text shows."""
     text = str(argument.type)
     if kind is torch.dtype:
         return bool(argument.name == "dtype")
@@ -166,4 +167,4 @@ _WRITTEN: tuple[tuple[Any, ...], ...] = (
     (bool, "bool", "number"), (int, "int", "number", "float"), (float, "float", "number"), (str, "str"),
     (tuple, "List"), (list, "List"), (torch.device, "Device"),
 )  # fmt: skip
-"""How schemas write the types of arguments that take values of a Python type."""
+"""How schemas write the argument types that accept values of a Python type."""

@@ -1,10 +1,12 @@
-"""Puts gviz into PyTorch for the length of a recording, and takes it out again.
+"""Patches PyTorch for the duration of a recording, and restores it afterwards.
 
-Every private name is looked for first. A missing one disables only what needs it. The recording says once what it
-lacks. It says so in an event, not in a Python warning: ``-W error`` would turn that into an error of the program.
+Every private name is looked up first. A missing name disables only the parts that need it, and the recording reports
+once what it lacks. It reports this in an event, not in a Python warning: ``-W error`` would turn a warning into an
+error of the program.
 
-The parts are in a table, each with what the recording lacks without it. PyTorch's own transformers and attention ask
-whether anything overrides tensors, and if so take another way, with other numbers: they get the answer no."""
+The parts are in a table, each with what the recording lacks without it. PyTorch's own transformers and attention check
+whether anything overrides tensors. If so, they take another code path with different numbers, so gviz makes the check
+answer no."""
 
 from __future__ import annotations
 
@@ -43,13 +45,13 @@ from gviz.emit import Channel
 from gviz.source import site
 
 site.hide(torch.__path__[0] + "/")
-site.hide(copy.__file__)  # by which PyTorch copies layers: the line is that of who asked for the copies
+site.hide(copy.__file__)  # PyTorch copies layers with it: the source line is that of whoever requested the copies
 
 
 class Attached:
-    """PyTorch while it is listened to: a context manager, left at the latest when the recording ends.
+    """Observes PyTorch while it is entered. A context manager, exited at the latest when the recording ends.
 
-    The thread that enters it is listened to, and every thread started from then on.
+    Observes the thread that enters it and every thread started afterwards.
     """
 
     def __init__(self, channel: Channel, model: torch.nn.Module | None = None, wanted: Wanted = EVERYTHING) -> None:
@@ -59,7 +61,7 @@ class Attached:
         self._open = ExitStack()
 
     def __enter__(self) -> Attached:
-        with ExitStack() as leaving:  # whatever fails below, PyTorch is as it was
+        with ExitStack() as leaving:  # if anything below fails, PyTorch is restored
             lacks: dict[str, str] = {}
             for lack, put_in in parts(self.session.wanted.phase).items():
                 try:
@@ -88,41 +90,41 @@ class Attached:
 
     @property
     def spent(self) -> int:
-        """How many nanoseconds threads of the program have spent on being listened to."""
+        """Nanoseconds that the program's threads have spent in gviz's hooks."""
         return self.session.spent
 
     def node_of(self, tensor: object) -> int:
-        """The node that a tensor is an output of, 0 if it was not heard of."""
+        """The node whose output is `tensor`, or 0 if the recording does not know the tensor."""
         mark = self.session.marks.of(tensor) if isinstance(tensor, torch.Tensor) else None
         return mark.node if mark is not None else 0
 
 
 PutIn = Callable[[Session, ExitStack], None]
-"""Puts a part in, and has it taken out again by who leaves."""
+"""Installs a part and registers its removal on the exit stack."""
 
 
 def parts(phase: str) -> dict[str, PutIn]:
-    """What is put in where this is recorded, by what is missing without it."""
+    """The parts to install for a phase, by what the recording lacks without them."""
     names = _OF_BACKWARD if phase == "backward" else _OF_ALL
     return {name: put_in for name, put_in in _PARTS.items() if name in names}
 
 
 def _put_in_mode(session: Session, leaving: ExitStack) -> None:
     if not session.hears_operations:
-        return  # gviz would listen to itself
+        return  # otherwise gviz would observe itself
     mode = Listening(session)
     mode.__enter__()  # type: ignore[no-untyped-call]  # PyTorch has no types here
     leaving.callback(_take_out, mode, threading.get_ident())
 
 
 def _take_out(mode: Listening, thread: int) -> None:
-    """Leave a mode, in the thread that entered it and if nobody else's is above it; elsewhere it stays, and is idle."""
+    """Exits the mode if this is the thread that entered it and it is the innermost one. Otherwise it stays, idle."""
     if threading.get_ident() == thread and private_api.innermost_mode() is mode:
         mode.__exit__(None, None, None)
 
 
 def _put_in_threads(session: Session, leaving: ExitStack) -> None:
-    """A function mode belongs to one thread: give every new thread its own."""
+    """Gives every new thread its own function mode: a mode applies to one thread only."""
     begin = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]  # private, and looked for here
 
     @wraps(begin)
@@ -137,7 +139,7 @@ def _put_in_threads(session: Session, leaving: ExitStack) -> None:
 
 
 def _put_in_processes(session: Session, leaving: ExitStack) -> None:
-    """Another process has no part in the recording; what it writes to memory that is shared is not heard."""
+    """Notes when the program starts a process: its computation, and its writes to shared memory, are not recorded."""
     start = BaseProcess.start
 
     @wraps(start)
@@ -161,7 +163,10 @@ def _put_in_engine(session: Session, leaving: ExitStack) -> None:
 
 
 def _put_in_functions(session: Session, leaving: ExitStack) -> None:
-    """``Function.apply`` asks no mode. It is a class method written in Python, since PyTorch 2.14 in C."""
+    """Wraps ``Function.apply``, which consults no mode.
+
+    It is a Python class method; from PyTorch 2.14 on it is in C.
+    """
     bound_to = torch.autograd.Function.__dict__["apply"].__get__
 
     @wraps(torch.autograd.Function.apply)
@@ -181,7 +186,8 @@ def _put_in_functions(session: Session, leaving: ExitStack) -> None:
 
 
 def _given(session: Session, function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Given | None:
-    """What one of the first calls of a function is given, with which its rule can be tried; None for any other."""
+    """The tensor arguments of one of a function's first calls, used to check its backward rule; None for later
+    calls."""
     tensors = [it for it in (*args, *options.values()) if isinstance(it, torch.Tensor)]
     with without_overrides():
         if not torch.is_grad_enabled() or not any(it.requires_grad for it in tensors):
@@ -193,7 +199,7 @@ def _given(session: Session, function: Any, args: Sequence[Any], options: Mappin
 
 
 def _put_in_parameters(session: Session, leaving: ExitStack) -> None:
-    """A parameter is announced where it is used first; it was made elsewhere, and is called what it was assigned to."""
+    """Notes where a parameter is made. It is announced at its first use, and named after what it was assigned to."""
     make, is_compiling = torch.nn.Parameter.__new__, torch.compiler.is_compiling
 
     @wraps(make)
@@ -207,7 +213,10 @@ def _put_in_parameters(session: Session, leaving: ExitStack) -> None:
 
 
 def _put_in_swaps(session: Session, leaving: ExitStack) -> None:
-    """PyTorch swaps no tensors that anybody refers to weakly: they are forgotten, and announced anew when used."""
+    """Forgets tensors before a swap: PyTorch refuses to swap tensors that have weak references.
+
+    They are announced again when they are next used.
+    """
     swap = torch.utils.swap_tensors
 
     @wraps(swap)
@@ -220,7 +229,7 @@ def _put_in_swaps(session: Session, leaving: ExitStack) -> None:
 
 
 def _put_in_set(session: Session, leaving: ExitStack) -> None:
-    """``Tensor.set_`` asks no mode, and gives a tensor other memory."""
+    """Wraps ``Tensor.set_``, which consults no mode and gives a tensor other memory."""
     set_it = torch.Tensor.set_
 
     @wraps(set_it)
@@ -258,11 +267,12 @@ def _put_in_modules(session: Session, leaving: ExitStack) -> None:
     leaving.callback(left.remove)
 
     def has_any_other() -> bool:
-        """What PyTorch asks before it warns of hooks that a compiled module does not run: ours are none of its own."""
+        """The check that PyTorch makes before it warns of hooks that a compiled module skips, without gviz's own
+        hooks."""
         tables = (getattr(hooks, name) for name in _HOOK_TABLES)
         return any(key not in (entering.id, left.id) for table in tables for key in table)
 
-    if hasattr(hooks, "_has_any_global_hook"):  # else there is no such question
+    if hasattr(hooks, "_has_any_global_hook"):  # releases without this name have no such check
         replace(hooks, "_has_any_global_hook", has_any_other, leaving)
 
 
@@ -272,7 +282,7 @@ _HOOK_TABLES = (
 
 
 def _put_in_names(session: Session, leaving: ExitStack) -> None:
-    """Look at module calls only until the parameters that passes reach have their names."""
+    """Observes module calls only until the parameters that backward passes reach have names."""
     hooks = torch.nn.modules.module
 
     def before(module: torch.nn.Module, args: Any) -> None:
@@ -325,14 +335,17 @@ def _put_in_optimizers(session: Session, leaving: ExitStack) -> None:
 
 
 def _put_in_overrides(session: Session, leaving: ExitStack) -> None:
-    """Those who look for the question in `torch.overrides` ask it without gviz; PyTorch's functions ask it with."""
+    """Callers that look up the check in `torch.overrides` get the answer without gviz.
+
+    PyTorch's functions, which imported it directly, still see gviz's mode.
+    """
     if session.hears_operations and private_api.can_move_modes:
         replace(torch.overrides, "has_torch_function", has_torch_function, leaving)
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """What `torch.overrides.has_torch_function` says without gviz."""
-    if torch.compiler.is_compiling():  # Dynamo knows the function by its name there, which is taken
+    """`torch.overrides.has_torch_function` as it would answer without gviz."""
+    if torch.compiler.is_compiling():  # Dynamo recognizes the function by a name that is replaced here
         return any(_is_this(argument) for argument in relevant_args)
     if not _is_anything(relevant_args):
         return False
@@ -361,4 +374,4 @@ _OF_BACKWARD = {
     "backward passes", "where parameters are made", "optimizer steps", "names of parameters", "swaps of tensors",
     "that processes are started", "replays of CUDA graphs",
 }  # fmt: skip
-"""What is put in where only backward passes are recorded: nothing that is asked at every operation or module call."""
+"""The parts for recording backward passes only: nothing that runs at every operation or module call."""

@@ -1,4 +1,4 @@
-"""What a program does to a tensor besides computing: its gradient, its flags, its hooks."""
+"""What a program does to a tensor besides computing with it: ``.grad``, flags, hooks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gviz.events import GradSet, HookRan, RequiresGradSet
 
 
 def get_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A ``.grad`` is looked at: from now on writes to it are known to be that."""
+    """Reads ``.grad``, and notes whose gradient it is so that later writes to it are recognized."""
     grad = function(*args)
     with without_overrides():
         if grad is not None:
@@ -29,7 +29,7 @@ def get_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 
 
 def set_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A ``.grad`` is assigned, or taken away."""
+    """Assigns ``.grad`` or sets it to None."""
     result = function(*args)
     with without_overrides():
         _say_set(session, args[0])
@@ -49,7 +49,7 @@ def _say_set(session: Session, tensor: torch.Tensor) -> None:
 
 
 def set_requires_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``requires_grad`` is switched."""
+    """Changes ``requires_grad``."""
     with without_overrides():
         before = args[0].requires_grad
     result = function(*args, **kwargs)
@@ -69,7 +69,7 @@ def _say_switched(session: Session, tensor: torch.Tensor, *, before: bool) -> No
 
 
 def retain_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A tensor keeps its gradient from now on."""
+    """``retain_grad()``: the tensor keeps its gradient from now on."""
     result = function(*args, **kwargs)
     tensor = args[0]
     with without_overrides():
@@ -80,7 +80,7 @@ def retain_grad(session: Session, function: Any, args: tuple[Any, ...], kwargs: 
 
 
 def detach_(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A tensor is cut from what made it, and is from now on the result of that; a leaf is frozen."""
+    """Detaches a tensor in place. It becomes the output of an untracked ``detach_`` node; a leaf is frozen."""
     tensor = args[0]
     with without_overrides():
         before = tensor.requires_grad
@@ -97,7 +97,7 @@ def detach_(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict
 
 
 def register_hook(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A tensor gets a hook, which will say when it ran."""
+    """Registers a hook that is wrapped to record its runs."""
     tensor, hook, *rest = args if len(args) > 1 else (args[0], kwargs.pop("hook"))
     when = "tensor" if operations.called(function) == "register_hook" else "post accumulate"
     with without_overrides():
@@ -108,7 +108,7 @@ def register_hook(session: Session, function: Any, args: tuple[Any, ...], kwargs
 
 
 def _heard(session: Session, hook: Any, mark: Mark, output_nr: int, when: str) -> Any:
-    """A hook that says it ran, and what it gave."""
+    """A hook that records that it ran and what it returned."""
 
     def heard(given: torch.Tensor) -> Any:
         current = session.current_pass()

@@ -1,13 +1,13 @@
-"""Turns tensors and graph nodes of PyTorch into the nodes of a trace, and finds what each was computed from.
+"""Turns PyTorch's tensors and graph nodes into nodes of the trace, and finds the inputs of each.
 
-A node is announced after what it depends on (`enter`). One call may make several: those within it are found by walking
-back from the result, and their values are not known.
+A node is announced after its dependencies. One call may create several nodes: the inner ones are found by walking back
+from the result, and their values are unknown.
 
-The inputs of a node (`inputs_of`) are where the edges of its ``grad_fn`` lead. PyTorch keeps no edge to an operand that
-needs no gradient. For a call that made one node, the arguments show it. For a call that made several, the tensors that
-the nodes saved for their rules show which of them uses which operand; the rest is used somewhere within, and is
-recorded as an input of the result. For example ``F.linear(x, w, b)`` with a plain ``x`` makes one ``AddmmBackward``
-with edges to ``w`` and ``b``; ``x`` comes from the arguments.
+The inputs of a node (`inputs_of`) come from the edges of its ``grad_fn``. PyTorch keeps no edge to an operand that
+needs no gradient. If the call created one node, the arguments show the operand. If it created several, the tensors that
+the nodes saved for their backward rules show which node uses which operand. An operand that remains is used somewhere
+inside the call, and is recorded as an input of the result. For example ``F.linear(x, w, b)`` with an ``x`` that needs
+no gradient makes one ``AddmmBackward`` with edges to ``w`` and ``b``; ``x`` comes from the arguments.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from gviz.values.value import Value
 
 
 def edge_of(session: Session, tensor: torch.Tensor) -> Edge:
-    """A tensor as an input: its node, announced now if nobody has, and which of its outputs it is."""
+    """The edge to a tensor: its node, announced now if it is new, and the number of the output."""
     node = grad_fn_of(tensor)
     if node is None:
         return (session.marks.of_tensor(tensor) or _meet(session, tensor)).node, session.marks.output_nr(tensor)
@@ -61,7 +61,7 @@ def edge_of(session: Session, tensor: torch.Tensor) -> Edge:
 
 
 def mark_of(session: Session, tensor: torch.Tensor) -> Mark:
-    """The mark of a tensor's node, which is announced now if nobody has."""
+    """The mark of a tensor's node, which is announced now if it is new."""
     edge_of(session, tensor)
     found = session.marks.of(tensor)
     assert found is not None
@@ -69,10 +69,11 @@ def mark_of(session: Session, tensor: torch.Tensor) -> Mark:
 
 
 def _meet(session: Session, tensor: torch.Tensor) -> Mark:
-    """Announce a tensor of which nobody heard how it was made, and say what the program calls it."""
+    """Announces a tensor whose creation was not observed, and records its name in the program."""
     mark = enter(session, tensor)
     is_parameter = isinstance(tensor, torch.nn.Parameter)
-    if is_parameter and session.look_for_names is None:  # it may be a model's that is never called, as a copy of one
+    # it may belong to a model that is never called, such as a copy of one
+    if is_parameter and session.look_for_names is None:
         session.marks.met_unnamed(tensor)
     name = variables.global_name(tensor) if is_parameter else _first_name(session, tensor)
     if name:
@@ -81,13 +82,14 @@ def _meet(session: Session, tensor: torch.Tensor) -> Mark:
 
 
 def _first_name(session: Session, tensor: torch.Tensor) -> str:
-    """What a program calls a tensor; nothing where the line that made it tells, or it is the ``.grad`` of another."""
+    """A tensor's name in the program; empty if the line that made it is known, or if it is another tensor's
+    ``.grad``."""
     known = session.marks.birthplace(tensor) or session.marks.owner_of(tensor) is not None
     return "" if known else variables.first_name(tensor)
 
 
 def enter(session: Session, tensor: torch.Tensor) -> Mark:
-    """Announce a tensor that no recorded operation made, and the ``.grad`` it already has."""
+    """Announces a tensor that no recorded operation made, and the ``.grad`` it already has."""
     channel = session.channel
     owner = session.marks.owner_of(tensor)
     base = private_api.base_of(tensor) if private_api.is_view(tensor) else None
@@ -115,7 +117,7 @@ def enter(session: Session, tensor: torch.Tensor) -> Mark:
 
 
 def _enter_view(session: Session, tensor: torch.Tensor, base: torch.Tensor) -> Mark:
-    """Announce a view that was made where nobody listens, as what it is: only an expanded one has more elements."""
+    """Announces a view that was made unobserved: as expand if it has more elements than its base, else as view."""
     shown = as_it_lies(tensor)
     name = "expand" if shown.numel() > as_it_lies(base).numel() else "view"
     call = Call(name, (base,), (("size", tuple(shown.shape)),))
@@ -125,7 +127,7 @@ def _enter_view(session: Session, tensor: torch.Tensor, base: torch.Tensor) -> M
 
 
 def _enter_leaf(session: Session, tensor: torch.Tensor, mark: Mark) -> None:
-    """Say which ``.grad`` a leaf has already: it was made before this."""
+    """Records the ``.grad`` that a leaf already has."""
     grad = held_grad(tensor)
     if grad is not None:
         session.marks.own(grad, tensor)
@@ -133,7 +135,7 @@ def _enter_leaf(session: Session, tensor: torch.Tensor, mark: Mark) -> None:
 
 
 def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
-    """Announce a graph node that `call` made, with those of its `outputs` that are at hand, and all it depends on."""
+    """Announces a graph node that `call` made, and first everything it depends on; `outputs` are its known outputs."""
     of_node = session.marks.of_node
     stack, alone, place = [node], True, session.channel.stack()
     if not private_api.knows_outputs and node not in call.widths:
@@ -153,7 +155,7 @@ def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call
         stack.pop()
         if not stack:
             return _made(session, top, ends, outputs, call, place, alone=alone)
-        if of_node(top) is not None:  # several nodes waited for it
+        if of_node(top) is not None:  # several nodes depend on it
             continue
         if is_accumulator(top):
             _enter_accumulator(session, top)
@@ -162,7 +164,7 @@ def visit(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call
 
 
 def widths(session: Session, roots: Sequence[Any]) -> dict[Any, int]:
-    """The least number of outputs of each node behind `roots` not announced yet: as many as the graph uses."""
+    """The least number of outputs of each unannounced node behind `roots`: as many as the graph uses."""
     found, stack = dict.fromkeys(roots, 1), [*roots]
     while stack:
         for before, output_nr in stack.pop().next_functions:
@@ -175,7 +177,7 @@ def widths(session: Session, roots: Sequence[Any]) -> dict[Any, int]:
 
 
 def border(session: Session, node: Any, outputs: Mapping[int, torch.Tensor], call: Call) -> Mark:
-    """Announce a graph node alone, where only a part of the graph is asked for: what it depends on is not in it."""
+    """Announces a graph node without its dependencies, for recordings of only a part of the graph."""
     of_node = session.marks.of_node
     ends = [(None if before is None else of_node(before), nr) for before, nr in node.next_functions]
     return _made(session, node, ends, outputs, call, session.channel.stack(), alone=True)
@@ -185,7 +187,7 @@ def _made(
     session: Session, node: Any, ends: Ends, outputs: Mapping[int, torch.Tensor], call: Call, place: int, *,
     alone: bool,
 ) -> Mark:  # fmt: skip
-    """Announce a graph node that was made at a place of the program; without outputs it is one within the call."""
+    """Announces a graph node made at a source position. A node without `outputs` is internal to the call."""
     kept_for_rule = operations.kept_by(node)
     settings, saved = operations.settings(node, kept_for_rule), kept_for_rule.saved
     scaled = settings.get("alpha", 1) != 1 or settings.get("beta", 1) != 1
@@ -221,7 +223,7 @@ _CONVERTING = {"ToCopyBackward0", "CopyBackwards"}
 
 
 def _converted(node: Any, outputs: Mapping[int, torch.Tensor]) -> tuple[operations.Kind, operations.Kind] | None:
-    """What a node of a conversion was given, and what it made; None where that is not known."""
+    """The input and output of a conversion node, or None if either is unknown."""
     before, output_nr = node.next_functions[-1]
     known = getattr(before, "_input_metadata", ())
     source = before.variable if before is not None and is_accumulator(before) else None
@@ -232,7 +234,7 @@ def _converted(node: Any, outputs: Mapping[int, torch.Tensor]) -> tuple[operatio
 
 
 def _given(session: Session, node: Any, call: Call, inputs: Sequence[Edge]) -> tuple[Value | None, ...]:
-    """The numbers of the inputs of one of the first calls of a function of the program, as it was given them."""
+    """The input values of one of the first calls of a custom function, as they were passed in."""
     if not call.given:
         return ()
     unwritten = (it for it in call.given if version_of(it[0]) == it[1] and grad_fn_of(it[0]) is not node)
@@ -241,7 +243,10 @@ def _given(session: Session, node: Any, call: Call, inputs: Sequence[Edge]) -> t
 
 
 def entered_end(session: Session, leaf: torch.Tensor) -> Any:
-    """The accumulator of a leaf, announced now if no graph ends there; it must be kept for as long as it is to tell."""
+    """The accumulator of a leaf, announced now if no graph ends there.
+
+    The caller must keep it alive while it is needed.
+    """
     node = torch.autograd.graph.get_gradient_edge(leaf).node
     if session.marks.of_node(node) is None:
         _enter_accumulator(session, node)
@@ -249,7 +254,7 @@ def entered_end(session: Session, leaf: torch.Tensor) -> Any:
 
 
 def _enter_accumulator(session: Session, node: Any) -> None:
-    """A graph ends at a leaf: its accumulator, which lives as long as the graph, is the leaf's node."""
+    """Maps an accumulator to its leaf's node. The accumulator lives as long as the graph."""
     leaf = node.variable
     mark = session.marks.of_tensor(leaf) or _meet(session, leaf)
     if not mark.named and isinstance(leaf, torch.nn.Parameter):
@@ -259,13 +264,14 @@ def _enter_accumulator(session: Session, node: Any) -> None:
 
 
 Ends = Sequence[tuple[Mark | None, int]]
-"""What the entries of a node's ``next_functions`` lead to, and to which output of it."""
+"""Where the entries of a node's ``next_functions`` lead, and to which output."""
 
 _UNKNOWN: Edge = (0, 0)
 
 
 class Inputs(NamedTuple):
-    """The inputs of a node by slot, the names of slots that its operation does not have, and what must live with it."""
+    """The inputs of a node by slot, names for slots that its operation does not have, and marks that must stay
+    alive."""
 
     edges: list[Edge]
     further: list[str]
@@ -276,7 +282,7 @@ def inputs_of(
     session: Session, node: Any, ends: Ends, operation: Operation, call: Call, outputs: Mapping[int, torch.Tensor], *,
     alone: bool,
 ) -> Inputs:  # fmt: skip
-    """The inputs of a node that `call` made, `alone` or with others; `outputs` are at hand of its result."""
+    """The inputs of a node that `call` made, `alone` or with others. `outputs` are known if it is the result."""
     found = _at_ends(ends, operation)
     inputs = Inputs(found, [], [])
     if not call.untracked and _UNKNOWN not in found:
@@ -297,7 +303,7 @@ def inputs_of(
 
 
 def _is_used(node: Any, operation: Operation, slot: int, *, alone: bool) -> bool:
-    """Whether a gap is a tensor that is not known, rather than an argument that was not given."""
+    """Whether a gap stands for an unknown tensor, rather than for an argument that was not passed."""
     places = operation.slots_of(len(node.next_functions))
     if slot not in places:
         return False
@@ -310,7 +316,7 @@ def _is_used(node: Any, operation: Operation, slot: int, *, alone: bool) -> bool
 
 
 def _at_ends(ends: Ends, operation: Operation) -> list[Edge]:
-    """The inputs that gradients go to; the others are gaps."""
+    """The inputs that gradients flow to; the others stay gaps."""
     found = [_UNKNOWN] * (len(ends) if operation.places is None else max(len(operation.slots), len(ends)))
     for slot, (mark, output_nr) in zip(operation.slots_of(len(ends)), ends, strict=True):
         if mark is not None:
@@ -321,7 +327,9 @@ def _at_ends(ends: Ends, operation: Operation) -> list[Edge]:
 def _link_saved(
     session: Session, node: Any, operation: Operation, untracked: Sequence[Untracked], inputs: Inputs
 ) -> None:
-    """Link what the node keeps for its rule and is known: operands, as they are, as views or as autocast made them."""
+    """Links the tensors that the node saved and the trace knows: operands, views of them, or what autocast made of
+    them.
+    """
     if operation.saved and private_api.cannot_unpack(node):
         session.report_lack(private_api.missing["_C._autograd.SavedTensor.data"])
         return
@@ -364,7 +372,7 @@ def _edge_of_saved(session: Session, saved: torch.Tensor, operand: Operand, inpu
 def _link_arguments(
     session: Session, operation: Operation, given: Sequence[Untracked], inputs: Inputs, result: torch.Tensor
 ) -> None:
-    """Fill the gaps with the arguments of their names, then in order."""
+    """Fills the gaps with the arguments, first by name, then in order."""
     slots = [operation.slots.index(it.name) if it.name in operation.slots else -1 for it in given]
     gaps = [slot for slot in _gaps(inputs) if slot not in slots]
     for it, slot in zip(given, slots, strict=True):
@@ -383,7 +391,7 @@ def _edge_of_operand(session: Session, operand: Operand, result: torch.Tensor, i
 
 
 def _link_the_rest(session: Session, called: str, rest: Sequence[Untracked], inputs: Inputs) -> None:
-    """Say of the operands that are used somewhere within the call that its result is made of them."""
+    """Records the operands that are used somewhere inside the call as inputs of its result."""
     for it in rest:
         it.linked = True
         if isinstance(it.operand, torch.Tensor) and (edge := session.edge_of(it.operand)) not in inputs.edges:

@@ -1,4 +1,5 @@
-"""Backward passes: the one function through which ``backward``, ``autograd.grad`` and checkpoints enter the engine."""
+"""Backward passes: wraps the one function through which ``backward``, ``autograd.grad`` and checkpoints run the
+engine."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _TRACING = {"FakeTensor", "FunctionalTensor"}
 
 
 def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args: Sequence[Any], options: Any) -> Any:
-    """Run PyTorch's engine and say that it runs. The arguments are those of ``_engine_run_backward``."""
+    """Runs PyTorch's engine and records the pass. The arguments are those of ``_engine_run_backward``."""
     if not session.is_heard or any(type(root).__name__ in _TRACING for root in roots):
         return engine(roots, *args, **options)
     seeds, retain_graph, create_graph, inputs = (*args[:4],) if len(args) > 3 else (*args[:3], ())
@@ -41,7 +42,7 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
     thread.steps, thread.is_closed = [], False
     error = "interrupted", ""
     try:
-        with _listening(session):  # the caller's is off while ``Tensor.backward`` is handled
+        with _listening(session):  # the caller's mode is off while ``Tensor.backward`` is handled
             result = engine(roots, *args, **options)
         error = "", ""
         if session.is_heard:
@@ -63,13 +64,13 @@ def run(session: Session, engine: Callable[..., Any], roots: Sequence[Any], args
 
 
 def _ends(session: Session, roots: Sequence[Any]) -> list[Any]:
-    """The accumulators of the roots that are leaves, which nothing else may hold."""
+    """The accumulators of the roots that are leaves. The caller keeps them alive: nothing else may hold them."""
     tensors = [root for root in roots if isinstance(root, torch.Tensor) and root.requires_grad and is_leaf(root)]
     return [] if session.is_partial else [entered_end(session, leaf) for leaf in tensors]
 
 
 def _listening(session: Session) -> AbstractContextManager[object]:
-    """What sees the operations that run within a pass, where operations are seen at all."""
+    """The function mode for operations that run within a pass, if operations are recorded at all."""
     return Listening(session) if session.hears_operations else nullcontext()
 
 
@@ -88,7 +89,7 @@ def _start(
     current = session.latest = Pass(channel.next_pass(), retain_graph, create_graph)
     if has_other_ranks():
         current.accumulated = []
-        session.value.leave_nothing()  # a gradient is compared with what was told of it
+        session.value.leave_nothing()  # gradients are compared with the recorded values, so every value is recorded
     if wanted:
         current.needed = _leading_to(roots, {node for node, _ in wanted}, session)
     values = []
@@ -98,7 +99,7 @@ def _start(
             with unseen(root):
                 on_device = (
                     has_numbers(root) and root.is_cuda
-                )  # where a capture would keep it, and anybody waits for it
+                )  # elsewhere a capture would keep it and wait for the device
                 given = torch.ones_like(root, device="cpu" if on_device else None)
         values.append(session.value(given))
         del root, edge, given
@@ -112,7 +113,7 @@ def _start(
 
 
 def _held_leaf(session: Session, tensor: torch.Tensor) -> int | None:
-    """The node of a leaf that a variable holds, 0 if it is none; None for a tensor without a gradient."""
+    """The node of a leaf held by a variable, 0 if it has no node; None if the tensor gets no gradient."""
     with without_overrides():
         if not is_leaf(tensor) or not (tensor.requires_grad or issubclass(type(tensor), torch.nn.Parameter)):
             return None
@@ -121,7 +122,7 @@ def _held_leaf(session: Session, tensor: torch.Tensor) -> int | None:
 
 
 def _edge(session: Session, root: Any) -> Edge:
-    """A root or input of a pass: a tensor, or an edge of the graph."""
+    """The edge of a root or input of a pass, which is a tensor or a graph edge."""
     if isinstance(root, torch.Tensor):
         return edge_of(session, root)
     mark = session.marks.of_node(root.node) or (border if session.is_partial else visit)(
@@ -131,7 +132,7 @@ def _edge(session: Session, root: Any) -> Edge:
 
 
 def _leading_to(roots: Sequence[Any], wanted: set[int], session: Session) -> set[int]:
-    """The nodes on a way from the roots to the wanted ones, these included."""
+    """The nodes on paths from the roots to the `wanted` nodes, including those."""
     users: dict[int, list[int]] = {}
     stack = [root.grad_fn if isinstance(root, torch.Tensor) else root.node for root in roots]
     seen = set(stack)

@@ -1,4 +1,4 @@
-"""What PyTorch compiles, exports and traces: it runs as it does alone, and nothing of gviz gets into it."""
+"""Keeps gviz out of what PyTorch compiles, exports and traces: it runs as it would without gviz."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gviz.adapters.pytorch.private_api import replace
 from gviz.adapters.pytorch.session import Session
 
 _MAKERS = ((torch.jit, "trace"), (torch.jit, "trace_module"), (torch.export, "export"))
-"""Functions that make a graph of what a program calls."""
+"""Functions that make a graph from the calls of a program."""
 
 
 def put_in(session: Session, leaving: ExitStack) -> None:
-    """Compiled regions stay compiled and are one node (``opaque``), or run as written (``eager``)."""
+    """Compiled regions stay compiled and become one node (``opaque``), or run as written (``eager``)."""
     compile_it = torch.compile
-    regions = leaving.enter_context(ExitStack())  # what is compiled later is put back, too
+    regions = leaving.enter_context(ExitStack())  # what is compiled later is restored too
 
     @wraps(compile_it)
     def listened(*args: Any, **options: Any) -> Any:
@@ -39,9 +39,10 @@ def put_in(session: Session, leaving: ExitStack) -> None:
 
 
 def opaque(session: Session, region: Any, leaving: ExitStack, of: Any = None) -> Any:
-    """A compiled callable that no function mode of gviz looks into, or it would not stay compiled.
+    """A compiled callable that gviz's function mode does not enter: otherwise it would not stay compiled.
 
-    It is made `of` a function, whose modules are called within it unseen: their parameters are named all the same.
+    `of` is the function it was compiled from. Calls of its modules are not observed, but their parameters are still
+    named.
     """
     if isinstance(region, torch.nn.Module):
         replace(region, "forward", opaque(session, region.forward, leaving), leaving)
@@ -60,13 +61,14 @@ def opaque(session: Session, region: Any, leaving: ExitStack, of: Any = None) ->
 
 
 def _name_parameters(session: Session, function: Any) -> None:
-    """Say the names of the parameters that a compiled function's modules have."""
+    """Records the parameter names of the modules that a compiled function uses."""
     for module in [] if session.is_partial else modules_of(function):
         modules.name_unnamed(session, module)
 
 
 def modules_of(function: Any) -> Iterator[torch.nn.Module]:
-    """The modules that a function calls, as far as its text tells: of its closure, its globals, or what it is of."""
+    """The modules that a function can use: those in its closure, its globals, and its ``__self__`` with its
+    attributes."""
     owner = getattr(function, "__self__", None)
     held = [owner, *getattr(owner, "__dict__", {}).values()]
     code = getattr(function, "__code__", None)
@@ -79,7 +81,7 @@ def modules_of(function: Any) -> Iterator[torch.nn.Module]:
 
 
 def _making(session: Session, maker: Callable[..., Any]) -> Callable[..., Any]:
-    """What makes a graph; Dynamo takes another way through a module when there are hooks, be they empty."""
+    """Wraps a function that makes a graph. It removes gviz's hooks: Dynamo treats modules with hooks differently."""
     unheard = _unheard(maker)
 
     @wraps(maker)
@@ -105,10 +107,10 @@ def _unheard(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def put_in_earlier(session: Session, leaving: ExitStack) -> None:
-    """What was compiled before the recording began stays compiled, too.
+    """Keeps regions compiled that were compiled before the recording began.
 
-    The function that runs one switches Dynamo on before it and back after it. Only where Dynamo has been imported by
-    then can there be any. They run as written where that is wanted.
+    The function that runs a compiled region switches Dynamo on before it and off after it. Such regions can exist only
+    if Dynamo is already imported. With ``eager`` they run as written.
     """
     frames = sys.modules.get("torch._dynamo.eval_frame")
     if frames is None or not private_api.can_move_modes:
@@ -137,14 +139,14 @@ def put_in_earlier(session: Session, leaving: ExitStack) -> None:
 
 
 _SWITCH, _OLDER_SWITCH = "_maybe_set_eval_frame", "set_eval_frame"
-"""The function that switches Dynamo on and off; the other one in PyTorch 2.4."""
+"""The function that switches Dynamo on and off, and its name in PyTorch 2.4."""
 
 _RUNNERS = {"compile_wrapper", "_fn"}
-"""What the functions are called that run a compiled one; the other is that of older releases."""
+"""Names of the functions that run a compiled one, in current and in older releases."""
 
 
 def _run_as_written(frames: Any, name: str, switch: Callable[[Any], Any], leaving: ExitStack) -> None:
-    """Never switch Dynamo on: what is compiled runs as it is written."""
+    """Keeps Dynamo switched off, so that compiled functions run as written."""
     if hasattr(torch.compiler, "set_stance"):
         leaving.enter_context(torch.compiler.set_stance("force_eager"))
         return
@@ -158,7 +160,7 @@ def _run_as_written(frames: Any, name: str, switch: Callable[[Any], Any], leavin
 
 @contextmanager
 def without_listening() -> Iterator[None]:
-    """Take gviz's function mode out of this thread for a moment; the program's own modes stay."""
+    """Removes gviz's function modes from this thread within the context; the program's own modes stay."""
     before = _taken_out()
     try:
         yield
@@ -167,7 +169,7 @@ def without_listening() -> Iterator[None]:
 
 
 def _taken_out() -> list[Any]:
-    """Take gviz's function modes out of this thread; all modes that there were before."""
+    """Removes gviz's function modes from this thread. Returns all modes that were active before."""
     before = _popped()
     for mode in before:
         if not isinstance(mode, Listening):
@@ -182,6 +184,6 @@ def _put_back(before: list[Any]) -> None:
 
 
 def _popped() -> list[Any]:
-    """All function modes of this thread, taken out, the outermost first."""
+    """Pops all function modes of this thread and returns them, outermost first."""
     count = private_api.count_modes()
     return [private_api.pop_mode() for _ in range(count)][::-1]

@@ -1,4 +1,4 @@
-"""The events about new nodes: created as what, from what, with which outputs, and as which part of a call's result."""
+"""Emits the events for new nodes: operation, inputs, outputs, and which part of a call's result each is."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Given = Sequence[tuple[torch.Tensor, int, Value]]
 
 @dataclass(slots=True, eq=False)
 class Untracked:
-    """An operand that no gradient goes to, with the name of the argument it was given for.
+    """An operand that no gradient flows to, with the name of its argument.
 
-    It is `linked` once a node that the call made has it for an input.
+    `linked` becomes True once a node that the call made has it as an input.
     """
 
     name: str
@@ -42,11 +42,11 @@ class Untracked:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that made nodes: what it is called, its tensors and numbers in order, its other arguments by name.
+    """A call that made nodes: its name, its tensors and numbers in order, and its other arguments by name.
 
-    Of a function of the program `tensors` are the names of the arguments that are tensors, and `given` their numbers,
-    and which version of each that was, where it is one of the first calls; empty and None of any other call. `widths`
-    says how many outputs its nodes have at least, where they do not say it themselves.
+    `tensors` and `given` are set for custom functions only. `tensors` are the names of the arguments that are tensors.
+    `given` has their values and versions, for the first calls only. `widths` is the least number of outputs of each
+    node, for releases in which the nodes do not have it.
     """
 
     name: str
@@ -63,7 +63,7 @@ NO_CALL = Call("", ())
 
 
 def number(session: Session, value: float, dtype: torch.dtype) -> Mark:
-    """Announce a Python number that became an operand."""
+    """Announces a Python number that is an operand."""
     mark = Mark(session.channel.next_node())
     outputs = (Output(session.value.number(value, dtype), session.channel.next_storage()),)
     say_created(
@@ -74,7 +74,7 @@ def number(session: Session, value: float, dtype: torch.dtype) -> Mark:
 
 
 def mask(session: Session, drawn: torch.Tensor) -> Mark:
-    """Announce what a dropout drew within its call."""
+    """Announces the mask that a dropout call drew."""
     mark = Mark(session.channel.next_node())
     say_created(
         session, mark, "tensor", TENSOR, kind="constant", inputs=(), outputs=(output(session, drawn, 0),),
@@ -84,7 +84,7 @@ def mask(session: Session, drawn: torch.Tensor) -> Mark:
 
 
 def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why: str) -> Mark:
-    """Announce an operation that autograd does not track, whose results are new tensors."""
+    """Announces an operation that autograd does not track, whose results are new tensors."""
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
     attrs, given = call.attrs, tuple(name for name, _ in call.attrs)
     operation = operations.untracked(call.name, len(call.operands), call.in_place, given)
@@ -112,12 +112,12 @@ def untracked(session: Session, call: Call, outputs: Sequence[torch.Tensor], why
 
 
 def switched_off() -> str:
-    """By what autograd is switched off where the program is, if it is."""
+    """Which mode disables autograd here, inference or no_grad."""
     return "inference" if torch.is_inference_mode_enabled() else "no_grad"
 
 
 def dtype_beside(result: torch.Tensor) -> torch.dtype:
-    """The dtype in which a number took part."""
+    """The dtype in which a number was used."""
     result = as_it_lies(result)
     return result.dtype if result.is_floating_point() else torch.get_default_dtype()
 
@@ -127,7 +127,7 @@ def say_created(
     outputs: tuple[Output, ...], attrs: Attrs, requires_grad: bool, why: str = "",
     stack: int | None = None, given: tuple[Value | None, ...] = (),
 ) -> None:  # fmt: skip
-    """Say that a node of this mark was made, with `why` it is not tracked, at a `stack` (None: where it runs now)."""
+    """Emits `NodeCreated`. `why` says why the node is untracked; a `stack` of None is the current call stack."""
     channel, thread = session.channel, session.thread
     number = channel.op(key, lambda number: _numbered(op, number))
     scope = thread.scopes[-1] if thread.scopes else 0
@@ -153,7 +153,7 @@ Attrs = tuple[tuple[str, Attr], ...]
 def output(
     session: Session, tensor: torch.Tensor, origin: int, look: Callable[[torch.Tensor], Value] | None = None
 ) -> Output:
-    """A tensor as an output of a node, a view of the node `origin` unless that is 0; `look` gives its value."""
+    """A tensor as an output of a node. `origin` is the node it is a view of, or 0; `look` computes its value."""
     value = (look or session.value)(tensor)
     number = session.marks.storage(tensor)
     version, shown = version_of(tensor), as_it_lies(tensor)
@@ -172,7 +172,7 @@ def output(
 def of_untracked(
     session: Session, tensor: torch.Tensor, inputs: Sequence[Edge], origin: int, *, in_place: bool
 ) -> Output:
-    """An output of an operation that autograd does not track; `origin` is the node it shares memory with, if known."""
+    """An output of an untracked operation; `origin` is the node it shares memory with, if known."""
     if in_place:
         return output(session, tensor, 0)
     shares = inputs and (origin or private_api.is_view(tensor))
@@ -183,11 +183,11 @@ def of_node(
     session: Session, node: Any, outputs: Mapping[int, torch.Tensor], inputs: Sequence[Edge], *, in_place: bool,
     is_first: bool, is_new: bool, width: int,
 ) -> tuple[Output, ...]:  # fmt: skip
-    """The outputs of a node: those at hand with their values, of the others shape and dtype.
+    """The outputs of a node: known outputs with their values, the others with shape and dtype only.
 
-    One that `is_new` was made by the call that is looked at now: what it keeps of its result is as it gave it. Of one
-    that `is_first`, as a call of a function of the program, the values are kept whole. There are `width` of them at
-    least: some PyTorch does not tell.
+    With `is_new` the current call made the node, so the result that it saved is still unmodified. With `is_first` it is
+    one of the first calls of a custom function, and values are kept whole. There are at least `width` outputs: PyTorch
+    does not report all of them.
     """
     made = private_api.outputs_of(node)
     described = []
@@ -206,7 +206,7 @@ def of_node(
 
 
 def _kept_result(session: Session, node: Any) -> Output | None:
-    """What an operation within a call gave, where it keeps that for its rule: the ``log_softmax`` of a loss."""
+    """The result of an operation inside a call, if the node saved it: the ``log_softmax`` of a loss."""
     if not session.hears_operations:
         return None
     result = private_api.saved(node, "result")
@@ -214,7 +214,7 @@ def _kept_result(session: Session, node: Any) -> Output | None:
 
 
 def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output | None:
-    """What the transposition of a leaf gave: the weight of a linear layer, within its call."""
+    """The transpose of a leaf, such as the weight of a linear layer, inside its call."""
     end = node.next_functions[0][0]
     if not is_accumulator(end) or not has_numbers(leaf := end.variable):
         return None
@@ -230,7 +230,7 @@ def _transposed(session: Session, node: Any, inputs: Sequence[Edge]) -> Output |
 
 
 def _unseen(session: Session, made: Any) -> Output:
-    """An output whose shape at most is known."""
+    """An output of which at most the shape and dtype are known."""
     session.not_seen("forward" if session.wanted.phase == "backward" else "composite")
     if not private_api.knows_outputs:
         session.report_lack(private_api.missing["_C._functions.AccumulateGrad._input_metadata"])
@@ -248,7 +248,7 @@ def _without_numbers(dtype: torch.dtype, shape: tuple[int, ...]) -> Value:
 
 
 def oddities(tensor: torch.Tensor) -> Attrs:
-    """What is unusual about where a tensor's numbers lie."""
+    """What is unusual about a tensor's storage: device, layout, nested, quantized."""
     tensor = as_it_lies(tensor)
     if tensor.is_cpu and tensor.layout is torch.strided and not (tensor.is_quantized or tensor.is_nested):
         return ()
@@ -263,7 +263,7 @@ def oddities(tensor: torch.Tensor) -> Attrs:
 
 
 def is_accumulator(node: Any) -> bool:
-    """Whether a graph node is the end of a graph at a leaf."""
+    """Whether a graph node is an AccumulateGrad."""
     return type(node).__name__ == "AccumulateGrad"
 
 
@@ -275,14 +275,14 @@ _HANDING_ON = tuple(
 _PACKING = dict.fromkeys(
     ("_pack_padded_sequence", "_pad_packed_sequence"), (*_HANDING_ON, f"{_FOLDER}/nn/utils/rnn.py")
 )
-"""What the functions for sequences of several lengths hand on."""
+"""Files that forward the results of the functions for packed sequences."""
 
 _PADDING = "_pad_packed_sequence"
-"""What ``pad_packed_sequence`` works on where the sequences were sorted for packing."""
+"""The function that ``pad_packed_sequence`` calls; its result may still be in the sorted order of packing."""
 
 
 def _is_put_in_order_yet() -> bool:
-    """Whether rows will be put back into the order in which the program has given them."""
+    """Whether the rows will still be put back into the order that the program passed in."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_name != _PADDING[1:]:
         frame = frame.f_back
@@ -290,7 +290,7 @@ def _is_put_in_order_yet() -> bool:
 
 
 def say_returned(session: Session, result: object, called: str = "") -> None:
-    """Say of the tensors that a call gave which parts they are, if the program itself called what is `called` so."""
+    """Records which part of a call's result each tensor is, if the program itself made the call named `called`."""
     handing_on = _PACKING.get(called, _HANDING_ON)
     if not called_by_the_program(_FOLDER, handing_on, called) or (called == _PADDING and _is_put_in_order_yet()):
         return

@@ -1,6 +1,7 @@
-"""What gviz may ask of a CUDA device, and when: nothing while a graph is captured, and no copy that a program counts.
+"""What gviz may ask of a CUDA device, and when: nothing during graph capture, and no copy that the program would
+notice.
 
-All names are those of ``torch.cuda`` that every supported release has. They are asked of tensors on a device alone.
+All names are in ``torch.cuda`` in every supported release. They are used only for tensors on a device.
 """
 
 from __future__ import annotations
@@ -15,11 +16,10 @@ import torch
 
 
 class Captures:
-    """The CUDA graphs that are captured in one recording: those in progress, and the tensors that each will write to.
+    """The CUDA graph captures of one recording: those in progress, and the tensors that each graph will write to.
 
-    While one is captured nothing is computed, and to copy anything to the host ends the capture with an error, from
-    whichever thread. A replay writes to the same memory every time: that of `noted` tensors, which are referred to
-    weakly.
+    Nothing is computed during capture, and any copy to the host, from any thread, ends the capture with an error. A
+    replay writes to the same memory every time: that of the `noted` tensors, which are referenced weakly.
     """
 
     def __init__(self) -> None:
@@ -27,32 +27,32 @@ class Captures:
         self._noted: weakref.WeakKeyDictionary[Any, dict[int, weakref.ref[torch.Tensor]]] = weakref.WeakKeyDictionary()
         self._memories: dict[int, weakref.ref[Any]] = {}
         self.is_noting = False
-        """Whether a capture is in progress that the recording has seen begin."""
+        """Whether a capture that the recording saw begin is in progress."""
 
     def begin(self, graph: Any) -> None:
-        """A graph is captured from now on; what it wrote to before is no longer its own."""
+        """Starts the capture of a graph; tensors noted for an earlier capture of it are dropped."""
         self._running.add(graph)
         self._noted[graph] = {}
         self.is_noting = True
 
     def end(self, graph: Any) -> None:
-        """The capture is over, however it ended."""
+        """Ends the capture, successful or not."""
         self._running.discard(graph)
         self.is_noting = bool(self._running)
         if not self.is_noting:
             self._memories.clear()
 
     def forget(self, graph: Any) -> None:
-        """The graph was given up: it cannot be replayed."""
+        """Forgets an abandoned graph, which cannot be replayed."""
         self.end(graph)
         self._noted.pop(graph, None)
 
     def hides(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor has no value that could be read now, because the device only notes what it is to do."""
+        """Whether a tensor has no readable value now, because the device is capturing rather than computing."""
         return tensor.is_cuda and (bool(self._running) or torch.cuda.is_current_stream_capturing())
 
     def note(self, tensor: torch.Tensor) -> None:
-        """Every graph that is captured now will write to a tensor when it is replayed."""
+        """Notes that every graph being captured will write to this tensor when replayed."""
         memory = _memory(tensor)
         if not tensor.is_cuda or memory is None:
             return
@@ -61,13 +61,13 @@ class Captures:
             self._noted[graph][id(tensor)] = weakref.ref(tensor)
 
     def is_noted(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor lies in memory that a capture in progress will write to."""
+        """Whether a tensor is in memory that a capture in progress will write to."""
         memory = _memory(tensor)
         known = self._memories.get(id(memory))
         return memory is not None and known is not None and known() is memory
 
     def noted(self, graph: Any) -> list[torch.Tensor]:
-        """The tensors that a replay of a graph writes to, as far as they are alive, in the order of the capture."""
+        """The living tensors that a replay of `graph` writes to, in the order of the capture."""
         known = self._noted.get(graph, {})
         alive = {number: tensor for number, it in known.items() if (tensor := it()) is not None}
         if len(alive) < len(known):
@@ -76,7 +76,7 @@ class Captures:
 
 
 def _memory(tensor: torch.Tensor) -> Any:
-    """The memory of a tensor; None where it has none of its own."""
+    """The storage of a tensor, or None if it has none of its own."""
     try:
         return torch.Tensor.untyped_storage(tensor)
     except (NotImplementedError, RuntimeError):
@@ -84,7 +84,7 @@ def _memory(tensor: torch.Tensor) -> Any:
 
 
 def to_host(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy of a tensor in the memory of the host; that gviz waits for it is no concern of the sync-debug mode."""
+    """A copy of a tensor in host memory. gviz's wait for it does not trigger the sync-debug mode."""
     if not (tensor.is_cuda and torch.cuda.is_initialized()):  # type: ignore[no-untyped-call]  # PyTorch has no types here
         return tensor.cpu()
     with waiting_unnoticed():
@@ -92,13 +92,13 @@ def to_host(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class _Window:
-    """How many threads copy something now, and the sync-debug mode that the program has meanwhile.
+    """The number of threads copying now, and the program's sync-debug mode meanwhile.
 
-    The mode is one for the whole process: the first thread to copy switches it off, and the last one on again.
+    The mode applies to the whole process: the first thread to copy switches it off, and the last one on again.
     """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()  # a signal handler of the program may compute in the midst of it
+        self.lock = threading.RLock()  # a signal handler of the program may compute in between
         self.depth = 0
         self.mode = 0
 
@@ -108,7 +108,7 @@ _window = _Window()
 
 @contextmanager
 def waiting_unnoticed() -> Iterator[None]:
-    """A context in which gviz may wait for a device: no sync-debug mode. No lock is held meanwhile."""
+    """Disables the sync-debug mode so that gviz may wait for a device. No lock is held meanwhile."""
     window = _window
     with window.lock:
         window.depth += 1
@@ -121,5 +121,6 @@ def waiting_unnoticed() -> Iterator[None]:
     finally:
         with window.lock:
             window.depth -= 1
-            if not window.depth and window.mode and not torch.cuda.get_sync_debug_mode():  # else another thread set it
+            # otherwise another thread set it
+            if not window.depth and window.mode and not torch.cuda.get_sync_debug_mode():
                 torch.cuda.set_sync_debug_mode(window.mode)

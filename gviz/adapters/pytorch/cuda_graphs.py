@@ -1,6 +1,6 @@
-"""Captured CUDA graphs: what a replay wrote is recorded after it ran, because nothing can observe it.
+"""Captured CUDA graphs: what a replay wrote is recorded after it ran, since a replay cannot be observed.
 
-A capture is recorded as what it looks like, operations and passes, without values: nothing is computed in it.
+A capture is recorded as ordinary operations and passes without values: nothing is computed in it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gviz.events import ScopeEntered, ScopeLeft
 
 
 def put_in(session: Session, leaving: ExitStack) -> None:
-    """Hear of captures and replays. A build of PyTorch without CUDA has the names, too."""
+    """Observes captures and replays. Builds of PyTorch without CUDA have these names too."""
     kind, captures = torch.cuda.CUDAGraph, session.captures
     begin, end, replay, reset = kind.capture_begin, kind.capture_end, kind.replay, kind.reset
 
@@ -68,7 +68,9 @@ def put_in(session: Session, leaving: ExitStack) -> None:
 
 
 def _without_warm_up(session: Session, make: Callable[..., Any]) -> Callable[..., Any]:
-    """What makes graphed callables, unheard: the passes that it runs first take any memory for gradients."""
+    """Wraps the maker of graphed callables so that its warm-up passes are not recorded: their gradients use arbitrary
+    memory.
+    """
 
     @wraps(make)
     def made(*args: Any, **options: Any) -> Any:
@@ -85,7 +87,7 @@ def _without_warm_up(session: Session, make: Callable[..., Any]) -> Callable[...
 def note_results(
     session: Session, args: Sequence[Any], kwargs: Mapping[str, Any], outputs: Sequence[torch.Tensor]
 ) -> None:
-    """Results of a call within a capture, which no operand shares its memory with, are what a replay computes."""
+    """Notes the results of a call during capture that share no memory with an operand: a replay computes them."""
     captures, marks = session.captures, session.marks
     given = [it for it in (*args, *kwargs.values()) if isinstance(it, torch.Tensor)]
     for tensor in outputs:
@@ -95,7 +97,7 @@ def note_results(
 
 
 def _say_replayed(session: Session, tensors: Sequence[torch.Tensor]) -> None:
-    """Say what the tensors of a graph hold after a replay, and the gradients that lie there, each memory once."""
+    """Records the values of a graph's tensors after a replay, and gradients in the same memory; each memory once."""
     if not tensors:
         return
     filled = [tensor for tensor in tensors if fills_its_memory(as_it_lies(tensor))]
@@ -109,7 +111,7 @@ def _say_replayed(session: Session, tensors: Sequence[torch.Tensor]) -> None:
 
 @contextmanager
 def _scope(session: Session) -> Iterator[None]:
-    """A replay as a scope of its own, as that of a graph of the built-in engine."""
+    """A scope for one replay, as for a captured graph of the built-in engine."""
     thread, channel = session.thread, session.channel
     scope = channel.next_scope()
     channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, "replay", "captured graph"))

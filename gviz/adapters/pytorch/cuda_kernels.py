@@ -1,7 +1,8 @@
-"""Triton kernels that look at a tensor where it lies, and write what they found into memory of the host.
+"""Triton kernels that read a tensor on the device and write what they find into host memory.
 
-Addresses are passed as numbers: Triton then neither looks at tensors nor compiles anew for another alignment, and a
-launch costs the program a few microseconds. What is compiled lies in Triton's own cache, as that of any other program.
+Addresses are passed as numbers. Triton then inspects no tensors and does not recompile for another alignment, so a
+launch costs the program a few microseconds. Compiled kernels are in Triton's own cache, like those of any other
+program.
 """
 
 from __future__ import annotations
@@ -17,17 +18,18 @@ _TYPES = {
     torch.int64: tl.int64, torch.float16: tl.float16, torch.bfloat16: tl.bfloat16, torch.float32: tl.float32,
     torch.float64: tl.float64,
 }  # fmt: skip
-"""What Triton calls the dtypes of PyTorch."""
+"""Triton's names for PyTorch's dtypes."""
 
 _WIDE = torch.float64, torch.int64, torch.int32
-"""The dtypes with numbers that float32 cannot hold."""
+"""The dtypes with values that float32 cannot represent."""
 
 _WARPS = 8
-"""With these, one program has 64 registers a thread, and four run on a multiprocessor at a time: 1.9 TB/s on an H200,
-where 4 warps of 128 registers reach 1.2."""
+"""At 8 warps a program has 64 registers per thread and four programs run on a multiprocessor: 1.9 TB/s on an H200.
+
+4 warps with 128 registers reach 1.2 TB/s."""
 
 _WORDS = 256
-"""Words that one program copies."""
+"""The number of words that one program copies."""
 
 
 @triton.jit(do_not_specialize=["source", "target", "scratch", "count"])
@@ -36,11 +38,11 @@ def summarize(
     IS_WIDE: tl.constexpr, IS_ALIGNED: tl.constexpr, BLOCK: tl.constexpr, PROGRAMS: tl.constexpr,
     SMALL: tl.constexpr, LARGE: tl.constexpr, SCALE: tl.constexpr,
 ) -> None:  # fmt: skip
-    """Write nine numbers about `count` elements to `target`, as `cuda_statistics` has them.
+    """Writes nine numbers about `count` elements to `target`, in the layout of `cuda_statistics`.
 
-    Every program of the grid goes through blocks of the array, up to `PROGRAMS` of them. The last one to finish, by a
-    ticket, adds up what all have left in `scratch`, in their order: the sums do not depend on which ran first. A single
-    program, with `PROGRAMS` 1, needs no scratch.
+    Every program of the grid processes blocks of the array; there are up to `PROGRAMS` of them. The last one to finish,
+    found by a ticket, adds up the partial results in `scratch` in program order, so the sums do not depend on which ran
+    first. A single program (`PROGRAMS` is 1) needs no scratch.
     """
     elements = source.to(tl.pointer_type(TYPE))
     if IS_ALIGNED:  # loads of 16 bytes: half the time
@@ -96,7 +98,7 @@ def summarize(
             rows = tl.arange(0, PROGRAMS)
             exists = rows < programs
             row = scratch.to(tl.pointer_type(tl.float64)) + (rows + 1) * 16
-            # past the cache of this multiprocessor, which may have what lay there before
+            # bypasses this multiprocessor's cache, which may hold what was there before
             tl.store(answer + 0, tl.min(tl.load(row + 0, mask=exists, other=float("inf"), cache_modifier=".cg"), 0))
             tl.store(answer + 1, tl.max(tl.load(row + 1, mask=exists, other=float("-inf"), cache_modifier=".cg"), 0))
             for number in tl.static_range(2, 9):
@@ -107,7 +109,7 @@ def summarize(
 
 @triton.jit(do_not_specialize=["source", "target", "count"])
 def copy_bytes(source: tl.int64, target: tl.int64, count: tl.int64, WORDS: tl.constexpr) -> None:
-    """Write `count` bytes to `target`, four to a word whose upper half is 1."""
+    """Writes `count` bytes to `target`, four per word; the upper half of each word is 1."""
     given = source.to(tl.pointer_type(tl.uint8))
     words = target.to(tl.pointer_type(tl.int64))
     places = tl.program_id(0).to(tl.int64) * WORDS + tl.arange(0, WORDS)
@@ -119,9 +121,10 @@ def copy_bytes(source: tl.int64, target: tl.int64, count: tl.int64, WORDS: tl.co
 
 
 class Kernels:
-    """The kernels of a process, each compiled at its first launch for a dtype on a device, which takes half a second.
+    """The kernels of a process. Each is compiled at its first launch for a dtype on a device, which takes half a
+    second.
 
-    A launch returns whether it was made. After one that could not be compiled (Triton needs a C compiler), all return
+    A launch returns whether it was made. Once one cannot be compiled (Triton needs a C compiler), every launch returns
     False.
     """
 
@@ -134,7 +137,7 @@ class Kernels:
         self, source: int, target: int, scratch: int, count: int, dtype: torch.dtype, programs: int,
         device: int, stream: int,
     ) -> bool:  # fmt: skip
-        """Ask for the nine numbers of `count` elements at the address `source`, with a grid of `programs`."""
+        """Launches the statistics kernel for `count` elements at the address `source`, with a grid of `programs`."""
         is_aligned = source % 16 == 0
         constants = (
             _TYPES[dtype],
@@ -148,7 +151,7 @@ class Kernels:
         return self._launch(summarize, key, programs, stream, (source, target, scratch, count, *constants))
 
     def copy_bytes(self, source: int, target: int, count: int, device: int, stream: int) -> bool:
-        """Ask for `count` bytes at the address `source`."""
+        """Launches the copy of `count` bytes at the address `source`."""
         programs = -(-count // (4 * _WORDS))
         return self._launch(copy_bytes, (device,), programs, stream, (source, target, count, _WORDS))
 
@@ -167,4 +170,4 @@ class Kernels:
 
 
 _CAN_LAUNCH = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 3)
-"""Whether what was compiled is launched with all arguments and a stream: half the time of looking up what to launch."""
+"""Whether compiled kernels are launched directly with all arguments and a stream: half the time of a lookup."""

@@ -1,21 +1,21 @@
-"""Values of tensors on a device: looked at where they lie, and only what was found comes to the host.
+"""Values of tensors on a device: statistics are computed on the device, and only the results come to the host.
 
-To copy a tensor of a GPU to the host stops the program until the GPU has done all that was asked of it, and what is
-copied is a thousand times as much as a recording keeps. So a kernel goes through the tensor on the device, in the
-program's own stream, and writes nine numbers to pinned memory of the host. There every word is `PENDING` until the
-device has written it: the host reads the answer when it is there. The program does not wait.
+Copying a tensor from a GPU to the host blocks the program until the GPU has finished its queue, and transfers a
+thousand times what a recording keeps. Instead, a kernel reads the tensor on the device, in the program's own stream,
+and writes nine numbers to pinned host memory. Every word there is `PENDING` until the device has written it, and the
+host reads the answer once it is there. The program does not wait.
 
-    program    linear   gelu   linear   backward …          launches run ahead of the device, as without gviz
-    stream     linear ▸ summarize ▸ gelu ▸ summarize ▸ …
-    memory              9 words           9 words           PENDING, then numbers
-    writer                    takes events while all their values are there
+program    linear   gelu   linear   backward …          launches run ahead of the device, as without gviz
+stream     linear ▸ summarize ▸ gelu ▸ summarize ▸ …
+memory              9 words           9 words           PENDING, then numbers
+writer                    takes events once all their values are there
 
-The order of the stream is what makes the numbers those of the moment: a write in place that the program asks for later
-runs later. Of at most `limit` bytes all are copied, by a second kernel, to the same kind of words.
+The order of the stream ties the numbers to the event: an in-place write that the program issues later also runs later.
+Tensors of at most `limit` bytes are copied whole, by a second kernel, to the same kind of words.
 
-Where Triton is, one kernel does it (`cuda_kernels`), elsewhere operations of PyTorch. The limits: this is for CUDA
-and ROCm, tensors of other devices are copied. While a CUDA graph is captured nothing is launched
-(`cuda_device.Captures`). In a live debugger each value is waited for.
+With Triton one kernel computes the statistics (`cuda_kernels`), otherwise operations of PyTorch do. Limits: this covers
+CUDA and ROCm; tensors on other devices are copied. Nothing is launched while a CUDA graph is captured
+(`cuda_device.Captures`). A live debugger waits for each value.
 """
 
 from __future__ import annotations
@@ -41,42 +41,44 @@ if TYPE_CHECKING:  # it needs Triton, which takes a third of a second to import
     from gviz.adapters.pytorch.cuda_kernels import Kernels
 
 PENDING = 0x7FF4_DEAD_BEEF_0001
-"""A word that the device has yet to write: of the numbers a signalling nan, which no computation gives."""
+"""A word that the device has yet to write. As a float it is a signalling nan, which no computation produces."""
 
 _NUMBERS = 9
-"""Least, largest, sum, sum of squares, counts of nan, infinities and zeros; of wide dtypes scaled sums of squares."""
+"""Minimum, maximum, sum, sum of squares, counts of nan, infinities and zeros; scaled sums of squares for wide
+dtypes."""
 
 _SMALL, _LARGE, _SCALE = 2.0**-400, 2.0**400, 2.0**600
-"""Numbers below and above these are also multiplied, or divided, before they are squared: for where squares alone leave
-the range of float64."""
+"""Numbers below `_SMALL` and above `_LARGE` are also scaled before they are squared.
+
+The scaled sums are used if plain squares leave the range of float64."""
 
 _BLOCK = 1024
 _MOST_PROGRAMS = 2048
 _ALONE = 8 * _BLOCK
-"""The most elements that one program of a grid looks at by itself."""
+"""The largest number of elements for which a single program is launched."""
 _ALLOCATOR_OPTIONS = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"
 _LEAST_SQUARES = 1e-280
-"""Below this a sum of squares may have lost some that left the range."""
+"""Below this, a sum of squares may have lost terms to underflow."""
 LARGEST_COPY = 1 << 22
-"""The most bytes of a tensor whose elements all come to the host this way."""
+"""The largest size in bytes at which all elements of a tensor are copied to the host this way."""
 _STRETCH = 1 << 25
-"""Bytes of a tensor with gaps that are brought into a row at once, on the device."""
+"""Bytes of a tensor with gaps that are made contiguous at once, on the device."""
 
 _SLOTS_AT_ONCE = 512
 _MOST_BYTES = 1 << 25
-"""Pinned memory for answers of one size. When all of it is in use the program waits for the device."""
+"""Limit of the pinned memory for answers of one size. When all of it is in use, the program waits for the device."""
 
 _WORDS = Struct(f"<{_NUMBERS}q"), Struct(f"<{_NUMBERS}d")
-"""Read the words of statistics, to see whether all are there, and as numbers."""
+"""Formats that read statistics as integers, to check that all have arrived, and as floats."""
 
 Slot = tuple[int, memoryview]
-"""An address that the device writes to, and the bytes there as the host reads them."""
+"""An address that the device writes to, and the same bytes as the host reads them."""
 
 
 class Slots:
     """Pinned memory in pieces of `words` words, which are all `PENDING` when a piece is taken.
 
-    `deque` gives and takes in one step: threads, and a signal handler within one, need no lock.
+    The operations of `deque` are atomic: threads, and a signal handler within one, need no lock.
     """
 
     def __init__(self, words: int, at_once: int = _SLOTS_AT_ONCE) -> None:
@@ -88,7 +90,7 @@ class Slots:
         self._memory: list[torch.Tensor] = []
 
     def take(self) -> Slot | None:
-        """A free piece; None if the device does not answer for so long that none becomes free."""
+        """A free piece; None if the device takes so long to answer that none becomes free."""
         until = 0.0
         while True:
             try:
@@ -102,12 +104,12 @@ class Slots:
                 time.sleep(0.0005)
 
     def give_back(self, slot: Slot) -> None:
-        """The answer was read."""
+        """Returns a piece whose answer was read."""
         slot[1][:] = self._pending
         self._free.append(slot)
 
     def abandon(self, slot: Slot, words: int) -> None:
-        """The answer, `words` long, will not be read. The device may still write it."""
+        """Gives up a piece whose answer, `words` long, will not be read. The device may still write it."""
         self._abandoned.append((slot, words))
 
     def _recover(self) -> None:
@@ -131,9 +133,9 @@ class Slots:
 
 
 class DeviceAnswer:
-    """What a device was asked about one tensor: its `nbytes` bytes, or (0) statistics of `size` elements.
+    """The pending answer about one tensor: its `nbytes` bytes, or (0) statistics of `size` elements.
 
-    A tensor with gaps is asked about in several stretches, each with a slot. Each element stands `times` times.
+    A tensor with gaps is processed in several parts, each with a slot. Each element is repeated `times` times.
     """
 
     def __init__(
@@ -146,13 +148,13 @@ class DeviceAnswer:
 
     @property
     def keeps_elements(self) -> bool:
-        """Whether all elements were asked for."""
+        """Whether all elements were requested."""
         return self._nbytes > 0
 
     def take(self) -> tuple[bytes | None, Stats | None] | None:
-        """The answer, if it is there; None twice if the device was lost before it came."""
+        """The answer as bytes or statistics, None if it is pending, and a pair of None if the device was lost first."""
         if self._taken is None:
-            is_lost = self._device.is_lost  # asked first: what was answered until then counts
+            is_lost = self._device.is_lost  # checked first: answers that arrived before the loss count
             if self._nbytes:
                 answer = np.frombuffer(self._used[0][1], "<i8", self._words)
                 if PENDING in answer.tolist():
@@ -177,7 +179,7 @@ class DeviceAnswer:
 def stats_of(parts: Sequence[Sequence[float]], size: int, times: int = 1) -> Stats:
     """The statistics of `size` elements, each repeated `times` times, from the nine numbers of each part.
 
-    Where sums of squares leave the range of float64, the scaled ones stand for them.
+    Uses the scaled sums of squares if the plain ones leave the range of float64.
     """
     if len(parts) == 1:
         least, most, total, squares, nans, infinite, zeros, small, large = parts[0]
@@ -199,39 +201,39 @@ def stats_of(parts: Sequence[Sequence[float]], size: int, times: int = 1) -> Sta
 
 
 class Device:
-    """Asks devices about tensors. One for each recording.
+    """Requests values from devices. Each recording has one.
 
-    With `waits` each value is there when it is given; without, it is `Awaited`.
+    With `waits` each value has arrived when it is returned; otherwise it is `Awaited`.
     """
 
     def __init__(self, *, waits: bool) -> None:
         self.waits = waits
         self.is_lost = False
-        """Whether a device has failed: it will answer nothing any more."""
+        """Whether a device has failed; it will answer nothing more."""
         self._numbers, self._elements = Slots(_NUMBERS + 7), Slots(INLINE_BYTES // 4)
         self._many_elements: dict[int, Slots] = {}
-        """For more bytes than a recording keeps whole by default, by words."""
+        """Slots by number of words, for tensors larger than a recording keeps whole by default."""
         self._scratch: dict[tuple[int, int], int] = {}
         self._memory: list[torch.Tensor] = []
         self._kernels: dict[int, Kernels | None] = {}
-        """By device that was asked: None where there are none that work."""
+        """The kernels by device index, None if they do not work there."""
 
     def value(self, tensor: torch.Tensor, dtype: str, limit: int) -> Value:
-        """The value of a tensor of CUDA: its bytes up to `limit` of them, and `LARGEST_COPY`, else statistics.
+        """The value of a CUDA tensor: its bytes up to `limit` and `LARGEST_COPY`, else statistics.
 
-        Raises RuntimeError as any operation of a device may.
+        Raises RuntimeError as any operation on a device may.
         """
         return self._waited_for(self._asked(tensor, dtype, limit))
 
     def whole(self, tensor: torch.Tensor, dtype: str) -> Value:
-        """The value of a tensor of at most `LARGEST_COPY` bytes, which stays whole however little a recording keeps."""
+        """The value of a tensor of at most `LARGEST_COPY` bytes, kept whole regardless of the recording's limit."""
         value = self._asked(tensor, dtype, tensor.nbytes)
         if isinstance(value, Awaited):
             value.stay_whole()
         return self._waited_for(value)
 
     def _waited_for(self, value: Value) -> Value:
-        """The value, as one that is there if somebody steps through the program."""
+        """The value, after waiting for it if a debugger steps through the program."""
         if not self.waits or not isinstance(value, Awaited):
             return value
         value.arrives(time.monotonic() + LONGEST_ANSWER)
@@ -239,13 +241,13 @@ class Device:
         return kind(value.dtype, value.shape, value.data, value.stats)
 
     def finish(self) -> None:
-        """Wait for all that was asked. A device that failed will answer nothing."""
+        """Waits for all pending values. A device that failed will answer nothing."""
         if self._kernels:
             try:
                 with waiting_unnoticed():
-                    for index in self._kernels:  # another device would begin to take memory
+                    for index in self._kernels:  # synchronizing any other device would allocate memory on it
                         torch.cuda.synchronize(index)
-            except RuntimeError:  # the program's own error, which it has met or will meet by itself
+            except RuntimeError:  # the program's own error, which it meets by itself
                 pass
             self.is_lost = True
 
@@ -305,7 +307,7 @@ class Device:
         return answer
 
     def _summarize(self, tensor: torch.Tensor, slot: Slot) -> None:
-        """Ask for the numbers of a tensor without gaps."""
+        """Requests the statistics of a tensor without gaps."""
         kernels, count = self._kernels_for(tensor), tensor.numel()
         if kernels is not None:
             stream = _stream(tensor)
@@ -318,7 +320,7 @@ class Device:
             torch.frombuffer(slot[1], dtype=torch.float64)[:_NUMBERS].copy_(numbers, non_blocking=True)
 
     def _scratch_of(self, tensor: torch.Tensor, stream: int) -> int:
-        """Memory for the programs of a grid, one for each stream: what runs in a stream runs one after the other."""
+        """Scratch memory for a grid, one per device and stream: the work of one stream runs in order."""
         key = tensor.get_device(), stream
         address = self._scratch.get(key)
         if address is None:
@@ -329,19 +331,20 @@ class Device:
         return address
 
     def _kernels_for(self, tensor: torch.Tensor) -> Kernels | None:
-        """The kernels, where they were seen to work on the device of a tensor."""
+        """The kernels, if they were seen to work on the tensor's device."""
         index = tensor.get_device()
         if index not in self._kernels:
-            self._kernels[index] = None  # what follows asks no further
+            self._kernels[index] = None  # keeps the check below from checking again
             self._kernels[index] = self._tried(tensor)
         return self._kernels[index]
 
     def _tried(self, tensor: torch.Tensor) -> Kernels | None:
-        """The kernels, if they give the right numbers here: what could be wrong with them is not known in advance.
+        """The kernels, if they give the right numbers here. What could go wrong is not known in advance, so they are
+        tried.
 
-        PyTorch comes without Triton on Windows and for some devices, and Triton needs a C compiler. Memory that the
-        program has PyTorch pin in the other way may have another address on the device: to write there would end the
-        program. This waits for the device, once.
+        PyTorch comes without Triton on Windows and for some devices, and Triton needs a C compiler. If the program
+        makes PyTorch pin memory by host registration, the memory may have another address on the device, and a write
+        there would crash the program. This waits for the device, once.
         """
         if any("pinned_use_cuda_host_register" in os.environ.get(name, "") for name in _ALLOCATOR_OPTIONS):
             return None
@@ -363,14 +366,14 @@ class Device:
         return kernels
 
     def _grid(self, count: int, tensor: torch.Tensor, stream: int) -> tuple[int, int]:
-        """How many programs look at `count` elements, and the address of the memory that they share."""
+        """The number of programs for `count` elements, and the address of the memory that they share."""
         if count <= _ALONE:
             return 1, 0
         return min(count // _BLOCK, _MOST_PROGRAMS), self._scratch_of(tensor, stream)
 
 
 class Copy:
-    """A copy to a tensor of the host that is still on its way, and the value that it brings."""
+    """A copy to a host tensor that is still in progress, and the value that it will write."""
 
     def __init__(self, target: torch.Tensor, value: Value, device: torch.device) -> None:
         self._start, self._version = target.data_ptr(), version_of(target)
@@ -379,11 +382,11 @@ class Copy:
         self._event.record(torch.cuda.current_stream(device))
 
     def is_done(self) -> bool:
-        """Whether it has arrived, so that the memory of the host can be read."""
+        """Whether the copy is complete, so that the host memory can be read."""
         return bool(self._event.query())  # type: ignore[no-untyped-call]  # PyTorch has no types here
 
     def value_of(self, tensor: torch.Tensor) -> Value | None:
-        """The value, if a tensor is all that is copied, as it was then; under whatever shape."""
+        """The value, if `tensor` is exactly the copied memory and unmodified; its shape may differ. Otherwise None."""
         value, shape = self._value, tuple(tensor.shape)
         is_whole = tensor.data_ptr() == self._start and tensor.numel() == value.size
         if not is_whole or str(tensor.dtype) != f"torch.{value.dtype}" or not tensor.is_contiguous():
@@ -396,12 +399,14 @@ class Copy:
 
 
 def is_on_gpu(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is on a GPU of CUDA or ROCm, which PyTorch both calls ``cuda``."""
+    """Whether a tensor is on a CUDA or ROCm GPU; PyTorch calls both ``cuda``."""
     return tensor.device.type == "cuda"
 
 
 def summarized(tensor: torch.Tensor) -> torch.Tensor:
-    """The nine numbers of a tensor without gaps, by operations of PyTorch, on its device: float64 where it has that."""
+    """The nine numbers of a tensor without gaps, by PyTorch operations on its device; float64 if the device supports
+    it.
+    """
     wide = torch.float32 if tensor.device.type == "mps" else torch.float64
     parts = [_summarized(part, wide) for part in torch.split(_flat(tensor), _BLOCK * _BLOCK)]
     if len(parts) == 1:
@@ -430,14 +435,14 @@ def _summarized(flat: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
 
 
 def words_of(plain: torch.Tensor) -> torch.Tensor:
-    """The bytes of a tensor that lies in a row, four to a word whose upper half is 1."""
+    """The bytes of a contiguous tensor, four per word; the upper half of each word is 1."""
     data = plain.reshape(-1).view(torch.uint8).to(torch.int64)
     data = torch.nn.functional.pad(data, (0, -len(data) % 4)).view(-1, 4)
     return data[:, 0] | data[:, 1] << 8 | data[:, 2] << 16 | data[:, 3] << 24 | 1 << 32
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
-    """The elements of a tensor without gaps as they lie in memory."""
+    """The elements of a tensor without gaps, in memory order."""
     return tensor.as_strided((tensor.numel(),), (1,))
 
 
@@ -450,7 +455,7 @@ def _each_once(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _in_rows(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
-    """The elements of a tensor in tensors without gaps: where it has some, copies of a stretch at a time."""
+    """The elements of a tensor as tensors without gaps; one with gaps is copied part by part."""
     if is_dense(tensor):
         yield tensor
     elif tensor.nbytes <= _STRETCH:
@@ -466,7 +471,7 @@ def _stream(tensor: torch.Tensor) -> int:
 
 
 def _current(tensor: torch.Tensor) -> AbstractContextManager[object]:
-    """A context in which a tensor's device is the one that kernels are launched on."""
+    """Makes the tensor's device the current one, on which kernels are launched."""
     index = tensor.get_device()
     return _AS_IT_IS if index < 0 or torch.cuda.current_device() == index else torch.cuda.device(index)
 

@@ -1,4 +1,4 @@
-"""The graph behind tensors that nobody recorded, as the events of a recording that nobody made."""
+"""Turns the graph of tensors that were not recorded into the events of a recording."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ Params = Mapping[str, torch.Tensor] | Iterable[tuple[str, torch.Tensor]]
 
 
 class MarksBeside(Marks):
-    """Marks that leave no trace in the graph, which may be being recorded: no metadata, no hooks."""
+    """Marks that leave no trace in the graph: no metadata, no hooks. A recording of the same graph may be in
+    progress."""
 
     def __init__(self, channel: Channel) -> None:
         super().__init__(channel)
         self.nodes: dict[Any, Mark] = {}
 
     def of_node(self, node: Any) -> Mark | None:
-        """The mark of a graph node, if it was announced."""
+        """The mark of a graph node, or None if it was not announced."""
         return self.nodes.get(node)
 
     def put(self, node: Any, mark: Mark, hooks: Hooks) -> None:
-        """From now on this graph node is that node of the trace."""
+        """Maps a graph node to a node of the trace."""
         self.nodes[node] = mark
 
 
 def is_tensor(thing: object) -> bool:
-    """Whether a thing is one of PyTorch's tensors."""
+    """Whether `thing` is a PyTorch tensor."""
     return isinstance(thing, torch.Tensor)
 
 
 def events_behind(tensors: Iterable[torch.Tensor], params: Params = ()) -> list[Event]:
-    """The graph behind tensors as it stands: their own values, those of leaves and their ``.grad``, else shapes.
+    """The events for the existing graph of `tensors`, with values for these, the leaves and their ``.grad``.
 
-    What backward passes have released is said to be. `params` gives tensors of it their names. It ends at a moment when
-    nothing happens.
+    Other nodes have shapes only. Saved tensors that a backward pass released are marked as released. `params` names
+    tensors of the graph. The last event is a mark.
     """
     events: list[Event] = []
     session = Session(Channel(partial(_keep, events)))
@@ -64,13 +65,13 @@ def events_behind(tensors: Iterable[torch.Tensor], params: Params = ()) -> list[
                     session.channel.say(Named(found.node, name))
             session.channel.say(Marked(""))
         finally:
-            marks.let_go()  # PyTorch swaps no tensors that anybody refers to weakly
+            marks.let_go()  # PyTorch does not swap tensors that have weak references
             del session.edge_of
     return events
 
 
 def _keep(events: list[Event], event: Event) -> None:
-    """Keep what is said of the graph; where and how it is announced now is not where and how it was made."""
+    """Keeps events about the graph, without call stacks: those are of the announcement, not of the program."""
     if isinstance(event, NodeCreated):
         events.append(msgspec.structs.replace(event, stack=0))
     elif isinstance(event, OpSeen | Named | GradSet | SavedFreed | Marked):

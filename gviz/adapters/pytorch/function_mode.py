@@ -1,10 +1,10 @@
-"""Sees what a program calls: a function mode, which PyTorch asks before every operation of the thread it is active in.
+"""Observes the program's calls through a function mode, which PyTorch consults before every operation of its thread.
 
-What a call made is read off its result afterwards; only a few functions need more than that.
+What a call created is read from its result afterwards; only a few functions need more.
 
-A program may have put its own function in the place of PyTorch's, as profilers do that count calls. PyTorch asks a mode
-by the name of what was called, and so with what the program has put there, although that is what is running already: it
-would run twice. `original_of` finds the function that was meant."""
+A program may have replaced PyTorch's functions by its own, as profilers that count calls do. PyTorch looks up the
+called function by name and passes it to the mode. It therefore passes the replacement, which is already running and
+would run twice. `original_of` finds the original function."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _SILENT = tuple(
         "autograd/forward_ad.py", "autograd/profiler.py", "cuda/graphs.py",
     )
 )  # fmt: skip
-"""Parts of PyTorch whose own untracked operations are no step of the program."""
+"""Parts of PyTorch whose own untracked operations are not recorded as steps of the program."""
 
 _OPERATORS = {f"{_FOLDER}/_tensor.py", f"{_FOLDER}/overrides.py"}
-"""Where operators are written in Python, and a mode is asked about them."""
+"""Files in which operators are written in Python and consult a mode."""
 
 _OPTIMIZERS, _MODULES = f"{_FOLDER}/optim", f"{_FOLDER}/nn/modules"
 _silent_files: dict[str, str] = {}
@@ -51,7 +51,7 @@ _NO_KEYWORDS: dict[str, Any] = {}
 
 
 class Listening(TorchFunctionMode):
-    """Announces what the calls of a thread made, as long as its recording is the one in progress."""
+    """Announces what the calls of a thread create, as long as its recording is in progress."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Listening(TorchFunctionMode):
         session = self._session
         try:
             plan = _plans.get(function)
-        except TypeError:  # what the program has put in its place cannot be hashed
+        except TypeError:  # the program's replacement cannot be hashed
             plan = None
         if plan is None:
             function = original_of(function, sys._getframe(1))
@@ -82,7 +82,7 @@ class Listening(TorchFunctionMode):
             began = clock()
             with without_overrides():
                 self._look_at(result, first, before, function, args, kwargs or _NO_KEYWORDS, sys._getframe(1))
-        finally:  # also of a call that failed, after which hooks may pack what else is computed
+        finally:  # also after a call that failed: hooks may then pack what is computed next
             if has_to_unpack:
                 end_call()
         session.spent += clock() - began
@@ -92,7 +92,7 @@ class Listening(TorchFunctionMode):
         self, result: Any, first: Any, before: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
         caller: Any,
     ) -> None:  # fmt: skip
-        """Announce what a call gave, and what it wrote to the first of its arguments."""
+        """Announces the results of a call, and its write to its first argument."""
         session = self._session
         if function in _COPYING and (kwargs.get("non_blocking") or any(it is True for it in args)):
             session.value.note_copy(args[1] if function is torch.Tensor.copy_ else first, result)
@@ -115,11 +115,11 @@ class Listening(TorchFunctionMode):
 
 
 _COPYING = {torch.Tensor.to, torch.Tensor.copy_}
-"""What copies to the host without waiting for the device, if it is asked to (``non_blocking``)."""
+"""Functions that copy to the host without waiting for the device if asked to (``non_blocking``)."""
 
 
 def _writes_uncounted(function: Any, kwargs: Mapping[str, Any], target: torch.Tensor) -> bool:
-    """Whether a call writes to a tensor of inference mode, which counts no versions."""
+    """Whether a call writes to an inference-mode tensor, which has no version counter."""
     if not target.is_inference():
         return False
     if kwargs.get("out") is target or kwargs.get("inplace") is True:
@@ -132,7 +132,7 @@ def observe(
     session: Session, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any],
     outputs: Sequence[torch.Tensor], silent: str, given: Given | None = None,
 ) -> None:  # fmt: skip
-    """Announce what a call gave: the nodes it made, its untracked results, the memory it was told to write to."""
+    """Announces the results of a call: new nodes, untracked results, and the memory given as ``out``."""
     if session.captures.is_noting:
         note_results(session, args, kwargs, outputs)
     target = kwargs.get("out")
@@ -142,7 +142,7 @@ def observe(
     if silent == "import":
         return
     if silent == "module" and session.thread.scopes:
-        silent = ""  # a step of a forward, which the program called
+        silent = ""  # part of a forward that the program called
     made: dict[Any, dict[int, torch.Tensor]] = {}
     loose: list[torch.Tensor] = []
     for tensor in outputs:
@@ -159,7 +159,7 @@ def observe(
         call = replace(call, given=given)
     if call.name in _RENORMALIZING and dict(call.attrs).get("max_norm") is not None:
         in_place_writes.say_changed(session, call.operands[1:2])
-    if session.is_partial:  # what is not announced by then was made outside
+    if session.is_partial:  # anything not announced by now was made outside
         for operand in call.operands:
             if isinstance(operand, torch.Tensor):
                 edge_of(session, operand)
@@ -174,14 +174,14 @@ def observe(
 
 
 _WITH_STATISTICS = {"batch_norm": "training", "instance_norm": "use_input_stats"}
-"""Functions that write to the running statistics that they are given, and count no version; and when they do."""
+"""Functions that write to the running statistics without bumping a version, and the condition for it."""
 
 _RENORMALIZING = {"embedding", "embedding_bag"}
-"""Functions that shorten the rows of their second argument that are too long, before they look at it."""
+"""Functions that renormalize rows of their second argument in place before they use it."""
 
 
 def _announce_loose(session: Session, call: Call, outputs: Sequence[torch.Tensor]) -> None:
-    """Announce results that autograd does not track."""
+    """Announces results that autograd does not track."""
     tensors = [operand for operand in call.operands if isinstance(operand, torch.Tensor)]
     fresh = [tensor for tensor in outputs if not any(tensor is operand for operand in tensors)]
     if call.name in _WITHOUT_NUMBERS:
@@ -199,7 +199,7 @@ def _announce_loose(session: Session, call: Call, outputs: Sequence[torch.Tensor
 
 
 _WITHOUT_NUMBERS = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
-"""Functions whose results hold nothing yet: they are announced when they are used."""
+"""Functions that return uninitialized tensors, which are announced at their first use."""
 
 
 def _why(name: str, inputs: Sequence[torch.Tensor], result: torch.Tensor) -> str:
@@ -214,7 +214,7 @@ def _why(name: str, inputs: Sequence[torch.Tensor], result: torch.Tensor) -> str
 
 
 def _is_silent(frame: Any) -> str:
-    """Which part of PyTorch calls, if it is one whose untracked operations are not shown."""
+    """Which part of PyTorch the frame belongs to, if its untracked operations are not shown; empty otherwise."""
     path = frame.f_code.co_filename
     known = _silent_files.get(path)
     if known is None:
@@ -225,12 +225,13 @@ def _is_silent(frame: Any) -> str:
 
 
 _LOUD = "loud"
-"""Other files of PyTorch, whose operations are steps of the program that calls them."""
+"""Other files of PyTorch, whose operations count as the program's."""
 
 
 def _is_imported(frame: Any) -> bool:
-    """Whether a module of PyTorch is being imported: it computes tables for itself, as Dynamo, which a first step of an
-    optimizer brings."""
+    """Whether a PyTorch module is being imported.
+
+    Some compute tables for themselves then, such as Dynamo, which an optimizer's first step imports."""
     while frame is not None and is_hidden(frame.f_code.co_filename):
         if frame.f_code.co_name == "<module>":
             return True
@@ -249,9 +250,10 @@ def _foreach(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 
 
 def _divided(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``1 / x``: PyTorch computes ``x.reciprocal() * 1`` within, and only the product could be looked at afterwards.
+    """Runs ``1 / x`` as its two operations, so that both can be observed.
 
-    Where a mode or a class of the program's own listens, too, it is told of the division, as without gviz.
+    PyTorch computes ``x.reciprocal() * 1`` inside, and afterwards only the product is visible. If another mode or a
+    tensor subclass of the program is active, the division runs unchanged for it.
     """
     divisor, number = args
     steps: tuple[tuple[Any, tuple[Any, ...], Any], ...]
@@ -279,12 +281,12 @@ _NUMBERS = (int, float, bool, complex)
 
 
 def _pass_on(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The plan for functions that make no tensors."""
+    """The plan for functions that return no tensors."""
     raise AssertionError("recognized before it is called")
 
 
 def _observe(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The plan for all others: look at what they gave."""
+    """The plan for all other functions: announce their results."""
     raise AssertionError("recognized before it is called")
 
 
@@ -309,7 +311,7 @@ _plans: dict[Any, _Special] = {}
 
 
 def _plan(function: Any) -> _Special:
-    """What to do about calls of a function; decided once."""
+    """How to handle calls of a function; decided once per function."""
     name = getattr(function, "__name__", "")
     plan: _Special = _observe
     if name == "__get__":
@@ -339,16 +341,18 @@ _ASKS = handle_torch_function.__code__
 _WRITTEN_IN_C = (BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, type(object.__init__))
 _C_METHODS = torch.Tensor.__base__
 _replaced: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-"""The functions that are called, by the program's replacements for them; an entry is freed with its replacement."""
+"""The original functions by the program's replacements for them. An entry is freed with its replacement."""
 
 
 def original_of(function: Any, caller: FrameType) -> Any:
-    """What was called, if a mode is asked about `function` by the frame `caller`; mostly that function itself."""
+    """The function that was called, when the frame `caller` consults a mode about `function`; usually `function`
+    itself.
+    """
     if isinstance(function, _WRITTEN_IN_C) or _is_of_pytorch(getattr(function, "__code__", None)):
         return function
     try:
         original = _replaced.get(function)
-    except TypeError:  # it cannot be hashed, or referred to weakly
+    except TypeError:  # it cannot be hashed, or has no weak references
         return _look_for_original(function, caller)
     if original is None:
         original = _look_for_original(function, caller)
@@ -369,12 +373,12 @@ def _is_of_pytorch(code: Any) -> bool:
 
 
 def _method_in_place_of(function: Any) -> Any:
-    """A method that is written in C; it has no frame, and is looked for by the name that it has lost."""
+    """Finds a method written in C. It has no frame, so it is looked up by the name that was replaced."""
     names = [name for name, value in vars(torch.Tensor).items() if value is function]
     return next((getattr(_C_METHODS, name) for name in names if hasattr(_C_METHODS, name)), function)
 
 
 def _function_with(code: Any, otherwise: Any) -> Any:
-    """The function that runs in a frame. The frame gives only its code."""
+    """The function whose code runs in a frame; the frame gives only the code."""
     referring = gc.get_referrers(code)
     return next((it for it in referring if isinstance(it, FunctionType) and it.__code__ is code), otherwise)

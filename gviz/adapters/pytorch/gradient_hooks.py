@@ -1,7 +1,7 @@
-"""Hooks on every graph node: what arrives there, what its rule gives, what a leaf accumulates.
+"""Hooks on every graph node: incoming gradients, the outgoing gradients of its backward rule, accumulation at leaves.
 
-The hooks live in the C++ node and refer to marks alone, never to the node, which would then never die. They run on
-the thread that PyTorch's engine uses, hold no lock while they speak, and give nothing back.
+The C++ node owns the hooks. They refer to marks only, never to the node, which would otherwise never be freed. They run
+on the threads of PyTorch's engine, hold no lock while they emit events, and return None.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gviz.events import Edge, GradAccumulated, GradFlowed, GradRetained, HookRan
 from gviz.values.value import Awaited, Unordered, Value
 
 _Target = tuple[int, Mark, int]
-"""Where one gradient of a rule goes: ``(slot, mark, output_nr)``."""
+"""Where one outgoing gradient goes: ``(slot, mark, output_nr)``."""
 
 _NO_STEP: Step = ((0, 0), {}, ())
 
@@ -39,7 +39,7 @@ class NodeWatch:
         self.targets = targets
 
     def before(self, grads: Grads) -> None:
-        """All gradients have arrived, and the rule runs now."""
+        """Runs before the backward rule, when all contributions have arrived."""
         session = self._session
         if (current := session.current_pass()) is None:
             return
@@ -62,7 +62,7 @@ class NodeWatch:
         session.spent += clock() - began
 
     def after(self, given: Grads, grads: Grads) -> None:
-        """The rule has run."""
+        """Runs after the backward rule."""
         session = self._session
         if (current := session.current_pass()) is None:
             return
@@ -84,36 +84,39 @@ class NodeWatch:
         session.spent += clock() - began
 
     def _say_given(self, current: Pass, grads: Grads, places: dict[int, int]) -> None:
-        """Say with which gradients the rule ran where a hook of the node put them in the place of what arrived."""
+        """Records incoming gradients that a hook of the node replaced."""
         for nr, grad in enumerate(grads):
             if grad is not None and address(grad) not in places:
                 _say_replaced(self._session, current, (self._mark.node, nr), grad, "grad_fn.register_prehook")
 
     def _announce(self, given: Grads) -> None:
-        """The rule built a graph: its nodes belong to this step."""
+        """Announces the nodes that the backward rule created with ``create_graph``; they belong to this step."""
         for grad in given:
             if grad is not None and grad.grad_fn is not None:
                 self._session.edge_of(grad)
 
 
 class RegionWatch(NodeWatch):
-    """The hooks of a compiled region: what its rule computes, and compiles when it runs first, is closed to gviz."""
+    """The hooks of a compiled region. gviz cannot see what its backward rule computes, or compiles at its first run."""
 
     __slots__ = ()
 
     def before(self, grads: Grads) -> None:
-        """All gradients have arrived, and the rule runs now."""
+        """Runs before the backward rule, when all contributions have arrived."""
         super().before(grads)
         self._session.thread.is_closed = True
 
     def after(self, given: Grads, grads: Grads) -> None:
-        """The rule has run."""
+        """Runs after the backward rule."""
         self._session.thread.is_closed = False
         super().after(given, grads)
 
 
 class LeafWatch:
-    """The hooks of a leaf's accumulator. They keep no gradient: PyTorch takes one over that nobody else has."""
+    """The hooks of a leaf's accumulator.
+
+    They keep no gradient: PyTorch steals one only if nothing else refers to it.
+    """
 
     __slots__ = ("_leaf", "_mark", "_session")
 
@@ -123,25 +126,28 @@ class LeafWatch:
         self._leaf = leaf
 
     def before(self, grads: Grads) -> None:
-        """A gradient is about to be added: that is told when it has happened, before the program can look at it."""
+        """Runs before accumulation.
+
+        The event is emitted once it has happened, before the program can see the result.
+        """
         session, (grad,) = self._session, grads
         if grad is None or (current := session.current_pass()) is None:
             return
         with without_overrides():
-            if not self._leaf.requires_grad:  # it was frozen since: PyTorch adds nothing
+            if not self._leaf.requires_grad:  # it was frozen meanwhile: PyTorch adds nothing
                 return
             here = address(grad)
             part = _arrived(session, current, (self._mark.node, 0), grad, here)
             session.thread.adding = partial(self._say, current, held_grad(self._leaf) is None), part, here
 
     def after(self, given: Grads, grads: Grads) -> None:
-        """It was added, and the hooks of the program for that have run."""
+        """Runs after accumulation and after the program's own hooks for it."""
         session, (grad,) = self._session, grads
         adding = session.thread.adding
         if adding is None or grad is None:
             return
         say, _, here = adding
-        if address(grad) != here:  # another hook has put this in its place
+        if address(grad) != here:  # another hook has replaced it
             session.thread.adding = say, session.value(grad), here
         say_added(session)
 
@@ -161,7 +167,7 @@ class LeafWatch:
 
 
 def say_added(session: Session) -> None:
-    """Say what this thread has added to a leaf's ``.grad``, unless that was said."""
+    """Emits this thread's pending accumulation into a leaf's ``.grad``, unless already emitted."""
     adding, session.thread.adding = session.thread.adding, None
     if adding is not None:
         say, part, _ = adding
@@ -172,7 +178,7 @@ def watch_node(
     session: Session, node: Any, mark: Mark, ends: Sequence[tuple[Mark | None, int]], operation: Operation, *,
     keeps: bool,
 ) -> None:  # fmt: skip
-    """Mark an announced node and attach its hooks; its ``next_functions`` lead to `ends`."""
+    """Marks an announced node and registers its hooks; its ``next_functions`` lead to `ends`."""
     targets: list[_Target | None] = []
     for slot, (target, output_nr) in zip(operation.slots_of(len(ends)), ends, strict=True):
         if target is None:
@@ -185,19 +191,19 @@ def watch_node(
 
 
 def _is_region(node: Any) -> bool:
-    """Whether a graph node is what `torch.compile` made of a part of the program."""
+    """Whether `torch.compile` made this graph node."""
     function = getattr(node, "_forward_cls", None)
     return function is not None and function.__module__.startswith("torch._functorch._aot_autograd.")
 
 
 def watch_accumulator(session: Session, node: Any, mark: Mark, leaf: torch.Tensor) -> None:
-    """Mark a leaf's accumulator and attach its hooks."""
+    """Marks a leaf's accumulator and registers its hooks."""
     hooks = LeafWatch(session, mark, leaf)
     session.marks.put(node, mark, hooks)
 
 
 def say_retained(session: Session, mark: Mark, current: Pass) -> None:
-    """Say which outputs have kept their gradient."""
+    """Records which outputs have retained their gradient."""
     for output_nr, reference in (mark.retained or {}).items():
         tensor = reference()
         grad = None if tensor is None else held_grad(tensor)
@@ -208,7 +214,7 @@ def say_retained(session: Session, mark: Mark, current: Pass) -> None:
 def _flow(
     session: Session, current: Pass, source: Mark, target: _Target, grad: torch.Tensor, step: Step, grads: Grads
 ) -> None:
-    """Say that one contribution arrived, and keep what the next one, or the node it arrives at, will ask for."""
+    """Records one contribution, and keeps its value for the next one or for the node it arrives at."""
     slot, mark, output_nr = target
     if current.needed is not None and mark.node not in current.needed:
         return
@@ -226,9 +232,9 @@ def _flow(
 def _as_passed_on(
     session: Session, value: Value | None, grad: torch.Tensor | None, given: torch.Tensor
 ) -> Value | None:
-    """The value of a gradient that a rule passes on as it was, or under another shape; None for a new one.
+    """The value of a gradient that a rule passes on unchanged or reshaped; None for a new one.
 
-    Both are alive now, so that the same address means the same numbers.
+    Both tensors are alive now, so the same address means the same numbers.
     """
     if value is None or grad is None or not (has_numbers(grad) and has_numbers(given)):
         return None
@@ -248,7 +254,7 @@ def _as_passed_on(
 def _sum(
     session: Session, current: Pass, place: Edge, grad: torch.Tensor, look: Callable[[torch.Tensor], Value]
 ) -> Value | None:
-    """The sum so far, None for the first contribution; kept where more are to come, as the engine keeps its own."""
+    """The sum so far, or None for the first contribution. It is kept while more contributions are expected."""
     before = current.sums.get(place)
     if not computes_unseen(grad):
         current.sums.pop(place, None)
@@ -259,10 +265,11 @@ def _sum(
             else:
                 before = current.sums[place] = before + grad.detach()
         return look(before)
-    if place in current.arrived:  # no number of the part is known: it has none, none is kept, nobody said who gave it
+    # the values of the contributions are unknown: not readable, not kept or never recorded
+    if place in current.arrived:
         return Value(str(grad.dtype).removeprefix("torch."), sizes(grad))
     is_kept = session.value.keeps_numbers and computes_unseen(grad) and not is_batch(grad)
-    if is_kept and not session.value.is_hidden(grad):  # else a capture would compute the sum at each replay
+    if is_kept and not session.value.is_hidden(grad):  # otherwise a capture would compute the sum at each replay
         with unseen(grad):
             current.sums[place] = grad.detach().clone()
     return None
@@ -271,9 +278,9 @@ def _sum(
 def _arrived(
     session: Session, current: Pass, place: Edge, grad: torch.Tensor, here: int, *, is_first: bool = False
 ) -> Value:
-    """The value of a complete gradient: as captured when it arrived, unless it is another one by now.
+    """The value of a complete gradient: as captured on arrival, unless it has been replaced.
 
-    A hook on the graph node that gave it has put that in its place then: those of tensors say so themselves.
+    A hook on the graph node that sent it may have replaced it. Hooks on tensors record their changes themselves.
     """
     current.sums.pop(place, None)
     known = current.arrived.pop(place, None)
@@ -285,7 +292,7 @@ def _arrived(
 
 
 def say_if_replaced(session: Session, current: Pass, place: Edge, grad: torch.Tensor) -> None:
-    """Say, before a hook of the tensor itself is given a gradient, that this is not the one that arrived."""
+    """Records, before a hook of the tensor itself runs, that the gradient is not the one that arrived."""
     known, here = current.arrived.get(place), address(grad)
     if known is not None and known[1] not in (0, here):
         current.arrived[place] = _say_replaced(session, current, place, grad, "grad_fn.register_hook"), here
@@ -298,7 +305,7 @@ def _say_replaced(session: Session, current: Pass, place: Edge, grad: torch.Tens
 
 
 def address(tensor: torch.Tensor) -> int:
-    """Where a tensor's elements begin; -1 where they are nowhere."""
+    """The address of a tensor's first element, or -1 if it has none."""
     try:
         return tensor.data_ptr()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Writes in place: into memory that is shown, into a ``.grad``, through ``.data``."""
+"""Writes in place: to recorded memory, to ``.grad``, through ``.data``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from gviz.values.value import Awaited, Value
 
 
 def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "") -> None:
-    """An operation wrote to the memory of `target`; `silent` ones are PyTorch's own and get no node."""
+    """Records that an operation wrote to the memory of `target`.
+
+    `silent` operations are PyTorch's own and get no node.
+    """
     if session.captures.is_noting:
         session.captures.note(target)
     grad_changed(session, target, zeroed=call.name == "zero_")
@@ -33,7 +36,7 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
     base = private_api.base_of(target) if private_api.is_view(target) else None
     origins = [it for it in (base, target) if it is not None and (grad_fn_of(it) is not None or _is_known(session, it))]
     if not origins:
-        return  # it was not shown yet, and will be as it is then
+        return  # not recorded yet: it will be, with the value it has then
     if silent or not call.name:
         say_written(session, target, edge_of(session, origins[0])[0])
         return
@@ -49,7 +52,7 @@ def wrote(session: Session, target: torch.Tensor, call: Call, *, silent: str = "
 
 
 def _reshaped(session: Session, target: torch.Tensor, mark: Mark) -> None:
-    """A tensor has another form, untracked, and its memory is as it was. A leaf stays the leaf that it is."""
+    """Records an untracked change of a tensor's shape; its memory is unchanged, and a leaf stays the same leaf."""
     if target.requires_grad:
         session.marks.move(target)
     else:
@@ -60,18 +63,18 @@ def _reshaped(session: Session, target: torch.Tensor, mark: Mark) -> None:
 _RESHAPING = {
     "t", "transpose", "swapaxes", "swapdims", "squeeze", "unsqueeze", "resize", "resize_as", "as_strided",
 }  # fmt: skip
-"""What gives a tensor another shape, in place."""
+"""Operations that change a tensor's shape in place."""
 
 
 def _is_known(session: Session, tensor: torch.Tensor) -> bool:
-    """Whether a tensor was announced, or is one that waited for its first numbers."""
+    """Whether a tensor was announced, or was only waiting for its first values."""
     if session.marks.of_tensor(tensor) is not None:
         return True
     return session.marks.birthplace(tensor) > 0 and not isinstance(tensor, torch.nn.Parameter)
 
 
 def grad_changed(session: Session, written: torch.Tensor, *, zeroed: bool = False) -> None:
-    """Say of every ``.grad`` that lies in memory which was written to what it is now; `zeroed` where that is known."""
+    """Records the new value of every ``.grad`` in memory that was written to; `zeroed` if it is known to be zero."""
     for owner in session.marks.owners(written):
         mark, grad = session.marks.of(owner), grad_of(owner)
         if mark is not None and grad is not None:
@@ -98,12 +101,12 @@ def _is_zero(value: Value) -> bool:
 
 
 def has_other_ranks() -> bool:
-    """Whether this process is one of a group, whose gradients are averaged by code that nobody can listen to."""
+    """Whether this process is in a process group, whose code averages gradients unobserved."""
     return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
-    """Say which gradients are not what was told last: other ranks had a part in them since."""
+    """Records the gradients that differ from their last recorded value: other ranks have contributed since."""
     for leaf in leaves:
         mark = session.marks.of_tensor(leaf)
         grad = None if mark is None else held_grad(leaf)
@@ -118,12 +121,12 @@ def say_averaged(session: Session, leaves: Iterable[torch.Tensor]) -> None:
 
 
 def say_written(session: Session, tensor: torch.Tensor, node: int) -> None:
-    """Report what a tensor's memory holds now, and each tensor whose value this does not give."""
+    """Records the new content of a tensor's memory, and of each tensor whose value does not follow from it."""
     say_all_written(session, ((tensor, node),))
 
 
 def say_all_written(session: Session, tensors: Iterable[tuple[torch.Tensor, int]]) -> None:
-    """Say what the memories of several tensors hold, each with its writer; all of them have been written by now."""
+    """Records the new contents of several tensors' memories, each with its writer. All have been written by now."""
     parts_said: set[int] = set()
     memories_said: set[int] = set()
     for tensor, node in tensors:
@@ -144,9 +147,9 @@ def say_all_written(session: Session, tensors: Iterable[tuple[torch.Tensor, int]
 def _say_shown(
     session: Session, tensors: Iterable[torch.Tensor], writer: int = 0, devices: tuple[str, str] = ("", "")
 ) -> None:
-    """Report the values of tensors that the report of their memory does not give: moved tensors, and parts.
+    """Records the values of tensors that do not follow from the content of their memory: moved tensors, and parts.
 
-    `devices` are those that the tensors came from and came to, if these differ.
+    `devices` are the source and target devices if they differ.
     """
     for tensor in tensors:
         node, output_nr = edge_of(session, tensor)
@@ -155,7 +158,7 @@ def _say_shown(
 
 
 def say_changed(session: Session, operands: Iterable[object]) -> None:
-    """Say what those operands of a call that were announced hold now: it wrote to them itself."""
+    """Records the new values of the announced operands that a call itself wrote to."""
     for operand in operands:
         mark = session.marks.of_tensor(operand) if isinstance(operand, torch.Tensor) else None
         if isinstance(operand, torch.Tensor) and mark is not None:
@@ -163,7 +166,7 @@ def say_changed(session: Session, operands: Iterable[object]) -> None:
 
 
 def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``tensor.data = value``: it has other memory from now on, whatever its dtype and shape."""
+    """Wraps ``tensor.data = value``: the tensor has other memory afterwards, perhaps with another dtype and shape."""
     tensor: torch.Tensor = args[0]
     with without_overrides():
         known, source = session.marks.of(tensor), device_of(tensor)
@@ -181,7 +184,7 @@ def set_data(session: Session, function: Any, args: tuple[Any, ...], kwargs: dic
 
 
 def _tracked_write(session: Session, target: torch.Tensor, call: Call) -> None:
-    """A tracked write made the tensor, or the base it is a view of, an output of the operation."""
+    """Announces a tracked in-place write, which made the tensor, or its base, an output of the operation."""
     base = private_api.base_of(target) if private_api.is_view(target) else None
     if base is not None and base.grad_fn is not None and session.marks.of_node(base.grad_fn) is None:
         mark = visit(session, base.grad_fn, {base.output_nr: base}, call)

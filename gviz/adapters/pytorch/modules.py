@@ -1,4 +1,4 @@
-"""Module calls as scopes, and parameters' names."""
+"""Module calls as scopes, and the names of parameters."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from gviz.model_names import modules_in, parameters_in
 from gviz.source import variables
 
 _COMPILED = "_orig_mod"
-"""Under which name ``torch.compile(module)`` has that module in another one, of its own."""
+"""The name under which ``torch.compile(module)`` holds the original module."""
 
 
 def enter(session: Session, module: torch.nn.Module) -> None:
-    """A module's forward begins."""
+    """Records the start of a module's forward."""
     thread, channel = session.thread, session.channel
     kind = _kind(module)
     around = ((names[id(module)], root) for names, root in reversed(thread.modules) if id(module) in names)
@@ -47,7 +47,7 @@ def enter(session: Session, module: torch.nn.Module) -> None:
 
 
 def _say_broadcast(session: Session, module: torch.nn.Module) -> None:
-    """Say which buffers are not what this module left: other ranks had a part in them since."""
+    """Records the buffers that differ from what this module left: other ranks have written to them since."""
     with without_overrides():
         for buffer, mark in _announced_buffers(session, module):
             if mark.told is not None and not session.value.is_hidden(buffer) and session.value(buffer) != mark.told:
@@ -55,10 +55,10 @@ def _say_broadcast(session: Session, module: torch.nn.Module) -> None:
 
 
 def _note_buffers(session: Session, module: torch.nn.Module) -> None:
-    """Remember what the module's buffers hold when it is done with them."""
+    """Remembers the values of the module's buffers at the end of its forward."""
     with without_overrides():
         for buffer, mark in _announced_buffers(session, module):
-            session.value.leave_nothing()  # it is compared with what they hold later
+            session.value.leave_nothing()  # it is compared with later values
             mark.told = session.value(buffer)
 
 
@@ -72,7 +72,7 @@ def _announced_buffers(session: Session, module: torch.nn.Module) -> Iterator[tu
 
 
 def _path(session: Session, module: torch.nn.Module, kind: str) -> str:
-    """The path of a module that no running one contains, by which its parameters are called from now on."""
+    """The path of a module called outside any other one; it names its parameters from now on."""
     model = model_names.model_of(session.channel, module, torch.nn.Module)
     if model is not module:
         model_names.path(session.channel, model, _kind(model), partial(_modules_in, model))
@@ -83,7 +83,7 @@ def _path(session: Session, module: torch.nn.Module, kind: str) -> str:
 
 
 def _kind(module: torch.nn.Module) -> str:
-    """The name of a module's class, as it is written."""
+    """The name of a module's class in the source."""
     written = module._modules[_COMPILED] if _COMPILED in module._modules else module  # noqa: SIM401  # scripted: no get
     return type(written).__name__
 
@@ -93,17 +93,17 @@ def _modules_in(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]
 
 
 def _as_written(path: str) -> str:
-    """A path without what ``torch.compile`` has put around a module."""
+    """A path without the wrappers of ``torch.compile``."""
     return ".".join(part for part in path.split(".") if part != _COMPILED)
 
 
 def leave(session: Session, module: torch.nn.Module, result: object = None) -> None:
-    """A module's forward ended with a result, or by an exception."""
+    """Records the end of a module's forward, with a result or by an exception."""
     thread = session.thread
     if isinstance(result, tuple | list | Mapping) and not session.is_outside:
         with without_overrides():
             say_returned(session, result)
-    if thread.scopes:  # else it began before the recording
+    if thread.scopes:  # otherwise it began before the recording
         _, path = thread.modules.pop()
         if module._buffers:
             _name_buffers(session, module, path.partition(".")[2])
@@ -116,10 +116,10 @@ def leave(session: Session, module: torch.nn.Module, result: object = None) -> N
 
 
 def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> None:
-    """Say each parameter's path in the model, of which `root` is the module at `path`, once per recording.
+    """Records each parameter's path in the model, of which `root` is the module at `path`, once per recording.
 
-    One that a part of the model has named, which no variable holds, is called by its path in the model from now on.
-    A lazy one has no shape before the first call, and its name from the next call on.
+    If a part of the model has named a parameter and no variable holds that part, the parameter is renamed to its path
+    in the model. A lazy parameter has no shape before the first call, and gets its name at the next one.
     """
     with without_overrides():
         fresh = []
@@ -131,7 +131,7 @@ def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> 
             if mark.named and not name.endswith(f".{mark.named}"):
                 continue
             if not isinstance(parameter, torch.nn.Parameter) and (own := variables.first_name(parameter)):
-                session.channel.say(Named(mark.node, own))  # another stands in for the model's: ``functional_call``
+                session.channel.say(Named(mark.node, own))  # another tensor replaces the model's: ``functional_call``
             elif not mark.named or not model_names.is_held(session.channel, mark.node):  # called before its model
                 fresh.append((name, mark.node))
             mark.named = name
@@ -142,7 +142,8 @@ def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> 
 def _further_paths(
     session: Session, root: torch.nn.Module, path: str, named: Mapping[str, int]
 ) -> Iterator[tuple[str, int]]:
-    """The other paths of a model's parameters: of a decoder's weight that is its encoder's, of ``[layer] * 3``."""
+    """The other paths of a model's parameters, for example a decoder weight tied to its encoder's, or ``[layer] *
+    3``."""
     nodes = {*named.values()}
     for full_name, parameter in model_names.places(modules_in(root, path)):
         mark, name = session.marks.of_tensor(parameter), _as_written(full_name)
@@ -151,7 +152,7 @@ def _further_paths(
 
 
 def name_unnamed(session: Session, module: torch.nn.Module) -> None:
-    """Say the names of a model's parameters, if its call is the outermost that names any of them."""
+    """Records the parameter names of a model, if no outer call has named them."""
     first = next((parameter for _, parameter in parameters_in(module)), None)
     mark = None if first is None else session.marks.of_tensor(first)
     if first is not None and (mark is None or not mark.named):
@@ -159,9 +160,9 @@ def name_unnamed(session: Session, module: torch.nn.Module) -> None:
 
 
 def name_uncalled(session: Session, parameters: Sequence[torch.Tensor]) -> None:
-    """Say what parameters are called whose model was not called as modules are: a variable holds it, or it runs.
+    """Names parameters whose model was not called as a module, if a variable or a running method holds the model.
 
-    ``torch.func``, and models that are called in another way, as those of GPyTorch are, compute with them so.
+    ``torch.func`` uses models this way, and so do models that are called differently, such as GPyTorch's.
     """
     for parameter in parameters:
         mark = session.marks.of_tensor(parameter)
@@ -178,13 +179,13 @@ def _has_parameter(parameter: torch.Tensor, module: torch.nn.Module) -> bool:
 
 
 def _is_named(session: Session, module: torch.nn.Module) -> bool:
-    """Whether this is a module without others in it, all of whose parameters have their names."""
+    """Whether this module has no submodules and all its parameters are named."""
     known = (session.marks.of_tensor(p) for p in module._parameters.values() if p is not None)
     return not module._modules and all(mark is not None and mark.named for mark in known)
 
 
 def _name_buffers(session: Session, module: torch.nn.Module, path: str) -> None:
-    """Say the names of those buffers that the module has used: most are never part of a graph."""
+    """Records the names of the buffers that the module used; most are never part of a graph."""
     for name, buffer in module._buffers.items():
         mark = None if buffer is None else session.marks.of_tensor(buffer)
         if mark is not None and not mark.named:

@@ -1,8 +1,8 @@
-"""Which node of the trace a tensor or a graph node of PyTorch is.
+"""Maps PyTorch's tensors and graph nodes to nodes of the trace.
 
-A tracked tensor is an output of its ``grad_fn``, and the C++ node carries the number in its `metadata`, so that both
-have one lifetime. Any other tensor is known by its identity, and so is the memory of each, in a table that refers to it
-weakly. What has died is taken out when the next one comes: no Python code runs in a destructor.
+A tracked tensor is an output of its ``grad_fn``, and the C++ node carries the mark in its `metadata`, so both have the
+same lifetime. Any other tensor, and the memory of each, is found by identity in a table of weak references. Dead
+entries are removed when the next one is added, because no Python code should run in a destructor.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from gviz.values.value import Value
 Grads = tuple[torch.Tensor | None, ...]
 
 KEY = "gviz"
-"""Where a graph node's `metadata` holds its mark."""
+"""The key of the mark in a graph node's `metadata`."""
 
 
 class Mark(Seen):
-    """The announcement of a node. `uses` counts the edges that lead to it; `kept` lives as long as it does; `told` is
-    the ``.grad`` that was told last, of a buffer what it then held, `named` its path in a model, `sought` whether a
-    model that has it was looked for. `is_first` says that it is of one of the first calls of a function of the program.
-    `width` is the number of outputs it was announced with, where PyTorch may come up with more.
+    """The announcement of a node.
+
+    `uses` counts the edges that lead to it. `kept` lives as long as the mark. `told` is the last recorded ``.grad``, or
+    the last value of a buffer. `named` is its path in a model, and `sought` is set once its model was searched for.
+    `is_first` marks one of the first calls of a custom function. `width` is the number of outputs it was announced
+    with; PyTorch may show more later.
     """
 
     __slots__ = ("is_first", "kept", "named", "retained", "sought", "told", "uses", "width")
@@ -48,7 +50,7 @@ class Mark(Seen):
 
 
 class _Known(weakref.ref[Any]):
-    """A weak reference to a living object, in the `table` that it is known by."""
+    """A weak reference to an object, and the `table` that has it."""
 
     __slots__ = ("key", "table")
     key: int
@@ -56,7 +58,8 @@ class _Known(weakref.ref[Any]):
 
 
 class _Tensor(_Known):
-    """A tensor, with what is known of it: the stacks in which it was made, and frozen before it was announced."""
+    """What is known of a tensor: its mark, and the call stacks of its creation and of freezing before it was
+    announced."""
 
     __slots__ = ("born", "frozen", "mark", "output_nr", "owner")
     born: int
@@ -67,16 +70,16 @@ class _Tensor(_Known):
 
 
 class _Memory(_Known):
-    """A tensor's memory: its number, and the tensors whose ``.grad`` lay in it when they were last looked at.
+    """What is known of a tensor's memory: its number, and the tensors whose ``.grad`` was last seen in it.
 
-    Recorded outputs never change their memory: `moved` are the tensors that have come here since they were announced
-    (``x.data = v``), or have another form here (``x.t_()``). `number` is 0 until a recorded output lies here.
-    PyTorch keeps the Python object of a memory for as long as it is used. `transposed` is what the transposition of the
-    last leaf here gave, until somebody writes here.
+    Recorded outputs never change their memory. `moved` are tensors that came here after they were announced (``x.data =
+    v``), or changed their shape here (``x.t_()``). `number` is 0 until a recorded output is here. PyTorch keeps the
+    Python object of a memory alive as long as it is used. `transposed` is the output of the last transposition of a
+    leaf here, valid until the next write.
 
-    If the elements of the memory are kept, they give the value of every output in it. If it is too large, only its
-    statistics are kept. These are right only for a tensor that fills the memory; `whole` is the last such tensor. The
-    values of the `parts` are read again after each write.
+    If the elements of the memory are recorded, they give the value of every output in it. If it is too large, only its
+    statistics are recorded. These are right only for a tensor that fills the memory; `whole` is the last such tensor.
+    The values of the `parts` are read again after each write.
     """
 
     __slots__ = ("moved", "number", "owners", "parts", "transposed", "whole")
@@ -89,29 +92,29 @@ class _Memory(_Known):
 
 
 class _Part(weakref.ref[torch.Tensor]):
-    """A tensor that shows a part of its memory; `is_apart` once its own value has been reported after a write."""
+    """A tensor that covers a part of its memory; `is_apart` once its own value was recorded after a write."""
 
     __slots__ = ("is_apart",)
     is_apart: bool
 
 
 def _present(memory: _Memory, known: weakref.ref[torch.Tensor]) -> torch.Tensor | None:
-    """A tensor, if it is alive and still lies in a memory."""
+    """The tensor, if it is alive and still in `memory`; otherwise None."""
     tensor = known()
     return tensor if tensor is not None and lies_in(tensor, memory()) else None
 
 
 def _may_share(one: torch.Tensor, written: torch.Tensor) -> bool:
-    """Whether a tensor may show elements that were written through another one."""
+    """Whether a tensor may share elements that were written through another one."""
     return overlap(as_it_lies(one), written)
 
 
 class Written(NamedTuple):
-    """A write to memory `number` (0: no recorded output lies there), and the tensors that show it.
+    """A write to memory `number` (0: no recorded output is in it), and the tensors affected.
 
-    `whole` is a tensor that shows the whole memory, in the dtype of the report; None if only `parts` show it. `parts`
-    are the tensors that show something of what was written. The first write reports all parts, because from then on the
-    value of the memory no longer gives theirs. `moved` are tensors that came there, or have another form there.
+    `whole` is a tensor that covers the whole memory, in the dtype to record; None if only `parts` cover it. `parts` are
+    the tensors that overlap the write. The first write reports all parts, since the value of the memory no longer gives
+    theirs. `moved` are tensors that came here or changed their shape here.
     """
 
     number: int
@@ -121,7 +124,7 @@ class Written(NamedTuple):
 
 
 class Hooks(Protocol):
-    """What a graph node calls before and after its rule runs."""
+    """The hooks that a graph node calls before and after its backward rule."""
 
     def before(self, grads: Grads, /) -> None: ...
     def after(self, given: Grads, grads: Grads, /) -> None: ...
@@ -139,45 +142,45 @@ class Marks:
         self._unnamed: list[weakref.ref[torch.Tensor]] = []
 
     def of_node(self, node: Any) -> Mark | None:
-        """The mark of a graph node, if it was announced."""
+        """The mark of a graph node, or None if it was not announced."""
         mark = node.metadata.get(KEY)
         return mark if mark is not None and mark.channel is self.channel else None
 
     def put(self, node: Any, mark: Mark, hooks: Hooks) -> None:
-        """From now on this graph node is that node of the trace, and its hooks say what becomes of it."""
+        """Maps a graph node to a node of the trace, and registers its hooks."""
         node.metadata[KEY] = mark
         node.register_prehook(hooks.before)
         node.register_hook(hooks.after)
 
     def of_tensor(self, tensor: torch.Tensor) -> Mark | None:
-        """The mark of a tensor that has no graph node, if it was announced."""
+        """The mark of a tensor without a graph node, or None if it was not announced."""
         known = self._known.get(id(tensor))
         return known.mark if known is not None and known() is tensor else None
 
     def of(self, tensor: torch.Tensor) -> Mark | None:
-        """The mark of a tensor or of the graph node that made it, if that was announced."""
+        """The mark of a tensor or of its graph node, or None if it was not announced."""
         node = grad_fn_of(tensor)
         return self.of_tensor(tensor) if node is None else self.of_node(node)
 
     def output_nr(self, tensor: torch.Tensor) -> int:
-        """Which output of its node a tensor is that has no graph node."""
+        """The output number of a tensor without a graph node."""
         known = self._known.get(id(tensor))
         return known.output_nr if known is not None and known() is tensor else 0
 
     def remember(self, tensor: torch.Tensor, mark: Mark, output_nr: int = 0) -> None:
-        """From now on this tensor, while it has no graph node, is that output of that node."""
+        """Maps a tensor without a graph node to an output of a node."""
         entry = self._entry(tensor)
         entry.mark, entry.output_nr = mark, output_nr
 
     def owner_of(self, grad: torch.Tensor) -> torch.Tensor | None:
-        """The leaf whose ``.grad`` this tensor was when it was last looked at."""
+        """The leaf whose ``.grad`` this tensor was when last seen, or None."""
         known = self._known.get(id(grad))
         if known is None or known.owner is None or known() is not grad:
             return None
         return known.owner()
 
     def own(self, grad: torch.Tensor, owner: torch.Tensor) -> None:
-        """Remember whose ``.grad`` a tensor is, and its memory."""
+        """Remembers whose ``.grad`` a tensor and its memory are."""
         entry, memory = self._entry(grad), self._memory(grad)
         if entry.owner is None or entry.owner() is not owner:
             entry.owner = weakref.ref(owner)
@@ -185,9 +188,9 @@ class Marks:
             memory.owners = (*[known for known in memory.owners if known() is not None], entry.owner)
 
     def owners(self, written: torch.Tensor) -> list[torch.Tensor]:
-        """The tensors whose ``.grad`` is the one that was written to, or shows elements of it.
+        """The tensors whose ``.grad`` is the one written to, or overlaps it.
 
-        The ``.grad``s of a whole model may lie in one memory (``gradient_as_bucket_view``), and are written one by one.
+        The gradients of a whole model may share one memory (``gradient_as_bucket_view``), and are written one by one.
         """
         memory = self._memory(written)
         if memory is None:
@@ -198,25 +201,25 @@ class Marks:
         return [o for o, it in grads if it is not None and self._memory(it) is memory and _may_share(it, here)]
 
     def bear(self, tensor: torch.Tensor, stack: int) -> None:
-        """Remember where a tensor was made that is announced only when it is used."""
+        """Remembers the call stack of a tensor's creation; it is announced only when used."""
         self._entry(tensor).born = stack
 
     def birthplace(self, tensor: torch.Tensor) -> int:
-        """The stack in which a tensor was made, 0 if that is not known."""
+        """The call stack of a tensor's creation, or 0 if unknown."""
         known = self._known.get(id(tensor))
         return known.born if known is not None and known() is tensor else 0
 
     def freeze(self, tensor: torch.Tensor, stack: int) -> None:
-        """Remember where ``requires_grad`` was taken from a tensor that is announced only when it is used."""
+        """Remembers where ``requires_grad`` was switched off on a tensor that is announced only when used."""
         self._entry(tensor).frozen = stack
 
     def frozen_at(self, tensor: torch.Tensor) -> int:
-        """The stack in which a tensor was frozen before it was announced, 0 if it was not, or that is not known."""
+        """The call stack in which a tensor was frozen before it was announced; 0 if it was not, or if unknown."""
         known = self._known.get(id(tensor))
         return known.frozen if known is not None and known() is tensor else 0
 
     def storage(self, tensor: torch.Tensor) -> int:
-        """The number of a tensor's memory, a new one if it was not seen before."""
+        """The number of a tensor's memory, a new one if the memory is new."""
         memory = self._memory(tensor)
         if memory is None:
             return self.channel.next_storage()
@@ -224,17 +227,17 @@ class Marks:
         return memory.number
 
     def is_numbered(self, tensor: torch.Tensor) -> bool:
-        """Whether a recorded output lies in a tensor's memory."""
+        """Whether a recorded output is in a tensor's memory."""
         memory = self._memory(tensor)
         return memory is not None and memory.number > 0
 
     def share_memory(self, one: torch.Tensor, other: torch.Tensor) -> bool:
-        """Whether two tensors lie in one memory."""
+        """Whether two tensors share one memory."""
         memory = self._memory(one)
         return memory is not None and memory is self._memory(other)
 
     def transposed(self, leaf: torch.Tensor, node: int, version: int, look: Callable[[], Output]) -> Output:
-        """What the transposition of a leaf, which is that node, gives: looked at once between two writes."""
+        """The output of a leaf's transposition; computed once between two writes."""
         memory = self._memory(leaf)
         known = None if memory is None else memory.transposed
         if known is None or known.version != version or known.view_of != node:
@@ -244,9 +247,9 @@ class Marks:
         return known
 
     def note_extent(self, tensor: torch.Tensor, *, fills: bool) -> None:
-        """Remember whether an announced tensor `fills` its memory, or shows a part of it or another dtype.
+        """Remembers whether an announced tensor `fills` its memory, or covers a part of it or has another dtype.
 
-        Parts are remembered only for a memory too large for its elements to be kept.
+        Parts are remembered only for a memory too large for its elements to be recorded.
         """
         memory = self._memory(tensor)
         storage = None if memory is None else memory()
@@ -262,7 +265,7 @@ class Marks:
             memory.parts = (*[known for known, it in alive if it is not None and it is not tensor], part)
 
     def written(self, tensor: torch.Tensor) -> Written:
-        """What to report about a write to the memory of a tensor."""
+        """What to record for a write to the memory of a tensor."""
         memory = self._memory(tensor)
         if memory is None:
             return Written(self.channel.next_storage(), None, [], [])
@@ -280,7 +283,7 @@ class Marks:
         return Written(memory.number, tensor if whole is None and not memory.parts else whole, moved, parts)
 
     def move(self, tensor: torch.Tensor) -> None:
-        """A tensor has come to the memory that it lies in, or has another form there, since it was announced."""
+        """Notes that a tensor got other memory, or changed its shape in place, after it was announced."""
         memory = self._memory(tensor)
         if memory is not None:
             known = [(it, it()) for it in memory.moved]
@@ -288,7 +291,7 @@ class Marks:
             memory.moved = (*others, weakref.ref(tensor))
 
     def _memory(self, tensor: torch.Tensor) -> _Memory | None:
-        """What is known of a tensor's memory; None where it has none of its own: sparse, or a wrapper."""
+        """What is known of a tensor's memory; None for a sparse tensor or a wrapper, which has none of its own."""
         try:
             memory = torch.Tensor.untyped_storage(tensor)
         except (NotImplementedError, RuntimeError):
@@ -303,7 +306,7 @@ class Marks:
         return known
 
     def forget(self, tensor: torch.Tensor) -> None:
-        """Let go of a tensor as if it had never been seen."""
+        """Forgets a tensor as if it had never been seen."""
         self._known.pop(id(tensor), None)
         for known in list(self._known.values()):
             if known.owner is not None and known.owner() is tensor:
@@ -316,16 +319,16 @@ class Marks:
                 memory.whole = None
 
     def let_go(self) -> None:
-        """Refer to no tensor any more."""
+        """Drops all references to tensors."""
         self._known.clear()
         self._memories.clear()
 
     def met_unnamed(self, parameter: torch.Tensor) -> None:
-        """A parameter without a name is used, or a graph ends there."""
+        """Notes a parameter without a name that is used or ends a graph."""
         self._unnamed.append(weakref.ref(parameter))
 
     def take_unnamed(self) -> list[torch.Tensor]:
-        """The parameters without a name that were met since this was asked last, as far as they live."""
+        """The living parameters without a name that were noted since the last call."""
         found, self._unnamed = self._unnamed, []
         return [it for known in found if (it := known()) is not None]
 
@@ -340,7 +343,7 @@ class Marks:
         return known
 
     def _clear(self) -> None:
-        """Forget what has died, unless another has come in its place."""
+        """Removes dead entries, unless a new object has taken their place."""
         while self._dead:
             known = self._dead.popleft()
             if isinstance(known, _Known) and known.table.get(known.key) is known:

@@ -1,7 +1,8 @@
-"""What PyTorch's operations are called, and what is known of their rules.
+"""The names of PyTorch's operations, and what is known of their backward rules.
 
-A backward node's name (``MulBackward0``) is the same in gviz's own engine, whose declared operations say which of the
-arguments can have a gradient and what that is; for any other node PyTorch's schemas give the names of arguments.
+A backward node's name (``MulBackward0``) is the same in the built-in engine. Its declared operations give the arguments
+that can have a gradient, and the formula of each gradient. For any other node, PyTorch's schemas give the argument
+names.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gviz.adapters.pytorch.tensor_properties import device_of, dtype_of
 from gviz.events import OpSeen, Reading
 
 FUNCTIONS = 1 << 12
-"""Of so many functions it is remembered what is known of them: those that a program makes may hold tensors."""
+"""The size of caches by function. They are bounded because functions that a program creates may hold tensors."""
 
 _TABLE = Path(__file__).parents[1] / "operations.json"
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -30,10 +31,10 @@ _PYTHON_NAMES = {"truediv": "div", "invert": "bitwise_not", "floordiv": "floor_d
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """An operation as events describe it; compared by identity, there is one of each.
+    """An operation as events describe it. There is one object for each, compared by identity.
 
-    `places` gives the slot of each entry of ``next_functions``; None if they are the slots. `drawn` is the slot of a
-    mask that the call draws itself.
+    `places` gives the slot of each entry of ``next_functions``; None if entry and slot coincide. `drawn` is the slot of
+    a mask that the call itself draws.
     """
 
     name: str
@@ -72,7 +73,7 @@ class _Row(msgspec.Struct, frozen=True, array_like=True):
 
 @cache
 def _declared() -> tuple[dict[str, list[Operation]], dict[str, list[Operation]]]:
-    """The declared operations by the name of their node, and by their own."""
+    """The declared operations by the name of their node, and by their own name."""
     by_node: dict[str, list[Operation]] = {}
     by_name: dict[str, list[Operation]] = {}
     for row in msgspec.json.decode(_TABLE.read_bytes(), type=list[_Row]):
@@ -95,10 +96,10 @@ def of_node(
     in_place: bool,
     scaled: bool,
 ) -> Operation:
-    """The operation behind a backward node, which was made by calling the function `called` (empty: not known).
+    """The operation of a backward node that a call of the function `called` created (empty if unknown).
 
-    It keeps the tensors `saved`; `tensors` are the names of those that a function of the program was given; `scaled`
-    says that it was given a factor other than one, `alpha` or `beta`.
+    `saved` names the tensors that the node saved. `tensors` names the tensor arguments of a custom function. `scaled`
+    is True if a factor `alpha` or `beta` differs from one.
     """
 
     own = _words(grad_fn)
@@ -115,7 +116,7 @@ def of_node(
 
 
 def _tensor_arguments(name: str, edges: int) -> tuple[str, ...]:
-    """The names of an operation's tensors, if a gradient goes to each of them."""
+    """The names of an operation's tensor arguments, if there are `edges` of them; else ``input`` for each."""
     for schema in schemas_of(f"aten::{name}") if name.isidentifier() else ():
         names = tuple(it.name for it in schema.arguments if str(it.type) in ("Tensor", "Optional[Tensor]"))
         if len(names) == edges:
@@ -125,9 +126,9 @@ def _tensor_arguments(name: str, edges: int) -> tuple[str, ...]:
 
 @cache
 def untracked(called: str, tensors: int, in_place: bool = False, given: tuple[str, ...] = ()) -> Operation:
-    """An operation that autograd does not track, called with so many tensors and other arguments of the names `given`.
+    """An untracked operation, called with `tensors` operands and other arguments with the names `given`.
 
-    Of several that are called so it is the one whose formula speaks of those arguments, and of no others.
+    Of several operations of that name it is the one whose formula mentions those arguments and no others.
     """
     plain = called.rstrip("_")
     options = _arguments(plain) - set(given)
@@ -136,7 +137,8 @@ def untracked(called: str, tensors: int, in_place: bool = False, given: tuple[st
         words = set(re.findall(r"\w+", ours.formula)) - set(ours.slots)
         return len(words & options), -len(words.intersection(given))
 
-    known = (it for it in _declared()[1].get(plain, ()) if "drawn" not in it.slots)  # what only gviz's engine records
+    # without what only the built-in engine records
+    known = (it for it in _declared()[1].get(plain, ()) if "drawn" not in it.slots)
     fitting = [it for it in known if len(it.slots) == tensors or it.places is None]
     name = plain + "_" if in_place else called
     if fitting:
@@ -150,11 +152,11 @@ CONVERSIONS = frozenset(
         "char", "short", "int", "long", "cpu", "cuda", "xpu", "mtia", "hpu", "ipu", "copy",
     }
 )  # fmt: skip
-"""What gives the numbers of one tensor in another dtype, or on another device."""
+"""Functions that convert a tensor to another dtype or device."""
 
 
 class Kind(Protocol):
-    """Where numbers lie, and as what: a tensor, or what a graph node knows of one."""
+    """The dtype and device of a tensor, or of a graph node's metadata."""
 
     @property
     def dtype(self) -> torch.dtype: ...
@@ -163,9 +165,9 @@ class Kind(Protocol):
 
 
 def conversion(operation: Operation, source: Kind, made: Kind) -> tuple[Operation, dict[str, str]]:
-    """How a conversion reads, and its arguments: as which dtype, from which device (`source`) to which.
+    """The operation for a conversion, and its arguments: the dtype, and the devices from `source` to `device`.
 
-    A program gives them in many ways, ``x.to(other)`` and ``x.double()`` among them: what came of it says them all.
+    A program can write them in many ways, such as ``x.to(other)`` and ``x.double()``; the result shows what they were.
     """
     (dtype, device), (into, there) = _kind(source), _kind(made)
     is_cast, is_moved = dtype is not into, device != there
@@ -177,7 +179,7 @@ def conversion(operation: Operation, source: Kind, made: Kind) -> tuple[Operatio
 
 @cache
 def unknown_conversion(operation: Operation) -> Operation:
-    """How a conversion reads of which neither dtype nor device is known: one within a call, before PyTorch 2.6."""
+    """The operation for a conversion of unknown dtype and device: one inside a call, before PyTorch 2.6."""
     return replace(operation, formula=f"{_converted_slot(operation)} converted")
 
 
@@ -197,7 +199,7 @@ def _converting(operation: Operation, is_cast: bool, is_moved: bool) -> Operatio
 
 @cache
 def defaults(operation: Operation, given: tuple[str, ...]) -> tuple[tuple[str, int | None], ...]:
-    """The arguments that the formula of an operation speaks of, and that it was not given: whole numbers, or None."""
+    """The default values, None or an int, of arguments that the formula mentions and the call did not pass."""
     wanted = set(re.findall(r"\w+", operation.formula)) - {*operation.slots, *given}
     name = operation.name.rstrip("_")
     schemas = schemas_of(f"aten::{name}") if name.isidentifier() and wanted else ()
@@ -208,21 +210,21 @@ def defaults(operation: Operation, given: tuple[str, ...]) -> tuple[tuple[str, i
 
 
 def _arguments(name: str) -> set[str]:
-    """The names of all arguments that an operation can be given."""
+    """The names of all arguments of an operation."""
     schemas = schemas_of(f"aten::{name}") if name.isidentifier() else ()
     return {argument.name for schema in schemas for argument in schema.arguments}
 
 
 @cache
 def as_given(operation: Operation, inputs: int, further: tuple[str, ...]) -> Operation:
-    """An operation with as many slots as it has inputs, the last of them of the names `further`."""
+    """An operation with exactly as many slots as `inputs`, the last of them named by `further`."""
     own = inputs - len(further)
     return replace(operation, slots=(*operation.slots[:own], *further), rules=operation.rules[:own])
 
 
 @lru_cache(FUNCTIONS)
 def called(function: Callable[..., Any]) -> str:
-    """What a user calls a function: ``add`` for ``Tensor.__radd__``, ``sum`` for an overload of it."""
+    """The public name of a function: ``add`` for ``Tensor.__radd__``, ``sum`` for one of its overloads."""
     name = getattr(function, "__name__", type(function).__name__).partition(".")[0]
     if name == "__get__":
         return str(getattr(getattr(function, "__self__", None), "__name__", name))
@@ -241,19 +243,19 @@ _OPERATORS = {"add", "sub", "mul", "matmul", "div", "truediv", "floordiv", "mod"
 
 @lru_cache(FUNCTIONS)
 def is_reflected(function: Callable[..., Any]) -> bool:
-    """Whether a function is an operator that is given its right operand first, where the order matters."""
+    """Whether a function is a non-commutative operator that takes its right operand first."""
     name = getattr(function, "__name__", "")
     return name.startswith("__r") and name.strip("_")[1:] in _OPERATORS - {"add", "mul", "sub"}
 
 
 def _words(grad_fn: str) -> str:
-    """``native_layer_norm`` for ``NativeLayerNormBackward0``."""
+    """The operation name in a node name: ``native_layer_norm`` for ``NativeLayerNormBackward0``."""
     return _CAMEL.sub("_", re.sub(r"Backward\d*$", "", grad_fn.rpartition("::")[2])).lower() or grad_fn
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What nodes of one name keep for their rule: tensors by name, and plain numbers by attribute and by name."""
+    """What nodes of one name save for their backward rule: tensors by name, plain numbers by attribute and name."""
 
     grad_fn: str
     saved: tuple[str, ...]
@@ -264,7 +266,7 @@ _kept: dict[str, Kept] = {}
 
 
 def kept_by(node: Any) -> Kept:
-    """What a node keeps for its rule. Only names are looked at: reading a saved tensor runs its hooks."""
+    """What a node saves for its backward rule. Reads names only: reading a saved tensor runs its hooks."""
     name = node.name()
     known = _kept.get(name)
     if known is None:
@@ -283,22 +285,22 @@ def _looked_at(node: Any, grad_fn: str) -> Kept:
 
 
 def settings(node: Any, kept: Kept) -> dict[str, Any]:
-    """The plain numbers a node keeps for its rule, by the name its rule gives them: ``dim``, ``alpha``."""
+    """The plain numbers that a node saved, by their name in the backward rule: ``dim``, ``alpha``."""
     return {name: _as_given(name, getattr(node, part)) for part, name in kept.settings}
 
 
 def _as_given(name: str, value: Any) -> Any:
-    """An argument as a program gives it, of the number that a node keeps of it."""
+    """An argument as a program passes it, from the number that a node saved for it."""
     words = _BY_NUMBER.get(name, ())
     return words[value] if value.__class__ is int and 0 <= value < len(words) else _signed(value)
 
 
 _BY_NUMBER = {"reduction": ("none", "mean", "sum")}
-"""What the numbers mean that nodes keep of arguments which are words."""
+"""The words for arguments that nodes save as numbers."""
 
 
 def _signed(value: Any) -> Any:
-    """PyTorch keeps a negative dimension as an unsigned number."""
+    """PyTorch saves a negative dimension as an unsigned number."""
     if value.__class__ is int:
         return value if value < 1 << 63 else value - (1 << 64)
     if isinstance(value, (tuple, list)):

@@ -1,6 +1,6 @@
-"""The steps of optimizers: what they have updated, and how they ended.
+"""Optimizer steps: what they updated, and how they ended.
 
-PyTorch runs no hook after a step that raised, but names every step in a ``record_function``, which it always leaves.
+PyTorch runs no hook after a step that raised, but wraps every step in a ``record_function``, which it always exits.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.events.optimizer_options import options_of, per_group
 
 STEP_NAMES = "Optimizer.step#"
-"""How the names begin by which PyTorch records steps."""
+"""The prefix of the names under which PyTorch records steps."""
 
 
 def starts(session: Session, optimizer: Any) -> None:
-    """An optimizer's step begins; of one of several ranks with the gradients of now: no ``all_reduce`` is heard.
+    """Records the start of an optimizer step. With several ranks it records the gradients first: ``all_reduce`` is
+    unseen.
 
-    A step that calls that of the class it extends goes on.
+    A step that calls the ``step`` of its base class continues the same step.
     """
     updates = session.thread.updates
     if _is_within(updates, optimizer):
@@ -42,9 +43,10 @@ def starts(session: Session, optimizer: Any) -> None:
 
 
 def with_closure(session: Session, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a step is given, with a closure that says first what the step has changed so far; None where it has none.
+    """The arguments of a step, with a closure that first records what the step has changed so far; None without a
+    closure.
 
-    LBFGS evaluates it many times in a step, each time at other parameters.
+    LBFGS evaluates the closure many times per step, each time with other parameters.
     """
     closure = args[1] if len(args) > 1 else kwargs.get("closure")
     if not callable(closure):
@@ -60,7 +62,7 @@ def with_closure(session: Session, optimizer: Any, args: tuple[Any, ...], kwargs
 
 
 def _say_changed(session: Session, optimizer: Any) -> None:
-    """Say the values of those parameters that a step in progress has changed since they were said."""
+    """Records the values of the parameters that a step in progress has changed since they were last recorded."""
     update = next((each for each in session.thread.updates if each is not None and each.optimizer is optimizer), None)
     if update is None:
         return
@@ -74,7 +76,7 @@ def _say_changed(session: Session, optimizer: Any) -> None:
 
 
 def stepped(session: Session, optimizer: Any) -> None:
-    """An optimizer's step is over: the parameters with a gradient have new values."""
+    """Records the end of an optimizer step and the new values of the parameters with a gradient."""
     updates = session.thread.updates
     if updates:
         if updates[-1] is None and _is_within(updates, optimizer):
@@ -92,9 +94,9 @@ def stepped(session: Session, optimizer: Any) -> None:
 
 
 def left(session: Session, raised: type[BaseException] | None) -> None:
-    """A call of ``step`` is over; if an exception ended the step, some parameters may have new values."""
+    """Ends a call of ``step``; if an exception ended the step, records the parameters that have changed."""
     updates = session.thread.updates
-    update = updates.pop() if updates else None  # else it began before the recording
+    update = updates.pop() if updates else None  # otherwise it began before the recording
     if update is None or raised is None or not session.is_heard:
         return
     with without_overrides():
@@ -114,7 +116,7 @@ def _parameters(optimizer: Any) -> list[torch.Tensor]:
 def _say_end(
     session: Session, optimizer: Any, updated: list[torch.Tensor], skipped: tuple[int, ...], raised: str = ""
 ) -> None:
-    """Say the new values of parameters, and that the step is over."""
+    """Records the new values of parameters, and the end of the step."""
     updated = _recorded(session, updated)
     nodes, counts = _say_values(session, updated), per_group(optimizer.param_groups, updated)
     kind, stack = type(optimizer).__name__, session.channel.stack()
@@ -122,12 +124,12 @@ def _say_end(
 
 
 def _recorded(session: Session, parameters: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Those that are known, where only a part of the program is recorded."""
+    """The parameters to record: only known ones if only a part of the program is recorded."""
     return [p for p in parameters if session.marks.of_tensor(p) is not None] if session.is_partial else parameters
 
 
 def _say_values(session: Session, updated: list[torch.Tensor]) -> tuple[int, ...]:
-    """Say the new values of parameters, and give their nodes."""
+    """Records the new values of parameters. Returns their nodes."""
     marks = [mark_of(session, parameter) for parameter in updated]
     say_all_written(session, [(parameter, mark.node) for parameter, mark in zip(updated, marks, strict=True)])
     return tuple(mark.node for mark in marks)

@@ -1,4 +1,4 @@
-"""What one recording of a PyTorch program knows, and what it knows of each thread."""
+"""The state of one recording of a PyTorch program, and of each of its threads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ clock = time.perf_counter_ns
 
 
 def _is_traced_by_mode() -> bool:
-    """Whether one of the dispatch modes of this thread is one of those by which PyTorch makes graphs."""
+    """Whether a dispatch mode of this thread is one with which PyTorch makes graphs."""
     return any(private_api.dispatch_mode(kind) is not None for kind in private_api.dispatch_mode_keys.values())
 
 
@@ -39,16 +39,16 @@ _NOT_SEEN: dict[Unseen, str] = {
     "replay": "Replays of a CUDA graph run without gviz: what its memory holds after each is recorded, not how it is "
     "computed; a capture has no values",
 }
-"""What cannot be seen, in a sentence for each kind; `module` says which modules are asked for."""
+"""What cannot be seen, one sentence for each kind; `module` is replaced by the modules requested."""
 
 
 @dataclass(slots=True)
 class Pass:
-    """One backward pass. `arrived` are the values that wait at a place, each with the address it was captured at.
+    """One backward pass.
 
-    `sums` holds the sum so far where several contributions are expected. `needed` are the nodes to which a limited
-    pass goes (None: to all). `accumulated` are the leaves that got a gradient, where another process may still change
-    it.
+    `arrived` has the values that wait at an edge, each with the address it was captured at. `sums` has the sum so far
+    where several contributions are expected. `needed` are the nodes that a limited pass reaches (None: all).
+    `accumulated` are the leaves that got a gradient, kept if another process may still change it.
     """
 
     number: int
@@ -61,25 +61,25 @@ class Pass:
 
 
 Step = tuple[Edge, dict[int, int], Sequence[Value | None]]
-"""A step that runs: what ran around it, which of the gradients it was given lies at an address, and their values."""
+"""A running step: what ran around it, the number of the incoming gradient by its address, and their values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A step of an optimizer that was said to begin, and the versions of its parameters at that moment, by identity."""
+    """An optimizer step whose start was recorded, and the versions of its parameters at that time, by id."""
 
     optimizer: torch.optim.Optimizer
     versions: dict[int, int]
 
 
 class ThreadState(threading.local):
-    """Where a thread is: the module calls it is in, the backward passes, the step that runs, calls of optimizers.
+    """The state of a thread: its module calls, backward passes, running step, and optimizer calls.
 
-    A module call that is not recorded is scope 0. `is_within` says that the thread is in one of the calls that are
-    asked for, where only some are. `updates` has None for a call of ``step`` within a step, and while none has begun.
-    `is_making` says that PyTorch runs passes of its own here, to make CUDA graphs. `is_closed` says that it is in the
-    rule of a compiled region, whose operations are no part of the program. `adding` says that a gradient was added to a
-    leaf, of which it is given the value; the last is its address.
+    A module call that is not recorded is scope 0. `is_within` is True inside a requested module call, if only some are
+    recorded. `updates` has None for a call of ``step`` within a step, and until a step starts. `is_making` is True
+    while PyTorch runs passes of its own to make CUDA graphs. `is_closed` is True in the backward rule of a compiled
+    region, whose operations are not part of the program. `adding` is a pending accumulation into a leaf: a function of
+    the value, the value, and its address.
     """
 
     def __init__(self) -> None:
@@ -95,12 +95,12 @@ class ThreadState(threading.local):
         self.adding: tuple[Callable[[Value], None], Value, int] | None = None
 
     def is_updating(self, tensor: torch.Tensor) -> bool:
-        """Whether a step is in progress that changes a tensor as a parameter, and says so when it is over."""
+        """Whether a step in progress updates this tensor as a parameter and will record it at its end."""
         return any(update is not None and id(tensor) in update.versions for update in self.updates)
 
 
 class Session:
-    """One recording: the channel, what was announced on it, and the threads that speak."""
+    """One recording: its channel, what was announced on it, and its threads."""
 
     def __init__(self, channel: Channel, wanted: Wanted = EVERYTHING) -> None:
         self.channel = channel
@@ -108,7 +108,7 @@ class Session:
         self.is_partial = bool(wanted.module)
         self.hears_operations = wanted.phase == "all" and private_api.can_hide
         self.spent = 0
-        """Nanoseconds that threads of the program have spent on being listened to."""
+        """Nanoseconds that the program's threads have spent in gviz's hooks."""
         self._not_seen: set[str] = set()
         self.marks = Marks(channel)
         self.captures = Captures()
@@ -116,17 +116,20 @@ class Session:
         self.thread = ThreadState()
         self.module_hooks: list[RemovableHandle] = []
         self.edge_of: Callable[[torch.Tensor], Edge]
-        """Announces a tensor if nobody has; given by who knows how, which builds on this."""
+        """Returns the edge of a tensor and announces it if it is new.
+
+        `attachment` sets it, since it builds on this module.
+        """
         self.look_for_names: Callable[[bool], None] | None = None
-        """Says whether the next module calls are to be looked at for their parameters' names."""
+        """Switches the observation of module calls for parameter names on or off."""
         self.latest: Pass | None = None
         self._by_task: dict[int, Pass] = {}
 
     @property
     def is_heard(self) -> bool:
-        """Whether this recording is still the one in progress, and the program computes.
+        """Whether this recording is still in progress and the program really computes.
 
-        Where PyTorch makes a graph of what is called, what gviz computes would get into it.
+        If PyTorch is making a graph of the calls, gviz's own operations would get into it.
         """
         return (
             emit.channel is self.channel
@@ -137,29 +140,29 @@ class Session:
 
     @property
     def is_outside(self) -> bool:
-        """Whether this thread is in no module call that is asked for, or in the rule of a compiled region."""
+        """Whether this thread is outside all requested module calls, or in the backward rule of a compiled region."""
         thread = self.thread
         return thread.is_closed or (self.is_partial and not thread.is_within)
 
     def not_seen(self, what: Unseen) -> None:
-        """Say once that something the program does is in no event."""
+        """Reports once that something the program does is in no event."""
         if what not in self._not_seen:
             self._not_seen.add(what)
             text = _NOT_SEEN[what].format(module=self.wanted.module)
             self.channel.say(Warned(NOT_SEEN, text, self.channel.stack(), what))
 
     def report_lack(self, what: str) -> None:
-        """Say once what this release of PyTorch does not show to the recording."""
+        """Reports once what this release of PyTorch does not show."""
         if what not in self._not_seen:
             self._not_seen.add(what)
             text = f"a recording of PyTorch {torch.__version__} lacks {what}"
             self.channel.say(Warned(NOT_SEEN, text, self.channel.stack(), "version"))
 
     def current_pass(self) -> Pass | None:
-        """The pass that the running step belongs to; None where nobody listens.
+        """The pass of the running step, or None if nothing is recorded.
 
-        On the CPU it is the innermost one of this thread. On a device's thread PyTorch's task number tells, which is
-        new when the first step of a pass runs.
+        On the CPU it is the innermost pass of this thread. On a device's thread PyTorch's task number identifies it,
+        which is new when the first step of a pass runs.
         """
         if not self.is_heard:
             return None
@@ -172,7 +175,7 @@ class Session:
         return self._by_task.get(task)
 
     def forget(self, ended: Pass) -> None:
-        """A pass is over."""
+        """Forgets a pass that has ended."""
         for task in [task for task, known in self._by_task.items() if known is ended]:
             del self._by_task[task]
         if self.latest is ended:

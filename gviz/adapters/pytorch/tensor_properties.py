@@ -1,6 +1,6 @@
-"""What PyTorch says of a tensor, also where it refuses to answer or warns of the question.
+"""Properties of a PyTorch tensor, read without warnings and without errors where PyTorch refuses.
 
-A class of the program's own that answers in its place is not asked: that would run its code.
+A subclass of the program that overrides them is bypassed: reading them through it would run its code.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import torch
 
 from gviz.adapters.pytorch import private_api
 
-_attributes: Any = torch.Tensor  # read from there, they have a `__get__`
+_attributes: Any = torch.Tensor  # read from the class, they have a `__get__`
 held_grad: Callable[[torch.Tensor], torch.Tensor | None] = _attributes.grad.__get__
-"""The ``.grad`` of a tensor; see `grad_of` for those that PyTorch warns of."""
+"""The ``.grad`` of a tensor; use `grad_of` for tensors that PyTorch warns about."""
 _grad_fn: Callable[[torch.Tensor], torch.autograd.graph.Node | None] = _attributes.grad_fn.__get__
 _is_leaf: Callable[[torch.Tensor], bool] = _attributes.is_leaf.__get__
 
@@ -23,9 +23,9 @@ device_of: Callable[[torch.Tensor], torch.device] = _attributes.device.__get__
 
 
 def grad_fn_of(tensor: torch.Tensor) -> torch.autograd.graph.Node | None:
-    """The graph node of a tensor; none for a view that PyTorch refuses to say it of.
+    """The graph node of a tensor, or None, also for a view whose node PyTorch refuses to return.
 
-    That is one made under ``no_grad``, or beside others by one call, when its memory was written to since.
+    Such a view was made under ``no_grad``, or is one of several outputs of a call, and its memory was written to since.
     """
     try:
         return _grad_fn(tensor)
@@ -34,7 +34,7 @@ def grad_fn_of(tensor: torch.Tensor) -> torch.autograd.graph.Node | None:
 
 
 def is_leaf(tensor: torch.Tensor) -> bool:
-    """Whether gradients are added up in this tensor; of some views PyTorch refuses to say it, and they are none."""
+    """Whether gradients accumulate in this tensor. False for views of which PyTorch refuses to return it."""
     try:
         return _is_leaf(tensor)
     except RuntimeError:
@@ -42,7 +42,7 @@ def is_leaf(tensor: torch.Tensor) -> bool:
 
 
 def is_cut_off(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is a view made under ``no_grad``: it requires a gradient as its base does, and none goes on."""
+    """Whether a tensor is a view made under ``no_grad``: it requires grad like its base, but passes no gradient on."""
     if not private_api.is_view(tensor) or grad_fn_of(tensor) is not None:
         return False
     base = private_api.base_of(tensor)
@@ -50,20 +50,20 @@ def is_cut_off(tensor: torch.Tensor) -> bool:
 
 
 def grad_of(tensor: torch.Tensor) -> torch.Tensor | None:
-    """The ``.grad`` of a tensor that has one: of others PyTorch warns when they are asked."""
+    """The ``.grad`` of a leaf or of a tensor that retains it, else None: PyTorch warns when it is read on others."""
     return held_grad(tensor) if is_leaf(tensor) or tensor.retains_grad else None
 
 
 def version_of(tensor: torch.Tensor) -> int:
-    """How often a tensor's memory was written; 0 for those that do not count."""
+    """The version counter of a tensor, or 0 if it has none."""
     try:  # `is_inference` would release the interpreter's lock, and another thread may keep it for milliseconds
         return int(private_api.version(tensor))
-    except RuntimeError:  # a tensor of inference mode counts none
+    except RuntimeError:  # an inference-mode tensor has none
         return 0
 
 
 def fills_its_memory(tensor: torch.Tensor) -> bool:
-    """Whether the elements lie in a row, and nothing else beside them: PyTorch does not call every alias a view."""
+    """Whether a tensor is contiguous and fills its memory. PyTorch does not report every alias as a view."""
     if not tensor.is_contiguous():
         return False
     try:
@@ -73,7 +73,7 @@ def fills_its_memory(tensor: torch.Tensor) -> bool:
 
 
 def shows_all_of_its_memory(tensor: torch.Tensor) -> bool:
-    """Whether a tensor shows every element of its memory once, in any order, in the dtype of what it is a view of."""
+    """Whether a tensor covers every element of its memory once, in any order, in the dtype of its base."""
     base = private_api.base_of(tensor) if private_api.is_view(tensor) else None
     if base is not None and dtype_of(base) is not dtype_of(tensor):
         return False
@@ -84,7 +84,7 @@ def shows_all_of_its_memory(tensor: torch.Tensor) -> bool:
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements lie without gaps, each once: in a row, or with the dimensions in another order."""
+    """Whether the elements have no gaps or repeats in memory: contiguous, or with the dimensions permuted."""
     if tensor.is_contiguous():
         return True
     step = 1
@@ -97,7 +97,7 @@ def is_dense(tensor: torch.Tensor) -> bool:
 
 
 def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors in one memory may show the same elements."""
+    """Whether two tensors in one memory may share elements."""
     if any(it.is_nested or it.layout is not torch.strided or private_api.has_symbols(it) for it in (one, other)):
         return True
     (low, high), (start, end) = _extent(one), _extent(other)
@@ -105,14 +105,14 @@ def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int]:
-    """The bytes of its memory among which the elements of a tensor lie."""
+    """The range of bytes of its memory that a tensor's elements lie in."""
     width, start = tensor.element_size(), int(tensor.storage_offset())
     last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
     return start * width, (start + last + 1) * width
 
 
 def lies_in(tensor: torch.Tensor, memory: object) -> bool:
-    """Whether that storage is the tensor's memory; some have none of their own."""
+    """Whether `memory` is the tensor's storage; False for a tensor without one of its own."""
     try:
         return torch.Tensor.untyped_storage(tensor) is memory
     except (NotImplementedError, RuntimeError):
@@ -120,6 +120,6 @@ def lies_in(tensor: torch.Tensor, memory: object) -> bool:
 
 
 def number_in(thing: object) -> object:
-    """The number in a tensor of one in the memory of the CPU, else what was given: no device is waited for."""
+    """The number in a one-element CPU tensor, else `thing` itself: it does not wait for a device."""
     plain = type(thing) is torch.Tensor and thing.device.type == "cpu" and thing.layout is torch.strided
     return thing.item() if plain and thing.numel() == 1 else thing  # type: ignore[attr-defined]  # it is a tensor

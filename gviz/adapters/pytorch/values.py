@@ -1,4 +1,4 @@
-"""PyTorch tensors as `Value`s: copied at the event, never referred to."""
+"""Copies PyTorch tensors into `Value`s at the event, without references to them."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from gviz.values.value import (
 
 _NAMES: dict[torch.dtype, str] = {}
 _BLOCK = 1 << 16
-"""So many elements of a large tensor are looked at at once: they stay in the cache, and need no wider type."""
+"""The number of elements of a large tensor processed at once: they stay in the cache, and need no wider type."""
 
 
 def name_of(dtype: torch.dtype) -> str:
-    """A dtype as events name it."""
+    """The name of a dtype in events."""
     name = _NAMES.get(dtype)
     if name is None:
         name = _NAMES[dtype] = str(dtype).removeprefix("torch.")
@@ -53,15 +53,15 @@ def name_of(dtype: torch.dtype) -> str:
 
 
 def _kind_of(tensor: torch.Tensor) -> str:
-    """The dtype of a tensor and, where its elements lie otherwise than in a row, how: ``float32 sparse``."""
+    """The dtype of a tensor, with its layout unless that is strided: ``float32 sparse``."""
     name, layout = name_of(tensor.dtype), tensor.layout
     return name if layout is torch.strided else f"{name} {str(layout).removeprefix('torch.').removesuffix('_coo')}"
 
 
 class Capture:
-    """Turns tensors into values, as a recording keeps them; calls `not_seen` for a tensor without one.
+    """Turns tensors into values for the recording; calls `not_seen` for a tensor without one.
 
-    Of a tensor of which `is_hidden` says that a device holds nothing for it yet only shape and dtype are kept.
+    If `is_hidden` is True of a tensor, its device memory is not computed yet, so only shape and dtype are kept.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Capture:
         self._has_room = channel.has_room
 
     def __call__(self, tensor: torch.Tensor) -> Value:
-        """Its value now. Wrappers, meta, sparse, nested and quantized tensors have shape and dtype alone."""
+        """The current value. Wrappers, meta, sparse, nested and quantized tensors get shape and dtype only."""
         tensor = as_it_lies(tensor)
         if not self.keeps_numbers or not has_numbers(tensor):
             if is_transformed(tensor):
@@ -87,15 +87,15 @@ class Capture:
             return Value(_kind_of(tensor), sizes(tensor))
         try:
             return self._read(tensor)
-        except (RuntimeError, TypeError, MemoryError):  # a dtype that numpy has not, or memory that cannot be read
+        except (RuntimeError, TypeError, MemoryError):  # a dtype that NumPy lacks, or unreadable memory
             return Value(name_of(tensor.dtype), sizes(tensor))
 
     def of_first(self, tensor: torch.Tensor) -> Value:
-        """The value of what arrives at one of the first calls of a function of the program, or is sent there."""
+        """The value of a tensor in one of the first calls of a custom function."""
         return self.whole(tensor) or self(tensor)
 
     def whole(self, tensor: torch.Tensor) -> Value | None:
-        """The value with all elements where it would have none otherwise; None where it has them, or is too large."""
+        """The value with all elements, if it would otherwise have none; None if it has them, or if it is too large."""
         tensor = as_it_lies(tensor)
         name = name_of(tensor.dtype)
         if not (self._keeps_whole and has_numbers(tensor)) or (not tensor.is_cpu and self.is_hidden(tensor)):
@@ -109,7 +109,7 @@ class Capture:
         return Whole(name, tuple(plain.shape), _bytes_of(plain))
 
     def note_copy(self, source: object, target: object) -> None:
-        """A copy to the host was begun that nothing waits for: until it is done, `source` has the numbers."""
+        """Notes a copy to the host that nothing waits for. Until it is done, the numbers come from `source`."""
         if not (isinstance(source, torch.Tensor) and isinstance(target, torch.Tensor) and target.is_cpu):
             return
         if not is_on_gpu(source) or self.is_hidden(source) or not (has_numbers(source) and has_numbers(target)):
@@ -119,7 +119,7 @@ class Capture:
         self._copies[target.untyped_storage().data_ptr()] = Copy(target, self(given), source.device)
 
     def _copied(self, tensor: torch.Tensor) -> Value | None:
-        """The value of a tensor whose memory a device may not have written yet; None where it has."""
+        """The value of a tensor whose memory a device may not have written yet; None if it has."""
         place = tensor.untyped_storage().data_ptr()
         copy = self._copies.get(place)
         if copy is None:
@@ -130,23 +130,24 @@ class Capture:
         return copy.value_of(tensor) or Value(name_of(tensor.dtype), tuple(tensor.shape))
 
     def leave_nothing(self) -> None:
-        """From now on leave nothing to the listener: a value that it shortens later is no longer equal to itself."""
+        """Computes statistics at once from now on: a value that is shortened later no longer compares equal to
+        itself."""
         self._limit = self._kept
         self._keeps_whole = False
         self._device.waits = True
 
     def finish(self) -> None:
-        """Let every value arrive that devices were asked for."""
+        """Waits for all values requested from devices."""
         self._device.finish()
 
     def keeps_elements(self, value: Value) -> bool:
-        """Whether the elements of a value will stay, rather than statistics of them alone."""
+        """Whether the recording will keep the elements of a value, rather than only its statistics."""
         if isinstance(value, Awaited):
             return value.keeps_elements
         return value.data is not None and (len(value.data) <= self._kept or value.stays_whole)
 
     def memory(self, tensor: torch.Tensor) -> Value:
-        """The value of all elements in the memory of a tensor, in a row."""
+        """The value of all elements in a tensor's memory, in memory order."""
         tensor = as_it_lies(tensor)
         if not has_numbers(tensor):  # it has no memory of its own
             return self(tensor)
@@ -155,7 +156,7 @@ class Capture:
             return self(tensor.detach().as_strided((count,), (1,), 0))
 
     def memory_of(self, tensor: torch.Tensor) -> Value:
-        """The dtype and number of all elements in the memory of a tensor, where nobody shows all of them."""
+        """The dtype and number of all elements in a tensor's memory, without values."""
         tensor = as_it_lies(tensor)
         if not has_numbers(tensor):
             return Value(_kind_of(tensor), sizes(tensor))
@@ -189,27 +190,27 @@ class Capture:
             return Value(name, shape, None, _statistics(_in_memory(tensor, name)))
         if tensor.is_contiguous():
             return Value(name, shape, _bytes_of(tensor))
-        if size > self._kept and is_dense(tensor):  # the listener will keep statistics: to bring in order costs more
+        if size > self._kept and is_dense(tensor):  # statistics will be kept: reordering costs more
             return Unordered(name, shape, _bytes_of(tensor))
         return Value(name, shape, _in_memory(tensor, name).tobytes())
 
 
 _view_of_memory = pythonapi.PyMemoryView_FromMemory
 _view_of_memory.argtypes, _view_of_memory.restype = (c_void_p, c_ssize_t, c_int), py_object
-_BITS = np.dtype("<u2")  # of bfloat16, which numpy has not
-_WRITABLE = 0x200  # nobody writes there, but of what may not be written to numpy looks for the least in a copy
+_BITS = np.dtype("<u2")  # bfloat16, which NumPy lacks
+_WRITABLE = 0x200  # nothing writes there, but NumPy copies read-only memory before it looks for the minimum
 
 
 def _bytes_of(tensor: torch.Tensor) -> bytes:
-    """The elements of a tensor without gaps, read from its memory: no operation, which a profiler would list."""
+    """The elements of a tensor without gaps, read directly from memory: an operation would show in a profiler."""
     try:
         return string_at(_address(tensor), tensor.nbytes) if tensor.nbytes else b""
-    except ArgumentError as error:  # what ctypes makes of the program's own error at the end of its stack
+    except ArgumentError as error:  # ctypes turns the program's own error at the end of its stack into this
         raise RecursionError("maximum recursion depth exceeded") from error
 
 
 def _in_memory(tensor: torch.Tensor, name: str) -> Array:
-    """The memory of a tensor as an array; bfloat16 as the bits it is made of."""
+    """The memory of a tensor as an array; bfloat16 as its bits."""
     code = NUMPY_DTYPES.get(name, _BITS)
     if not tensor.nbytes:
         return np.empty(tuple(tensor.shape), code)
@@ -227,19 +228,19 @@ def _address(tensor: torch.Tensor) -> int:
 
 
 def sizes(tensor: torch.Tensor) -> tuple[int, ...]:
-    """The shape of a tensor, up to the first size that is not one number: that of a nested tensor's parts, a symbol."""
+    """The shape of a tensor, up to the first size that is symbolic or varies between a nested tensor's parts."""
     if tensor.is_nested and tensor.layout is torch.strided:
         return (tensor.size(0),)
     return plain_sizes(tensor.shape) if has_symbols(tensor) else tuple(tensor.shape)
 
 
 def plain_sizes(shape: Iterable[object]) -> tuple[int, ...]:
-    """The sizes of a shape up to the first that is a symbol."""
+    """The sizes of a shape up to the first symbolic one."""
     return tuple(takewhile(lambda size: type(size) is int, shape))  # type: ignore[arg-type]  # the test says it
 
 
 def has_numbers(tensor: torch.Tensor) -> bool:
-    """Whether the elements lie in memory as they are, where they can be read."""
+    """Whether the elements are in memory as plain readable numbers."""
     if tensor.layout is not torch.strided or tensor.is_meta or tensor.is_quantized or tensor.is_nested:
         return False
     kind = tensor.__class__
@@ -249,7 +250,7 @@ def has_numbers(tensor: torch.Tensor) -> bool:
 
 
 def unseen(*tensors: torch.Tensor) -> AbstractContextManager[object]:
-    """A context in which no dispatch mode of the program sees what is computed with tensors that have numbers."""
+    """A context in which the program's dispatch modes do not see computation with tensors that have numbers."""
     return without_modes() if count_dispatch_modes() and all(map(has_numbers, tensors)) else _AS_IT_IS
 
 
@@ -257,12 +258,12 @@ _AS_IT_IS = nullcontext()
 
 
 def is_transformed(tensor: torch.Tensor) -> bool:
-    """Whether a tensor stands for others, within a transform or a batch of gradients, and cannot be read."""
+    """Whether a tensor stands for others, in a transform or a batch of gradients, and cannot be read."""
     return bool(is_wrapped(tensor) or is_batch(tensor))
 
 
 def as_it_lies(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor as PyTorch has it: a class of the program may say another shape, of what elements stand for."""
+    """A plain tensor of the same memory: a subclass may report another shape."""
     if type(tensor) in _PLAIN or not computes_unseen(tensor) or is_transformed(tensor):
         return tensor
     with without_overrides(), without_modes():
@@ -273,18 +274,18 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def computes_unseen(tensor: torch.Tensor) -> bool:
-    """Whether no code of the program runs where something is computed with a tensor: none of its class."""
+    """Whether operations on a tensor run no code of the program: its class has no dispatch of its own."""
     return _is_plain(tensor.__class__)
 
 
 def _is_plain(kind: Any) -> bool:
-    """Whether a subclass of `torch.Tensor` computes as its base does, so that its memory holds its elements."""
+    """Whether a subclass of `torch.Tensor` computes like its base, so that its memory holds its elements."""
     dispatch = getattr(kind, "__torch_dispatch__", None)
     return dispatch is None or dispatch is getattr(torch.Tensor, "__torch_dispatch__", None)
 
 
 def _statistics(array: Array) -> Stats:
-    """Statistics, block by block: five times as fast for large arrays, and no copy of them, wherever elements lie."""
+    """Statistics, block by block: five times as fast for large arrays, and without a copy for any strides."""
     once = each_once(array)
     if once.size <= _BLOCK:
         stats = statistics(_widened(once))
@@ -294,7 +295,7 @@ def _statistics(array: Array) -> Stats:
 
 
 def _blocks(array: Array) -> Iterable[Any]:
-    """The elements of an array in blocks, in any order: a stretch of memory is cut, all else is walked through."""
+    """The elements of an array in blocks, in any order: slices of contiguous memory, or an iterator otherwise."""
     if array.flags.forc:
         flat = array.ravel("K")
         return (flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK))
@@ -307,7 +308,7 @@ def _widened(block: Array) -> Array:
 
 
 def _together(parts: list[tuple[Stats, int]]) -> Stats:
-    """The statistics of several parts of an array, each given with its size, as one."""
+    """Merges the statistics of several parts of an array, each given with its size."""
     nan, inf, zero = (sum(getattr(part, name) for part, _ in parts) for name in ("nan", "inf", "zero"))
     known = [(part, size - part.nan - part.inf) for part, size in parts if size > part.nan + part.inf]
     if not known:

@@ -1,8 +1,8 @@
-"""Warnings of PyTorch's own code, at the line of the program that they are about.
+"""Attributes warnings of PyTorch's own code to the line of the program that they concern.
 
-Those of its Python code count frames outwards: they count past those by which gviz listens. Those of its C++ code are
-attributed to the innermost Python frame, which is gviz's while it listens. So what is shown for gviz's line is warned
-again for the program's, under the program's filters and its count of what was shown before.
+Warnings of its Python code count frames outwards, so they must skip the frames that gviz adds. Warnings of its C++ code
+are attributed to the innermost Python frame, which is gviz's while it observes. So a warning shown for gviz's line is
+issued again for the program's line, under the program's filters and its registry of warnings already shown.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _MODULE = re.escape(__package__ or "")
 
 
 def put_in(leaving: ExitStack) -> None:
-    """Count past the frames of listening, and hand on what would be shown for a line of this package."""
+    """Skips gviz's frames in stack levels, and reissues warnings that would be shown for a line of this package."""
     before, warn = warnings.showwarning, warnings.warn
 
     @wraps(warn)
     def counted(message: Any, category: Any = None, stacklevel: int = 1, *more: Any, **options: Any) -> None:
         warn(message, category, 1 + _up(sys._getframe(1), stacklevel), *more, **options)
 
-    vars(counted)["_torchdynamo_disable"] = True  # to Dynamo as closed as what it stands for, which is written in C
+    vars(counted)["_torchdynamo_disable"] = True  # as opaque to Dynamo as the C function that it replaces
 
     def show(message: Warning | str, category: type[Warning], filename: str, *where: Any, **more: Any) -> None:
         caller = _caller() if filename.startswith(_HERE) else None
@@ -56,19 +56,19 @@ def put_in(leaving: ExitStack) -> None:
 
 
 def _up(frame: FrameType, level: int) -> int:
-    """How many frames up from here is what would be `level` frames up if nobody listened."""
+    """The stack level from this frame that corresponds to `level` without gviz's frames."""
     own = list(_own_frames(frame))
     return own[level - 1][0] if 0 < level <= len(own) else level
 
 
 def _caller() -> FrameType | None:
-    """The innermost frame that is not there because gviz listens, nor of Python's machinery for warnings."""
+    """The innermost frame that belongs neither to gviz nor to Python's warnings module."""
     own = (frame for _, frame in _own_frames(sys._getframe(2)))
     return next((frame for frame in own if frame.f_code.co_filename != warnings.__file__), None)
 
 
 def _own_frames(innermost: FrameType) -> Iterator[tuple[int, FrameType]]:
-    """The frames from here outwards that there would be if nobody listened, each with how far up it is, from 1."""
+    """The frames from here outwards without those that gviz added, each with its level counted from 1."""
     frames: list[FrameType] = []
     frame: FrameType | None = innermost
     while frame is not None:
