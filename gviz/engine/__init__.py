@@ -1,36 +1,37 @@
-"""A torch-shaped autograd on numpy: ``import gviz.engine as torch``.
+"""A torch-shaped autograd on NumPy: ``import gviz.engine as torch``.
 
-Everything that can be imported from here has PyTorch's name and behaves as PyTorch does. docs/differences.md lists the
-exceptions. Five files are the heart. Read them in this order:
+Everything that can be imported from here has PyTorch's name and behaves as in PyTorch. docs/differences.md lists the
+exceptions. Five files are the core. Read them in this order:
 
 1. `op`: what an operation is, declared once (`Op`, `Rule`), and how one runs (`apply`).
 2. `tensor`: an array with its place in the graph and its gradient (`Tensor`), and the end of a graph at a leaf
    (`AccumulateGrad`).
-3. `node`: what a tracked operation leaves behind (`Node`): edges to the nodes of its inputs, saved tensors, hooks.
-4. `backward`: ``backward()`` and the pass through the graph (`Pass`).
+3. `node`: the graph node of a tracked operation (`Node`): edges to the nodes of its inputs, saved tensors, hooks.
+4. `backward`: ``backward()`` and the backward pass through the graph (`Pass`).
 5. `surface`: the functions and methods that users call, made from the declared operations.
 
-The walk of ``y = x * x`` and ``y.backward()`` for a leaf ``x`` that requires a gradient:
+The steps of ``y = x * x`` and ``y.backward()`` for a leaf ``x`` that requires a gradient:
 
     y = x * x      surface   operator      the method __mul__, made when `ops.arithmetic` declared mul
                    op        apply         runs mul on the tensors x and x
-                   op        compute       multiplies the two arrays with numpy
+                   op        compute       multiplies the two arrays with NumPy
                    tensor    new_tensor    makes y, a tensor around the result
                    tensor    Tensor._edge  where a gradient of x goes: its AccumulateGrad
                    op        apply         makes y's node, a MulBackward0, with two such edges and x saved twice
-    y.backward()   backward  backward      a pass from y's node with a gradient of 1
+    y.backward()   backward  backward      starts a pass from y's node with a gradient of 1
                    backward  Pass.run      counts the edges to each node, runs a node when all contributions arrived
-                   op        vjp_of        the two rules of mul: each gives g * x
-                   node      Node.release  frees what the node saved
+                   op        vjp_of        the two backward rules of mul: each returns g * x
+                   node      Node.release  releases what the node saved
                    backward  accumulate    adds the sum of both contributions, 2 * x, to x.grad
 
-While somebody listens, each of these steps is also an event, see `emission`. Without a listener that costs one test.
+While a recording listens, each of these steps also emits an event, see `emission`. Without a listener that costs one
+test.
 
-Files import in one direction; the layer test has their order. What is built on `Tensor` and yet needed by it is
-registered there: `surface` puts the methods of operations into `Methods`, other files put functions into
-`tensor.callbacks`. Around the heart, `ops` declares the operations by the chapters of PyTorch's documentation; `nn`,
-`optim` and `jit` are built on them. `views` says what a write in place does and which tensors share memory. `arguments`
-reads calls as PyTorch does, and `messages` has its words for errors.
+Files import in one direction; the layer test has their order. What is built on `Tensor` but needed by it is registered
+there: `surface` adds the methods of operations to `Methods`, and other files add functions to `tensor.callbacks`.
+Around the core, `ops` declares the operations by the chapters of PyTorch's documentation; `nn`, `optim` and `jit` are
+built on them. `views` defines in-place writes and which tensors share memory. `arguments` parses calls as PyTorch does,
+and `messages` has its error texts.
 """
 
 # ruff: noqa: F403  # the namespace is what the modules declare in `__all__`
@@ -71,7 +72,7 @@ from gviz.engine.sampling import *
 from gviz.engine.settings import *
 from gviz.engine.size import Size as Size
 from gviz.engine.tensor import Tensor as Tensor
-from gviz.engine.unsupported_methods import offers as _offers  # after all that a tensor has
+from gviz.engine.unsupported_methods import offers as _offers  # after everything that a tensor has
 from gviz.engine.unsupported_names import lookup_in
 from gviz.engine.version import __version__ as __version__
 
@@ -96,5 +97,5 @@ __getattr__ = lookup_in(__name__, _ON_DEMAND)
 
 
 def __dir__() -> list[str]:
-    """What it has, and what it imports on demand."""
+    """The names defined here and those imported on demand."""
     return sorted({*globals(), *_ON_DEMAND})

@@ -1,4 +1,4 @@
-"""Anomaly mode: nodes remember where the forward made them, a failing node says so, and nan is a failure."""
+"""Anomaly mode: nodes record where the forward made them, a failing node reports it, and nan is an error."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from gviz.source.site import is_hidden, warn
 __all__ = ["is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"]
 
 STACK, PARENT = "traceback_", "parent_"
-"""Under which names a node's metadata has where it was made, and the node whose step made it."""
+"""Keys of a node's metadata: where the node was made, and the node whose backward step made it."""
 
 
 @dataclass(slots=True)
 class Mode:
-    """Whether anomaly mode is on, in all threads, and whether it looks for nan."""
+    """Whether anomaly mode is on, in all threads, and whether it checks for nan."""
 
     enabled: bool = False
     check_nan: bool = True
 
 
 class GraphNode(Protocol):
-    """What anomaly mode uses of a `node.Node`, which is built on this module."""
+    """What anomaly mode needs of a `node.Node`, which is built on this module."""
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -40,7 +40,7 @@ class GraphNode(Protocol):
         """PyTorch's name of the node."""
 
     def places(self, of_slots: Sequence[Any]) -> Sequence[Any]:
-        """The gradients of the arguments that can have one, given the gradients of the slots."""
+        """The gradients of the arguments that can have one, from the gradients of the slots."""
 
 
 class _Evaluated(threading.local):
@@ -49,7 +49,7 @@ class _Evaluated(threading.local):
 
 mode = Mode()
 evaluated = _Evaluated()
-"""The node whose step this thread runs, known only in anomaly mode."""
+"""The node whose backward step this thread runs; set in anomaly mode only."""
 
 
 def is_anomaly_enabled() -> bool:
@@ -58,25 +58,25 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode, while it is on, looks for nan."""
+    """Whether anomaly mode, when on, checks for nan."""
     return mode.check_nan
 
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
-    """Switch anomaly mode on or off."""
+    """Switches anomaly mode on or off."""
     watchers.add(bool(enabled) - mode.enabled)
     mode.enabled, mode.check_nan = bool(enabled), bool(check_nan)
 
 
 def remember(node: GraphNode) -> None:
-    """Note in a new node where the program made it, and during which node's step."""
+    """Records in a new node where the program made it, and the node whose backward step made it."""
     node.metadata[STACK] = StackSummary.extract(reversed(list(_user_frames()))).format()
     if evaluated.node is not None:
         node.metadata[PARENT] = evaluated.node
 
 
 def warn_of(node: GraphNode) -> None:
-    """Warn that a node failed: where the forward made it, and what induced that."""
+    """Warns that a node failed: where the forward made it, and the nodes whose steps made those."""
     warn(messages.ANOMALY.format(name=node.name()) + _where(node, messages.ANOMALY_TRACE))
     parent = node.metadata.get(PARENT)
     while parent is not None:
@@ -88,7 +88,7 @@ def warn_of(node: GraphNode) -> None:
 
 
 def refuse_nan(node: GraphNode, parts: Sequence[Any]) -> None:
-    """RuntimeError if a gradient that a node gave has a nan."""
+    """Raises RuntimeError if an outgoing gradient of a node has a nan."""
     for position, part in enumerate(node.places(parts)):
         if part is not None and np.isnan(getattr(part, "_array", part)).any():
             raise RuntimeError(messages.NAN_GRADIENT.format(name=node.name(), position=position))
@@ -100,7 +100,7 @@ def _where(node: GraphNode, before: str) -> str:
 
 
 def _user_frames() -> Iterator[tuple[FrameType, int]]:
-    """The frames of the program itself, innermost first."""
+    """Yields the program's own frames, innermost first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if not is_hidden(frame.f_code.co_filename):

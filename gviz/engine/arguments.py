@@ -1,4 +1,4 @@
-"""The arguments of a call as PyTorch takes them: read by signature, checked, refused in PyTorch's words."""
+"""Parses and checks the arguments of calls as PyTorch does, with PyTorch's error texts."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from gviz.engine.tensor import Tensor
 from gviz.source.site import forwards
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What factories are called with: sizes, numbers and options, checked in PyTorch's words.
+# The arguments of factories: sizes, numbers and options, checked with PyTorch's error texts.
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Options(TypedDict, total=False):
-    """The keyword arguments every factory takes."""
+    """The keyword arguments that every factory accepts."""
 
     dtype: DType | None
     layout: Layout | None
@@ -56,7 +56,7 @@ _C_NAMES |= {"float16": "c10::Half", "float32": "float"}
 
 
 def worded(function: F) -> F:
-    """Say of a missing argument what PyTorch says."""
+    """Gives the error for a missing argument PyTorch's text."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -64,7 +64,7 @@ def worded(function: F) -> F:
             return function(*args, **kwargs)
         except TypeError as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-                raise  # from within the function, not from calling it
+                raise  # raised inside the function, not by calling it
             text = str(error).rpartition(".")[2]
             raise TypeError(_MISSING.sub(r'missing 1 required positional arguments: "\1"', text)) from None
 
@@ -72,7 +72,7 @@ def worded(function: F) -> F:
 
 
 def checked(function: str, options: Options, *, refused: Sequence[str] = ()) -> Options:
-    """The options, after a look at each. TypeError for a wrong or unknown one."""
+    """Returns the options after checking each. Raises TypeError for a wrong or unknown one."""
     for name, value in options.items():
         if name not in Options.__annotations__ or name in refused:
             raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
@@ -92,7 +92,7 @@ def checked(function: str, options: Options, *, refused: Sequence[str] = ()) -> 
 
 
 def kind_of(function: str, options: Options, default: DType | None = None) -> DType:
-    """The ``dtype=`` that was asked for, or the default."""
+    """The ``dtype`` option, or the default."""
     wanted = options.get("dtype")
     if wanted is None:
         return default or dtypes.get_default_dtype()
@@ -103,7 +103,7 @@ def kind_of(function: str, options: Options, default: DType | None = None) -> DT
 
 
 def sizes(function: str, args: tuple[Any, ...]) -> tuple[int, ...]:
-    """The shape given as separate arguments or as one sequence."""
+    """The shape passed as separate arguments or as one sequence."""
     if not args:
         raise TypeError(f'{function}() missing 1 required positional arguments: "size"')
     if isinstance(args[0], (tuple, list)):
@@ -117,7 +117,7 @@ def sizes(function: str, args: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def size(function: str, given: Any, where: str = " (position 1)") -> tuple[int, ...]:
-    """A shape given as one sequence."""
+    """The shape passed as one sequence."""
     if not isinstance(given, (tuple, list)):
         raise TypeError(f"{function}(): argument 'size'{where} must be tuple of ints, not {typename(given)}")
     shape = tuple([_size(n) if i == 0 or not isinstance(n, bool) else int(n) for i, n in enumerate(given)])
@@ -135,7 +135,7 @@ def size(function: str, given: Any, where: str = " (position 1)") -> tuple[int, 
 
 
 def possible(shape: tuple[int, ...], function: str = "empty") -> tuple[int, ...]:
-    """`shape`, checked: RuntimeError, in the words of `function`, for a negative size."""
+    """Returns `shape`; raises RuntimeError, with the text of `function`, for a negative size."""
     negative = next((n for n in shape if n < 0), None)
     if negative is not None:
         if function == "zeros":
@@ -145,7 +145,7 @@ def possible(shape: tuple[int, ...], function: str = "empty") -> tuple[int, ...]
 
 
 def _size(value: object) -> int | None:
-    """An integer, also as a 0-dimensional tensor or array; None for anything else."""
+    """An integer, also from a 0-dimensional tensor or array; None for anything else."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         return None
     try:
@@ -155,7 +155,7 @@ def _size(value: object) -> int | None:
 
 
 def number(function: str, value: Any, name: str, position: int) -> Any:
-    """`value` as a Python number. TypeError for what PyTorch takes for none."""
+    """`value` as a Python number. Raises TypeError for what PyTorch does not accept as one."""
     if isinstance(value, Tensor) and not value.ndim and not value.requires_grad:
         return value.item()
     if isinstance(value, (np.number, np.bool_)):
@@ -168,7 +168,7 @@ def number(function: str, value: Any, name: str, position: int) -> Any:
 
 
 def integer(function: str, value: Any, name: str, position: int) -> int:
-    """`value` as an integer. TypeError for what PyTorch takes for none."""
+    """`value` as an integer. Raises TypeError for what PyTorch does not accept as one."""
     found = _size(value)
     if found is None:
         raise TypeError(f"{function}(): argument '{name}' (position {position}) must be int, not {typename(value)}")
@@ -176,7 +176,7 @@ def integer(function: str, value: Any, name: str, position: int) -> int:
 
 
 def whole_numbers(function: str, name: str, given: Any, position: int) -> tuple[int, ...]:
-    """Integers given one by one as a tuple, or as one sequence in it. TypeError for anything else."""
+    """Integers passed separately as a tuple, or as one sequence in it. Raises TypeError for anything else."""
     nested = isinstance(given, tuple) and len(given) == 1 and isinstance(given[0], (tuple, list))
     numbers = given[0] if nested else given
     what = f"{function}(): argument '{name}' (position {position}) must be tuple of ints"
@@ -192,7 +192,7 @@ def whole_numbers(function: str, name: str, given: Any, position: int) -> tuple[
 
 
 def fitting(value: Any, kind: DType) -> Any:
-    """`value`, which must be within the range of a dtype, in the words of C++; below zero it wraps as it does there."""
+    """Returns `value` if it is in the range of a dtype, as C++ checks it; negative values wrap in unsigned dtypes."""
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, (bool, int, float)):
@@ -208,14 +208,14 @@ def fitting(value: Any, kind: DType) -> Any:
 
 
 def in_range(value: Any, kind: DType) -> bool:
-    """Whether an integer dtype holds a number; negative ones wrap around in unsigned dtypes."""
+    """Whether an integer dtype can hold a number; negative numbers wrap around in unsigned dtypes."""
     limits = np.iinfo(kind.numpy)
     low = -int(limits.max) if limits.min == 0 else int(limits.min)
     return bool(low <= value <= int(limits.max))
 
 
 def combination(function: str, args: tuple[Any, ...], given: dict[str, Any], *calls: str) -> TypeError:
-    """The error for arguments that fit none of a function's signatures."""
+    """The error for arguments that match none of a function's signatures."""
     got = [typename(value) for value in args] + [f"{name}={typename(value)}" for name, value in given.items()]
     listed = "".join(f" * ({call})\n" for call in calls).replace("OPTIONS", _ACCEPTED)
     told = f"received an invalid combination of arguments - got ({', '.join(got)}), but expected one of:"
@@ -235,10 +235,11 @@ def typename(value: object) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# PyTorch's parser: it checks the arguments of a call before the operation does, and refuses them in PyTorch's words.
+# PyTorch's parser: it checks the arguments of a call before the operation does, and raises PyTorch's errors.
 #
-# PyTorch knows the signatures of each function. It takes the first that the arguments fit. If none fits and a single
-# signature has this number of arguments, the error names the wrong argument. Otherwise it lists what was given.
+# PyTorch knows the signatures of each function and takes the first that the arguments match. If none matches and a
+# single signature has this number of arguments, the error names the wrong argument. Otherwise the error lists the
+# arguments passed.
 
 
 Arguments = tuple[Any, ...]
@@ -246,29 +247,31 @@ Named = Mapping[str, Any]
 
 
 class Parser:
-    """The signatures of one function or method. Types that fitted once are not checked again."""
+    """The signatures of one function or method. Types that matched once are not checked again."""
 
     def __init__(self, name: str, text: str, *, method: bool = False) -> None:
         self.name = name
         self._text = text
         self._first = int(method)
-        """How many arguments come before those of the signatures: the tensor of a method."""
+        """The number of arguments before those of the signatures: the tensor of a method."""
         self.accepted = dict[Any, tuple[int | str, ...]]()
-        """Types of arguments that fit for all values, see `_types`, with the places of lists of integers."""
+        """Types of arguments that match for all values, see `_types`, with the places of lists of integers."""
         self.before: Callable[..., None] | None = None
-        """Called with the arguments of a call that failed: what it raises, PyTorch would have raised before."""
+        """Called with the arguments of a call that failed; an error that it raises is one PyTorch would have raised
+        first.
+        """
 
     def wrap(self, function: F) -> F:
-        """`function`, before which the parser looks at the arguments: numbers may be given as tensors of one element.
+        """Wraps `function` so that the parser checks its arguments first. Numbers may be passed as one-element tensors.
 
-        Raises TypeError in PyTorch's words for what fits no signature.
+        Raises TypeError with PyTorch's text if no signature matches.
         """
         accepted, read = self.accepted, self.read
 
         @forwards
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            # `_types`, without a call in the commonest cases: each function of the engine goes through here.
+            # `_types` inlined for the most common cases: each function of the engine goes through here.
             count = len(args)
             if kwargs:
                 if count == 1 == len(kwargs):
@@ -300,9 +303,9 @@ class Parser:
         return wrapper  # type: ignore[return-value]  # the same signature
 
     def read(self, args: Arguments, given: dict[str, Any]) -> tuple[Arguments, dict[str, Any]]:
-        """The arguments as the function takes them. TypeError for those that fit no signature."""
+        """The arguments as the function takes them. Raises TypeError if no signature matches."""
         if len(args) == 1 and not given and isinstance(args[0], Tensor):
-            self.accepted[args[0].__class__] = ()  # what else is wanted, the function says
+            self.accepted[args[0].__class__] = ()  # the function reports any missing arguments
             return args, given
         if self._first and args and not isinstance(args[0], Tensor):
             whole = f"descriptor '{self.name}' for 'torch._C.TensorBase' objects"
@@ -316,7 +319,7 @@ class Parser:
         return (*args[: self._first], *taken), named
 
     def fitting(self, args: Arguments, given: Named) -> Signature:
-        """The signature that fits. TypeError if none does."""
+        """The first signature that matches. Raises TypeError if none does."""
         signatures = _signatures(self.name, self._text)
         for signature in signatures:
             if signature.refusal(args, given) is None:
@@ -338,7 +341,7 @@ class Parser:
 
 
 class InnerParser(Parser):
-    """The parser of an inner function that a function in Python calls, with the places of the outer parameters."""
+    """The parser of an inner function that a Python function calls, with the positions of the outer parameters."""
 
     def __init__(self, function: Callable[..., Any], name: str, text: str, order: Sequence[str]) -> None:
         super().__init__(name, text)
@@ -378,14 +381,14 @@ def _raised(call: Callable[..., None], args: Arguments, given: Named) -> Runtime
 
 
 def _types(args: Arguments, given: Named) -> Any:
-    """The types of arguments: one by itself, several as a tuple, with the names of those that have one before them."""
+    """The types of arguments: one alone, several as a tuple; each keyword argument is preceded by its name."""
     if not given:
         return args[0].__class__ if len(args) == 1 else tuple(map(type, args))
     return (*map(type, args), *[part for name, value in given.items() for part in (name, value.__class__)])
 
 
 def _begin_with_ints(lists: Sequence[int | str], args: Arguments, given: Named) -> bool:
-    """Whether lists, at these places or of these names, are empty or begin with an integer."""
+    """Whether the lists at these positions or names are empty or start with an integer."""
     for place in lists:
         value = args[place] if place.__class__ is int else given[place]  # type: ignore[index]  # an int or a name
         if value and value[0].__class__ is not int:
@@ -394,22 +397,23 @@ def _begin_with_ints(lists: Sequence[int | str], args: Arguments, given: Named) 
 
 
 class Skipped:
-    """In the place of an argument that is not looked at."""
+    """Stands for an argument that is not checked."""
 
 
 SKIPPED = Skipped()
 
 
 def parser_of(name: str, *, method: bool = False) -> Parser | None:
-    """The parser of ``torch.<name>`` or ``Tensor.<name>``. None where PyTorch has none, as it is written in Python,
-    and for methods without arguments.
+    """The parser of ``torch.<name>`` or ``Tensor.<name>``.
+
+    None for functions that are written in Python in PyTorch, and for methods without arguments.
     """
     text = METHODS.get(name) if method else FUNCTIONS.get(name, INNER.get(name))
     return Parser(name, text, method=method) if text else None
 
 
 def inner_parser(function: Callable[..., Any], name: str) -> Parser | None:
-    """The parser of ``nn.functional.<name>``, or of what that calls. None where nothing is known of it."""
+    """The parser of ``nn.functional.<name>``, or of the function it calls; None if unknown."""
     if name not in INNER_CALLS:
         return None
     called, *order = INNER_CALLS[name].split()
@@ -434,7 +438,7 @@ class Parameter:
 
 
 class Signature:
-    """One way to call a function."""
+    """One signature of a function."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
@@ -456,7 +460,7 @@ class Signature:
         self.listed = ", ".join(parts)
 
     def refusal(self, args: Arguments, given: Named) -> TypeError | None:
-        """Why arguments do not fit; None if they do."""
+        """The error for arguments that do not match; None if they do."""
         if len(args) > self.positional and not self.one_by_one:
             return self._too_many(len(args))
         place, used = 0, 0
@@ -484,7 +488,7 @@ class Signature:
         return self._not_known(given, len(args)) if used < len(given) else None
 
     def lists_by_type(self, args: Arguments, given: Named) -> tuple[int | str, ...] | None:
-        """The places of lists of integers, if all arguments of the same types fit; None if some may not."""
+        """The places of lists of integers, if matching depends on types only; None if other values may not match."""
         places: list[int | str] = []
         for place, value, parameter in self._pairs(args, given):
             if isinstance(value, Tensor):
@@ -498,7 +502,7 @@ class Signature:
         return tuple(places)
 
     def numbers(self, args: Arguments, given: Named) -> tuple[Arguments, dict[str, Any]]:
-        """The arguments that fit, with numbers for tensors where numbers are wanted."""
+        """The matching arguments, with one-element tensors converted to numbers where numbers are expected."""
         taken, named = list(args), dict(given)
         for place, value, parameter in self._pairs(args, given):
             if isinstance(value, Tensor) and parameter.kind in _NUMBERS:
@@ -510,7 +514,7 @@ class Signature:
         return tuple(taken), named
 
     def refused_elements(self, args: Arguments, given: Named) -> TypeError | None:
-        """The error for a size, after the first of several, that is no integer."""
+        """The error for a size after the first that is not an integer, or None."""
         for _, value, parameter in self._pairs(args, given):
             numbers = value if isinstance(value, (tuple, list)) else args if self.one_by_one and args else ()
             if parameter.kind.startswith("ints") and len(numbers) > 1:
@@ -523,7 +527,7 @@ class Signature:
         return None
 
     def _pairs(self, args: Arguments, given: Named) -> list[tuple[int | str, Any, Parameter]]:
-        """Each argument with its place or name, and its parameter."""
+        """Each argument with its position or name, and its parameter."""
         by_name = {name: parameter for parameter in self.parameters for name in parameter.names}
         placed: list[tuple[int | str, Any, Parameter]] = [
             (place, *pair) for place, pair in enumerate(zip(args, self.parameters, strict=False))
@@ -540,7 +544,7 @@ class Signature:
 
     def _missing(self, first: int) -> TypeError:
         names = [f'"{p.name}"' for p in self.parameters[first:] if not p.optional]
-        plural = "s" if len(names) == 1 else ""  # as PyTorch has it
+        plural = "s" if len(names) == 1 else ""  # as in PyTorch
         return TypeError(f"{self.name}() missing {len(names)} required positional argument{plural}: {', '.join(names)}")
 
     def _unfit(self, parameter: Parameter, value: Any, args: Arguments, place: int, whole: bool) -> TypeError:
@@ -593,7 +597,7 @@ def _is_int(value: Any) -> bool:
 
 
 def _is_ints(value: Any) -> bool:
-    """Whether it is a list of integers, by its first."""
+    """Whether `value` is a list of integers, judged by its first element."""
     if not isinstance(value, (tuple, list)):
         return False
     if not value or type(value[0]) is int:
@@ -642,15 +646,15 @@ _PLAIN = frozenset([bool, int, float, str, type(None), DType, Skipped])
 # ----------------------------------------------------------------------------------------------------------------------
 # PyTorch's error for an argument that should be a tensor.
 #
-# Before a call only the first argument is checked. A later one that is no tensor makes the function fail, and the error
-# is replaced then. Other errors stay as they are.
+# Only the first argument is checked before a call. A later one that is not a tensor makes the function fail, and its
+# error is replaced then. Other errors stay as they are.
 
 
 def wanting_tensors(function: F, called: str, parser: Parser | None = None, *, method: bool = False) -> F:
-    """`function`, which refuses arguments in PyTorch's words: as its `parser` does, or those that should be a tensor or
-    an integer; itself without a parser and such parameters.
+    """Wraps `function` so that wrong arguments raise PyTorch's errors: by its `parser`, or by its annotations.
 
-    Errors say it is `called` so. The first argument of a `method` is a tensor, and not counted.
+    Without a parser it checks the parameters annotated as tensors or integers; without any, it returns `function`
+    itself. Errors use the name `called`. The first argument of a `method` is a tensor, and is not counted.
     """
     if parser is not None:
         return parser.wrap(function)
@@ -684,14 +688,14 @@ def wanting_tensors(function: F, called: str, parser: Parser | None = None, *, m
 
 
 def several(given: tuple[Any, ...]) -> Sequence[Tensor]:
-    """The tensors given one by one, or as one list. TypeError for what is none."""
+    """The tensors passed separately or as one list. Raises TypeError for anything that is not a tensor."""
     listed: Sequence[Tensor] = given[0] if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
     all_tensors(listed)
     return listed
 
 
 def all_tensors(given: Iterable[object], argument: int = 0) -> None:
-    """Raises TypeError for the first of those given, as an argument at this place, that is no tensor."""
+    """Raises TypeError for the first item that is not a tensor; `argument` is the position in the error."""
     for place, one in enumerate(given):
         if not isinstance(one, Tensor):
             raise TypeError(f"expected Tensor as element {place} in argument {argument}, but got {typename(one)}")
@@ -699,29 +703,29 @@ def all_tensors(given: Iterable[object], argument: int = 0) -> None:
 
 _NOT_GIVEN = object()
 _OF_OPERANDS = (AttributeError, TypeError, RuntimeError, ValueError, IndexError, ArithmeticError, KeyError)
-"""What operations raise of what they are given. PyTorch looks at the types of all arguments before at anything else."""
+"""Errors that operations raise for their arguments. PyTorch checks the types of all arguments before anything else."""
 _OURS = __name__.rpartition(".")[0]
 
 
 def want_tensors(namespace: dict[str, Any], prefix: str = "") -> None:
-    """Let every public function of a module refuse arguments in PyTorch's words; `prefix` stands before its name."""
+    """Wraps every public function of a module so that it raises PyTorch's errors; `prefix` precedes the name."""
     for name, thing in list(namespace.items()):
         if not name.startswith("_") and isinstance(thing, FunctionType) and thing.__module__.startswith(_OURS):
             parser = parser_of(prefix + name) if prefix else inner_parser(thing, name)
             wrapped = wanting_tensors(telling_parts(thing), prefix + name, parser)
-            if wrapped is not thing:  # pickled by its names, it comes back as itself
+            if wrapped is not thing:  # pickle finds the wrapper by these names
                 wrapped.__module__, wrapped.__qualname__ = namespace["__name__"], name
             namespace[name] = wrapped
 
 
 def _parameters(function: Callable[..., Any], first: int, kind: str) -> list[tuple[int, str]]:
-    """The parameters, from place `first` on, that are annotated as of a kind."""
+    """The parameters from position `first` on that are annotated with `kind`."""
     function = inspect.unwrap(function)
     signature = getattr(function, "__signature__", None)
     if signature is not None:
         annotations = {name: parameter.annotation for name, parameter in signature.parameters.items()}
         names = tuple(annotations)
-    else:  # quicker than to ask for the signature: there are hundreds of functions
+    else:  # faster than inspect.signature: there are hundreds of functions
         annotations, code = function.__annotations__, function.__code__
         names = code.co_varnames[: code.co_argcount]
     return [(i, name) for i, name in enumerate(names) if i >= first and annotations.get(name) == kind]

@@ -1,11 +1,11 @@
-"""The backward pass: ``backward()`` and ``autograd.grad`` from their arguments to what lies in ``.grad``.
+"""The backward pass: ``backward()`` and ``autograd.grad``, from their arguments to ``.grad``.
 
-As PyTorch's engine does it: count how many edges lead to each node, start at the roots, run a node when all its
-contributions have arrived, newest node first, and every leaf as soon as it is complete. What is freed is freed node by
-node; what failed leaves the rest as it is. Nothing here recurses, so a chain of a million nodes works.
+It works like PyTorch's engine. It counts the edges to each node, starts at the roots, and runs a node when all its
+contributions have arrived: the newest node first, and every leaf as soon as it is complete. Saved tensors are released
+node by node; a failure leaves everything else as it is. Nothing here recurses, so a chain of a million nodes works.
 
-`backward` starts a `Pass`; for each node the pass runs hooks before, the node's `vjp`, hooks after, and hands each part
-on; at a leaf, `accumulate` adds what has arrived to ``.grad``.
+`backward` starts a `Pass`. For each node the pass runs the hooks before it, the node's `vjp` and the hooks after it,
+and passes each outgoing gradient on. At a leaf, `accumulate` adds the incoming gradient to ``.grad``.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ from gviz.engine.tensor import AccumulateGrad, Tensor, new_tensor
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Adding to a leaf's ``.grad``: what is taken over as it is, what is copied, what is written in place.
+# Accumulation into a leaf's ``.grad``: when it steals the gradient, copies it, or writes in place.
 #
-# PyTorch takes a gradient over if nothing else refers to it and it is laid out like the leaf, and otherwise copies it;
-# ``.grad._version`` shows which. PyTorch decides by counting references, and so does this module.
+# PyTorch steals a gradient if nothing else refers to it and it has the layout of the leaf, and otherwise copies it;
+# ``.grad._version`` shows which. PyTorch decides by reference counts, and so does this module.
 
 
 _IN_LIST = 2
 _NAMED = 3
-"""References to what only a list holds; to what a caller names and hands to the function that counts."""
+"""The reference count of an object held only by a list, and of one that the caller names and passes to a function."""
 
 
 def accumulate(leaf: Tensor, arrived: list[Grad | None], written: int, create_graph: bool) -> None:
-    """Add what has arrived to a leaf's ``.grad``: in place, or out of place when the pass builds a graph.
+    """Adds the incoming gradient to a leaf's ``.grad``: in place, or out of place if the pass builds a graph.
 
-    `written` says how often what arrived was added to in place (see `adds_in_place`).
+    `written` is the number of in-place additions to the incoming gradient (see `adds_in_place`).
     """
     before = leaf._grad
     if watchers.watchers and watchers.is_recording():
@@ -71,7 +71,7 @@ def accumulate(leaf: Tensor, arrived: list[Grad | None], written: int, create_gr
 
 
 def _accumulate_recorded(leaf: Tensor, grad: Grad) -> None:
-    """As a pass without a graph does it, with operations: a copy the first time, then writes to its memory."""
+    """Accumulates as a pass without a graph does, with recorded operations: a copy first, then in-place additions."""
     part = grad._alias()
     if leaf._grad is None:
         leaf._set_grad(_recorded_copy(leaf, part))
@@ -80,9 +80,9 @@ def _accumulate_recorded(leaf: Tensor, grad: Grad) -> None:
 
 
 def adds_in_place(before: Grad, parts: Sequence[Grad | None]) -> bool:
-    """Whether PyTorch adds a second contribution into the memory of the first, because only the caller refers to it.
+    """Whether PyTorch adds a second contribution in place to the first, because only the caller refers to it.
 
-    The first may be of the same step as the second, one of its `parts`.
+    The first may come from the same step as the second, as one of its `parts`.
     """
     alone = _NAMED + any(part is before for part in parts)
     return getrefcount(before) <= alone and not isinstance(before, Tensor) and before.base is None
@@ -91,7 +91,7 @@ def adds_in_place(before: Grad, parts: Sequence[Grad | None]) -> bool:
 def _taken(leaf: Tensor, grad: Grad, shared: bool, version: int) -> Tensor:
     if shared or grad.shape != leaf._array.shape or not _obeys(grad, leaf._array):
         return _copied(leaf, grad)
-    # PyTorch takes over views, too, and so lets two leaves share a gradient; here each has its own.
+    # PyTorch steals views too, so two leaves can share a gradient; here each has its own.
     taken = new_tensor(grad if isinstance(grad, np.ndarray) and grad.base is None else np.array(grad))
     taken._counter[0] = version
     return taken
@@ -112,7 +112,7 @@ def _copied(leaf: Tensor, grad: Grad) -> Tensor:
 def _recorded_copy(leaf: Tensor, grad: Tensor) -> Tensor:
     if not _is_dense(leaf._array):
         return grad.clone()
-    return new_tensor(np.zeros_like(leaf._array)).copy_(grad)  # a recording shows what it was before
+    return new_tensor(np.zeros_like(leaf._array)).copy_(grad)  # a recording shows the previous value
 
 
 def _add(to: Tensor, grad: Grad) -> None:
@@ -129,7 +129,9 @@ def _add(to: Tensor, grad: Grad) -> None:
 
 
 def _unfit(own: tuple[int, ...], part: tuple[int, ...]) -> str:
-    """PyTorch's words for a gradient that does not fit: ``.data`` gave its leaf or the ``.grad`` another shape."""
+    """PyTorch's error text for a gradient that does not match, because ``.data`` changed the shape of its leaf or
+    ``.grad``.
+    """
     try:
         result = np.broadcast_shapes(own, part)
     except ValueError:
@@ -138,8 +140,8 @@ def _unfit(own: tuple[int, ...], part: tuple[int, ...]) -> str:
 
 
 def _obeys(grad: Any, own: Array) -> bool:
-    """Whether a gradient is laid out as its leaf is, or in C order if the leaf has gaps or overlaps."""
-    if grad.base is not None and grad.ndim and not any(grad.strides):  # one number, expanded
+    """Whether a gradient has the layout of its leaf, or C order if the leaf has gaps or overlaps."""
+    if grad.base is not None and grad.ndim and not any(grad.strides):  # an expanded number
         return False
     if not _is_dense(own):
         return bool(grad.flags.c_contiguous)
@@ -162,7 +164,7 @@ def _steps(array: Any) -> list[int]:
 
 
 def conformed(part: Grad, node: Node, slot: int, edge: Edge) -> Grad:
-    """A gradient in the shape and dtype of what it belongs to: what was broadcast forward is summed backward."""
+    """Returns a gradient in the shape and dtype of its target: what was broadcast forward is summed backward."""
     shape, kind = edge[0].outputs[edge[1]]
     if isinstance(part, Tensor):
         array = part._array
@@ -177,7 +179,7 @@ def conformed(part: Grad, node: Node, slot: int, edge: Edge) -> Grad:
 
 
 def in_form(seed: Tensor, edge: Edge) -> Tensor:
-    """The program's gradient in the dtype of what it belongs to."""
+    """The user's initial gradient in the dtype of its root."""
     _, kind = edge[0].outputs[edge[1]]
     return seed if seed._array.dtype == kind else seed.to(dtypes.of_numpy(kind))
 
@@ -188,10 +190,10 @@ def _invalid(node: Node, slot: int, got: tuple[int, ...], expected: tuple[int, .
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Running the hooks of a node in a backward pass: of its tensors, before it, after it.
+# Runs the hooks of a node in a backward pass: those of its tensors, those before it, those after it.
 #
-# Hooks see tensors, rules of an ordinary pass arrays; what a hook gives back takes the place of what it was given,
-# after the checks PyTorch makes, in its words.
+# Hooks receive tensors, while the rules of an ordinary pass use arrays. A value that a hook returns replaces the
+# gradient after the checks that PyTorch makes, with its error texts.
 
 
 def as_tensor(grad: Grad) -> Tensor:
@@ -200,7 +202,7 @@ def as_tensor(grad: Grad) -> Tensor:
 
 
 def run_tensor_hooks(current: Pass, node: Node, extras: Extras, grads: list[Grad | None]) -> None:
-    """Let the hooks of a node's outputs see, and replace, what has arrived; then outputs keep what they retain."""
+    """Runs the hooks of a node's outputs, which may replace the incoming gradients; then stores retained gradients."""
     for output_nr, hooks in extras.of_tensors.items():
         value = shown(current, node, grads[output_nr])
         for hook in list(hooks.values()):
@@ -217,7 +219,7 @@ def run_tensor_hooks(current: Pass, node: Node, extras: Extras, grads: list[Grad
 
 
 def run_prehooks(current: Pass, node: Node, hooks: Registered, grads: list[Grad | None]) -> None:
-    """Let a node's own hooks see, and replace, all that has arrived, before its rule runs."""
+    """Runs a node's prehooks, which may replace all incoming gradients, before its backward rule."""
     values: Values = tuple([shown(current, node, grad) for grad in grads])
     for hook in list(hooks.values()):
         given = hook(values)
@@ -231,7 +233,7 @@ def run_prehooks(current: Pass, node: Node, hooks: Registered, grads: list[Grad 
 def run_posthooks(
     current: Pass, node: Node, hooks: Registered, parts: Sequence[Grad | None], grads: Sequence[Grad | None]
 ) -> list[Grad | None]:
-    """Let a node's hooks see, and replace, what its rule gave for the inputs of the operation."""
+    """Runs a node's hooks after its backward rule, which may replace the outgoing gradients. Returns these."""
     places = node.places(range(len(parts)))
     outgoing: Values = tuple([None if p is None or parts[p] is None else as_tensor(parts[p]) for p in places])
     incoming: Values = tuple([shown(current, node, grad) for grad in grads])
@@ -249,7 +251,7 @@ def run_posthooks(
 
 
 def run_accumulated_hooks(node: AccumulateGrad, report: PassReport | None) -> None:
-    """Let a leaf's hooks see it with its new ``.grad``. RuntimeError if one gives something back."""
+    """Runs a leaf's post-accumulate hooks. Raises RuntimeError if one returns a value."""
     leaf = node.variable
     value: Tensor | None = leaf
     for hook in list((leaf._accumulated_hooks or {}).values()):
@@ -274,7 +276,7 @@ def _retain(node: Node, extras: Extras, grads: list[Grad | None], report: PassRe
 
 
 def shown(current: Pass, node: Node, grad: Grad | None) -> Tensor | None:
-    """What has arrived at an output as hooks see it; the version of a leaf's gradient counts the additions in place."""
+    """An incoming gradient as hooks see it. The version of a leaf's gradient counts the in-place additions."""
     if grad is None:
         return None
     value = as_tensor(grad)
@@ -284,7 +286,7 @@ def shown(current: Pass, node: Node, grad: Grad | None) -> Tensor | None:
 
 
 def _put_back(current: Pass, node: Node, value: Tensor | None) -> Grad | None:
-    """What hooks saw or returned, as the pass continues with it."""
+    """The gradient after the hooks, in the form in which the pass continues with it."""
     if node.__class__ is AccumulateGrad and not current.create_graph:
         current.written[node] = _version(value)
     return _plain(value, current.create_graph)
@@ -295,12 +297,15 @@ def _version(value: Tensor | None) -> int:
 
 
 def _plain(value: Tensor | None, create_graph: bool) -> Grad | None:
-    """What a hook saw or returned, in the form of the pass's gradients."""
+    """A gradient from a hook in the form of the pass's gradients."""
     return value if value is None or create_graph else value._array
 
 
 def _checked_all(given: object, values: Values, hook: object) -> Values:
-    """What a node's hook returned in place of `values`. TypeError or RuntimeError if it does not fit."""
+    """The values that a node's hook returned in place of `values`.
+
+    Raises TypeError or RuntimeError if they do not match.
+    """
     if not isinstance(given, tuple):
         raise TypeError(messages.HOOK_TUPLE.format(name=type(given).__name__))
     if len(given) != len(values):
@@ -310,7 +315,7 @@ def _checked_all(given: object, values: Values, hook: object) -> Values:
 
 
 def _checked(given: object, value: Tensor | None, hook: object) -> Tensor | None:
-    """What a hook returned in place of `value`. TypeError or RuntimeError if it does not fit."""
+    """The value that a hook returned in place of `value`. Raises TypeError or RuntimeError if it does not match."""
     if given is None:
         return None
     if value is None:
@@ -329,17 +334,18 @@ def _checked(given: object, value: Tensor | None, hook: object) -> Tensor | None
 # ----------------------------------------------------------------------------------------------------------------------
 # The backward pass.
 #
-# As PyTorch's engine does it: count how many edges lead to each node, start at the roots, run a node when all its
-# contributions have arrived, newest node first, and every leaf as soon as it is complete. What is freed is freed node
-# by node; what failed leaves the rest as it is. Nothing here recurses, so a chain of a million nodes works.
+# It works like PyTorch's engine: it counts the edges to each node, starts at the roots, and runs a node when all its
+# contributions have arrived: the newest node first, and every leaf as soon as it is complete. Saved tensors are
+# released node by node; a failure leaves everything else as it is. Nothing here recurses, so a chain of a million nodes
+# works.
 
 
 class Pass:
-    """One backward pass: what has arrived where, and what is ready to run.
+    """One backward pass: the gradients that have arrived, and the nodes that are ready to run.
 
-    `wanted` limits it to what leads to these edges (None: every leaf); `capture` keeps what arrives there as a result
-    instead of accumulating it, and raises RuntimeError where nothing does, unless that is allowed by `allow_unused`.
-    `written` says how often what has arrived at a leaf was added to in place, as PyTorch would have done it.
+    `wanted` limits it to the nodes that lead to these edges (None: every leaf). With `capture` the gradients there are
+    returned instead of accumulated; RuntimeError is raised if none arrives, unless `allow_unused`. `written` counts the
+    in-place additions to a leaf's incoming gradient, as PyTorch would have made them.
     """
 
     def __init__(
@@ -371,7 +377,7 @@ class Pass:
         self._refuses_nan = False
 
     def run(self) -> None:
-        """Run to the end. Raises what a rule or hook raises; what ran by then stays freed and accumulated."""
+        """Runs the pass. Raises what a rule or hook raises; what ran before stays released and accumulated."""
         channel = emit.channel
         if channel is not None:
             self.report = PassReport(channel)
@@ -382,7 +388,7 @@ class Pass:
         thread.grad_enabled, running.innermost = self.create_graph, self
         error = "interrupted", ""
         try:
-            with np.errstate(all="ignore"):  # PyTorch, too, says nothing of 0/0
+            with np.errstate(all="ignore"):  # PyTorch does not warn of 0/0 either
                 self._count_edges()
                 self._start()
                 self._drain()
@@ -402,10 +408,10 @@ class Pass:
             raise RuntimeError(messages.UNUSED_INPUT.format(index=index))
 
     def will_run(self, node: Node | None) -> bool:
-        """Whether this pass comes to a node and runs it or takes a result there.
+        """Whether this pass will reach a node, and run it or capture its gradient.
 
-        It starts at a single root, and does not come to it: so PyTorch counts, and a hook for several gradients does
-        not wait for that of the root. RuntimeError for a leaf that it was computed from.
+        A single root counts as not reached, as in PyTorch, so a hook for several gradients does not wait for the
+        root's. Raises RuntimeError for a leaf with a captured gradient.
         """
         if node is None or node not in self._waiting or self._is_only_root(node):
             return False
@@ -439,7 +445,8 @@ class Pass:
             self._needed = self._leading_to(order, self.wanted)
 
     def _leading_to(self, nodes: list[Node], wanted: Sequence[Edge]) -> set[Node]:
-        """The nodes to run: those on a way to a wanted edge; the wanted ones themselves unless they are captured."""
+        """The nodes to run: those on a path to a wanted edge, and the wanted nodes themselves unless they are
+        captured."""
         users: dict[Node, list[Node]] = {}
         for node in nodes:
             for edge in node.next_edges:
@@ -493,11 +500,11 @@ class Pass:
             raise
 
     def _before(self, node: Node, extras: Extras, grads: list[Grad | None]) -> None:
-        """Run the hooks that come before a node's rule."""
+        """Runs the hooks that come before a node's backward rule."""
         self._run_tensor_hooks(node, extras, grads)
         if extras.before:
             run_prehooks(self, node, extras.before, grads)
-        thread.grad_enabled = self.create_graph  # whatever a hook made of it
+        thread.grad_enabled = self.create_graph  # whatever a hook did to it
 
     def _run_tensor_hooks(self, node: Node, extras: Extras, grads: list[Grad | None]) -> None:
         if self.report is not None:
@@ -505,7 +512,7 @@ class Pass:
         run_tensor_hooks(self, node, extras, grads)
 
     def _step(self, node: Node, grads: list[Grad | None]) -> None:
-        """Run a node's rule, release what it saved, pass its gradients on."""
+        """Runs a node's backward rule, releases what it saved, and passes its gradients on."""
         report, number = self.report, 0
         if report is not None:
             number = report.step_started(node, grads)
@@ -551,26 +558,26 @@ class Pass:
             report.step_finished(number, freed=freed)
 
     def _after(self, node: Node, grads: list[Grad | None], parts: Sequence[Grad | None]) -> Sequence[Grad | None]:
-        """What a node's rule gave as its inputs have it, after the hooks that come then."""
+        """The outgoing gradients in the form of the inputs, after the hooks that run after the rule."""
         slots = enumerate(zip(parts, node.next_edges, strict=True))
         fit = [self._fitted(part, node, slot, edge) for slot, (part, edge) in slots]
         if node.extras is None or not node.extras.after:
             return fit
         result = run_posthooks(self, node, node.extras.after, fit, grads)
-        thread.grad_enabled = self.create_graph  # whatever a hook made of it
+        thread.grad_enabled = self.create_graph  # whatever a hook did to it
         return result
 
     def _fitted(self, part: Grad | None, node: Node, slot: int, edge: Edge | None) -> Grad | None:
-        """A gradient as its input has it; None where this pass ends."""
+        """A gradient in the form of its input; None if this pass does not go there."""
         if part is None or edge is None:
             return part
         goes_on = self._needed is None or edge[0] in self._needed or edge in self._capturing
         return conformed(part, node, slot, edge) if goes_on else None
 
     def _accumulate(self, node: AccumulateGrad, grads: list[Grad | None]) -> None:
-        """Add to a leaf's ``.grad``, unless it was frozen since, and run the hooks that wait for it.
+        """Adds to a leaf's ``.grad``, unless it was frozen meanwhile, and runs its post-accumulate hooks.
 
-        Nothing if no gradient came.
+        Does nothing if no gradient arrived.
         """
         leaf, report = node.variable, self.report
         if grads[0] is not None:
@@ -586,9 +593,10 @@ class Pass:
         thread.grad_enabled = self.create_graph
 
     def _is_needed(self, node: Node, grads: list[Grad | None]) -> bool:
-        """Whether a node runs in a limited pass; captures what arrived, after its hooks unless the node itself runs.
+        """Whether a node runs in a limited pass. Captures its incoming gradient, after its hooks unless the node itself
+        runs.
 
-        The hooks of a root run even if nothing is wanted of it. Of several roots PyTorch leaves such a one out.
+        The hooks of a single root run even if nothing of it is wanted. With several roots, PyTorch does not run them.
         """
         runs = self._needed is None or node in self._needed
         captures = any((node, output_nr) in self._capturing for output_nr in range(len(grads)))
@@ -611,7 +619,7 @@ class Pass:
 
 
 class _Running(threading.local):
-    """The innermost pass that a thread is in."""
+    """The innermost pass of a thread."""
 
     innermost: Pass | None = None
 
@@ -620,16 +628,16 @@ running = _Running()
 
 
 def scalar_or_array(array: Array) -> Grad:
-    """A 0-dimensional array as a numpy scalar, whose arithmetic is ten times as fast."""
+    """A 0-dimensional array as a NumPy scalar, whose arithmetic is ten times as fast."""
     return array if array.ndim else array[()]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# ``tensor.backward()`` and its several-root form: checks, roots and seeds of a pass.
+# ``tensor.backward()`` and ``torch.autograd.backward``: checks, roots and initial gradients of a pass.
 
 
 Place: TypeAlias = Tensor | GradientEdge
-"""Where a pass starts, or what it is limited to: a tensor, or the place in the graph where its gradient arrives."""
+"""Where a pass starts, or what it is limited to: a tensor, or the graph edge where its gradient arrives."""
 Places: TypeAlias = Place | Sequence[Place]
 
 
@@ -640,11 +648,11 @@ def backward(
     create_graph: bool = False,
     inputs: Places | dict[str, Tensor] | None = None,
 ) -> None:
-    """Compute the gradient of this tensor with respect to the leaves of its graph, and add it to their ``.grad``.
+    """Computes the gradient of this tensor with respect to the leaves of its graph, and adds it to their ``.grad``.
 
-    `gradient` has this tensor's shape; it may be left out for a one-element tensor. The graph is freed afterwards
-    unless `retain_graph` (default: `create_graph`). With `create_graph` the gradients can be differentiated in turn.
-    `inputs` limits the accumulation to these tensors. Raises RuntimeError as PyTorch does.
+    `gradient` has this tensor's shape; it may be omitted for a one-element tensor. The graph is released afterwards
+    unless `retain_graph` is True (default: `create_graph`). With `create_graph` the gradients can be differentiated in
+    turn. `inputs` limits the accumulation to these tensors. Raises RuntimeError as PyTorch does.
     """
     backward_from([self], gradient, retain_graph, create_graph, inputs)
 
@@ -671,7 +679,7 @@ def backward_from(
 
 
 def places(given: Places | dict[str, Tensor], function: str) -> list[Place]:
-    """The argument ``inputs``, one or several, as a list. RuntimeError if there are none."""
+    """The argument ``inputs``, one or several, as a list. Raises RuntimeError if it is empty."""
     if isinstance(given, (Tensor, GradientEdge)):
         return [given]
     if type(given) is not dict and isinstance(given, Mapping):
@@ -683,14 +691,16 @@ def places(given: Places | dict[str, Tensor], function: str) -> list[Place]:
 
 
 def listed(gradients: Tensor | Sequence[Tensor | None] | None, count: int) -> list[Tensor | None]:
-    """Given gradients, one or several, as a list; None for each root where none are given."""
+    """The gradients passed, one or several, as a list; None for each root if none were passed."""
     if gradients is None:
         return [None] * count
     return [gradients] if isinstance(gradients, Tensor) else list(gradients)
 
 
 def make_seeds(roots: Sequence[Place], gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """The gradients a pass starts with: ones where none is given for one number. RuntimeError where that is unclear."""
+    """The initial gradients: ones for a one-element root without one. Raises RuntimeError for a larger root without
+    one.
+    """
     return [_seed(root, gradient, index) for index, (root, gradient) in enumerate(zip(roots, gradients, strict=False))]
 
 
@@ -711,7 +721,7 @@ def _seed(root: Place, gradient: object, index: int) -> Tensor | None:
 
 
 def form(root: Place) -> Metadata:
-    """The shape and dtype of a gradient that arrives there."""
+    """The shape and dtype of the gradient at a place."""
     if isinstance(root, GradientEdge):
         return root.node.outputs[root.output_nr]
     if not isinstance(root, Tensor):
@@ -722,7 +732,7 @@ def form(root: Place) -> Metadata:
 def root_edges(
     roots: Sequence[Place], seeds: Sequence[Tensor | None], *, retain_graph: bool, create_graph: bool
 ) -> list[Edge]:
-    """Where a pass starts. RuntimeError for a root without a graph, or with no seed."""
+    """The edges where a pass starts. Raises RuntimeError for a root without a graph, or if the counts differ."""
     if len(roots) != len(seeds):
         raise RuntimeError(messages.SEED_COUNT.format(roots=len(roots), seeds=len(seeds)))
     for index, root in enumerate(roots):
@@ -736,7 +746,7 @@ def root_edges(
 
 
 def edge_of(place: Place) -> Edge:
-    """Where the gradient of a tensor arrives, or the place of a `GradientEdge`. RuntimeError for anything else."""
+    """The edge of a tensor or of a `GradientEdge`. Raises RuntimeError for anything else."""
     if isinstance(place, Tensor):
         return place._edge()
     if not isinstance(place, GradientEdge):
@@ -745,7 +755,7 @@ def edge_of(place: Place) -> Edge:
 
 
 def plain(seeds: Sequence[Tensor | None], edges: Sequence[Edge], create_graph: bool) -> list[Grad]:
-    """Seeds as the pass has gradients, in the dtypes of their roots."""
+    """The initial gradients in the pass's form, in the dtypes of their roots."""
     present = [in_form(seed, edge) for seed, edge in zip(seeds, edges, strict=True) if seed is not None]
     return present if create_graph else [scalar_or_array(seed._array) for seed in present]
 

@@ -1,20 +1,20 @@
-"""Pointwise operations on large arrays, computed into memory that exists, without temporary arrays.
+"""Pointwise operations on large arrays, computed into existing memory without temporary arrays.
 
-Run as numpy runs it, an operation makes an array for its result and one for each step on the way. Where these are
-larger than the processor's cache, that costs more than the arithmetic: the system hands out fresh pages, and takes them
-back at once. For ``p.add_(g, alpha=-0.1)`` of 200,000 float32 it was 90 % of the time.
+NumPy alone makes an array for the result and one for each intermediate step. If these are larger than the processor's
+cache, allocating them costs more than the arithmetic, because the system provides new pages and takes them back at
+once. For ``p.add_(g, alpha=-0.1)`` of 200,000 float32 this was 90 % of the time.
 
-A pointwise operation gives element i from element i of its operands. Where it is one function of numpy, that writes to
-its place. Where it takes several steps, the op declares how it writes a *block*: the first `BLOCK` elements of each
-operand, then the next, with scratch memory that stays in the cache. It does the same arithmetic in the same order as
-the op's forward, bit for bit.
+A pointwise operation computes element i from element i of its operands. If it is a single NumPy function, that function
+writes to the output directly. If it takes several steps, the op declares how it writes a *block*: the first `BLOCK`
+elements of each operand, then the next, with scratch memory that stays in the cache. It does the same arithmetic in the
+same order as the op's forward, bit for bit.
 
     p:   [ block 0 | block 1 | ... ]     each block:  scratch = g[block] * -0.1;  p[block] += scratch
     g:   [ block 0 | block 1 | ... ]
 
-An operand may be the memory that is written, element for element (``x.mul_(x)``); `views.check_overlap` refuses other
-overlaps. It is limited to floating operands of one dtype that lie in one piece, or are single numbers: then nothing can
-be refused, so that no write stops half-way.
+An operand may be exactly the memory that is written (``x.mul_(x)``); `views.check_overlap` refuses other overlaps.
+Operands must be floating, of one dtype, and contiguous or 0-dimensional. Then nothing can fail, so no write stops
+half-way.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gviz.engine.op import Attrs, Op
 from gviz.values.value import Array
 
 BLOCK = 8192
-"""Elements: 32 KB of float32, so that a block of three operands and the scratch memory fit into a cache of 256 KB."""
+"""In elements: 32 KB of float32, so a block of three operands and the scratch memory fit into a cache of 256 KB."""
 
 _FUNCTIONS: dict[Callable[..., Any], np.ufunc] = {
     operator.add: np.add,
@@ -39,11 +39,11 @@ _FUNCTIONS: dict[Callable[..., Any], np.ufunc] = {
     operator.truediv: np.true_divide,
     operator.neg: np.negative,
 }
-"""Functions of numpy that do what an op's forward does on arrays."""
+"""NumPy functions that do what an op's forward does on arrays."""
 
 
 class _Scratch(threading.local):
-    """The memory for what a block makes on the way, two arrays of each dtype; each thread has its own."""
+    """Memory for the intermediate results of a block, two arrays per dtype; each thread has its own."""
 
     def __init__(self) -> None:
         self._arrays: dict[np.dtype[Any], tuple[Array, Array]] = {}
@@ -59,13 +59,15 @@ _scratch = _Scratch()
 
 
 def scratch(size: int, dtype: Any) -> tuple[Array, Array]:
-    """Two arrays of `size` elements, at most `BLOCK`, for what a block makes on the way; they hold anything."""
+    """Two uninitialized arrays of `size` elements, at most `BLOCK`, for the intermediate results of a block."""
     first, second = _scratch.of(np.dtype(dtype))
     return first[:size], second[:size]
 
 
 def fit_blocks(op: Op, arrays: Sequence[Array], out: Array) -> bool:
-    """Whether `run_in_blocks` can write the result of `op` on these operands, of one dtype if it promotes, to `out`."""
+    """Whether `run_in_blocks` can write the result of `op` on these operands, already promoted if it promotes, to
+    `out`.
+    """
     if out.size <= BLOCK or out.dtype.kind != "f" or not out.flags.c_contiguous:
         return False
     if op.write_block is None and _function(op) is None:
@@ -77,7 +79,7 @@ def fit_blocks(op: Op, arrays: Sequence[Array], out: Array) -> bool:
 
 
 def run_in_blocks(op: Op, arrays: Sequence[Array], attrs: Attrs, out: Array) -> None:
-    """Write the result of `op` to `out`; they must `fit_blocks`."""
+    """Writes the result of `op` to `out`; the arguments must satisfy `fit_blocks`."""
     function, write = _function(op), op.write_block
     if function is not None:
         function(*arrays, out=out)
@@ -93,8 +95,8 @@ def run_in_blocks(op: Op, arrays: Sequence[Array], attrs: Attrs, out: Array) -> 
 
 
 def _function(op: Op) -> np.ufunc | None:
-    """The function of numpy that is the whole of the op's forward."""
+    """The NumPy function that is the whole of the op's forward, or None."""
     forward = getattr(op.forward, "__wrapped__", op.forward)
     if isinstance(forward, np.ufunc):
-        return forward if forward.signature is None and forward.nout == 1 else None  # `np.matmul` is one, too
+        return forward if forward.signature is None and forward.nout == 1 else None  # `np.matmul` is a ufunc too
     return _FUNCTIONS.get(forward)

@@ -1,4 +1,4 @@
-"""Shapes that broadcast: whether they do, what PyTorch says if not, and the sum that undoes it."""
+"""Broadcasting of shapes: the check, PyTorch's error text, and the sum that undoes it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def reducible(wide: Shape, narrow: Shape) -> bool:
 
 
 def summed_dims(wide: Shape, narrow: Shape) -> tuple[Shape, Shape]:
-    """Which dimensions were put in front of `narrow`, and which of its own, of size 1, were repeated."""
+    """The dimensions that were added in front of `narrow`, and its own dimensions of size 1 that were repeated."""
     extra = len(wide) - len(narrow)
     return tuple(range(extra)), tuple(d for d, n in enumerate(narrow) if n == 1 != wide[extra + d])
 
 
 def sum_to(array: Any, shape: Shape) -> Any:
-    """Sum a broadcast array back to `shape`."""
+    """Sums a broadcast array back to `shape`."""
     in_front, repeated = summed_dims(array.shape, shape)
     if in_front:
         array = np.add.reduce(array, axis=in_front)
@@ -32,7 +32,7 @@ def sum_to(array: Any, shape: Shape) -> Any:
 
 
 def broadcast_error(a: tuple[int, ...], b: tuple[int, ...]) -> str:
-    """PyTorch's words for two shapes that do not broadcast."""
+    """PyTorch's error text for two shapes that do not broadcast."""
     width = max(len(a), len(b))
     wide_a, wide_b = (1,) * (width - len(a)) + a, (1,) * (width - len(b)) + b
     for dim in reversed(range(width)):

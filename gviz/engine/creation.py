@@ -35,7 +35,7 @@ from gviz.source.site import warn
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Python data as arrays: what `torch.tensor` makes of numbers, nested sequences, tensors and arrays.
+# Converts Python data to arrays: what `torch.tensor` makes of numbers, nested sequences, tensors and arrays.
 
 
 _NUMBERS = (bool, int, float)
@@ -55,7 +55,7 @@ MAX_DIMS = 64
 
 
 def array_of(data: Any, kind: DType | None = None) -> Array:
-    """`data` as an array of dtype `kind`, else of the dtype it suggests; arrays and tensors share their memory."""
+    """`data` as an array of dtype `kind` (None: the inferred dtype); arrays and tensors share their memory."""
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{typename(data)}'")
     if isinstance(data, (np.ndarray, Tensor)):
@@ -66,7 +66,7 @@ def array_of(data: Any, kind: DType | None = None) -> Array:
 
 
 def supported(array: Array) -> Array:
-    """An array that a tensor can have. TypeError or ValueError, in PyTorch's words, for any other."""
+    """Returns an array that a tensor can have. Raises TypeError or ValueError, with PyTorch's text, for any other."""
     if array.dtype.newbyteorder("=") != array.dtype:
         raise ValueError(_BYTES)
     kind = dtypes.by_name(array.dtype.name)
@@ -74,12 +74,12 @@ def supported(array: Array) -> Array:
         raise TypeError(_UNSUPPORTED.format(name=array.dtype.type.__name__))
     if any(s < 0 for s in array.strides):
         raise ValueError(_STRIDES)
-    assert kind.numpy  # refuses a dtype that is a name only
+    assert kind.numpy  # raises for a dtype that is only a name
     return np.asarray(array)
 
 
 def cast(array: Array, kind: DType) -> Array:
-    """The array as another dtype: what is too large becomes inf, or wraps around."""
+    """The array in another dtype; values out of range become inf or wrap around."""
     if array.dtype == kind.numpy:
         return array
     result: Array = thread.quietly(array.astype, kind.numpy)
@@ -87,7 +87,7 @@ def cast(array: Array, kind: DType) -> Array:
 
 
 def _shape(data: Any) -> tuple[int, ...]:
-    """The lengths of nested sequences, as the first element of each has them."""
+    """The lengths of nested sequences, taken from the first element at each level."""
     shape: list[int] = []
     while is_sequence(data):
         shape.append(len(data))
@@ -100,7 +100,7 @@ def _shape(data: Any) -> tuple[int, ...]:
 
 
 def is_sequence(data: object) -> bool:
-    """Whether `data` has elements in an order, and is not a tensor or a number."""
+    """Whether `data` is a sequence, and not a tensor or a number."""
     if isinstance(data, (list, tuple)):
         return True
     if isinstance(data, (Tensor, np.generic, Mapping, Set)):
@@ -109,7 +109,7 @@ def is_sequence(data: object) -> bool:
 
 
 def _inferred(data: Any) -> DType:
-    """The dtype of a number, or the common one of nested sequences of numbers."""
+    """The dtype of a number, or the common dtype of nested sequences of numbers."""
     if isinstance(data, (bool, np.bool_)):
         return dtypes.bool_
     if isinstance(data, np.generic):
@@ -155,8 +155,8 @@ def _stored(data: Any, shape: tuple[int, ...], kind: DType) -> Array:
 
 
 def _flatten(data: Any, shape: tuple[int, ...], dim: int, kind: DType, flat: list[Any]) -> None:
-    """Add the numbers of nested sequences to `flat`. ValueError where they differ in length."""
-    assert kind.numpy  # refuses a dtype that is a name only
+    """Appends the numbers of nested sequences to `flat`. Raises ValueError if lengths differ."""
+    assert kind.numpy  # raises for a dtype that is only a name
     if dim == len(shape):
         flat.append(_number(data, kind))
         return
@@ -188,7 +188,7 @@ def _number(value: Any, kind: DType) -> Any:
 
 
 def _integers(flat: list[Any], kind: DType) -> Array:
-    """Numbers as integers, cut off behind the point. RuntimeError for one that `kind` does not hold."""
+    """Numbers as integers, truncated towards zero. Raises RuntimeError for one out of the range of `kind`."""
     if float in {*map(type, flat)}:
         if any(value != value or not in_range(value, kind) for value in flat):
             raise _overflow(kind)
@@ -207,7 +207,7 @@ def _overflow(kind: DType) -> RuntimeError:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Tensors of Python's and numpy's data.
+# Tensors made from Python's and NumPy's data.
 
 
 __all__ = ["as_tensor", "asarray", "from_numpy", "tensor"]
@@ -230,7 +230,7 @@ def tensor(data: Any, **options: Unpack[Options]) -> Tensor:
 
 
 def copied(function: str, data: Any, options: Options, default: DType | None) -> Tensor:
-    """A new leaf with a copy of `data`, of the dtype in `options`, else of `default` (None: what the data say)."""
+    """A new leaf with a copy of `data`, in the dtype of `options`, or `default` (None: the inferred dtype)."""
     checked(function, options, refused=("layout", "memory_format", "out"))
     kind = kind_of(function, options, default) if options.get("dtype") is not None or default else None
     if isinstance(data, Tensor):
@@ -240,7 +240,7 @@ def copied(function: str, data: Any, options: Options, default: DType | None) ->
 
 @worded
 def as_tensor(data: Any, **options: Unpack[Options]) -> Tensor:
-    """A tensor of `data`, sharing memory where that is possible; a tensor is given back, in its place in the graph."""
+    """A tensor of `data` that shares memory if possible; a tensor is returned as it is, with its graph."""
     checked("as_tensor", options, refused=("requires_grad", "layout", "memory_format", "out", "pin_memory"))
     kind = kind_of("as_tensor", options) if options.get("dtype") is not None else None
     if isinstance(data, Tensor):
@@ -250,7 +250,10 @@ def as_tensor(data: Any, **options: Unpack[Options]) -> Tensor:
 
 @worded
 def asarray(obj: Any, *, copy: bool | None = None, **options: Unpack[Options]) -> Tensor:
-    """A tensor of `obj`, sharing memory unless `copy` says otherwise. ValueError if it cannot be shared and should."""
+    """A tensor of `obj` that shares memory unless `copy` is True.
+
+    Raises ValueError if `copy` is False and it cannot.
+    """
     checked("asarray", options, refused=("layout", "memory_format", "out", "pin_memory"))
     kind = kind_of("asarray", options) if options.get("dtype") is not None else None
     if isinstance(obj, (bytes, bytearray, memoryview)):
@@ -277,7 +280,7 @@ def _check_alias(obj: Any, kind: DType | None) -> None:
 
 
 def from_numpy(array: Array) -> Tensor:
-    """A tensor that shares memory with a numpy array."""
+    """A tensor that shares memory with a NumPy array."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {typename(array)})")
     shared = supported(array)
@@ -290,7 +293,7 @@ callbacks.from_numpy = from_numpy
 
 
 def made(function: str, array: Array, options: Options) -> Tensor:
-    """What a factory returns: a new leaf or constant, or ``out=`` with the array written to it."""
+    """The result of a factory: a new leaf or constant, or ``out`` with the array written to it."""
     out = options.get("out")
     if out is None:
         return from_array(array, options.get("requires_grad") or False)
@@ -306,7 +309,7 @@ def made(function: str, array: Array, options: Options) -> Tensor:
 
 
 def from_array(array: Array, requires_grad: bool) -> Tensor:
-    """A new leaf or constant around `array`. RuntimeError if it should require grad and cannot."""
+    """A new leaf or constant around `array`. Raises RuntimeError if it cannot require grad and should."""
     if requires_grad and array.dtype.kind != "f":
         raise RuntimeError(messages.FACTORY_CANNOT_REQUIRE)
     result = new_tensor(array)
@@ -317,7 +320,7 @@ def from_array(array: Array, requires_grad: bool) -> Tensor:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Tensors of constants: ``zeros``, ``full``, ``ones_like``, ``Tensor.new_zeros`` and their like.
+# Tensors of constants: ``zeros``, ``full``, ``ones_like``, ``Tensor.new_zeros`` and similar.
 
 
 __all__ += [
@@ -335,14 +338,14 @@ __all__ += [
 
 @worded
 def scalar_tensor(s: Any, **options: Unpack[Options]) -> Tensor:
-    """A 0-dimensional tensor of a number, in the default dtype unless one is named."""
+    """A 0-dimensional tensor of a number, in the default dtype unless one is given."""
     checked("scalar_tensor", options, refused=("memory_format", "out"))
     return made("scalar_tensor", filled("scalar_tensor", (), s, kind_of("scalar_tensor", options), "s", 1), options)
 
 
 @worded
 def full(size: Any, fill_value: Any, **options: Unpack[Options]) -> Tensor:
-    """A tensor of one value."""
+    """A tensor filled with one value."""
     shape = sizes_given("full", size)
     value = number("full", fill_value, "fill_value", 2)
     kind = kind_of("full", checked("full", options, refused=("memory_format",)), _kind_of_number(value))
@@ -361,14 +364,14 @@ def _kind_of_number(value: Any) -> DType:
 def filled(
     function: str, shape: tuple[int, ...], value: Any, kind: DType, name: str = "fill_value", position: int = 2
 ) -> Array:
-    """An array of one value, which the function was given as its argument `name`; TypeError for what is no number."""
+    """An array filled with the function's argument `name`. Raises TypeError if that is not a number."""
     value = fitting(number(function, value, name, position), kind)
     single = np.array(value if kind.is_floating_point or kind is dtypes.bool_ else int(value))
     return allocated(np.full, shape, single.astype(kind.numpy))
 
 
 def allocated(make: Callable[..., Array], shape: tuple[int, ...], *args: Any) -> Array:
-    """What `make` makes of a shape. RuntimeError, in PyTorch's words, for more than there is memory."""
+    """Calls `make` with a shape. Raises RuntimeError, with PyTorch's text, if there is not enough memory."""
     try:
         array: Array = make(shape, *args)
     except (MemoryError, ValueError):
@@ -401,7 +404,7 @@ def _factory(name: str, make: Callable[..., Array], doc: str) -> Callable[..., T
 
 
 def shape_of(function: str, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, ...]:
-    """The shape that a function was given, in one of PyTorch's ways; TypeError if it was given twice."""
+    """The shape passed to a function in one of PyTorch's ways. Raises TypeError if it was passed twice."""
     if "size" not in options:
         return sizes(function, args)
     if args:
@@ -439,7 +442,7 @@ empty_like = _constant_like("empty_like", 0, "`empty`, of the shape and dtype of
 
 @worded
 def full_like(input: Tensor, fill_value: Any, **options: Unpack[Options]) -> Tensor:
-    """One value, in the shape and dtype of `input`."""
+    """A tensor filled with one value, in the shape and dtype of `input`."""
     kind = _kind_like("full_like", input, options)
     value = filled("full_like", (), fill_value, kind)
     array = zeros_as(input._array, kind.numpy, options.get("memory_format") or preserve_format)
@@ -465,7 +468,7 @@ for name, make in (("new_zeros", np.zeros), ("new_ones", np.ones), ("new_empty",
 @front("new_full", function=False)
 @worded
 def new_full(self: Tensor, size: Any, fill_value: Any, **options: Any) -> Tensor:
-    """A tensor of one value, of the dtype of this one."""
+    """A tensor filled with one value, in the dtype of this one."""
     kind = kind_of("new_full", checked("new_full", options, refused=("memory_format",)), self.dtype)  # type: ignore[arg-type]  # it checks them
     array = filled("new_full", sizes_given("new_full", size), fill_value, kind)
     return made("new_full", array, options)  # type: ignore[arg-type]
@@ -474,12 +477,12 @@ def new_full(self: Tensor, size: Any, fill_value: Any, **options: Any) -> Tensor
 @front("new_tensor", function=False)
 @worded
 def new_tensor_method(self: Tensor, data: Any, **options: Any) -> Tensor:
-    """A tensor with a copy of `data`, of the dtype of this one."""
+    """A tensor with a copy of `data`, in the dtype of this one."""
     return copied("new_tensor", data, options, self.dtype)  # type: ignore[arg-type]  # it checks them
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Numbers in a row: ``arange``, ``range``, ``linspace``, ``logspace``, ``eye``.
+# Sequences of numbers: ``arange``, ``range``, ``linspace``, ``logspace``, ``eye``.
 
 
 __all__ += ["arange", "eye", "linspace", "logspace", "range"]
@@ -497,7 +500,7 @@ _EYE = ("int n, OPTIONS", "int n, int m, OPTIONS")
 
 
 def arange(*bounds: Any, **options: Any) -> Tensor:
-    """``arange([start=0,] end, step=1)``: numbers from `start` up to but without `end`, `step` apart."""
+    """``arange([start=0,] end, step=1)``: numbers from `start` up to and excluding `end`, `step` apart."""
     start, end, step = _bounds(bounds, options)
     kind = kind_of("arange", checked("arange", options), _default_kind(start, end, step))  # type: ignore[arg-type]
     if kind is dtypes.bool_:
@@ -515,7 +518,7 @@ def arange(*bounds: Any, **options: Any) -> Tensor:
 
 
 def _bounds(bounds: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """`arange`'s arguments, by position or name."""
+    """`arange`'s arguments, passed by position or name."""
     names = ("end",) if len(bounds) == 1 and "end" not in options else ("start", "end", "step")
     given = dict(zip(names, bounds, strict=False))
     given |= {name: options.pop(name) for name in ("start", "end", "step") if name in options}
@@ -550,7 +553,7 @@ def _check_range(start: Any, end: Any, step: Any) -> None:
 
 
 def _plain(value: Any) -> str:
-    """A number as C++ writes it."""
+    """A number formatted as in C++."""
     return format(float(value), "g")
 
 
@@ -565,7 +568,7 @@ def _count(start: Any, end: Any, step: Any) -> int:
 
 
 def _steps(start: Any, step: Any, count: int, kind: DType) -> Array:
-    """`count` numbers from `start`, `step` apart, computed in integers or float64 and then made a `kind`."""
+    """`count` numbers from `start`, `step` apart, computed in integers or float64 and then converted to `kind`."""
     if not kind.is_floating_point:
         start, step = int(start), int(step)
     values = np.arange(count, dtype=np.float64 if kind.is_floating_point else np.int64) * step + start
@@ -575,7 +578,7 @@ def _steps(start: Any, step: Any, count: int, kind: DType) -> Array:
 
 @worded
 def range(start: Any, end: Any, step: Any = 1, **options: Unpack[Options]) -> Tensor:
-    """Numbers from `start` to `end`, both included; `arange` is the one to use."""
+    """Numbers from `start` to `end`, both included. `arange` is preferred."""
     first, last, by = (
         number("range", v, n, i) for i, (v, n) in enumerate(((start, "start"), (end, "end"), (step, "step")))
     )
@@ -585,12 +588,12 @@ def range(start: Any, end: Any, step: Any = 1, **options: Unpack[Options]) -> Te
 
 
 def linspace(*args: Any, **options: Any) -> Tensor:
-    """``linspace(start, end, steps)``: `steps` numbers, evenly spaced, from `start` to `end`, both included."""
+    """``linspace(start, end, steps)``: `steps` evenly spaced numbers from `start` to `end`, both included."""
     return made("linspace", *_spaced("linspace", args, options))
 
 
 def logspace(*args: Any, base: float = 10.0, **options: Any) -> Tensor:
-    """``logspace(start, end, steps, base=10)``: `base` to the powers that `linspace` gives."""
+    """``logspace(start, end, steps, base=10)``: `base` to the powers of `linspace`."""
     if len(args) == 4:
         *args, base = args  # type: ignore[assignment]  # by position
     exponents, rest = _spaced("logspace", tuple(args), options, exact=True)
@@ -631,11 +634,11 @@ def _spaced(
 
 
 def _even(start: float, end: float, steps: int, kind: np.dtype[Any]) -> Array:
-    """From both ends towards the middle, as PyTorch does it: the last number is `end` itself."""
+    """Computes from both ends towards the middle, as PyTorch does, so that the last number is exactly `end`."""
     low, high = np.asarray(start, kind), np.asarray(end, kind)
     step = np.asarray((high - low) / np.asarray(max(steps - 1, 1), kind))
     half = steps // 2 if steps > 1 else 1
-    wide = np.longdouble if kind == np.float64 else np.float64  # a product and a sum are rounded once
+    wide = np.longdouble if kind == np.float64 else np.float64  # so that a product and a sum are rounded once
     up = low.astype(wide) + step.astype(wide) * np.arange(min(half, steps)).astype(wide)
     down = high.astype(wide) - step.astype(wide) * np.arange(steps - half - 1, -1, -1).astype(wide)
     result: Array = np.concatenate([up, down]).astype(kind)

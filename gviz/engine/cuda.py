@@ -1,4 +1,4 @@
-"""``torch.cuda`` of a PyTorch that was built without it; and its streams and graphs where ``cuda`` means the CPU."""
+"""``torch.cuda`` as in a PyTorch built without CUDA; streams and graphs work where ``cuda`` means the CPU."""
 
 from __future__ import annotations
 
@@ -12,54 +12,54 @@ from gviz.engine.unsupported_names import lookup_in
 
 
 def is_available() -> bool:
-    """Whether there is a GPU: never."""
+    """Whether a GPU is available: always False."""
     return False
 
 
 def is_initialized() -> bool:
-    """Whether CUDA was started: never."""
+    """Whether CUDA was initialized: always False."""
     return False
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether GPUs have bfloat16: there is none."""
+    """Whether GPUs support bfloat16: always False."""
     return False
 
 
 def device_count() -> int:
-    """The number of GPUs: none."""
+    """The number of GPUs: 0."""
     return 0
 
 
 def empty_cache() -> None:
-    """Nothing to do."""
+    """Does nothing."""
 
 
 def manual_seed(seed: int) -> None:
-    """Nothing to do: there is no generator on a GPU."""
+    """Does nothing: there is no generator on a GPU."""
 
 
 def manual_seed_all(seed: int) -> None:
-    """Nothing to do, as above."""
+    """Does nothing, see `manual_seed`."""
 
 
 def memory_allocated(device: Any = None) -> int:
-    """The bytes in use on a GPU: none."""
+    """The bytes in use on a GPU: 0."""
     return 0
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The bytes that were in use on a GPU: none."""
+    """The largest number of bytes in use on a GPU: 0."""
     return 0
 
 
 def memory_reserved(device: Any = None) -> int:
-    """The bytes kept on a GPU: none."""
+    """The bytes reserved on a GPU: 0."""
     return 0
 
 
 def _refused(*args: Any, **options: Any) -> NoReturn:
-    """Refused: there is only the CPU."""
+    """Raises AssertionError: there is only the CPU."""
     raise AssertionError("Torch not compiled with CUDA enabled")
 
 
@@ -72,26 +72,26 @@ class CUDAGraph(graphs.Graph):
 
 
 def graph(cuda_graph: graphs.Graph, pool: Any = None, stream: Any = None, **_: Any) -> AbstractContextManager[Any]:
-    """Capture into `cuda_graph`, see `gviz.engine.graphs.capture`."""
+    """Captures into `cuda_graph`, see `gviz.engine.graphs.capture`."""
     say_what_cuda_means()
     return graphs.capture(cuda_graph)
 
 
 class Stream:
-    """A queue of work. Here work is done when it is called, so that there is nothing to wait for."""
+    """A queue of work. Operations run immediately here, so there is nothing to wait for."""
 
     def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
         say_what_cuda_means()
         self.device = CPU
 
     def wait_stream(self, stream: Stream) -> None:
-        """Nothing to wait for."""
+        """Returns at once."""
 
     def synchronize(self) -> None:
-        """Nothing to wait for."""
+        """Returns at once."""
 
     def query(self) -> bool:
-        """Whether all is done: always."""
+        """Whether all work is done: always True."""
         return True
 
     def __enter__(self) -> Stream:
@@ -103,12 +103,12 @@ class Stream:
 
 @contextmanager
 def stream(stream: Stream | None) -> Iterator[None]:
-    """Changes nothing: operations run one after the other."""
+    """Changes nothing: operations run in order."""
     yield
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The one queue there is."""
+    """The only stream."""
     return Stream()
 
 
@@ -116,7 +116,7 @@ default_stream = current_stream
 
 
 def synchronize(device: Any = None) -> None:
-    """Nothing to wait for."""
+    """Returns at once."""
     say_what_cuda_means()
 
 

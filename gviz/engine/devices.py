@@ -1,11 +1,11 @@
-"""``torch.device``, and the devices that the engine answers for but does not have.
+"""``torch.device``, and the devices that the engine knows but does not have.
 
-All tensors are on the CPU. A program may name another device: making a tensor there is refused in PyTorch's words, as
-by a PyTorch that was built without it. A program may also ask for a device. ``torch.mps``, ``torch.xpu``,
-``torch.accelerator`` and the switches of ``torch.backends`` answer what such a PyTorch answers: they are small
-namespaces, made at the end of this file. ``torch.cuda``, which also has streams and graphs, is in `cuda`.
+All tensors are on the CPU. A program may name another device: creating a tensor there raises the error of a PyTorch
+that was built without it. A program may also query a device. ``torch.mps``, ``torch.xpu``, ``torch.accelerator`` and
+the switches of ``torch.backends`` return what such a PyTorch returns: they are small namespaces, made at the end of
+this file. ``torch.cuda``, which also has streams and graphs, is in `cuda`.
 
-Where ``import torch`` imports the engine, ``cuda`` means the CPU (`cuda_here`), so that tutorials run as they are.
+Where ``import torch`` imports the engine, ``cuda`` means the CPU (`cuda_here`), so that tutorials run unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CALLS = (
 
 
 class device:  # PyTorch's own spelling: users write torch.device
-    """A place for tensors, by type and index. As a context manager it changes nothing: all tensors are on the CPU."""
+    """A device for tensors, by type and index. As a context manager it does nothing: all tensors are on the CPU."""
 
     __slots__ = ("index", "type")
     __module__ = "torch"
@@ -100,7 +100,7 @@ CPU = device("cpu")
 
 
 class _Cuda:
-    """Whether device ``cuda`` means the CPU (`stands_for_cpu`) or an error, and whether a warning has said so."""
+    """Whether device ``cuda`` means the CPU (`stands_for_cpu`) or an error, and whether the warning was shown."""
 
     stands_for_cpu = False
     was_said = False
@@ -115,7 +115,7 @@ NO_GPU = (
 
 
 def say_what_cuda_means() -> None:
-    """Warn, the first time, that ``cuda`` is the CPU. AssertionError, in PyTorch's words, where it is not."""
+    """Warns once that ``cuda`` means the CPU. Raises AssertionError, with PyTorch's text, if it does not."""
     if not cuda_here.stands_for_cpu:
         raise AssertionError("Torch not compiled with CUDA enabled")
     if cuda_here.was_said:
@@ -125,7 +125,7 @@ def say_what_cuda_means() -> None:
 
 
 def refuse(wanted: device) -> None:
-    """Raise in PyTorch's words for a device that is not the CPU and does not mean it."""
+    """Raises PyTorch's error for a device that is not the CPU and does not stand for it."""
     if wanted.type == "cpu":
         return
     if wanted.type == "cuda":
@@ -137,7 +137,7 @@ def refuse(wanted: device) -> None:
 
 
 def check(value: object, function: str) -> None:
-    """Refuse a ``device=`` argument of `function` that is no device, or a device the engine does not have."""
+    """Raises an error for a ``device`` argument of `function` that is not a device, or one that the engine lacks."""
     if value is None or value is CPU:
         return
     if not isinstance(value, (str, int, device)) or isinstance(value, bool):
@@ -146,7 +146,7 @@ def check(value: object, function: str) -> None:
 
 
 def _answers(value: Any, doc: str) -> Callable[[], Any]:
-    """A function that always returns `value`."""
+    """Returns a function that always returns `value`."""
 
     def function() -> Any:
         return value
@@ -157,13 +157,13 @@ def _answers(value: Any, doc: str) -> Callable[[], Any]:
 
 
 def _namespace(path: str, doc: str, **members: Any) -> Any:
-    """A module of the engine, made of `members`: ``import torch.mps`` finds it like one that has a file."""
+    """A module of the engine, made of `members`; ``import torch.mps`` finds it like a module with a file."""
     name = f"{__package__}.{path}"
     module = ModuleType(name, doc)
     module.__spec__, module.__path__ = ModuleSpec(name, None, is_package=True), []
     for own, member in members.items():
         if callable(member):
-            member.__module__, member.__name__, member.__qualname__ = name, own, own  # pickle finds it by these
+            member.__module__, member.__name__, member.__qualname__ = name, own, own  # pickle finds it by these names
     vars(module).update(members, __getattr__=lookup_in(name))
     sys.modules[name] = module
     return module
@@ -224,4 +224,4 @@ backends = _namespace(
     ),
 )
 
-sys.modules[f"{__package__}.device"] = sys.modules[__name__]  # where pickles of older versions find `_restored`
+sys.modules[f"{__package__}.device"] = sys.modules[__name__]  # pickles of older versions look for `_restored` here

@@ -1,11 +1,11 @@
-"""PyTorch's dtypes over numpy's, and its rules for mixing them.
+"""PyTorch's dtypes on top of NumPy's, and PyTorch's type promotion.
 
-Promotion looks at three categories, bool < integer < floating. Within the highest one present, tensors with dimensions
-decide over 0-dimensional ones (PyTorch, "Tensor Attributes", type promotion). Python numbers never widen a tensor of
-their own category.
+Promotion has three categories, bool < integer < floating. Within the highest category present, tensors with dimensions
+take precedence over 0-dimensional ones (PyTorch, "Tensor Attributes", type promotion). Python numbers never widen a
+tensor of their own category.
 
-The dtypes that the engine has no arrays for (complex, bfloat16 ...) are there as names, so that a program can
-ask about them; making a tensor of one is refused.
+The dtypes without arrays in the engine (complex, bfloat16 ...) exist as names, so that a program can refer to them;
+creating a tensor of one raises an error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from gviz.values.value import Array
 
 _PUBLIC = {"bool_": "bool", "float_": "float", "int_": "int"}
-"""Spelled with an underscore in here, where the builtins are in use."""
+"""Names with an underscore in this file, where the builtins are used."""
 
 _CPP_NAMES = {
     "float64": "double",
@@ -92,7 +92,7 @@ int32 = int_ = dtype("int32", "Int", "i4")
 int64 = long = dtype("int64", "Long", "i8")
 bool_ = dtype("bool", "Bool", "?")
 ALL = (float16, float32, float64, uint8, int8, int16, int32, int64, bool_)
-"""The dtypes the engine has tensors of."""
+"""The dtypes that tensors of the engine can have."""
 
 bfloat16 = dtype("bfloat16", "BFloat16", itemsize=2, kind="f")
 complex32 = chalf = dtype("complex32", "ComplexHalf", itemsize=4, kind="c")
@@ -120,12 +120,12 @@ def named(name: str) -> dtype:
 
 
 def by_name(name: str) -> dtype | None:
-    """The dtype called `name`, which the engine may have no tensors of; None if there is none."""
+    """The dtype called `name`, which may be one without tensors; None if there is none."""
     return _by_name.get(name)
 
 
 def of(array: Array | np.generic) -> dtype:
-    """The dtype of an array; TypeError for element types the engine does not have (complex, objects, text)."""
+    """The dtype of an array. Raises TypeError for element types that the engine lacks (complex, objects, text)."""
     try:
         return _by_numpy[array.dtype]
     except KeyError:
@@ -136,12 +136,13 @@ def of(array: Array | np.generic) -> dtype:
 
 
 def of_numpy(d: np.dtype[Any]) -> dtype:
-    """The dtype of numpy's dtype `d`."""
+    """The dtype of NumPy's dtype `d`."""
     return _by_numpy[d]
 
 
 def given(value: object) -> dtype | None:
-    """What a ``dtype=`` argument means: a dtype, or Python's ``float``, ``int``, ``bool``. None if it is neither."""
+    """The dtype of a ``dtype`` argument, which may be Python's ``float``, ``int`` or ``bool``; None for anything
+    else."""
     return value if isinstance(value, dtype) else _by_python.get(value) if isinstance(value, type) else None
 
 
@@ -151,18 +152,18 @@ def get_default_dtype() -> dtype:
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Change the dtype of tensors made from Python floats."""
+    """Sets the dtype of tensors made from Python floats."""
     global _default
     if not isinstance(d, dtype):
         raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
-    assert d.numpy  # refuses a dtype that is a name only
+    assert d.numpy  # raises for a dtype that is only a name
     _default = d
 
 
 def scalar_dtype(number: bool | int | float, like: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype a Python number takes next to a tensor of dtype `like`: it never widens within its category."""
+    """The dtype of a Python number next to a tensor of dtype `like`: it never widens within its category."""
     kind = like.kind
     if isinstance(number, bool):
         return like
@@ -184,17 +185,17 @@ def promote(arrays: Sequence[Array]) -> np.dtype[Any]:
 
 
 def category(d: np.dtype[Any]) -> int:
-    """0 for bool, 1 for integers, 2 for floating dtypes: the higher one wins."""
+    """0 for bool, 1 for integers, 2 for floating dtypes; the highest decides."""
     return {"b": 0, "u": 1, "i": 1, "f": 2}[d.kind]
 
 
 def castable(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
-    """Whether a result may be written into a tensor of dtype `target`: never into a lower category."""
+    """Whether a result may be written to a tensor of dtype `target`: not into a lower category."""
     return category(source) <= category(target)
 
 
 def join(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
-    """The smallest dtype of the highest category present that holds those of this category; None of none."""
+    """The smallest dtype that holds all dtypes of the highest category present; None if `dtypes` is empty."""
     if not dtypes:
         return None
     highest = max(category(d) for d in dtypes)
@@ -207,7 +208,7 @@ __all__ += [name for name, value in list(globals().items()) if isinstance(value,
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# ``torch.finfo`` and ``torch.iinfo``: what the numbers of a dtype can be.
+# ``torch.finfo`` and ``torch.iinfo``: the limits of dtypes.
 
 
 __all__ += ["finfo", "iinfo"]
@@ -221,7 +222,7 @@ class _NotPickled:
 
 
 class finfo(_NotPickled):
-    """The limits of a floating dtype, of the default one if none is named."""
+    """The limits of a floating dtype; of the default dtype if none is given."""
 
     __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
     __module__ = "torch"

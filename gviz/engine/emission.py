@@ -1,7 +1,7 @@
-"""The events of the engine, made only while a recording listens: tensors, operations, writes, backward passes.
+"""Emits the engine's events, only while a recording listens: tensors, operations, writes, backward passes.
 
-A tensor or node carries a `Seen` once it was announced. What existed before the recording is announced when it is first
-used: a leaf with its value, the nodes of a graph that was built earlier without values.
+A tensor or node has a `Seen` once it was announced. What existed before the recording is announced at its first use: a
+leaf with its value, the nodes of an existing graph without values.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ from gviz.source.site import called_by_the_program, forwards
 from gviz.values.value import Value, shape_of
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The non-tensor arguments of an operation as plain data: what events and files hold.
+# Converts the non-tensor arguments of an operation to plain data, for events and files.
 
 
 Attrs = tuple[tuple[str, Attr], ...]
-"""Attributes as events hold them."""
+"""Attributes in the form of events."""
 
 
 def plain_attrs(attrs: Mapping[str, Any], otherwise: Callable[[Any], Any] = str) -> Attrs:
-    """Attributes as numbers, text, and tuples of those; `otherwise` says what any other object is."""
+    """Attributes as numbers, text, and tuples of these; `otherwise` converts any other object."""
     return tuple([(name, _plain(value, otherwise)) for name, value in attrs.items()])
 
 
@@ -77,7 +77,7 @@ def _plain(value: Any, otherwise: Callable[[Any], Any]) -> Any:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The announcement of tensors and nodes.
+# Announces tensors and nodes.
 
 
 def seen(channel: Channel, tensor: Tensor) -> Seen:
@@ -96,7 +96,7 @@ def seen(channel: Channel, tensor: Tensor) -> Seen:
 
 
 def _meet(channel: Channel, tensor: Tensor) -> Seen:
-    """Announce a tensor that no recorded operation made, and report the name that the program has for it."""
+    """Announces a tensor that no recorded operation made, and records its name in the program."""
     mark = _enter(channel, tensor)
     if name := _name_of(tensor):
         channel.say(Named(mark.node, name))
@@ -104,14 +104,14 @@ def _meet(channel: Channel, tensor: Tensor) -> Seen:
 
 
 def _name_of(tensor: Tensor) -> str:
-    """The program's name for a tensor that it had before; empty for one that the engine made, and for a ``.grad``."""
+    """The program's name for a tensor that it already had; empty for one that the engine made, and for a ``.grad``."""
     if tensor._is_number or tensor._is_mask or tensor._grad_of is not None:
         return ""
     return variables.global_name(tensor) if tensor._is_parameter else variables.first_name(tensor)
 
 
 def seen_node(channel: Channel, node: Node) -> Seen:
-    """The announcement of a graph node. What it depends on is announced first, inputs before users."""
+    """The announcement of a graph node. Its dependencies are announced first."""
     known = node.seen
     if known is not None and known.channel is channel:
         return known
@@ -132,13 +132,13 @@ def seen_node(channel: Channel, node: Node) -> Seen:
 
 
 def entered(channel: Channel, tensor: Tensor, sharing: Tensor | None = None) -> None:
-    """A tensor was made from data, or in the memory of a tensor that may have been announced."""
+    """Announces a tensor that was made from data, or in the memory of `sharing` if that is announced."""
     shared = sharing is not None and sharing._seen is not None and sharing._seen.channel is channel
     _enter(channel, tensor, memory=sharing._storage if sharing is not None and shared else None)
 
 
 def captured(channel: Channel, tensor: Tensor) -> Seen:
-    """The announcement of a gradient that `autograd.grad` returned: it is no new data."""
+    """The announcement of a gradient that `autograd.grad` returned, marked so that it does not appear as new data."""
     known = tensor._seen is not None and tensor._seen.channel is channel
     return seen(channel, tensor) if known or tensor._grad_fn is not None else _enter(channel, tensor, _CAPTURED)
 
@@ -147,14 +147,14 @@ _CAPTURED: Attrs = (("gradient", True),)
 
 
 def requires_grad_set(channel: Channel, tensor: Tensor) -> None:
-    """``requires_grad`` was switched."""
+    """Emits a change of ``requires_grad``."""
     mark = tensor._seen
     if mark is not None and mark.channel is channel:
         channel.say(RequiresGradSet(mark.node, tensor._requires_grad, channel.stack()))
 
 
 def grad_set(channel: Channel, tensor: Tensor, how: str, stack: int = 0) -> None:
-    """A ``.grad`` was changed outside a pass, or existed before its tensor was announced: then there is no `stack`."""
+    """Emits a ``.grad`` that changed outside a pass, or that existed before its tensor was announced (`stack` is 0)."""
     value = None if tensor._grad is None else channel.value(tensor._grad._array)
     channel.say(GradSet(seen(channel, tensor).node, tensor._output_nr, how, value, stack))
 
@@ -165,9 +165,9 @@ def _announced(channel: Channel, node: Node) -> bool:
 
 
 def _enter(channel: Channel, tensor: Tensor, attrs: Attrs = (), *, memory: Storage | None = None) -> Seen:
-    """Announce a leaf or constant, after the tensor that it is a view of, and its ``.grad`` if it has one.
+    """Announces a leaf or constant, after the tensor that it is a view of, and then its ``.grad`` if it has one.
 
-    It has memory of its own, unless `memory` is given.
+    It has its own memory, unless `memory` is given.
     """
     origin = 0 if tensor._base is None else seen(channel, tensor._base).node
     attrs = attrs or _origin_of(channel, tensor)
@@ -189,7 +189,7 @@ def _enter(channel: Channel, tensor: Tensor, attrs: Attrs = (), *, memory: Stora
 
 
 def _origin_of(channel: Channel, tensor: Tensor) -> Attrs:
-    """What else is known about a tensor that no operation made."""
+    """Attributes of a tensor that no operation made: whose ``.grad`` it is, a number, a mask."""
     owner = None if tensor._grad_of is None else tensor._grad_of()
     if owner is not None and owner._grad is tensor:
         return (("grad_of", seen(channel, owner).node),)
@@ -197,12 +197,12 @@ def _origin_of(channel: Channel, tensor: Tensor) -> Attrs:
 
 
 def _storage_of(channel: Channel, tensor: Tensor) -> Storage:
-    """The memory of a tensor that is announced now."""
+    """The memory of a tensor that is being announced."""
     return Storage(channel, tensor._grad_of) if tensor._base is None else tensor._base._storage
 
 
 def _enter_late(channel: Channel, node: Node) -> None:
-    """Announce a node of a graph that was built before the recording: its values are gone."""
+    """Announces a node of a graph that was built before the recording; its values are unknown."""
     if isinstance(node, AccumulateGrad):
         _enter(channel, node.variable)
         return
@@ -222,7 +222,7 @@ def say_operation(
     untracked: str,
     given: tuple[Value | None, ...] = (),
 ) -> int:
-    """Report that an operation ran; returns the number of its call stack."""
+    """Emits that an operation ran. Returns the number of its call stack."""
     described = plain_attrs(attrs) if attrs else ()
     key, scopes, during = thread.replayed_from, thread.scopes, thread.during
     stack = channel.stack() if key is None else channel.stack_number(key)
@@ -236,15 +236,15 @@ def say_operation(
 
 
 def output(channel: Channel, tensor: Tensor, view_of: int, *, has_value: bool = True, is_first: bool = False) -> Output:
-    """A tensor as an output of the node that made it: its value, and which elements of its memory it shows.
+    """A tensor as an output of its node: its value, and which elements of its memory it covers.
 
     `is_first` is for the first calls of a custom Function, whose values are kept whole.
     """
     array, storage, version = tensor._array, tensor._storage.number, tensor._counter[0]
-    if version < 0:  # an inference tensor counts no writes
+    if version < 0:  # an inference tensor has no version counter
         version = 0
     value = (channel.whole(array) if is_first else None) or channel.value(array) if has_value else None
-    # A view is drawn from its memory as soon as that has a value: its shape must be known.
+    # A view is drawn from its memory as soon as that has a value, so its shape must be known.
     unknown = value if has_value else Value(array.dtype.name, array.shape)
     if array.base is None and array.flags.c_contiguous:
         return Output(value, storage, version, view_of)
@@ -264,7 +264,7 @@ callbacks.seen, callbacks.grad_set, callbacks.requires_grad_set = seen, grad_set
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Results of several tensors: which part of a function's or module's result each tensor is.
+# Results with several tensors: which part of a function's or module's result each tensor is.
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -273,7 +273,10 @@ _FOLDER = str(Path(__file__).parent) + "/"
 
 
 def telling_parts(function: F) -> F:
-    """`function`, wrapped so that it reports the parts of its result; itself if that is always one tensor."""
+    """Wraps `function` so that it records the parts of its result.
+
+    Returns it unchanged if it returns a single tensor.
+    """
     signature = getattr(function, "__signature__", None)
     given = function.__annotations__.get("return") if signature is None else signature.return_annotation
     if given in ("Tensor", "None", "bool", "int", "float", "str", inspect.Signature.empty):
@@ -292,14 +295,14 @@ def telling_parts(function: F) -> F:
 
 @forwards
 def say_returned(channel: Channel, result: object) -> None:
-    """Report which part of a call's result each tensor is, if the program itself made the call."""
+    """Records which part of a call's result each tensor is, if the program itself made the call."""
     if not isinstance(result, Tensor) and called_by_the_program(_FOLDER):
         _say_parts(channel, result, seen)
 
 
 @forwards
 def say_gradients(channel: Channel, result: object) -> None:
-    """The same for what `autograd.grad` returned, which is announced now."""
+    """The same for the result of `autograd.grad`, which is announced now."""
     if called_by_the_program(_FOLDER):
         _say_parts(channel, result, captured)
 
@@ -311,11 +314,11 @@ def _say_parts(channel: Channel, result: object, announced: Callable[[Channel, T
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Writes: memory has new contents, or a tensor lies in other memory.
+# Writes: memory has new contents, or a tensor has other memory.
 
 
 def memory_written(channel: Channel, tensor: Tensor, node: int, reported: Tensor | None = None) -> None:
-    """`node` changed the memory of `tensor`, and with it every ``.grad`` that lies there, except that of `reported`."""
+    """Emits that `node` changed the memory of `tensor`, and every ``.grad`` in it except that of `reported`."""
     if thread.is_building:
         return
     storage, array = tensor._storage, tensor._array
@@ -329,7 +332,7 @@ def memory_written(channel: Channel, tensor: Tensor, node: int, reported: Tensor
 
 
 def computed(channel: Channel, tensor: Tensor) -> None:
-    """An operation that was announced before computed its output again, in memory that only its output has."""
+    """Emits that an announced operation computed its output again, in memory that only its output has."""
     node = seen(channel, tensor).node
     if owner_of(tensor._array) is not tensor._array or tensor._storage.moved():
         memory_written(channel, tensor, node)
@@ -338,7 +341,7 @@ def computed(channel: Channel, tensor: Tensor) -> None:
 
 
 def moved(channel: Channel, tensor: Tensor, to: Tensor | None = None) -> None:
-    """An announced tensor now lies in the memory of `to` (None: in new memory), perhaps with another shape."""
+    """Emits that an announced tensor now has the memory of `to` (None: new memory), perhaps with another shape."""
     (Storage(channel) if to is None else to._storage).move(tensor)
     say_data(channel, tensor)
     owner = None if tensor._grad_of is None else tensor._grad_of()
@@ -348,7 +351,7 @@ def moved(channel: Channel, tensor: Tensor, to: Tensor | None = None) -> None:
 
 
 def say_data(channel: Channel, tensor: Tensor, writer: int = 0) -> None:
-    """Report the value of a tensor that lies elsewhere than where it was announced, or has another shape."""
+    """Emits the value of a tensor that has other memory or another shape than when it was announced."""
     node, version = seen(channel, tensor).node, max(tensor._counter[0], 0)
     value, stack = channel.value(tensor._array), channel.stack()
     channel.say(DataSet(node, tensor._output_nr, version, value, writer or node, stack))
@@ -359,20 +362,20 @@ def say_data(channel: Channel, tensor: Tensor, writer: int = 0) -> None:
 
 
 class Operation(Protocol):
-    """What events have of an operation: that of a declared `Op`, which is built on this module."""
+    """What events need of an operation: a declared `Op`, which is built on this module, provides it."""
 
     @property
     def memory(self) -> str:
-        """``new`` where outputs have memory of their own."""
+        """``new`` if outputs have their own memory."""
 
     def describe(self, number: int) -> OpSeen:
-        """The operation as it makes new tensors."""
+        """The operation when it writes to its first input."""
 
     def describe_in_place(self, number: int) -> OpSeen:
-        """The operation as it writes to its first input."""
+        """The operation when it writes to its first input."""
 
     def describe_slices(self, number: int) -> OpSeen:
-        """The operation as it writes to the base of its first input."""
+        """The operation when it writes through a view to the base of its first input."""
 
 
 def ran(
@@ -384,7 +387,7 @@ def ran(
     node: Node | None,
     untracked: str,
 ) -> None:
-    """An operation ran and made new tensors."""
+    """Emits that an operation ran and made new tensors."""
     inputs_before = edges(channel, inputs)
     shared = op.memory != "new"
     mark = Seen(channel.next_node())
@@ -404,7 +407,7 @@ def ran(
 
 
 def edges(channel: Channel, tensors: Sequence[Tensor]) -> list[Edge]:
-    """The tensors as inputs of an operation, as they are now."""
+    """The edges of tensors as inputs of an operation, in their current state."""
     found = []
     for t in tensors:
         mark = t._seen
@@ -423,9 +426,9 @@ def in_place(
     node: Node | None,
     untracked: str,
 ) -> None:
-    """An operation wrote to the memory of `target`; `inputs` are as they were before.
+    """Emits that an operation wrote to the memory of `target`; `inputs` are the edges before the write.
 
-    A tracked write makes the tensor, or the base it is a view of, an output of the operation. After an untracked one it
+    A tracked write makes the tensor, or the base of a view, an output of the operation. After an untracked write it
     belongs to the same node as before, so that a parameter stays a leaf.
     """
     mark = Seen(channel.next_node())
@@ -453,7 +456,7 @@ def became_view(
     node: Node | None,
     untracked: str,
 ) -> None:
-    """A tensor became another view of its memory. An untracked leaf stays the leaf it was."""
+    """Emits that a tensor became another view of its memory. An untracked leaf stays the same leaf."""
     mark = Seen(channel.next_node())
     if node is not None or not target._requires_grad:
         target._seen, target._output_nr = mark, 0
@@ -469,7 +472,7 @@ def became_view(
 
 
 def regenerated(channel: Channel, op: Operation, base: Tensor, view: Tensor, node: Node) -> None:
-    """A view got a new node, because its base was written to."""
+    """Emits the new node of a view whose base was written to."""
     origin = seen(channel, base)
     view._seen = node.seen = Seen(channel.next_node())
     view._output_nr = 0
@@ -487,17 +490,18 @@ _ARRAYS = (np.ndarray, np.generic)
 
 
 class PassReport:
-    """Reports one backward pass to a channel.
+    """Emits the events of one backward pass.
 
-    A gradient is often the same array at several places (what arrives at an addition leaves it twice), so the value
-    captured when it arrived is kept, with the node's number, until its node has run.
+    A gradient is often the same array in several places (an addition passes its incoming gradient on to both inputs).
+    So the value captured on arrival is kept, with the node's number, until the node has run.
     """
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.number = channel.next_pass()
         self._say = channel.say
-        self._value = shape_of if thread.is_building else channel.value  # in a graph that is built nothing has a value
+        # in a graph that is being built nothing has a value
+        self._value = shape_of if thread.is_building else channel.value
         self._arrived: dict[Node, tuple[int, list[Value | None]]] = {}
         self._grads: Sequence[Grad | None] = ()
         self._values: Sequence[Value | None] = ()
@@ -513,7 +517,7 @@ class PassReport:
         retain_graph: bool,
         create_graph: bool,
     ) -> None:
-        """The pass begins."""
+        """Emits the start of the pass."""
         channel = self.channel
         edges = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in roots)
         wanted = tuple((seen_node(channel, node).node, output_nr) for node, output_nr in inputs)
@@ -523,11 +527,11 @@ class PassReport:
         channel.say(BackwardStarted(self.number, edges, values, retain_graph, create_graph, wanted, self._stack))
 
     def finished(self, error: str, raised: str) -> None:
-        """The pass is over, with the text and the class of an error, or with empty strings."""
+        """Emits the end of the pass, with the text and class of an error, or with empty strings."""
         self.channel.say(BackwardFinished(self.number, error, raised))
 
     def step_started(self, node: Node, grads: Sequence[Grad | None]) -> int:
-        """A node's rule runs; returns the node's number."""
+        """Emits that a node's backward rule runs. Returns the node's number."""
         arrived = self._arrived.pop(node, None)
         if arrived is None:
             captured = self._of_first if node.is_first else self._captured
@@ -538,11 +542,11 @@ class PassReport:
         return number
 
     def during(self, node: Node) -> tuple[int, int]:
-        """The step of a node: what is made during it carries this pair."""
+        """The pass and node of a step; everything made during the step carries this pair."""
         return self.number, seen_node(self.channel, node).node
 
     def flowed(self, source: int, slot: int, target: GraphEdge, part: Grad, total: Grad | None) -> None:
-        """One contribution from input `slot` of node number `source` arrived; `total` is None for the first."""
+        """Emits the contribution of input `slot` of node number `source`; `total` is None for the first one."""
         node, output_nr = target
         arrived = self._arrived.get(node)
         if arrived is None:
@@ -556,7 +560,7 @@ class PassReport:
         self._say(GradFlowed(self.number, source, slot, number, output_nr, value, sum_so_far))
 
     def step_finished(self, node: int, *, freed: bool) -> None:
-        """A node's step is done; `freed` says that it released saved tensors."""
+        """Emits the end of a node's step; `freed` is True if it released saved tensors."""
         if not node:
             return
         if freed:
@@ -567,7 +571,7 @@ class PassReport:
         self._say(StepFinished(self.number, node))
 
     def accumulated(self, node: Node, leaf: Tensor, part: Grad, *, first: bool) -> None:
-        """A leaf's ``.grad`` grew, and with it the memory of the tensor it is."""
+        """Emits the accumulation into a leaf's ``.grad``, and the write to the memory of that tensor."""
         grad = leaf._grad
         assert grad is not None
         number = seen(self.channel, leaf).node
@@ -579,18 +583,18 @@ class PassReport:
             memory_written(self.channel, grad, number, reported=leaf)
 
     def retained(self, node: Node, output_nr: int, grad: Tensor) -> None:
-        """A non-leaf kept its gradient."""
+        """Emits that a non-leaf retained its gradient."""
         value = self.channel.value(grad._array)
         self.channel.say(GradRetained(self.number, seen_node(self.channel, node).node, output_nr, value))
 
     def captured(self, edge: GraphEdge, grad: Grad) -> None:
-        """``autograd.grad`` took a gradient."""
+        """Emits a gradient that ``autograd.grad`` returns."""
         node, output_nr = edge
         number = seen_node(self.channel, node).node
         self.channel.say(GradCaptured(self.number, number, output_nr, self._captured(grad)))
 
     def hook_ran(self, node: Node, output_nr: int, when: str, hook: object, result: Tensor | None) -> None:
-        """A hook ran, and returned `result`, or None."""
+        """Emits that a hook ran; `result` is the value it returned, or None."""
         name = getattr(hook, "__name__", type(hook).__name__)
         value = None if result is None else self.channel.value(result._array)
         if result is not None:
@@ -599,7 +603,8 @@ class PassReport:
         self.channel.say(HookRan(self.number, number, output_nr, when, name, value))
 
     def node_hook_ran(self, node: Node, when: str, hook: object, results: Sequence[Tensor | None]) -> None:
-        """A hook of a node ran: one event for each gradient that it returned, or one event if it returned none."""
+        """Emits that a hook of a node ran: one event for each gradient it returned, or one event if it returned
+        none."""
         given = [(nr, result) for nr, result in enumerate(results) if result is not None]
         for output_nr, result in given:
             self.hook_ran(node, output_nr, when, hook, result)
@@ -613,7 +618,7 @@ class PassReport:
         return self.channel.whole(grad if isinstance(grad, _ARRAYS) else grad._array) or self._captured(grad)
 
     def _captured(self, grad: Grad) -> Value:
-        """The value of a gradient: an array, a numpy scalar or a tensor."""
+        """The value of a gradient: an array, a NumPy scalar or a tensor."""
         for known, value in zip(self._grads, self._values):  # noqa: B905  # `strict=` takes longer than one iteration
             if known is grad and value is not None:
                 return value
@@ -621,7 +626,7 @@ class PassReport:
 
 
 def _held_leaf(channel: Channel, tensor: Tensor) -> int | None:
-    """The node of a leaf that a variable holds, 0 if it is none; None for a tensor without a gradient."""
+    """The node of a leaf held by a variable, 0 if it has no node; None for a tensor that gets no gradient."""
     if tensor._grad_fn is not None or not (tensor.requires_grad or tensor._is_parameter):
         return None
     mark = tensor._seen
@@ -637,7 +642,7 @@ def refused(
     retain_graph: bool,
     create_graph: bool,
 ) -> None:
-    """A pass begins and ends at once, because one of its roots has no graph."""
+    """Emits a pass that starts and ends at once, because one of its roots has no graph."""
     number, edges = channel.next_pass(), tuple(_edge(channel, root) for root in roots)
     values = tuple(_seed(channel, root, seed) for root, seed in zip(roots, seeds, strict=True))
     channel.say(BackwardStarted(number, edges, values, retain_graph, create_graph, (), channel.stack()))
@@ -650,7 +655,7 @@ def _edge(channel: Channel, root: Tensor | GradientEdge) -> tuple[int, int]:
 
 
 def _seed(channel: Channel, root: Tensor | GradientEdge, seed: Tensor | None) -> Value:
-    """The gradient that was given for a root; PyTorch does not ask for one that it cannot use."""
+    """The gradient passed for a root. Without one it is ones: PyTorch does not ask for one that it cannot use."""
     if seed is not None or isinstance(root, GradientEdge):
         assert seed is not None  # an edge always has one
         return channel.value(seed._array)

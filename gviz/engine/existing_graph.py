@@ -1,4 +1,4 @@
-"""The graph behind what the program holds, as the events that a recording would have."""
+"""Turns the existing graph of tensors into the events of a recording."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Params = Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]
 
 
 def events_behind(thing: Any, params: Params = ()) -> list[Event]:
-    """The graph behind a tensor, several, or a traced function; GvizError for anything else.
+    """The events for the graph of a tensor, several tensors, or a traced function. Raises GvizError for anything else.
 
-    `params` gives leaves of tensors their names. It ends at a moment when nothing happens.
+    `params` names leaves of the graph. The last event is a mark.
     """
     if isinstance(thing, Drawable):
         return events_of(thing if isinstance(thing, StaticGraph) else thing.graph)
@@ -40,11 +40,11 @@ def events_behind(thing: Any, params: Params = ()) -> list[Event]:
 
 
 def _announced(tensors: Sequence[Tensor], params: Params) -> list[Event]:
-    """What the tensors' graph says of itself."""
+    """The events that announce the graph of `tensors`."""
     events: list[Event] = []
 
     def listen(event: Event) -> None:
-        # Where a node is announced now is not where it was made.
+        # The call stack is that of the announcement, not of the program.
         events.append(msgspec.structs.replace(event, stack=0) if isinstance(event, NodeCreated) else event)
 
     named: Any = params.items() if isinstance(params, Mapping) else params
@@ -61,7 +61,7 @@ def _announced(tensors: Sequence[Tensor], params: Params) -> list[Event]:
 
 @contextmanager
 def _left_as_it_was(roots: Sequence[Tensor]) -> Iterator[None]:
-    """Give the graph behind tensors back the announcements it had: it may be being recorded."""
+    """Restores the announcements of the graph's nodes and tensors afterwards: a recording may be in progress."""
     nodes, tensors = _behind(roots)
     marks = [(node, node.seen) for node in nodes]
     places = [(t, t._seen, t._storage if t._seen is not None else None) for t in tensors]
@@ -77,7 +77,7 @@ def _left_as_it_was(roots: Sequence[Tensor]) -> Iterator[None]:
 
 
 def _behind(roots: Sequence[Tensor]) -> tuple[list[Node], list[Tensor]]:
-    """The operations of the graph behind tensors, and the tensors known there: themselves, leaves, bases, gradients."""
+    """The operations in the graph of `roots`, and the tensors reachable there: roots, leaves, bases, gradients."""
     nodes: dict[Node, None] = {}
     tensors: dict[Tensor, None] = {}
     waiting: list[Node | Tensor | None] = [*roots]

@@ -1,4 +1,4 @@
-"""The functions of the namespace, from the declarations. Importing this module declares every operation."""
+"""The functions of the namespace, made from the declarations. Importing this module declares every operation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ceil_ clamp_ clamp_max_ clamp_min_ clip_ cos_ cosh_ deg2rad_ detach_ erf_ erfc_ 
 frac_ index_put_ ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_
 resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_
 """
-"""The methods that write which PyTorch has as functions too: ``torch.relu_(x)``."""
+"""The in-place methods that PyTorch also has as functions: ``torch.relu_(x)``."""
 
 for name in WRITES.split():
     front(name, method=False)(vars(Methods)[name])

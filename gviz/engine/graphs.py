@@ -1,4 +1,4 @@
-"""Capture and replay, the CUDA-graph way: operations on fixed buffers, run again without the program.
+"""Capture and replay, as with CUDA graphs: operations on fixed buffers, run again without the program.
 
 x = torch.zeros(3)                     # allocated before
 g = graphs.Graph()
@@ -26,7 +26,7 @@ _OWNS = "This CUDAGraph instance already owns a captured graph. To capture a new
 
 
 class Graph:
-    """A captured graph: empty until something was captured into it."""
+    """A captured graph, empty until a capture."""
 
     def __init__(self, keep_graph: bool = False) -> None:
         self._captured: Captured | None = None
@@ -34,29 +34,29 @@ class Graph:
         self._capturing: Any = None
 
     def replay(self) -> None:
-        """Run the captured operations again, on the same memory. RuntimeError if nothing was captured."""
+        """Runs the captured operations again, on the same memory. Raises RuntimeError if nothing was captured."""
         if self._captured is None:
             raise RuntimeError(_NOTHING.format(what="replay"))
         self._captured.replay()
 
     def reset(self) -> None:
-        """Forget what was captured; its memory stays as it is for those who have it."""
+        """Forgets the capture. Its memory stays valid for tensors that use it."""
         self._captured = self._graph = None
 
     @property
     def graph(self) -> StaticGraph:
-        """The captured operations as data; what they start from are its parameters and constants."""
+        """The captured operations as data; the tensors that they start from are its parameters and constants."""
         if self._graph is None:
             raise RuntimeError(_NOTHING.format(what="graph"))
         return self._graph
 
     def capture_begin(self, *_: Any, **__: Any) -> None:
-        """Capture from now on, until `capture_end`."""
+        """Starts a capture, until `capture_end`."""
         self._capturing = capture(self)
         self._capturing.__enter__()
 
     def capture_end(self) -> None:
-        """The end of what `capture_begin` began."""
+        """Ends the capture that `capture_begin` started."""
         if self._capturing is None:
             raise RuntimeError("capture_end() without capture_begin()")
         capturing, self._capturing = self._capturing, None
@@ -69,9 +69,9 @@ class Graph:
 
 @contextmanager
 def capture(graph: Graph, *_: Any, **__: Any) -> Iterator[Graph]:
-    """Capture the operations inside; they run once meanwhile, so that their results are there.
+    """Captures the operations within the block. They also run once, so that their results exist.
 
-    RuntimeError, with the reason, for what a replay could not do again: reading a value, sizes that depend on data,
+    Raises RuntimeError, with the reason, for what a replay cannot repeat: reading a value, sizes that depend on data,
     random numbers, custom Functions, giving a tensor other memory.
     """
     if graph._captured is not None:

@@ -1,6 +1,6 @@
-"""``torch.layout`` and ``torch.memory_format``: in which order the elements of a tensor lie in memory.
+"""``torch.layout`` and ``torch.memory_format``: the order of a tensor's elements in memory.
 
-The engine has arrays with strides, and no other kind. Strides count elements here, as PyTorch's do.
+All arrays of the engine are strided. Strides count elements here, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# In which order the elements of a new result lie in memory: as PyTorch lays them out, which numpy does not always do.
+# The memory order of a new result, as in PyTorch; NumPy sometimes chooses another.
 #
-# It decides which later ``view()`` is possible, so programs notice.
+# It decides whether a later ``view()`` is possible, so programs can tell.
 
 
 def laid_out(result: Any, operands: Sequence[Any]) -> Any:
-    """The result of an operation element by element, in the order that its operands' memory asks for."""
+    """The result of a pointwise operation, in the memory order that its operands imply."""
     if result.__class__ is not np.ndarray or result.ndim < 2:
         return result
     for operand in operands:
@@ -36,10 +36,10 @@ def laid_out(result: Any, operands: Sequence[Any]) -> Any:
 
 
 def order_of(shape: tuple[int, ...], operands: Sequence[Array]) -> list[int]:
-    """The dimensions of `shape`, that of the longest stride first.
+    """The dimensions of `shape`, from the longest stride to the shortest.
 
-    The first operand in which two dimensions have different strides decides between them; one that is broadcast along
-    either of them does not count.
+    The first operand in which two dimensions have different strides decides their order; one that is broadcast along
+    either of them is skipped.
     """
     ndim = len(shape)
     strides = [_strides(shape, operand) for operand in operands if operand.ndim]
@@ -63,7 +63,7 @@ def _strides(shape: tuple[int, ...], operand: Array) -> list[int]:
 
 
 def _compare(one: int, other: int, shape: tuple[int, ...], strides: list[list[int]]) -> int:
-    """1 if dimension `one` must have the longer stride, -1 if `other` must, 0 if nothing decides."""
+    """1 if dimension `one` must have the longer stride, -1 if `other` must, 0 if undecided."""
     for own in strides:
         if not own[one] or not own[other]:
             continue
@@ -75,7 +75,7 @@ def _compare(one: int, other: int, shape: tuple[int, ...], strides: list[list[in
 
 
 def empty_as(model: Array, dtype: Any = None) -> Array:
-    """Memory for as many elements as `model` has, laid out as its own are; expanded dimensions come last."""
+    """Uninitialized memory with the shape and memory order of `model`; expanded dimensions come last."""
     if model.flags.c_contiguous:
         return np.empty(model.shape, dtype or model.dtype)
     dims = order_of(model.shape, [model])
@@ -83,7 +83,7 @@ def empty_as(model: Array, dtype: Any = None) -> Array:
 
 
 def in_columns(array: Array) -> Array:
-    """Matrices in the order of LAPACK: column after column."""
+    """Matrices in column-major order, as LAPACK requires."""
     return np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
@@ -118,14 +118,14 @@ class _Named:
 
 
 class layout(_Named):  # PyTorch's own spelling, as below
-    """How the elements of a tensor lie in memory."""
+    """The layout of a tensor in memory."""
 
     __slots__ = ()
     __module__ = "torch"
 
 
 class memory_format(_Named):
-    """In which order the elements of a new tensor lie."""
+    """The memory order of a new tensor."""
 
     __slots__ = ()
     __module__ = "torch"
@@ -152,7 +152,7 @@ def named(name: str) -> Any:
 
 
 def check(function: str, given: object) -> None:
-    """Refuse what is no layout, and the layouts that the engine has no arrays for."""
+    """Raises an error if `given` is not a layout, or is one that the engine lacks."""
     if given is None or given is strided:
         return
     if isinstance(given, layout):
@@ -161,7 +161,7 @@ def check(function: str, given: object) -> None:
 
 
 def checked_format(function: str, given: object) -> memory_format:
-    """`given`, the argument ``memory_format`` of a function. TypeError for what is none."""
+    """The argument ``memory_format`` of a function. Raises TypeError if it is not one."""
     if isinstance(given, memory_format):
         return given
     raise TypeError(f"{function}(): argument 'memory_format' must be torch.memory_format, not {_typename(given)}")
@@ -174,11 +174,14 @@ def _typename(value: object) -> str:
 
 _OURS = ("dtype", "layout", "memory_format")
 _LAST = {channels_last: (4, (1, 3, 2, 0)), channels_last_3d: (5, (1, 4, 3, 2, 0))}
-"""The number of dimensions that a format is for, and these from the one whose elements lie closest to the others."""
+"""The number of dimensions of each format, and the dimensions from the shortest stride to the longest."""
 
 
 def strides_in(shape: Sequence[int], order: memory_format) -> tuple[int, ...]:
-    """The strides, in elements, of a new tensor. RuntimeError for a format of other dimensions."""
+    """The strides of a new tensor, in elements.
+
+    Raises RuntimeError if the format is for another number of dimensions.
+    """
     dims: Sequence[int] = range(len(shape))[::-1]
     if order in _LAST:
         rank, dims = _LAST[order]
@@ -196,7 +199,7 @@ def _packed(shape: Sequence[int], dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def is_in(array: Array, order: memory_format) -> bool:
-    """Whether an array lies in memory as the format wants it, wherever a dimension has more than one element."""
+    """Whether an array has the memory order of a format; dimensions of size 1 do not count."""
     if order not in _LAST:
         return bool(array.flags.c_contiguous)
     if array.ndim != _LAST[order][0]:
@@ -207,7 +210,7 @@ def is_in(array: Array, order: memory_format) -> bool:
 
 
 def suggested(array: Array) -> memory_format:
-    """The format that the strides of an array speak for, as PyTorch guesses it: no dimension is looked at closely."""
+    """The format that the strides of an array suggest, by the same heuristic as PyTorch's."""
     for order, (rank, dims) in _LAST.items():
         if array.ndim == rank and array.size and _speaks_for(array, dims):
             return order
@@ -226,12 +229,12 @@ def _speaks_for(array: Array, dims: Sequence[int]) -> bool:
 
 
 def kept_strides(array: Array) -> tuple[int, ...]:
-    """The strides, in elements, of a new array whose dimensions lie in memory in the order of those of `array`."""
+    """The strides, in elements, of a new array with the same memory order as `array` and no gaps."""
     return _packed(array.shape, order_of(array.shape, [array])[::-1])
 
 
 def zeros_like(array: Array, dtype: Any, order: memory_format = preserve_format) -> Array:
-    """Zeros of the shape of `array`, in memory as the format wants them."""
+    """Zeros with the shape of `array`, in the memory order of the format."""
     if order is contiguous_format or (array.flags.c_contiguous and order is preserve_format):
         return np.zeros(array.shape, dtype)
     strides = kept_strides(array) if order is preserve_format else strides_in(array.shape, order)
@@ -247,7 +250,7 @@ def zeros(shape: Sequence[int], dtype: Any, strides: Sequence[int]) -> Array:
 
 
 def copied(array: Array, order: memory_format = preserve_format, dtype: Any = None) -> Array:
-    """A copy, in memory as the format wants it."""
+    """A copy in the memory order of the format."""
     if order is contiguous_format or (array.flags.c_contiguous and order is preserve_format):
         return np.array(array, dtype, order="C")
     copy = zeros_like(array, dtype or array.dtype, order)

@@ -34,9 +34,9 @@ _OTHER_KIND = (
 
 
 def construct(kind: DType, args: tuple[Any, ...], options: dict[str, Any], *, alike: bool = True) -> Tensor:
-    """A tensor of dtype `kind` of one sequence, or of this size with nothing written to it yet.
+    """A tensor of dtype `kind`, from a sequence, or uninitialized with the given size.
 
-    Of another tensor it is one that shares the memory; `alike` says that this one may be of any dtype.
+    From another tensor it returns one that shares its memory; with `alike` that tensor may have any dtype.
     """
     args = args or tuple([options.pop(name) for name in ("data", "size", "other") if name in options][:1])
     where = options.pop("device", None)
@@ -73,12 +73,15 @@ def _sharing(other: Tensor, kind: DType, *, alike: bool) -> Tensor:
 
 @front("new", function=False)
 def new(self: Tensor, *args: Any, **options: Any) -> Tensor:
-    """As ``torch.Tensor(...)``, of the dtype of this tensor."""
+    """Like ``torch.Tensor(...)``, in the dtype of this tensor."""
     return construct(self.dtype, args, options, alike=False)
 
 
 class tensortype(type):  # PyTorch's own spelling
-    """The type of ``torch.FloatTensor`` and its like, which are no classes of tensors: they make and recognise them."""
+    """The type of ``torch.FloatTensor`` and similar names.
+
+    They create and recognize tensors, but are not subclasses.
+    """
 
     dtype: DType
     __module__ = "torch"
@@ -90,7 +93,7 @@ class tensortype(type):  # PyTorch's own spelling
         return isinstance(value, Tensor) and value.dtype is cls.dtype
 
 
-copyreg.pickle(tensortype, lambda cls: (_type_named, (cls.__name__,)))  # its module is no module of the engine
+copyreg.pickle(tensortype, lambda cls: (_type_named, (cls.__name__,)))  # its module does not exist in the engine
 
 TYPES = {
     f"{kind.tensor_type}Tensor": tensortype(f"{kind.tensor_type}Tensor", (), {"dtype": kind, "__module__": "torch"})
@@ -105,7 +108,7 @@ def _type_named(name: str) -> tensortype:
 
 
 def set_default_tensor_type(t: type[Any] | str) -> None:
-    """Change the dtype of tensors made from Python floats, by the name of a tensor type."""
+    """Sets the dtype of tensors made from Python floats, by the name of a tensor type."""
     found = kind_named(t) if isinstance(t, str) else getattr(t, "dtype", None)
     if found is None:
         raise TypeError("invalid type object: only floating-point types are supported as the default type")
@@ -113,7 +116,7 @@ def set_default_tensor_type(t: type[Any] | str) -> None:
 
 
 def kind_named(name: str) -> DType | None:
-    """The dtype of a tensor type, by its name: ``torch.FloatTensor``."""
+    """The dtype of a tensor type's name, such as ``torch.FloatTensor``; None if unknown."""
     if name == "torch.Tensor":
         return dtypes.get_default_dtype()
     found = TYPES.get(name.removeprefix("torch.")) if name.startswith("torch.") else None
@@ -121,7 +124,7 @@ def kind_named(name: str) -> DType | None:
 
 
 def empty_of(cls: type[Tensor], args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
-    """What ``torch.Tensor(...)`` makes: a tensor in the default dtype."""
+    """The result of ``torch.Tensor(...)``: a tensor in the default dtype."""
     made = construct(dtypes.get_default_dtype(), args, options)
     return made if cls is Tensor else new_tensor(made._array, cls)
 

@@ -1,4 +1,4 @@
-"""Which memory an array looks into, and arrays copied and pickled with that memory."""
+"""The memory that an array refers to; copies and pickles arrays with that memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gviz.values.value import Array
 
 
 def owner_of(array: Array) -> Array:
-    """The array that has the memory which `array` looks into."""
+    """The array that owns the memory of `array`."""
     owner = array
     base: Any = array.base
     while base is not None:
@@ -22,13 +22,13 @@ def owner_of(array: Array) -> Array:
 
 
 def address_of(array: Array) -> int:
-    """Where the first element of an array lies."""
+    """The address of an array's first element."""
     address: int = array.__array_interface__["data"][0]
     return address
 
 
 def copy_with_owner(array: Array, copied: dict[int, Array]) -> Array:
-    """A copy that lies in a copy of all the memory it looks into; `copied` has those made before, by their originals.
+    """A copy of `array` within a copy of all the memory it refers to; `copied` has earlier copies by the owner's id.
 
     So views of one memory remain views of one memory.
     """
@@ -44,7 +44,7 @@ def copy_with_owner(array: Array, copied: dict[int, Array]) -> Array:
 
 
 class InMemory:
-    """An array that is pickled as it lies in memory: numpy would put its elements in a row."""
+    """An array that is pickled with its memory layout: NumPy would make it contiguous."""
 
     __slots__ = ("array",)
 

@@ -1,6 +1,6 @@
-"""PyTorch's own error texts, so that what people read here is what they find when they search for it.
+"""PyTorch's own error texts, so that a search for them finds PyTorch's answers.
 
-Facts of PyTorch 2.13, each raised from one place in the engine.
+They are those of PyTorch 2.13. Each is raised in one place of the engine.
 """
 
 from __future__ import annotations
@@ -340,12 +340,12 @@ CHANCES = "Expected p_in >= 0 && p_in <= 1 to be true, but got false." + _UNEXPL
 
 
 always = False
-"""Whether `warn_once` warns each time; ``set_warn_always`` turns it on."""
+"""Whether `warn_once` warns every time; ``set_warn_always`` sets it."""
 _warned = set[str]()
 
 
 def warn_once(text: str) -> None:
-    """Warn as PyTorch does of what it mentions once in a process, whatever the filters are."""
+    """Warns once per process, whatever the filters are, as PyTorch does for some warnings."""
     if always or text not in _warned:
         _warned.add(text)
         warn(text, UserWarning)
@@ -354,7 +354,7 @@ def warn_once(text: str) -> None:
 def modified_in_place(
     tensor_type: str, shape: tuple[int, ...], origin: str, version: int, expected: int, hint: str
 ) -> str:
-    """A saved tensor is not what it was when it was saved; `origin` as in ``output 0 of Add``, empty for a leaf."""
+    """The error for a saved tensor that was modified; `origin` is like ``output 0 of Add``, empty for a leaf."""
     which = f", which is {origin}," if origin else ""
     return (
         "one of the variables needed for gradient computation has been modified by an inplace operation: "

@@ -1,4 +1,4 @@
-"""The methods a tensor gets from declarations: put here by `surface`, shown to type checkers by ``methods.pyi``."""
+"""The methods of tensors made from declarations: `surface` sets them here, ``methods.pyi`` declares them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether autograd records, per thread: ``no_grad``, ``inference_mode``; and which backward step the thread is in."""
+"""Whether autograd records, per thread (``no_grad``, ``inference_mode``), and the backward step of each thread."""
 
 from __future__ import annotations
 
@@ -23,20 +23,23 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 marks_new = 0
-"""How many threads record, and one more once any has inferred: at 0, making a tensor costs no look at the thread."""
+"""The number of recording threads, plus one once any has used inference mode.
+
+At 0, tensors are made without a check.
+"""
 _has_inferred = False
 
 
 class ThreadState(threading.local):
-    """What the engine knows about the running thread.
+    """The engine's state for one thread.
 
-    `run_quietly` calls a function of arrays without numpy's warnings of 0/0 and overflow, which PyTorch does not have.
-    It is twenty times as cheap as ``np.errstate``, but refuses (`is_entered`) where it is running already: in the
-    handler of a signal that came meanwhile.
+    `run_quietly` calls a function of arrays without NumPy's warnings of 0/0 and overflow, which PyTorch does not have.
+    It is twenty times as cheap as ``np.errstate``, but raises an error (`is_entered`) if it is already running, for
+    example in a signal handler.
 
-    `born` is called with every new tensor; `replayed_from` is the call stack of an operation that is run again
-    from a static graph; while it `is_building` one, operations have no values. `scopes` are the module calls it is in,
-    outermost first, `modules` the modules called, with their paths; `during` is the backward step it runs, as
+    `born` is called with every new tensor. `replayed_from` is the call stack of an operation that is run again from a
+    static graph. While `is_building` a static graph, operations have no values. `scopes` are the current module calls,
+    outermost first, and `modules` the modules called, with their paths. `during` is the running backward step, as
     (pass, node).
     """
 
@@ -54,7 +57,7 @@ class ThreadState(threading.local):
             self.run_quietly = copy_context().run
 
     def quietly(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function as `run_quietly` does, also where that is running already."""
+        """Calls a function as `run_quietly` does, even if that is already running."""
         try:
             return self.run_quietly(function, *args)
         except RuntimeError as error:
@@ -65,7 +68,7 @@ class ThreadState(threading.local):
 
 
 def is_entered(error: RuntimeError) -> bool:
-    """Whether `ThreadState.run_quietly` raised this because it is running already; it has then called nothing."""
+    """Whether `ThreadState.run_quietly` raised this because it is already running; the function was not called then."""
     return str(error).startswith("cannot enter context")
 
 
@@ -73,7 +76,7 @@ thread = ThreadState()
 
 
 def watch_new(born: Callable[[Any], None] | None, change: int) -> None:
-    """Call `born` with every tensor that this thread makes; `change` is how many more threads record."""
+    """Calls `born` with every tensor that this thread makes. `change` is added to the number of recording threads."""
     global marks_new
     thread.born = born
     marks_new += change
@@ -86,17 +89,17 @@ def _infer() -> None:
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations are being recorded for backward in this thread."""
+    """Whether autograd records operations in this thread."""
     return thread.grad_enabled
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether tensors made now in this thread are for inference only."""
+    """Whether new tensors in this thread are inference tensors."""
     return thread.inference
 
 
 class _GradMode:
-    """A grad mode as context manager and as decorator (also of generator functions, mode kept between yields)."""
+    """A grad mode as a context manager and decorator. For generator functions, the mode is kept between yields."""
 
     _enabled: bool
 
@@ -147,30 +150,30 @@ class _GradMode:
 
 
 class no_grad(_GradMode):
-    """Operations inside are not recorded; their results do not require grad."""
+    """Disables recording in the block; results do not require grad."""
 
     _enabled = False
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        """Also usable without parentheses: ``@no_grad``."""
+        """Supports use without parentheses: ``@no_grad``."""
         return super().__new__(cls) if function is None else cls()(function)
 
 
 class enable_grad(_GradMode):
-    """Operations inside are recorded again, within ``no_grad``."""
+    """Enables recording in the block, inside ``no_grad``."""
 
     _enabled = True
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        """Also usable without parentheses: ``@enable_grad``."""
+        """Supports use without parentheses: ``@enable_grad``."""
         return super().__new__(cls) if function is None else cls()(function)
 
 
 class inference_mode(_GradMode):
-    """Like `no_grad`, but no recorded operation may ever save a tensor made inside; ``mode=False`` ends that."""
+    """Like `no_grad`, and recorded operations can never save tensors made in the block; ``mode=False`` ends it."""
 
     def __new__(cls, mode: Callable[..., Any] | bool = True) -> Any:
-        """Also usable without parentheses: ``@inference_mode``."""
+        """Supports use without parentheses: ``@inference_mode``."""
         return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)
 
     def __init__(self, mode: bool = True) -> None:
@@ -194,7 +197,7 @@ class inference_mode(_GradMode):
 
 
 class set_grad_enabled(_GradMode):
-    """Turn recording on or off: at once when called as a function, until the end as a context manager."""
+    """Turns recording on or off: permanently as a function, within the block as a context manager."""
 
     def __init__(self, mode: bool) -> None:
         super().__init__()

@@ -1,10 +1,11 @@
-"""The nodes of the backward graph, and what they carry.
+"""The nodes of the backward graph, with their saved tensors and hooks.
 
-A node's *outputs* below are those of the forward operation; backward, they are where gradients come in. An edge
-``(node, output_nr)`` is one such place. Edges stay when saved tensors are freed; only the saved tensors go.
+A node's *outputs* below are those of the forward operation; in backward, gradients arrive there. An edge ``(node,
+output_nr)`` identifies one such output. Releasing the saved tensors does not remove edges.
 
-There is one node for each tracked operation, and one for each leaf: `AccumulateGrad`, see `tensor`. Nodes carry hooks
-and saved tensors, which have hooks of their own to pack and unpack them, and know what errors report of them.
+There is one node for each tracked operation, and one for each leaf: `AccumulateGrad`, see `tensor`. Nodes have hooks
+and saved tensors. Saved tensors have their own hooks, which pack and unpack them. Nodes also know what errors report
+about them.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
 Hook = Callable[["Tensor"], "Tensor | None"]
 Values = tuple["Tensor | None", ...]
 Registered = dict[int, Callable[..., Any]]
-"""Hooks of one kind by the number of their handle, in the order in which they run."""
+"""Hooks of one kind by the id of their handle, in the order in which they run."""
 
 _next_id = count().__next__
 
 
 class RemovableHandle:
-    """Removes one registration of a hook: ``handle.remove()``, or the end of a ``with`` block."""
+    """Removes a hook: by ``handle.remove()``, or at the end of a ``with`` block."""
 
     def __init__(self, hooks: Registered, hook: Any) -> None:
         self.id = _next_id()
@@ -54,13 +55,13 @@ class RemovableHandle:
         hooks[self.id] = hook
 
     def mark(self, *marked: dict[int, bool]) -> None:
-        """Note the hook in these registries too, which say how it is called, until it is removed."""
+        """Adds the hook to registries that define how it is called, until it is removed."""
         self._marks = marked
         for registry in marked:
             registry[self.id] = True
 
     def remove(self) -> None:
-        """Remove the hook. A second call does nothing, even if the hook was registered again."""
+        """Removes the hook. A second call does nothing, even if the hook was registered again."""
         self._hooks.pop(self.id, None)
         for registry in self._marks:
             registry.pop(self.id, None)
@@ -73,11 +74,11 @@ class RemovableHandle:
 
 
 class Extras:
-    """What few nodes have: hooks, outputs that keep their gradient, notes.
+    """What few nodes have: hooks, retained gradients, metadata.
 
-    `of_tensors` are the hooks of the node's outputs by output number, `before` and `after` its own; `retained` are the
-    outputs that keep their gradient; `metadata` is for notes, those of anomaly mode among them. `place` puts a
-    saved output at its place in the graph if that is not an output of the node itself.
+    `of_tensors` are the hooks of the node's outputs by output number, `before` and `after` the node's own. `retained`
+    are the outputs that retain their gradient. `metadata` has notes, such as those of anomaly mode. `place` attaches a
+    saved output to the graph if it is not an output of the node itself.
     """
 
     __slots__ = ("after", "before", "metadata", "of_tensors", "place", "retained")
@@ -92,26 +93,26 @@ class Extras:
 
 
 def hook_name(hook: object) -> str:
-    """A hook's name as PyTorch's messages have it."""
+    """A hook's name in PyTorch's messages."""
     name: str = getattr(hook, "__name__", "<unknown>")
     return name
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Hooks of saved tensors: `pack` gets each tensor that a node saves, `unpack` returns it again.
+# Hooks of saved tensors: `pack` receives each tensor that a node saves, `unpack` returns it.
 #
-# A pair of hooks is in force in a thread, for all nodes made meanwhile, or is registered for one saved tensor.
+# A pair of hooks is active in a thread, for all nodes made meanwhile, or is registered for one saved tensor.
 
 
 class Pair(NamedTuple):
-    """Hooks of saved tensors that belong together."""
+    """A pair of hooks for saved tensors."""
 
     pack: Callable[[Tensor], Any]
     unpack: Callable[[Any], Tensor]
 
 
 class _Hooks(threading.local):
-    """The pairs in force in a thread, innermost last; `refusal` is why there may be none."""
+    """The active pairs of a thread, innermost last; `refusal` is the reason why none may be added."""
 
     refusal: str | None = None
 
@@ -123,7 +124,7 @@ hooks = _Hooks()
 
 
 def push(pair: Pair) -> None:
-    """Put a pair in force. RuntimeError if that was forbidden."""
+    """Activates a pair. Raises RuntimeError if that is disabled."""
     if not (callable(pair.pack) and callable(pair.unpack)):
         raise TypeError(messages.SAVED_HOOKS_CALLABLE.format(pack=repr(pair.pack), unpack=repr(pair.unpack)))
     if hooks.refusal is not None:
@@ -133,13 +134,13 @@ def push(pair: Pair) -> None:
 
 
 def pop() -> None:
-    """Take the innermost pair out of force."""
+    """Deactivates the innermost pair."""
     hooks.pairs.pop()
     watchers.add(-1)
 
 
 class Packed:
-    """A saved tensor as its pack hook returned it, with its place in the graph."""
+    """A saved tensor as its pack hook returned it, with its position in the graph."""
 
     __slots__ = ("accumulator", "content", "grad_fn", "is_output", "output_nr", "requires_grad", "unpack")
 
@@ -158,7 +159,10 @@ class Packed:
             raise RuntimeError(messages.PACK_IN_PLACE)
 
     def restored(self, of: Node) -> Tensor:
-        """The tensor, unpacked, at its place in the graph. TypeError if the unpack hook returns something else."""
+        """The unpacked tensor at its position in the graph.
+
+        Raises TypeError if the unpack hook returns anything else.
+        """
         data = self.unpack(self.content)
         if not isinstance(data, Methods):
             raise TypeError(messages.UNPACK_TYPE.format(name=type(data).__name__))
@@ -173,23 +177,23 @@ class Packed:
 
 
 class Packing(list[Any]):
-    """What a node saved if some of it is packed: a `Packed`, a tensor, or None for each."""
+    """The saved tensors of a node, if some are packed: each is a `Packed`, a tensor, or None."""
 
     def tensors(self, of: Node) -> list[Tensor | None]:
-        """All of it as tensors, unpacked in PyTorch's order."""
+        """The saved tensors, unpacked in PyTorch's order."""
         restored: list[Tensor | None] = [None] * len(self)
         for position in of.order_of_saved():
             restored[position] = of.saved_tensor(position)
         return restored
 
     def arrays(self, of: Node) -> list[Any]:
-        """All of it as arrays, scalars where they have no dimensions."""
+        """The saved tensors as arrays; 0-dimensional ones as scalars."""
         arrays = [None if t is None else t._array for t in self.tensors(of)]
         return [a if a is None or a.ndim else a[()] for a in arrays]
 
 
 def pack(node: Node, outputs: bool | None = None) -> None:
-    """Pack what a new node saved, if a pair is in force: all of it, only its outputs, or all but them."""
+    """Packs the tensors that a new node saved, if a pair is active: all, only outputs, or all except outputs."""
     if not hooks.pairs or not node.saved:
         return
     saved = Packing(node.saved)
@@ -203,14 +207,14 @@ def pack(node: Node, outputs: bool | None = None) -> None:
 
 
 class SavedTensor:
-    """One tensor that a node saved, ``grad_fn._raw_saved_<name>``; here it can get its own hooks."""
+    """One saved tensor of a node, ``grad_fn._raw_saved_<name>``, which can have its own hooks."""
 
     def __init__(self, node: Node, position: int) -> None:
         self._node = node
         self._position = position
 
     def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
-        """Pack this tensor now, unpack it when it is needed. RuntimeError if it is freed, packed, or not there."""
+        """Packs this tensor now, and unpacks it when needed. Raises RuntimeError if it was released, packed or None."""
         node, position = self._node, self._position
         if node.saved is None:
             raise RuntimeError(messages.SAVED_FREED)
@@ -226,19 +230,19 @@ class SavedTensor:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What errors report beyond PyTorch's text: which line saved a tensor, wrote to it, freed it.
+# What errors report in addition to PyTorch's text: the line that saved, wrote to or released a tensor.
 #
-# The engine knows it during a recording and in anomaly mode. It is a note of the exception, whose text stays PyTorch's.
+# It is known during a recording and in anomaly mode. It is a note of the exception; the text stays PyTorch's.
 
 
 def remember_write(tensor: Tensor) -> None:
-    """Note behind the version counter of `tensor`, if an error may need it, which line wrote to its memory now."""
+    """Stores the current call stack in the version counter of `tensor`, if an error may need it."""
     if emit.channel is not None or anomaly.mode.enabled:
         tensor._counter[1:] = [site.stack()]  # type: ignore[list-item]  # what follows the number is only for notes
 
 
 def freed(node: Node) -> RuntimeError:
-    """The error for reading saved tensors of a node after they were freed."""
+    """The error for reading saved tensors of a node after they were released."""
     error = RuntimeError(messages.SECOND_BACKWARD)
     made, by = _made_at(node), _recorded(node, "freed_at")
     if made:
@@ -249,7 +253,7 @@ def freed(node: Node) -> RuntimeError:
 
 
 def modified(node: Node, tensor: Tensor, text: str) -> RuntimeError:
-    """The error for reading a saved tensor that was written since."""
+    """The error for reading a saved tensor that was modified."""
     error = RuntimeError(text)
     made, written = _made_at(node), tensor._counter[1:]
     if made:
@@ -278,7 +282,7 @@ def _recorded(node: Node, slot: str) -> str:
 
 
 def _shown(frames: tuple[Frame, ...]) -> str:
-    """The innermost of the frames as a traceback shows one."""
+    """The innermost frame as a traceback shows it."""
     if not frames:
         return ""
     frame = frames[0]
@@ -288,28 +292,28 @@ def _shown(frames: tuple[Frame, ...]) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The nodes themselves.
+# The nodes.
 
 
 Grad = Any
-"""A gradient in a running pass: an array or numpy scalar, or a `Tensor` if the pass builds a graph."""
+"""A gradient in a running pass: an array or NumPy scalar, or a `Tensor` if the pass builds a graph."""
 
 Edge = tuple["Node", int]
 Metadata = tuple[tuple[int, ...], np.dtype[Any]]
-"""Shape and dtype of one output; a gradient arriving there is brought into this form."""
+"""Shape and dtype of one output; gradients that arrive there are converted to them."""
 
 LAST = 2**64 - 1
-"""Sequence number of every `AccumulateGrad`: it runs as soon as it is ready, as in PyTorch."""
+"""The sequence number of every `AccumulateGrad`: it runs as soon as it is ready, as in PyTorch."""
 
 next_sequence_nr = count().__next__
 
 
 class Node:
-    """What a tracked operation leaves behind: where gradients go next, and what its rules need.
+    """The graph node of a tracked operation: its edges, and what its backward rules need.
 
-    `saved` are the tensors named by the op's rules (None where no rule needs one), `versions` their version counters
-    when they were saved; `saved` becomes None once they are released. `extras` is made when first needed. Subclasses
-    add the name and the rule: `op.OpNode` for declared operations, `tensor.AccumulateGrad` for leaves.
+    `saved` are the tensors that the op's rules use (None where no rule needs one), and `versions` their version
+    counters when they were saved. `saved` becomes None once they are released. `extras` is created when first needed.
+    Subclasses add the name and the rule: `op.OpNode` for declared operations, `tensor.AccumulateGrad` for leaves.
     """
 
     __slots__ = (
@@ -333,7 +337,7 @@ class Node:
     sequence_nr: int
     extras: Extras | None
     seen: Seen | None
-    is_first: ClassVar[bool] = False  # only of a custom Function, whose first calls are kept whole
+    is_first: ClassVar[bool] = False  # only for a custom Function, whose first calls are kept whole
     made_at: int  # numbers of call stacks, set only during a recording
     freed_at: int
 
@@ -351,17 +355,17 @@ class Node:
 
     @classmethod
     def name(cls) -> str:
-        """PyTorch's name of the node, ``MulBackward0``; the few that it wrote by hand carry their namespace."""
+        """PyTorch's name of the node, ``MulBackward0``; a few handwritten ones include their namespace."""
         kind = cls.__name__
         return f"torch::autograd::{kind}" if kind in ("CopyBackwards", "NotImplemented") else kind
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """Where gradients go, one pair per argument that can have one; ``(None, 0)`` where none is needed."""
+        """One edge for each argument that can have a gradient; ``(None, 0)`` where none is needed."""
         return tuple((None, 0) if edge is None else edge for edge in self.places(self.next_edges))
 
     def places(self, of_slots: Sequence[Any]) -> Sequence[Any]:
-        """Reorders what belongs to the slots of the node as PyTorch numbers the arguments that can have a gradient."""
+        """Reorders values of the node's slots into PyTorch's order of the arguments that can have a gradient."""
         return of_slots
 
     @property
@@ -370,15 +374,15 @@ class Node:
         return self.with_extras().metadata
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(grad_inputs, grad_outputs)`` after the node's rule; a tuple it returns replaces the first."""
+        """Calls ``hook(grad_inputs, grad_outputs)`` after the backward rule; a tuple it returns replaces the first."""
         return RemovableHandle(self.with_extras().after, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(grad_outputs)`` before the node's rule; a tuple it returns replaces them."""
+        """Calls ``hook(grad_outputs)`` before the backward rule; a tuple it returns replaces them."""
         return RemovableHandle(self.with_extras().before, hook)
 
     def with_extras(self) -> Extras:
-        """The node's extras, made now if it has none."""
+        """The node's extras, created if it has none."""
         if self.extras is None:
             self.extras = Extras()
         return self.extras
@@ -394,7 +398,7 @@ class Node:
         return f"<{type(self).__name__} object at {id(self):#x}>"
 
     def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
-        """The gradients of the op's inputs, from those of its outputs; None where no edge wants one."""
+        """The gradients of the op's inputs from those of its outputs; None for inputs without an edge."""
         raise NotImplementedError
 
     def describe(self, number: int) -> OpSeen:
@@ -403,11 +407,11 @@ class Node:
 
     @property
     def saved_outputs(self) -> dict[int, int]:
-        """Which of the saved tensors are outputs with a gradient: position among them -> output number."""
+        """The saved tensors that are outputs with a gradient: position among the saved ones -> output number."""
         return {}
 
     def saved_arrays(self) -> list[Any]:
-        """The saved arrays, scalars where they have no dimensions. RuntimeError if freed or modified since."""
+        """The saved arrays; 0-dimensional ones as scalars. Raises RuntimeError if released or modified."""
         saved = self.saved
         if saved is None:
             raise freed(self)
@@ -425,7 +429,7 @@ class Node:
         return arrays
 
     def saved_tensors(self) -> list[Tensor | None]:
-        """The saved tensors for a pass that builds a graph. RuntimeError if freed or modified since."""
+        """The saved tensors, for a pass that builds a graph. Raises RuntimeError if released or modified."""
         saved = self.saved
         if saved.__class__ is Packing:
             return saved.tensors(self)
@@ -433,7 +437,7 @@ class Node:
         return [self.saved_tensor(position) for position in range(len(saved or ()))]
 
     def saved_tensor(self, position: int) -> Tensor | None:
-        """One saved tensor; an output leads back to this node. RuntimeError if freed or modified since."""
+        """One saved tensor; an output has this node as its grad_fn. Raises RuntimeError if released or modified."""
         if self.saved is None:
             raise freed(self)
         tensor = self.saved[position]
@@ -447,16 +451,16 @@ class Node:
         return tensor if output_nr is None else self.placed(tensor, output_nr)
 
     def placed(self, tensor: Tensor, output_nr: int) -> Tensor:
-        """A saved output, kept without its place in the graph, at this place."""
+        """A saved output attached to the graph again: it is saved without a grad_fn."""
         place = None if self.extras is None else self.extras.place
         return tensor._as_output_of(self, output_nr) if place is None else place(tensor)
 
     def order_of_saved(self) -> Sequence[int]:
-        """The positions of what is saved, in the order in which PyTorch packs and unpacks it."""
+        """The positions of the saved tensors, in the order in which PyTorch packs and unpacks them."""
         return range(len(self.saved or ()))
 
     def release(self) -> bool:
-        """Free the saved tensors; whether there was anything to free."""
+        """Releases the saved tensors. Returns whether there were any."""
         if not self.saved:
             return False
         self.saved = None
@@ -467,7 +471,7 @@ class Node:
         grad_fn, output_nr = (self, saved_output) if saved_output is not None else (tensor._grad_fn, tensor._output_nr)
         origin = "" if grad_fn is None else f"output {output_nr} of {plain_name(grad_fn)}"
         if tensor._is_stale_view():
-            origin = "output 0 of AsStrided"  # what PyTorch would make it now; a message should not make nodes
+            origin = "output 0 of AsStrided"  # PyTorch would make this node now; a message should not make nodes
         kind = dtypes.of(tensor._array).tensor_type
         shape, version = tensor._array.shape, tensor._counter[0]
         hint = messages.ANOMALY_SHOWS if anomaly.mode.enabled else messages.ANOMALY_HINT
@@ -476,19 +480,22 @@ class Node:
 
 @cache
 def saved_tensor(position: int) -> property:
-    """The attribute ``_saved_<name>`` of a node for a saved tensor. RuntimeError if it was freed or modified since."""
+    """The attribute ``_saved_<name>`` for a saved tensor. Reading it raises RuntimeError if released or modified."""
     return property(lambda node: node.saved_tensor(position))
 
 
 @cache
 def raw_saved_tensor(position: int) -> property:
-    """The attribute ``_raw_saved_<name>`` of a node, which takes hooks for that tensor."""
+    """The attribute ``_raw_saved_<name>`` of a node, which accepts hooks for that tensor."""
     return property(lambda node: SavedTensor(node, position))
 
 
 @cache
 def saved_attribute(name: str) -> property:
-    """The attribute ``_saved_<name>`` of a node for an argument that is no tensor; AttributeError if it has none."""
+    """The attribute ``_saved_<name>`` for a non-tensor argument.
+
+    Reading it raises AttributeError if the node lacks it.
+    """
 
     def read(node: Node) -> Any:
         if name in node.attrs:
@@ -499,7 +506,7 @@ def saved_attribute(name: str) -> property:
 
 
 class GradientEdge(NamedTuple):
-    """The place in a graph where the gradient of one tensor arrives; `ownership_token` keeps nothing alive here."""
+    """The graph edge where the gradient of one tensor arrives; `ownership_token` keeps nothing alive here."""
 
     node: Node
     output_nr: int
@@ -508,14 +515,14 @@ class GradientEdge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InputMetadata:
-    """What a gradient for one output of the forward operation looks like."""
+    """The shape and dtype of the gradient for one output of the forward operation."""
 
     shape: tuple[int, ...]
     dtype: dtypes.dtype
 
 
 def plain_name(node: Node) -> str:
-    """A node's name as PyTorch's messages write it: ``Mul`` for ``MulBackward0``, ``Sum1`` for ``SumBackward1``."""
+    """A node's name in PyTorch's messages: ``Mul`` for ``MulBackward0``, ``Sum1`` for ``SumBackward1``."""
     name = node.name()
     stem, _, number = name.rpartition("Backward")
     return stem + number.lstrip("0") if not number or number.isdigit() else name

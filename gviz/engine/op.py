@@ -1,4 +1,4 @@
-"""What an operation is, declared once; and how one runs.
+"""Declares operations, each once, and runs them.
 
     mul = Op(
         "mul(self, other)",
@@ -12,13 +12,13 @@
     )
 
 In the signature the tensors come before the star, the other arguments after it. A rule is the vector-Jacobian
-product for one input. It is written once and serves arrays (an ordinary pass) and tensors (``create_graph``): operators
-work on both, and calling an `Op` runs plain numpy on arrays and a tracked operation on tensors. The names of a rule's
-parameters say what it needs: `g` (or `grads` for several outputs), inputs, outputs (``result``), attributes, and
-``<input>_sym_sizes``, the shape of an input (``sizes``, all of them, for a list). Only what the rules in use name is
-saved. A slot written ``weight?`` may be given None: the op then runs as a variant of itself without that slot, and its
-forward and rules see None. The engine reduces broadcast gradients, sums contributions, checks shapes and dtypes and
-reports events; rules never do.
+product for one input. It is written once and works on arrays (an ordinary pass) and tensors (``create_graph``):
+operators accept both, and calling an `Op` runs plain NumPy on arrays and a tracked operation on tensors. The names of a
+rule's parameters define what it needs: `g` (or `grads` for several outputs), inputs, outputs (``result``), attributes,
+and ``<input>_sym_sizes``, the shape of an input (``sizes``, all of them, for a list). Only what the rules in use name
+is saved. A slot written ``weight?`` accepts None: the op then runs as a variant without that slot, and its forward and
+rules receive None. The engine reduces broadcast gradients, sums contributions, checks shapes and dtypes and emits
+events; rules never do.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ from gviz.events import OpSeen, Reading
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The vector-Jacobian products of an operation, and how one is made ready to run.
+# The vector-Jacobian products of an operation, and their preparation for calls.
 
 
 SIZES = "_sym_sizes"
-"""What a rule's parameter ends with that asks for the shape of an input."""
+"""The suffix of a rule's parameter that requests the shape of an input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The gradient of one input: `text` for people, `vjp` for both kinds of pass.
+    """The gradient of one input: `text` for readers, `vjp` for both kinds of pass.
 
-    In `text`, `g` is the incoming gradient and every other name an input, an output or an attribute; ``number of
-    elements``, ``size of dim``, ``number of targets`` and ``number of classes`` are counted for a reader. Where inputs
-    share work, `slot` names them all (``"input, weight"``), `text` has a part for each (``"...; ..."``), `vjp` gives a
-    tuple.
+    In `text`, `g` is the incoming gradient and every other name is an input, an output or an attribute; ``number of
+    elements``, ``size of dim``, ``number of targets`` and ``number of classes`` are numbers counted for the reader. If
+    inputs share work, `slot` names them all (``"input, weight"``), `text` has a part for each (``"...; ..."``), and
+    `vjp` returns a tuple.
     """
 
     slot: str
@@ -70,31 +70,31 @@ class Rule:
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The inputs it is for."""
+        """The inputs that the rule is for."""
         return tuple(self.slot.split(", "))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What `vjp` asks for besides the incoming gradient."""
+        """The parameters of `vjp` after the incoming gradient."""
         signature = getattr(self.vjp, "__signature__", None)
         if signature is not None:
             return tuple(signature.parameters)[1:]
-        code = self.vjp.__code__  # quicker than to ask for the signature: there are hundreds of rules
+        code = self.vjp.__code__  # faster than inspect.signature: there are hundreds of rules
         return code.co_varnames[1 : code.co_argcount]
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Arguments to try an op with: arrays for its tensors, and its attributes."""
+    """Example arguments for an op: arrays for its tensors, and its attributes."""
 
     tensors: tuple[Any, ...]
     attrs: Attrs
 
 
 class Call:
-    """A rule made ready to run: which saved tensors and which attributes its parameters are.
+    """A rule prepared for calls: which saved tensors and attributes its parameters are.
 
-    A joint rule is called once in a step and gives a tuple, in the order of its `slots`.
+    A joint rule is called once per step and returns a tuple, in the order of its `slots`.
     """
 
     __slots__ = ("attrs", "is_joint", "names", "needs", "pick", "texts", "vjp")
@@ -114,25 +114,25 @@ class Call:
 
 
 def picker(positions: list[int]) -> Callable[[Sequence[Any]], Any]:
-    """A getter of these positions that always gives a tuple, so that one kind of call serves every rule."""
+    """A getter of these positions that always returns a tuple, so that every rule is called in the same way."""
     if len(positions) > 1:
         return itemgetter(*positions)
     return itemgetter(slice(positions[0], positions[0] + 1) if positions else slice(0))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# An operation as it is without some of its optional tensors.
+# Variants of an operation without some of its optional tensors.
 
 
 def rules_without(rules: tuple[Rule, ...], absent: frozenset[str]) -> tuple[Rule, ...]:
-    """The rules of the inputs that are left; what they name of the absent ones is None. Joint rules stay whole."""
+    """The rules of the remaining inputs, with None for parameters of absent ones. Joint rules are kept whole."""
     unknown = absent | {slot + SIZES for slot in absent}
     left = [rule for rule in rules if not absent.issuperset(rule.slots)]
     return tuple([Rule(rule.slot, rule.text, _with_none(rule.vjp, unknown)) for rule in left])
 
 
 def forward_without(forward: Callable[..., Any], slots: tuple[str, ...], absent: frozenset[str]) -> Callable[..., Any]:
-    """The forward that takes the arrays of the other `slots` only."""
+    """The forward function that takes only the arrays of the remaining `slots`."""
 
     def variant(*arrays: Any, **attrs: Any) -> Any:
         given = iter(arrays)
@@ -156,15 +156,15 @@ def _with_none(vjp: Callable[..., Any], absent: frozenset[str]) -> Callable[...,
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# How the rules of an op run in a backward step, worked out once for each op, when a node of it first runs.
+# How the rules of an op run in a backward step; prepared once per op, when a node of it first runs.
 #
-# Most ops have one output and a rule for each of some inputs. For them a function is written out in which every rule is
-# called with just what it names, as ``dataclasses`` writes out ``__init__``: the calls between the parts of a general
-# way take longer than the arithmetic on a scalar.
+# Most ops have one output and a rule for each of some inputs. For these a function is generated in which every rule is
+# called with exactly its arguments, as ``dataclasses`` generates ``__init__``: the function calls of a general
+# implementation take longer than the arithmetic on a scalar.
 
 
 Vjp = Callable[["OpNode", Sequence[Grad | None], bool], Sequence[Grad | None]]
-"""A node class's `vjp`: gradients of the inputs from those of the outputs, None where no edge wants one."""
+"""A node class's `vjp`: gradients of the inputs from those of the outputs, None for inputs without an edge."""
 
 _WRITTEN_OUT = """
 def vjp(node, grads, create_graph):
@@ -185,20 +185,20 @@ def vjp_of(op: Op) -> Vjp:
 
     def first(node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
         vjp = _written_out(op)
-        op.node_class.vjp = vjp  # type: ignore[assignment]  # there are hundreds of ops, a program uses some
+        op.node_class.vjp = vjp  # type: ignore[assignment]  # on first use: a program uses few of the ops
         return vjp(node, grads, create_graph)
 
     return first
 
 
 def _written_out(op: Op) -> Vjp:
-    """The text for an op whose rules each give one gradient, compiled."""
+    """Generates and compiles the function for an op whose rules each return one gradient."""
     rules = {f"rule_{slot}": call.vjp for slot, call in enumerate(op.calls) if call is not None}
     parts = [_part(slot, call, op.saved_names) for slot, call in enumerate(op.calls)]
     saved = _SAVED if op.saved_names else ""
     text = _WRITTEN_OUT.format(slots=len(parts), saved=saved, parts=", ".join(parts))
     names: dict[str, Any] = dict(rules)
-    file = f"{__file__}:{op.name}"  # of the engine, and of no text that a traceback could quote
+    file = f"{__file__}:{op.name}"  # an engine file without text, so that a traceback quotes nothing
     exec(compile(text, file, "exec"), names)  # made only of numbers and of names in declarations
     vjp: Vjp = names["vjp"]
     return vjp
@@ -213,7 +213,7 @@ def _part(slot: int, call: Call | None, saved_names: Sequence[str]) -> str:
 
 
 def _vjp(op: Op, node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
-    """The general way: several outputs, list arguments, rules that share work."""
+    """The general implementation: several outputs, list arguments, rules that share work."""
     saved: Sequence[Any] = node.saved_tensors() if create_graph else node.saved_arrays()
     g: Any = grads[0]
     if all(grad is None for grad in grads):
@@ -240,7 +240,7 @@ def _vjp(op: Op, node: OpNode, grads: Sequence[Grad | None], create_graph: bool)
 
 
 def _materialized(node: OpNode, grads: Sequence[Grad | None], create_graph: bool) -> list[Grad]:
-    """Gradients of several outputs, zeros where nothing arrived."""
+    """The gradients of several outputs, with zeros where none arrived."""
     full = []
     for g, (shape, kind) in zip(grads, node.outputs, strict=True):
         if g is None:
@@ -251,22 +251,22 @@ def _materialized(node: OpNode, grads: Sequence[Grad | None], create_graph: bool
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# How an operation runs: forward on arrays, a node if a gradient may be wanted, an event during a recording.
+# How an operation runs: forward on arrays, a node if a gradient may be needed, an event during a recording.
 
 
 Attrs = dict[str, Any]
 Memory = Literal["new", "view", "alias", "data"]
 """Whose memory an output has, see `Op`."""
 Overlap = Literal["elementwise", "apart", "indexed", "masked", "once", "free"]
-"""Which places in memory may meet in a write, see `views.check_overlap`."""
+"""Which memory may overlap in a write, see `views.check_overlap`."""
 
 NO_ATTRS: Attrs = {}
 
 
 def apply(op: Op, tensors: Sequence[Tensor], attrs: Attrs = NO_ATTRS) -> Any:
-    """Run `op`, make its node if a gradient may be wanted, and report it to a recording.
+    """Runs `op`, makes its node if a gradient may be needed, and records it.
 
-    Returns a tensor. An op of several outputs returns what its `returns` makes of them, a tuple.
+    Returns a tensor. For an op with several outputs, returns a tuple made by its `returns`.
     """
     if op.is_plain and not watchers.watchers:
         output = _apply_plain(op, tensors)
@@ -298,13 +298,13 @@ def _announce(
     outputs: Sequence[Tensor],
     node: Node | None,
 ) -> None:
-    """Report the operation that ran, and the reason if it is not tracked."""
+    """Emits that the operation ran, with the reason if it is untracked."""
     untracked = "" if node is not None else op.untracked or why_untracked(tensors)
     emission.ran(channel, op, tensors, attrs, outputs, node, untracked)
 
 
 def _watched(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor], node: Node | None) -> None:
-    """Show the operation to the hooks of saved tensors and to the recorder of a static graph."""
+    """Passes the operation to the hooks of saved tensors and to the recorder of a static graph."""
     if node is not None:
         pack(node)
     recorder = watchers.recorder()
@@ -313,9 +313,9 @@ def _watched(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[
 
 
 def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) -> Tensor:
-    """`apply` for the common case, in one piece: one output in its own memory, no attributes, no watchers.
+    """`apply` for the common case, in one function: one output in its own memory, no attributes, no watchers.
 
-    It does what the general way does. A chain of scalars spends a sixth of its time on the calls between those parts.
+    It does the same as the general code. A chain of scalars spends a sixth of its time on the function calls there.
     """
     result = compute(op, tensors, NO_ATTRS)
     output = new_tensor(result if result.__class__ is np.ndarray else np.asarray(result))
@@ -353,7 +353,7 @@ def _apply_plain(op: Op, tensors: Sequence[Tensor], _new: Any = object.__new__) 
 
 
 def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
-    """The op's forward on the tensors' arrays. RuntimeError, in PyTorch's words, for shapes that do not fit."""
+    """Runs the op's forward on the tensors' arrays. Raises RuntimeError, with PyTorch's text, for mismatched shapes."""
     arrays = operands(op, tensors)
     try:
         try:
@@ -365,20 +365,20 @@ def compute(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Any:
                 raise
             with np.errstate(all="ignore"):
                 result = op.forward(*arrays, **attrs)
-        if op.pointwise and result.__class__ is np.ndarray and result.ndim > 1:  # otherwise there is one order only
+        if op.pointwise and result.__class__ is np.ndarray and result.ndim > 1:  # otherwise there is only one order
             return laid_out(result, arrays)
         return result
     except ValueError as error:
         if thread.grad_enabled:
-            edges_of(tensors)  # raises for a view that must not be used: PyTorch looks at that first
+            edges_of(tensors)  # raises for a view that must not be used: PyTorch checks that first
         if op.promotes and len(arrays) == 2:
             raise RuntimeError(broadcast_error(arrays[0].shape, arrays[1].shape)) from None
         raise RuntimeError(str(error)) from error
 
 
 def operands(op: Op, tensors: Sequence[Tensor]) -> list[Array]:
-    """The tensors' arrays as the op's forward takes them: of one dtype, if it promotes."""
-    # Arithmetic on numpy scalars is ten times as fast as on 0-dimensional arrays.
+    """The tensors' arrays for the op's forward, in one dtype if it promotes."""
+    # Arithmetic on NumPy scalars is ten times as fast as on 0-dimensional arrays.
     arrays, by_scalars = [], op.is_operator
     for t in tensors:
         array = t._array
@@ -400,14 +400,14 @@ def why_untracked(tensors: Sequence[Tensor]) -> str:
 def any_requires_grad(tensors: Sequence[Tensor]) -> bool:
     """Whether an operation on these tensors is recorded.
 
-    It may be although all its edges are None: a view that was made under ``no_grad`` requires grad with its base, but
+    It can be recorded even if all its edges are None: a view made under ``no_grad`` requires grad like its base, but
     has no node through which a gradient could reach it.
     """
     return any(t._requires_grad or (t._base is not None and t._base._requires_grad) for t in tensors)
 
 
 def edges_of(tensors: Sequence[Tensor]) -> list[Edge | None]:
-    """Where the gradients of these tensors go; None for those that require none, and for untracked views."""
+    """The edges for the gradients of these tensors; None for those that require none, and for untracked views."""
     edges: list[Edge | None] = []
     for t in tensors:
         if t._base is not None:
@@ -421,7 +421,7 @@ def edges_of(tensors: Sequence[Tensor]) -> list[Edge | None]:
 
 
 def _record(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[Tensor]) -> Node | None:
-    """Make the node of an operation and let its outputs come from it; None if no input requires grad."""
+    """Makes the node of an operation and attaches its outputs. Returns None if no input requires grad."""
     edges = edges_of(tensors)
     if edges.count(None) == len(edges) and not any_requires_grad(tensors):
         return None
@@ -433,7 +433,7 @@ def _record(op: Op, tensors: Sequence[Tensor], attrs: Attrs, outputs: Sequence[T
 
 
 def start_node(op: Op, edges: list[Edge | None], tensors: Sequence[Tensor], attrs: Attrs) -> OpNode:
-    """A node with its edges and attributes; saving, outputs and history are the caller's."""
+    """A node with its edges and attributes; the caller sets saved tensors, outputs and history."""
     node = op.node_class()
     if op.partial:
         edges = [e if call else None for e, call in zip(edges, op.calls, strict=True)]
@@ -443,7 +443,7 @@ def start_node(op: Op, edges: list[Edge | None], tensors: Sequence[Tensor], attr
 
 
 def set_history(node: Node, outputs: Sequence[Tensor], differentiable: int | None = None) -> None:
-    """Let the first `differentiable` outputs (None: all) come from `node`."""
+    """Makes `node` the grad_fn of the first `differentiable` outputs (None: all)."""
     if len(outputs) == 1:
         output = outputs[0]
         node.outputs = ((output._array.shape, output._array.dtype),)
@@ -459,7 +459,7 @@ def set_history(node: Node, outputs: Sequence[Tensor], differentiable: int | Non
 
 
 def _share(op: Op, base: Tensor, outputs: Sequence[Tensor]) -> None:
-    """Tie outputs to the memory of `base`: its version counter, and for views the tensor they are views of."""
+    """Makes outputs share the version counter of `base`; views also get their base."""
     made = "multi" if op.several else "default"
     if not thread.grad_enabled:
         made = "inference" if thread.inference else "no_grad"
@@ -470,14 +470,14 @@ def _share(op: Op, base: Tensor, outputs: Sequence[Tensor]) -> None:
             output._counter = base._counter
         else:  # its own counter, which counts unless the data are an inference tensor
             output._counter = [min(base._counter[0], 0)]
-        if op.memory == "view" and not base.is_inference():  # autograd knows nothing of an inference tensor
+        if op.memory == "view" and not base.is_inference():  # autograd ignores inference tensors
             output._base = base if base._base is None else base._base
             output._view_version = base._counter[0]
             output._creation = made
 
 
 def promoted(arrays: Sequence[Array], how: bool | str) -> list[Array]:
-    """Bring operands to their common dtype, to a floating one if `how` is ``"float"``."""
+    """Converts operands to their common dtype; to a floating one if `how` is ``"float"``."""
     first = arrays[0].dtype
     if first.kind == "f" or how != "float":
         for array in arrays:
@@ -492,7 +492,7 @@ def promoted(arrays: Sequence[Array], how: bool | str) -> list[Array]:
 
 
 def zeros(like: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of the kind of a gradient, array or tensor, for use inside rules."""
+    """Zeros of the same kind as a gradient, array or tensor, for use in rules."""
     if isinstance(like, Tensor):
         return new_tensor(np.zeros(shape, like._array.dtype))
     return np.zeros(shape, like.dtype)
@@ -501,7 +501,7 @@ def zeros(like: Any, shape: tuple[int, ...]) -> Any:
 REQUIRED = inspect.Parameter.empty
 
 SLICES = "self, its part now "
-"""Before the formula of an operation that wrote through a view, as the event on the view's base has it."""
+"""Prefix of the formula of an operation that wrote through a view, in the event on the view's base."""
 
 __all__ = ["REGISTRY", "REQUIRED", "SLICES", "Example", "Op", "Reading", "Rule"]
 
@@ -509,8 +509,8 @@ __all__ = ["REGISTRY", "REQUIRED", "SLICES", "Example", "Op", "Reading", "Rule"]
 class OpNode(Node):
     """The node of a declared operation.
 
-    Each op has a subclass with its rule as `vjp` and with what is saved as attributes; a ``__getattr__`` for these
-    would make every other attribute slower to read.
+    Each op has a subclass with its rule as `vjp` and its saved tensors as attributes. A ``__getattr__`` for these would
+    make every other attribute slower to read.
     """
 
     __slots__ = ()
@@ -527,7 +527,7 @@ class OpNode(Node):
         return self.op.saved_outputs
 
     def order_of_saved(self) -> Sequence[int]:
-        """The positions of what is saved, in PyTorch's order: inputs by name, then outputs by name."""
+        """The positions of the saved tensors, in PyTorch's order: inputs by name, then outputs by name."""
         op = self.op
         return sorted(range(len(op.saved_names)), key=lambda i: (op.saved_names[i] in op.outputs, op.saved_names[i]))
 
@@ -535,20 +535,20 @@ class OpNode(Node):
 class Op:
     """One operation: its forward on arrays, one rule per differentiable input, its names.
 
-    `memory` says whose memory the output has: its own (``new``), its input's as a tracked ``view``, or its input's
-    without being tracked (``alias`` with the same version counter, ``data`` with one of its own). `promotes`: operands
-    of different dtypes are brought to a common one first (``"float"``: a floating one). `outputs` names the results
-    (``results...`` for a list), of which the first `differentiable_outputs` can require grad. For a list argument
-    (``tensors...``) the single rule gives one gradient per tensor. One that is `public` is ``torch.<name>``, which
-    `surface.derive` or a front offers, and one that can be `in_place` has a method with a trailing underscore. One of
-    several pointwise steps may say how it is computed within the memory of its first operand: `write_block`, see
-    `blocks`. `named` outputs can be read by name (``torch.return_types``).
-    `readings` say how `formula` and the rules' texts read for some arguments, the more particular before the others.
-    `untracked` is the reason why an op never records. `torch` is the path, from ``torch``, of the function that means
-    this op when called with its tensors and attributes (its name if it is public); `differs` says how it then differs.
-    `drawn` is the slot of a mask that a call draws itself, of random numbers. `overlap` says which places in memory
-    may meet when it writes in place, see `views.check_overlap`. The result of one that is `pointwise` lies in memory as
-    its operands do, as PyTorch lays it out; one that promotes, or runs a ufunc, always is.
+    `memory` defines the output's memory: its own (``new``), its input's as a tracked ``view``, or its input's untracked
+    (``alias`` shares the version counter, ``data`` has its own). With `promotes`, operands are first converted to a
+    common dtype (``"float"``: a floating one). `outputs` names the results (``results...`` for a list); the first
+    `differentiable_outputs` of them can require grad. For a list argument (``tensors...``) the single rule returns one
+    gradient per tensor. A `public` op is ``torch.<name>``, which `surface.derive` or a front defines, and an `in_place`
+    op has a method with a trailing underscore. A pointwise op of several steps may define how it is computed within the
+    memory of its first operand: `write_block`, see `blocks`. `named` outputs can be read by name
+    (``torch.return_types``).
+    `readings` are variants of `formula` and the rules' texts for some arguments, the more specific first. `untracked`
+    is the reason why an op is never recorded. `torch` is the path, from ``torch``, of the function that performs this
+    op on its tensors and attributes (default: its name if it is public); `differs` explains how that function differs.
+    `drawn` is the slot of a random mask that a call draws itself. `overlap` defines which memory may overlap in an
+    in-place write, see `views.check_overlap`. The result of a `pointwise` op has the memory order of its operands, as
+    in PyTorch; an op that promotes or runs a ufunc is always pointwise.
     """
 
     def __init__(
@@ -611,14 +611,14 @@ class Op:
         REGISTRY.append(self)
 
     def _compile(self) -> None:
-        """Work out from the rules' parameter names what is saved, and make the node class."""
+        """Determines from the rules' parameter names what is saved, and makes the node class."""
         named = [name for rule in self.rules for name in rule.names]
         known = (*self.slots, *self.outputs)
         self.saved_names = tuple(name for name in known if name in named)
         self.saved_outputs = {
             i: self.outputs.index(name)
             for i, name in enumerate(self.saved_names)
-            if name in self.outputs[: self.differentiable_outputs]  # the others are leaves, saved as inputs are
+            if name in self.outputs[: self.differentiable_outputs]  # the others are leaves, saved like inputs
         }
         self.saves_outputs = any(name in self.outputs for name in self.saved_names)
         self._sized_slots = tuple((i, slot + SIZES) for i, slot in enumerate(self.slots) if slot + SIZES in named)
@@ -639,7 +639,7 @@ class Op:
         return f"<op {self.name}>"
 
     def __call__(self, *operands: Any, **attrs: Any) -> Any:
-        """Run on arrays as plain numpy, on tensors as a tracked operation. An optional tensor may be None."""
+        """Runs as plain NumPy on arrays, or as a tracked operation on tensors. An optional tensor may be None."""
         if isinstance(operands[0], Tensor):
             if self.optional:
                 return apply(*self.present(operands), attrs or NO_ATTRS)
@@ -647,7 +647,7 @@ class Op:
         return self.forward(*operands, **attrs)
 
     def present(self, operands: Sequence[Any]) -> tuple[Op, list[Any]]:
-        """The variant of this op for the operands that are not None, and these."""
+        """The variant of this op for the operands that are not None, and these operands."""
         absent = frozenset([slot for slot, operand in zip(self.slots, operands, strict=True) if operand is None])
         return self._without(absent) if absent else self, [operand for operand in operands if operand is not None]
 
@@ -662,13 +662,13 @@ class Op:
         return self.variants[absent]
 
     def save(self, node: Node, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
-        """Keep in `node` what the rules of its edges name, with the versions of now."""
+        """Saves in `node` the tensors that the rules of its edges use, with their current versions."""
         candidates = inputs
         if self.saves_outputs:
             made = [t._alias() for t in outputs[: self.differentiable_outputs]]
             candidates = (*inputs, *made, *outputs[len(made) :])
         saved: Sequence[Tensor | None] = candidates if self.saves_inputs else self._pick_saved(candidates)
-        if None in node.next_edges:  # what only the missing edges' rules need is not saved
+        if None in node.next_edges:  # tensors used only by rules of missing edges are not saved
             pairs = zip(node.next_edges, self.calls, strict=False)
             wanted = {name for edge, call in pairs if edge and call for name in call.needs}
             saved = tuple([t if n in wanted else None for n, t in zip(self.saved_names, saved, strict=True)])
@@ -678,22 +678,22 @@ class Op:
             raise RuntimeError(messages.INFERENCE_SAVED)
 
     def sizes(self, tensors: Sequence[Tensor]) -> Attrs:
-        """The shapes of inputs that rules ask for, under the names they ask by."""
+        """The shapes of inputs that rules use, by parameter name."""
         if self.variadic:
             return {"sizes": tuple([t._array.shape for t in tensors])}
         return {name: tensors[slot]._array.shape for slot, name in self._sized_slots}
 
     def places(self, edges: Sequence[Edge | None]) -> Sequence[Edge | None]:
-        """One edge for each argument that can have one, also for those that are not there."""
+        """One edge for each argument that can have one, including absent arguments."""
         if self.variadic:
             return edges
         by_slot = dict(zip(self.slots, edges, strict=True))
-        if self.grad_fn == "NotImplemented":  # a node of PyTorch's own, which knows no places
+        if self.grad_fn == "NotImplemented":  # a node of PyTorch's own, which has no places
             return [edge for edge in map(by_slot.get, self.ruled) if edge is not None]
         return [by_slot.get(slot) for slot in self.ruled]
 
     def shown(self) -> dict[str, property]:
-        """What a node shows as ``grad_fn._saved_<name>``, by name: saved tensors (checked), arguments, shapes."""
+        """The properties ``grad_fn._saved_<name>`` of a node, by name: saved tensors (checked), arguments, shapes."""
         numbers = (*self.attrs, *(name for _, name in self._sized_slots), *(["sizes"] if self.variadic else []))
         tensors = {name: saved_tensor(position) for position, name in enumerate(self.saved_names)}
         return {name: saved_attribute(name) for name in numbers} | tensors
@@ -705,11 +705,11 @@ class Op:
         return OpSeen(number, self.name, self.grad_fn, self.slots, rules, self.saved_names, self.formula, self.readings)
 
     def describe_in_place(self, number: int) -> OpSeen:
-        """The variant that writes to its first input."""
+        """The in-place variant, which writes to its first input, as an event."""
         return msgspec.structs.replace(self.describe(number), name=self.name.rstrip("_") + "_")
 
     def describe_slices(self, number: int) -> OpSeen:
-        """The variant that writes to a view, as the node of the view's base."""
+        """The in-place variant that writes to a view, as an event on the view's base."""
         written = self.describe_in_place(number)
         readings = tuple(
             [msgspec.structs.replace(it, formula=SLICES + it.formula if it.formula else "") for it in written.readings]
@@ -720,11 +720,11 @@ class Op:
 
 
 REGISTRY: list[Op] = []
-"""Every op, in order of declaration: drives tests, docs and the methods of `Tensor`."""
+"""Every op, in order of declaration: used for tests, docs and the methods of `Tensor`."""
 
 
 def _parse(signature: str) -> tuple[str, tuple[str, ...], dict[str, Any]]:
-    """Split ``name(tensors, *, attributes=defaults)``; a missing default is `REQUIRED`."""
+    """Splits ``name(tensors, *, attributes=defaults)``; a missing default is `REQUIRED`."""
     name, _, rest = signature.rstrip(")").partition("(")
     left, _, right = rest.partition("*")
     slots = tuple(part.strip() for part in left.split(",") if part.strip())

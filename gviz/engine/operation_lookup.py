@@ -1,4 +1,4 @@
-"""Which declared operation is meant by what a file or an event says of it, and with which attributes."""
+"""Finds the declared operation that a file or an event describes, and its attributes."""
 
 from __future__ import annotations
 
@@ -14,24 +14,20 @@ from gviz.engine.ops import shape
 from gviz.engine.ops.strided import Geometry
 from gviz.events import OpSeen
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Which declared operation is meant by what a file or an event says of it, and with which attributes.
-
-
 Effect = Literal["new", "write", "become"]
-"""Whether an operation makes new tensors, writes to its first operand, or makes that operand itself another view."""
+"""Whether an operation makes new tensors, writes to its first operand, or turns that operand into another view."""
 
 GEOMETRY, VIEW = "geometry", "view"
-"""Attributes of events: where a view lies in its base; which node is the view that an operation wrote through."""
+"""Attributes of events: the geometry of a view in its base; the node of the view that an operation wrote through."""
 
 
 def named(op: Op) -> tuple[str, str, str, tuple[str, ...]]:
-    """What identifies an op: signature, ``grad_fn``, formula, and the optional tensors it is without."""
+    """The key of an op: signature, ``grad_fn``, formula, and the optional tensors that it lacks."""
     return op.signature, op.grad_fn, op.formula, tuple(sorted(op.absent))
 
 
 def operation(name: Any) -> Op:
-    """The op of a name that `named` gave. ValueError if the engine has none."""
+    """The op for a key from `named`. Raises ValueError if the engine has none."""
     signature, grad_fn, formula, absent = name
     found = _by_signature().get((signature, grad_fn, formula))
     if found is None:
@@ -40,7 +36,7 @@ def operation(name: Any) -> Op:
 
 
 def without(op: Op, absent: Iterable[str]) -> Op:
-    """The variant of an op without some of its optional tensors. ValueError if they are not optional."""
+    """The variant of an op without some of its optional tensors. Raises ValueError if they are not optional."""
     gone = frozenset(absent)
     if not gone <= op.optional:
         raise ValueError(f"{op.name} cannot be without {', '.join(sorted(gone - op.optional))}")
@@ -48,9 +44,10 @@ def without(op: Op, absent: Iterable[str]) -> Op:
 
 
 def recorded_operation(seen: OpSeen, attrs: Iterable[str]) -> Op | None:
-    """The op that an event describes, run with attributes of these names; None if the engine has none.
+    """The op that an event describes, for attributes of these names; None if the engine has none.
 
-    What wrote through a view is known by its rules and what it saved: its ``grad_fn`` is that of every such write.
+    A write through a view is identified by its rules and saved tensors, since every such write has the same
+    ``grad_fn``.
     """
     is_part = seen.grad_fn == "CopySlices"
     formula = seen.formula.removeprefix(SLICES) if is_part else seen.formula
@@ -71,12 +68,12 @@ def effect_of(op: Op, seen: OpSeen) -> Effect:
 
 
 def is_in_place(seen: OpSeen) -> bool:
-    """Whether the operation wrote to its first input, or made it another view."""
+    """Whether the operation wrote to its first input, or turned it into another view."""
     return seen.name.endswith("_") and not seen.name.startswith("_")
 
 
 def attributes_of(op: Op, plain: Any) -> dict[str, Any]:
-    """Attributes as the op takes them, of plain data. ValueError for names that are not the op's."""
+    """The op's attributes from plain data. Raises ValueError for names that the op lacks."""
     given = {name: value for name, value in dict(plain).items() if name != VIEW}
     unknown = [name for name in given if name not in op.attrs]
     if unknown:
@@ -106,22 +103,22 @@ def _by_formula() -> dict[tuple[str, str], list[Op]]:
 
 
 def _every_op() -> list[Op]:
-    """Every operation: the package declares them all when it is imported."""
+    """Every operation. Importing the package declares them all."""
     return [*REGISTRY, *shape.VARIANTS]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Operations whose results have as many elements as the data say: no static graph, no fixed buffer can hold them.
+# Operations whose result size depends on the data: no static graph and no fixed buffer can hold them.
 
 
 _NAMES = frozenset({"argwhere", "bincount", "masked_select", "nonzero", "unique", "unique_consecutive", "unique_dim"})
 
 
 def is_sized_by_data(op: Op, others: Iterable[np.dtype[Any]]) -> bool:
-    """Whether an operation is one; `others` are the dtypes of its operands but the first (of `index`, the masks)."""
+    """Whether the result size of an op depends on data; `others` are the dtypes of all operands but the first."""
     return op.name in _NAMES or is_by_mask(op, others)
 
 
 def is_by_mask(op: Op, others: Iterable[np.dtype[Any]]) -> bool:
-    """Whether it takes the elements that a mask chooses."""
+    """Whether an op selects elements with a mask."""
     return op.name == "index" and any(dtype.kind == "b" for dtype in others)

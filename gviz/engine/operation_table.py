@@ -1,7 +1,7 @@
-"""The table of declared operations that adapters read: their names, their rules' texts, what they save.
+"""The table of declared operations for adapters: names, texts of the rules, saved tensors.
 
-``python -m gviz.engine.operation_table`` writes it. PyTorch's nodes have the names of the engine's, so the texts
-explain those too, and an adapter need not import the engine for them.
+``python -m gviz.engine.operation_table`` writes it. PyTorch's nodes have the same names as the engine's, so the texts
+explain them too, and an adapter does not need to import the engine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PATH = Path(__file__).parents[1] / "adapters" / "operations.json"
 
 
 def text() -> str:
-    """The table as it should be: one line for each operation, by their names, in whatever order they were imported."""
+    """The table's text: one line for each operation, sorted by name, so that the order of imports does not matter."""
     for module in pkgutil.iter_modules(ops.__path__):  # some are imported only where they are used
         importlib.import_module(f"{ops.__name__}.{module.name}")
     rows = [json.dumps(row, ensure_ascii=False) for row in sorted(map(_row, REGISTRY), key=itemgetter(0, 1))]

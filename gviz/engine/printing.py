@@ -1,4 +1,4 @@
-"""How tensors print: character by character as PyTorch prints them, because readers compare the two."""
+"""Prints tensors character by character as PyTorch does, because readers compare the two."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ __all__ = ["get_printoptions", "printoptions", "set_printoptions"]
 
 @dataclass(slots=True)
 class Options:
-    """How tensors are printed. Of a long axis `edgeitems` elements are shown at either end; a tensor of more than
-    `threshold` elements is long. `sci_mode` None leaves the choice to the numbers.
+    """How tensors are printed.
+
+    A tensor of more than `threshold` elements is summarized: `edgeitems` elements are shown at either end of long axes.
+    With `sci_mode` None the values decide.
     """
 
     precision: int = 4
@@ -45,7 +47,7 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Change how tensors are printed from now on. None leaves an option as it is, except for `sci_mode`."""
+    """Changes how tensors are printed. None leaves an option unchanged, except for `sci_mode`."""
     own = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     told = _PROFILES.get(profile or "", {}) | {name: value for name, value in own.items() if value is not None}
     for name, value in (told | {"sci_mode": sci_mode}).items():
@@ -53,13 +55,13 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The present options, as arguments of `set_printoptions`."""
+    """The current options, as arguments of `set_printoptions`."""
     return asdict(_now)
 
 
 @contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
-    """Print with other options for a while."""
+    """Prints with other options within the block."""
     before = get_printoptions()
     set_printoptions(**options)
     try:
@@ -69,7 +71,7 @@ def printoptions(**options: Any) -> Iterator[None]:
 
 
 def tensor_text(array: Array, kind: dtypes.dtype, origin: Sequence[str]) -> str:
-    """``tensor([1., 2.], requires_grad=True)``: the elements, the dtype unless it shows, and then `origin`."""
+    """``tensor([1., 2.], requires_grad=True)``: the elements, the dtype unless it is obvious, and then `origin`."""
     tells_size = array.ndim != 1 if not array.size else not _now.edgeitems
     notes = [f"size={tuple(array.shape)}"] if tells_size else []
     if kind is not dtypes.get_default_dtype() and (not array.size or kind not in (dtypes.int64, dtypes.bool_)):
@@ -79,7 +81,7 @@ def tensor_text(array: Array, kind: dtypes.dtype, origin: Sequence[str]) -> str:
 
 
 def elements(array: Array, indent: int) -> str:
-    """The elements in brackets, columns aligned, long axes shortened."""
+    """The elements in brackets, with aligned columns and shortened axes."""
     if not array.size:
         return "[]"
     shorten = array.size > _now.threshold
@@ -125,7 +127,7 @@ def _shown(array: Array, shorten: bool) -> list[Any]:
 
 
 def _ends(array: Array) -> Array:
-    """What is left of an array when long axes are shortened: only that decides the format."""
+    """The elements that remain when long axes are shortened; only they decide the format."""
     edge = _now.edgeitems
     for axis, length in enumerate(array.shape):
         if length > 2 * edge:
@@ -134,7 +136,7 @@ def _ends(array: Array) -> Array:
 
 
 def _format(array: Array) -> tuple[Callable[[Any], str], int]:
-    """How one element is written, padded to the width of the widest, and that width."""
+    """The function that formats one element, padded to the common width, and that width."""
     if array.dtype.kind == "f":
         return _float_format(array)
     plain = bool if array.dtype.kind == "b" else int
@@ -143,7 +145,7 @@ def _format(array: Array) -> tuple[Callable[[Any], str], int]:
 
 
 def _float_format(array: Array) -> tuple[Callable[[Any], str], int]:
-    """Whole numbers end in a point; four decimals otherwise; scientific where sizes are extreme or far apart."""
+    """Whole numbers end in a point; others have four decimals, or are scientific if extreme or far apart."""
     told = array[np.isfinite(array) & (array != 0)].astype(np.float64)
     whole = bool((told == np.ceil(told)).all())
     sizes = np.abs(told)
@@ -153,7 +155,7 @@ def _float_format(array: Array) -> tuple[Callable[[Any], str], int]:
 
 
 def _notation(whole: bool, sizes: Array) -> tuple[str, str]:
-    """The format of numbers of these sizes, and what follows the whole ones."""
+    """The format for numbers of these sizes, and the suffix of whole ones."""
     extreme = bool(sizes.size) and bool(sizes.max() / sizes.min() > 1000 or sizes.max() > 1e8 or sizes.min() < 1e-4)
     scientific = extreme if _now.sci_mode is None or not sizes.size else _now.sci_mode
     if scientific:

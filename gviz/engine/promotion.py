@@ -1,4 +1,4 @@
-"""``torch.promote_types``, ``result_type``, ``can_cast``: which dtype comes of several."""
+"""``torch.promote_types``, ``result_type``, ``can_cast``: the common dtype of several."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RESULT_TYPE = """result_type() received an invalid combination of arguments - g
 
 
 def promote_types(type1: DType, type2: DType) -> DType:
-    """The smallest dtype that holds both."""
+    """The smallest dtype that can hold both."""
     first, second = (_checked("promote_types", t, f"type{i}", i) for i, t in enumerate((type1, type2), 1))
     common = dtypes.join([first.numpy, second.numpy])
     assert common is not None
@@ -35,7 +35,7 @@ def can_cast(from_: DType, to: DType) -> bool:
 
 
 def _rank(kind: DType) -> int:
-    """The category that a write must not leave downwards: complex, floating, integers, bool."""
+    """The rank of a dtype's category; a write must not lower it: complex, floating, integers, bool."""
     return 3 if kind.is_complex else 2 if kind.is_floating_point else int(kind is not dtypes.bool_)
 
 
@@ -61,7 +61,7 @@ def _no_result_type(pair: tuple[object, object]) -> str:
     def told(*wanted: str) -> str:
         kinds = ["Tensor" if isinstance(o, Tensor) else "Number" if isinstance(o, (int, float)) else "" for o in pair]
         names = [type(o).__name__ for o in pair]
-        fit = kinds[0] == wanted[0], kinds == list(wanted)  # what follows a wrong one is marked too
+        fit = kinds[0] == wanted[0], kinds == list(wanted)  # the text after a wrong one is marked too
         return ", ".join(n if ok else f"!{n}!" for n, ok in zip(names, fit, strict=True))
 
     return _RESULT_TYPE.format(

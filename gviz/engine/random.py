@@ -1,6 +1,6 @@
-"""``torch.random``: the stream of random numbers, its seeds and its state.
+"""``torch.random``: the random number generator, its seeds and its state.
 
-The numbers are those of numpy's PCG64: equal seeds repeat, but give other numbers than PyTorch's Mersenne Twister.
+The numbers are those of NumPy's PCG64: equal seeds repeat, but give other numbers than PyTorch's Mersenne Twister.
 Unless a program seeds it, every run starts from the same seed, so that recordings repeat.
 """
 
@@ -29,13 +29,13 @@ __all__ = [
 ]
 
 FIRST_SEED = 67280421310721
-"""What a new `Generator` begins with, in PyTorch too."""
+"""The initial seed of a new `Generator`, as in PyTorch."""
 
 _STATE = np.dtype([("state", "u1", 16), ("increment", "u1", 16), ("half", "<u8"), ("held", "<u8"), ("seed", "<u8")])
 
 
 class Generator:
-    """An independent stream of random numbers. The only device is the CPU."""
+    """An independent random number generator on the CPU."""
 
     def __init__(self, device: Any = "cpu") -> None:
         if str(device).partition(":")[0] != "cpu":
@@ -44,7 +44,7 @@ class Generator:
         self.manual_seed(FIRST_SEED)
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start the stream of this seed. ValueError for a seed of more than 64 bits."""
+        """Seeds the generator. Raises ValueError for a seed of more than 64 bits."""
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
         self._seed = seed % 2**64
@@ -53,20 +53,20 @@ class Generator:
 
     @cached_property
     def stream(self) -> np.random.Generator:
-        """What numpy draws from, made at the first draw: a program without random numbers need not import them."""
+        """The NumPy generator, created at the first draw: a program without random numbers need not import it."""
         return np.random.Generator(np.random.PCG64(self._seed))
 
     def seed(self) -> int:
-        """Start a stream with a seed from the system; returns the seed."""
+        """Seeds the generator from the system. Returns the seed."""
         self.manual_seed(int.from_bytes(os.urandom(8), "little"))
         return self._seed
 
     def initial_seed(self) -> int:
-        """The seed of this stream."""
+        """The seed of this generator."""
         return self._seed
 
     def get_state(self) -> Tensor:
-        """Where in the stream it is, as bytes."""
+        """The state of the generator, as bytes."""
         now: Any = self.stream.bit_generator.state
         numbers = [now["state"]["state"], now["state"]["inc"]]
         halves = [np.frombuffer(number.to_bytes(16, "little"), "u1") for number in numbers]
@@ -74,7 +74,7 @@ class Generator:
         return new_tensor(packed.view(np.uint8).copy())
 
     def set_state(self, new_state: Tensor) -> Generator:
-        """Go to a place in a stream that `get_state` noted."""
+        """Restores a state that `get_state` returned."""
         if not isinstance(new_state, Tensor) or new_state._array.dtype != np.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if new_state._array.size != _STATE.itemsize:
@@ -94,14 +94,14 @@ class Generator:
         return self
 
     def clone_state(self) -> Generator:
-        """Another generator at the same place of the same stream."""
+        """A new generator in the same state."""
         return Generator().set_state(self.get_state())
 
     def __getstate__(self) -> Array:
         return self.get_state()._array
 
     def __setstate__(self, state: Array) -> None:
-        self.__init__()  # type: ignore[misc]  # an empty one, which then takes the state
+        self.__init__()  # type: ignore[misc]  # an empty generator, which then takes the state
         self.set_state(new_tensor(state))
 
 
@@ -109,33 +109,33 @@ default_generator = Generator().manual_seed(0)
 
 
 def manual_seed(seed: Any) -> Generator:
-    """Start the stream of random numbers anew, from `seed`."""
+    """Seeds the default generator."""
     return default_generator.manual_seed(int(seed))
 
 
 def seed() -> int:
-    """Start a stream of random numbers with a seed from the system; returns the seed."""
+    """Seeds the default generator from the system. Returns the seed."""
     return default_generator.seed()
 
 
 def initial_seed() -> int:
-    """The seed the stream of random numbers started from."""
+    """The seed of the default generator."""
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """Where the stream of random numbers is, as bytes."""
+    """The state of the default generator, as bytes."""
     return default_generator.get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Go back to a place in the stream that `get_rng_state` noted."""
+    """Restores a state that `get_rng_state` returned."""
     default_generator.set_state(new_state)
 
 
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, **_: Any) -> Iterator[None]:
-    """What is drawn inside does not count afterwards."""
+    """Restores the state of the default generator at the end of the block."""
     before = get_rng_state()
     try:
         yield
@@ -145,7 +145,7 @@ def fork_rng(devices: Any = None, enabled: bool = True, **_: Any) -> Iterator[No
 
 
 def stream_of(generator: Generator | None) -> np.random.Generator:
-    """The numpy stream to draw from: that of `generator`, else the default one."""
+    """The NumPy generator to draw from: that of `generator`, or of the default one."""
     if watchers.watchers and (recorder := watchers.recorder()) is not None:
         recorder.drew()
     return (generator or default_generator).stream
@@ -154,7 +154,7 @@ def stream_of(generator: Generator | None) -> np.random.Generator:
 def uniform(
     low: float, high: float, shape: tuple[int, ...], kind: np.dtype[Any], generator: Generator | None = None
 ) -> Array:
-    """Uniform random numbers from `low` up to but without `high`, also where rounding to `kind` would reach it."""
+    """Uniform random numbers from `low` to `high`, never `high` itself, even if rounding to `kind` would reach it."""
     drawn = stream_of(generator).uniform(low, high, shape)
     cast = np.asarray(drawn, kind)
     return np.minimum(cast, np.nextafter(kind.type(high), kind.type(low))) if low < high else cast

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 
 class Results(tuple[Any, ...]):
-    """A tuple whose items can be read by name; made by `results_type`."""
+    """A tuple whose items can also be read by name; made by `results_type`."""
 
     __slots__ = ()
     names: ClassVar[tuple[str, ...]]
@@ -33,7 +33,7 @@ def _type_of(name: str, names: tuple[str, ...]) -> type[Results]:
 
 
 def results_type(name: str, outputs: Sequence[str]) -> type[Results]:
-    """The type of what the operation `name` returns."""
+    """The type of the result of the operation `name`."""
     return _type_of(name, tuple(outputs))
 
 

@@ -1,4 +1,4 @@
-"""Tensors of random numbers."""
+"""Random tensors: ``rand``, ``randn``, ``randint``, ``randperm``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Kind = np.dtype[Any]
 
 
 def rand(*size: Any, generator: Generator | None = None, **options: Any) -> Tensor:
-    """Uniform numbers from 0 up to but without 1."""
+    """Uniform random numbers in [0, 1)."""
     shape, kind = shape_of("rand", size, options), _floating("rand", options)
     return made("rand", random.uniform(0, 1, shape, kind, generator), options)  # type: ignore[arg-type]  # checked
 
@@ -42,7 +42,7 @@ def randint(
     generator: Generator | None = None,
     **options: Any,
 ) -> Tensor:
-    """Whole numbers from `low` up to but without `high`: ``randint(high, size)`` or ``randint(low, high, size)``."""
+    """Random integers in [`low`, `high`): ``randint(high, size)`` or ``randint(low, high, size)``."""
     given = list(bounds)
     if size is None and given:
         size = given.pop()
@@ -60,7 +60,7 @@ def randint(
 
 
 def randperm(n: int, *, generator: Generator | None = None, **options: Any) -> Tensor:
-    """The numbers from 0 up to but without `n`, in random order."""
+    """A random permutation of the integers from 0 to `n` - 1."""
     (size,) = sizes_given("randperm", (n,))
     kind = kind_of("randperm", checked("randperm", options), dtypes.int64).numpy  # type: ignore[arg-type]  # it checks
     drawn = stream_of(generator).permutation(size).astype(kind)
@@ -81,7 +81,7 @@ randn_like = _like("randn_like", randn)
 
 
 def randint_like(input: Tensor, low: int, high: int | None = None, **options: Any) -> Tensor:
-    """`randint` of the shape and dtype of `input`."""
+    """`randint` with the shape and dtype of `input`."""
     start, stop = (0, low) if high is None else (low, high)
     drawn = randint(start, stop, tuple(input.shape), **{"dtype": input.dtype, **_without_format(options)})
     return _arranged("randint_like", drawn, input, options)
@@ -92,7 +92,7 @@ def _without_format(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _arranged(name: str, drawn: Tensor, like: Tensor, options: dict[str, Any]) -> Tensor:
-    """Random numbers in the order in which the elements of another tensor lie, or the one that was asked for."""
+    """Puts random numbers into the memory order of another tensor, or into the requested one."""
     given = options.get("memory_format")
     order = preserve_format if given is None else checked_format(name, given)
     if not (like._array.flags.c_contiguous and order is preserve_format) and order is not contiguous_format:

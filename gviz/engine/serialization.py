@@ -1,6 +1,6 @@
-"""``torch.save`` and ``torch.load``: tensors and state dicts in files of gviz's own, which hold no code.
+"""``torch.save`` and ``torch.load``: tensors and state dicts in gviz's own file format, which contains no code.
 
-A file is a zip of ``gviz.json``, which says what there is, and one ``.npy`` of bytes for each piece of memory.
+A file is a zip archive of ``gviz.json``, which describes the value, and one ``.npy`` of bytes for each piece of memory.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Tensors and containers of them as plain JSON and raw bytes, and back: what `torch.save` writes.
+# Converts tensors and containers of them to plain JSON and raw bytes, and back: what `torch.save` writes.
 #
-# No code is ever run for what a file holds. Memory that tensors share is kept once, so they share it again.
+# Loading a file never runs code. Memory that tensors share is stored once, so they share it again.
 
 
 Plain = Any
@@ -40,7 +40,7 @@ _TENSORS: dict[str, type[Tensor]] = {"tensor": Tensor, "parameter": Parameter, "
 
 
 class Packing:
-    """A file that is being saved: the memory found so far, each with its bytes."""
+    """A file being saved: the pieces of memory found so far, as bytes."""
 
     def __init__(self) -> None:
         self.memory: list[Array] = []
@@ -48,7 +48,7 @@ class Packing:
         self._owners: list[Array] = []  # kept alive, so that no two have the same id
 
     def plain(self, value: Any) -> Plain:
-        """`value` as JSON. TypeError for what is no tensor, number, text, or container of those."""
+        """`value` as JSON. Raises TypeError for anything but tensors, numbers, text, and containers of those."""
         if value is None or (isinstance(value, (bool, int, str)) and type(value) in (bool, int, str)):
             return value
         if type(value) is float:
@@ -78,7 +78,7 @@ class Packing:
         return {name: self._place(tensor._array), "requires_grad": tensor.requires_grad}
 
     def _place(self, array: Array) -> Plain:
-        """Where an array's elements lie."""
+        """Where an array's elements are in the stored memory."""
         owner: Any = array
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
@@ -94,13 +94,13 @@ class Packing:
 
 
 class Unpacking:
-    """What is being loaded: `memory` by number."""
+    """A file being loaded: `memory` by number."""
 
     def __init__(self, memory: list[Array]) -> None:
         self._memory = memory
 
     def value(self, plain: Plain) -> Any:
-        """What `Packing.plain` was given. ValueError for anything it cannot have made."""
+        """The inverse of `Packing.plain`. Raises ValueError for anything that it cannot have made."""
         if not isinstance(plain, dict):
             return plain
         name, content = next(iter(plain.items()))
@@ -149,7 +149,7 @@ NOT_OURS = (
 
 
 def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: Any = None, **_: Any) -> None:
-    """Write tensors, and containers of them, to a path or an open file. TypeError for objects of any other kind."""
+    """Writes tensors, and containers of them, to a path or an open file. Raises TypeError for other objects."""
     packing = Packing()
     index = json.dumps({"format": FORMAT, "value": packing.plain(obj)})
     with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
@@ -162,7 +162,7 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: Any = Non
 def load(
     f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None, **_: Any
 ) -> Any:
-    """What `save` wrote. RuntimeError for any other file; `weights_only` is always so."""
+    """Reads what `save` wrote. Raises RuntimeError for any other file; `weights_only` always applies."""
     if map_location is not None and str(map_location).partition(":")[0] != "cpu":
         raise RuntimeError(f"the built-in engine runs on the CPU; there is no device '{map_location}'")
     if isinstance(f, (str, Path)):
@@ -188,7 +188,7 @@ def _read(file: IO[bytes]) -> Any:
 
 
 def _check_sizes(archive: zipfile.ZipFile, file: IO[bytes]) -> None:
-    """RuntimeError for a file that would become larger when it is read: `save` compresses nothing."""
+    """Raises RuntimeError for a file that would grow when read: `save` does not compress."""
     length = file.seek(0, os.SEEK_END)
     parts = archive.infolist()
     if any(part.compress_type != zipfile.ZIP_STORED for part in parts) or sum(p.file_size for p in parts) > length:
@@ -198,7 +198,7 @@ def _check_sizes(archive: zipfile.ZipFile, file: IO[bytes]) -> None:
 
 
 def _memory(archive: zipfile.ZipFile, name: str) -> Array:
-    """The bytes of one piece of memory. ValueError if it says that it has another number of them than it has."""
+    """The bytes of one piece of memory. Raises ValueError if the header gives a different number of bytes."""
     with archive.open(name) as part:
         np.lib.format.read_magic(part)
         shape, _, dtype = np.lib.format.read_array_header_1_0(part)

@@ -1,4 +1,4 @@
-"""Switches of PyTorch that programs flip: threads, determinism, precision, the device. Few change anything here."""
+"""PyTorch's global settings: threads, determinism, precision, the device. Few have an effect here."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ _settings: dict[str, Any] = {
 
 
 def get_num_threads() -> int:
-    """The number given to `set_num_threads`; numpy itself decides how many threads its BLAS has."""
+    """The number passed to `set_num_threads`; NumPy itself decides how many threads its BLAS uses."""
     return int(_settings["num_threads"])
 
 
 def set_num_threads(n: int) -> None:
-    """Remembered for `get_num_threads`."""
+    """Stores the number for `get_num_threads`."""
     _settings["num_threads"] = _positive("set_num_threads", n)
 
 
 def get_num_interop_threads() -> int:
-    """The number given to `set_num_interop_threads`."""
+    """The number passed to `set_num_interop_threads`."""
     return int(_settings["num_interop_threads"])
 
 
 def set_num_interop_threads(n: int) -> None:
-    """Remembered for `get_num_interop_threads`."""
+    """Stores the number for `get_num_interop_threads`."""
     _settings["num_interop_threads"] = _positive("set_num_interop_threads", n)
 
 
@@ -69,42 +69,42 @@ def _positive(function: str, n: object) -> int:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Remembered: every operation of the engine is deterministic."""
+    """Stores the mode; every operation of the engine is deterministic."""
     _settings["deterministic"], _settings["warn_only"] = bool(mode), bool(warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """The mode given to `use_deterministic_algorithms`."""
+    """The mode passed to `use_deterministic_algorithms`."""
     return bool(_settings["deterministic"])
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """The `warn_only` given to `use_deterministic_algorithms`."""
+    """The `warn_only` passed to `use_deterministic_algorithms`."""
     return bool(_settings["warn_only"])
 
 
 def get_float32_matmul_precision() -> str:
-    """The value given to `set_float32_matmul_precision`."""
+    """The value passed to `set_float32_matmul_precision`."""
     return str(_settings["precision"])
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Remembered: matrices are always multiplied in full precision."""
+    """Stores the value; matrices are always multiplied in full precision."""
     _settings["precision"] = precision
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """False: the engine leaves very small numbers as they are."""
+    """Returns False: the engine does not flush denormal numbers."""
     return False
 
 
 def set_warn_always(b: bool) -> None:
-    """Whether warnings that appear once in a process are to appear each time."""
+    """Sets whether warnings that appear once per process appear every time."""
     messages.always = bool(b)
 
 
 def is_warn_always_enabled() -> bool:
-    """Whether warnings that appear once in a process appear each time."""
+    """Whether warnings that appear once per process appear every time."""
     return messages.always
 
 
@@ -114,13 +114,13 @@ def get_default_device() -> Device:
 
 
 def set_default_device(device: Device | str | None) -> None:
-    """Refused for all but the CPU."""
+    """Raises an error for any device but the CPU."""
     if device is not None:
         refuse(Device(device))
 
 
 def get_device(input: Tensor) -> int:
-    """The number of the GPU a tensor is on: -1, none."""
+    """The index of a tensor's GPU: always -1, for none."""
     return input.get_device()
 
 
@@ -128,7 +128,7 @@ get_device = wanting_tensors(get_device, "get_device", parser_of("get_device"))
 
 
 def typename(obj: object, /) -> str:
-    """The type of a tensor or object by name."""
+    """The name of a tensor's or object's type."""
     if isinstance(obj, Tensor):
         return str(obj.type())
     kind = obj if isinstance(obj, type) else type(obj)
@@ -138,5 +138,5 @@ def typename(obj: object, /) -> str:
 
 
 def compile(model: Any = None, **options: Any) -> Any:
-    """The model or function itself, which runs eagerly; also usable as a decorator with options."""
+    """Returns the model or function itself, which runs eagerly; also usable as a decorator with options."""
     return (lambda function: function) if model is None else model

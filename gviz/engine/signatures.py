@@ -1,6 +1,6 @@
-"""How PyTorch's functions may be called: ``kind? name=default``, for each of the ways one has.
+"""The signatures of PyTorch's functions, as ``kind? name=default``; alternatives are separated by ``|``.
 
-A ``?`` allows None; ``ints+`` is a list of integers or one; a way that PyTorch no longer lists begins with ``~``.
+A ``?`` allows None; ``ints+`` is a list of integers or one; a signature that PyTorch no longer lists starts with ``~``.
 """
 
 from __future__ import annotations
@@ -742,7 +742,7 @@ FUNCTIONS = {
         "pin_memory=False, bool? requires_grad=False"
     ),
 }
-"""Of ``torch``."""
+"""Functions of ``torch``."""
 
 METHODS = {
     "_is_view": "",
@@ -1317,7 +1317,7 @@ METHODS = {
     "xpu": "any? device=None, bool non_blocking=False, any memory_format=torch.preserve_format",
     "zero_": "",
 }
-"""Of tensors, without the tensor itself."""
+"""Methods of tensors, without the tensor itself."""
 
 INNER = {
     "adaptive_avg_pool2d": "Tensor input, ints+ output_size, *, Tensor? out=None",
@@ -1431,7 +1431,7 @@ INNER = {
     "softshrink": "Tensor input, Number lambd=0.5, *, Tensor? out=None",
     "threshold_": "Tensor input, Number threshold, Number value",
 }
-"""Of ``torch.linalg`` and what ``torch.nn.functional`` calls."""
+"""Functions of ``torch.linalg``, and those that ``torch.nn.functional`` calls."""
 
 INNER_CALLS = {
     "adaptive_avg_pool1d": "adaptive_avg_pool1d",
@@ -1501,4 +1501,4 @@ INNER_CALLS = {
     "triplet_margin_loss": "triplet_margin_loss anchor positive negative margin p eps swap",
     "unfold": "im2col input kernel_size dilation padding stride",
 }
-"""What a function of ``torch.nn.functional`` calls, and which of its parameters go where (``-``: none of them)."""
+"""The function that each function of ``torch.nn.functional`` calls, and where its parameters go (``-``: unused)."""

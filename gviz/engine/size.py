@@ -1,4 +1,4 @@
-"""The shape of a tensor, as PyTorch shows it."""
+"""The shape of a tensor, printed as in PyTorch."""
 
 from __future__ import annotations
 

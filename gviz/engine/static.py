@@ -1,11 +1,11 @@
-"""Define-and-run: a graph is built first, of nodes that have no values, and run later with a feed.
+"""Define-and-run: a graph is built first, from nodes without values, and run later with a feed.
 
     with static.Graph() as graph:
         x = static.placeholder("x", (3,))
         y = torch.sin(x) * 2               # nothing is computed: y is a node
     graph.run(y, {x: torch.ones(3)})       # now it is
 
-Operations are the engine's own; shapes are known while building, values are not, and reading one is refused.
+Operations are those of the engine. While building, shapes are known but values are not: reading one raises an error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NO_VALUE = (
 
 
 class _Here(threading.local):
-    """Whether this thread may look at the memory of nodes of graphs it does not build: it runs or describes one."""
+    """Whether this thread may read the memory of nodes of graphs that it does not build: it runs or describes one."""
 
     looks: bool = False
 
@@ -59,7 +59,7 @@ def _looking() -> Iterator[None]:
 class Symbolic(Tensor):
     """A node of a graph that is being built: it has a shape and a dtype, and no value.
 
-    Only its `_builder` reads its memory, so that no operation outside of its graph, or in another graph, takes it for a
+    Only its `_builder` reads its memory, so that no operation outside its graph, or in another graph, uses it as a
     value.
     """
 
@@ -87,7 +87,7 @@ class Symbolic(Tensor):
 
 
 def _told(reading: Any) -> Any:
-    """A property or method of tensors that does not depend on values, as nodes have it."""
+    """A property or method of tensors that does not depend on values, adapted to nodes."""
     if isinstance(reading, property):
         assert reading.fget is not None
         return property(_told(reading.fget))
@@ -108,15 +108,15 @@ _set_memory_of: Callable[[Tensor, Array], None] = Tensor._array.__set__  # type:
 
 
 class Placeholder(Symbolic):
-    """An input of a graph, which every run is fed with."""
+    """An input of a graph, for which every run needs a value."""
 
-    __slots__ = ("name",)  # its own, where that of other tensors is not writable
+    __slots__ = ("name",)  # its own, because that of other tensors is not writable
     _is_placeholder = True
     name: str
 
 
 class Graph:
-    """A graph: what is done in its ``with`` block is added to it and not run."""
+    """A graph: operations in its ``with`` block are added to it and not run."""
 
     def __init__(self) -> None:
         self._recorder = _Builder()
@@ -139,10 +139,11 @@ class Graph:
             self._building.__exit__(*error)
 
     def run(self, fetches: Any, feed: Mapping[Any, Any] | None = None) -> Any:
-        """Compute one node or several: only what they depend on runs. New tensors with their values.
+        """Computes one node or several, running only what they depend on. Returns new tensors with their values.
 
-        `feed` gives a value for every placeholder needed, by itself or by its name. RuntimeError for one that is
-        missing or does not fit, and for what is no node of this graph. Threads take turns: runs share the memory.
+        `feed` has a value for every placeholder needed, by the placeholder itself or its name. Raises RuntimeError for
+        one that is missing or does not match, and for anything that is not a node of this graph. Threads run in turn,
+        because runs share the memory.
         """
         several = isinstance(fetches, (tuple, list))
         wanted = list(fetches) if several else [fetches]
@@ -158,7 +159,7 @@ class Graph:
         return type(fetches)(results) if several else results[0]
 
     def graph(self, *fetches: Tensor) -> StaticGraph:
-        """What these nodes depend on, as data."""
+        """The static graph of what these nodes depend on."""
         refs = self._refs(fetches)
         return of_nodes("graph", self._recorder.nodes, needed(self._recorder.nodes, refs), refs)
 
@@ -200,7 +201,7 @@ class Graph:
 
 
 def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requires_grad: bool = False) -> Placeholder:
-    """An input of the graph that is being built. RuntimeError outside of one, or for a name it has already."""
+    """An input of the graph being built. Raises RuntimeError outside a graph, or for a name that it already has."""
     builder = watchers.graph_maker()
     if not isinstance(builder, _Builder):
         raise RuntimeError("a placeholder belongs to a graph: make it in the block of `with static.Graph()`")
@@ -219,7 +220,7 @@ def placeholder(name: str, shape: Sequence[int] = (), dtype: Any = None, *, requ
 
 
 def gradients(of: Tensor, with_respect_to: Tensor | Sequence[Tensor]) -> list[Tensor]:
-    """The nodes that compute the gradients of `of`, added to the graph that is being built."""
+    """The nodes that compute the gradients of `of`, added to the graph being built."""
     if not isinstance(watchers.graph_maker(), _Builder):
         raise RuntimeError("gradients belong to a graph: ask for them in the block of `with static.Graph()`")
     wanted = [with_respect_to] if isinstance(with_respect_to, Tensor) else list(with_respect_to)
@@ -262,7 +263,7 @@ class _Builder(CaptureRecorder):
 
 
 def _used(recorder: _Builder, kept: Sequence[int]) -> set[int]:
-    """The nodes that others of a run use; every placeholder is kept."""
+    """The nodes that other nodes of a run use; every placeholder is kept."""
     return {ref.node for number in kept for ref in recorder.nodes[number].inputs}
 
 

@@ -1,7 +1,7 @@
 """Writes the stubs for type checkers: ``python -m gviz.engine.stub``.
 
-``methods.pyi`` shows the methods of tensors that are derived from operations, ``nn/functional.pyi`` the functions that
-the families of layers declare.
+``methods.pyi`` declares the methods of tensors that are derived from operations, ``nn/functional.pyi`` the functions
+that the families of layers declare.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _declare(function: _F) -> _F: ...
 
 
 def functional_text() -> str:
-    """The stub of ``nn.functional`` as it should be."""
+    """The text of the stub for ``nn.functional``."""
     own = vars(functions.functional)
     declared = {name: own[name] for name in own if inspect.isfunction(own[name]) and not name.startswith("_")}
     lines = [f"def {name}{inspect.signature(declared[name])}: ...\n" for name in sorted(declared)]
@@ -63,7 +63,7 @@ def functional_text() -> str:
 
 
 def text() -> str:
-    """The stub of a tensor's methods as it should be."""
+    """The text of the stub for a tensor's methods."""
     members = {name: value for name, value in vars(Methods).items() if callable(value) or isinstance(value, property)}
     own = sorted(name for name in members if offers(name) and (name not in vars(object) or name.startswith("__")))
     return _HEAD + "".join(_member(name, members[name]) for name in own)

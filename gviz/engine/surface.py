@@ -1,7 +1,7 @@
-"""What users call: functions and methods, derived from the declarations or written by hand as fronts.
+"""The functions and methods that users call, derived from the declarations or written by hand as fronts.
 
-A declared op gives ``torch.<name>`` and ``Tensor.<name>``, and with ``in_place`` also ``Tensor.<name>_``. Where
-PyTorch's arguments are not simply the op's (``sum(dim=None)`` is two ops), a hand-written function carries `@front`.
+A declared op defines ``torch.<name>`` and ``Tensor.<name>``, and with ``in_place`` also ``Tensor.<name>_``. Where
+PyTorch's arguments are not simply the op's (``sum(dim=None)`` is two ops), a hand-written function has `@front`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gviz.source.site import forwards, warn
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# ``out=``: results of functions written into tensors that are there.
+# ``out=``: writes results of functions into existing tensors.
 #
 # The function runs as usual, and its result is copied: a recording shows the operation and the write.
 
@@ -56,15 +56,15 @@ WITH_OUT = frozenset((
     "stack", "std", "sub", "subtract", "sum", "take", "take_along_dim", "tan", "tanh", "tensordot", "topk", "tril",
     "triu", "true_divide", "trunc", "var", "vdot", "vstack", "where", "xlogy",
 ))  # fmt: skip
-"""The functions of ``torch`` that take ``out``."""
+"""The functions of ``torch`` that accept ``out``."""
 
 _PAIRS = {
     "aminmax": 3, "cummax": 2, "cummin": 2, "kthvalue": 4, "max": 3, "median": 3, "min": 3, "mode": 3, "nanmedian": 3,
     "sort": 3, "topk": 5,
 }  # fmt: skip
-"""The functions of two results, with the place of ``out`` among the arguments in PyTorch's errors."""
+"""The functions with two results, with the position of ``out`` in PyTorch's errors."""
 _PAIRS_ALONG = frozenset(["max", "median", "min", "nanmedian"])
-"""Those that have two only along a dimension."""
+"""Functions that have two results only with a dimension."""
 _CASTS_ALL = frozenset(["sum", "nansum", "prod", "cumsum", "cumprod"])
 _JOINS = frozenset(["cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "row_stack", "column_stack"])
 _EXACT = frozenset((
@@ -82,12 +82,12 @@ _OVERLAP: dict[str, Overlap] = {
     ), "free"),
     **dict.fromkeys(["quantile", "nanquantile"], "once"),
 }  # fmt: skip
-"""The rules by which PyTorch looks for overlapping memory, see `views.check_overlap`."""
+"""The rules by which PyTorch checks for overlapping memory, see `views.check_overlap`."""
 _ORDER = "bif"
 
 
 def taking_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, offered under `name`, with the keyword ``out``."""
+    """Wraps `function`, which is public as `name`, so that it accepts the keyword ``out``."""
 
     @forwards
     @functools.wraps(function)
@@ -155,7 +155,7 @@ def _refuse_gradients(name: str, tensors: Sequence[Tensor]) -> None:
 
 
 def _write(name: str, target: Tensor, made: Tensor, inputs: Sequence[Tensor]) -> None:
-    """Copy a result into a tensor of the same shape, or of one that has to be changed."""
+    """Copies a result into a tensor; one of another shape is resized."""
     _check_cast(name, made.dtype, target.dtype)
     apart, others = (inputs[:1], inputs[1:]) if name == "gather" else (inputs, [])  # its index is read as elements
     check_overlap(target, apart, _OVERLAP.get(name, "elementwise"))
@@ -191,7 +191,7 @@ def _rank(kind: DType) -> int:
 
 
 def _resize(target: Tensor, shape: tuple[int, ...]) -> None:
-    """Give `target` memory of another shape; whatever shared the old one keeps that."""
+    """Gives `target` memory of another shape; tensors that shared the old memory keep it."""
     if target.numel():
         before, wanted = list(target.shape), list(shape)
         warn(messages.OUT_RESIZED.format(before=before, wanted=wanted))
@@ -212,24 +212,24 @@ def _as_returned(name: str, result: Any, outs: tuple[Tensor, ...]) -> Any:
 F = TypeVar("F", bound=Callable[..., Any])
 Number = bool | int | float
 Runner = Callable[[Op, Sequence[Tensor], Attrs], Any]
-"""`apply` or `apply_in_place`: what both variants of a function share is written for either."""
+"""`apply` or `apply_in_place`: code that both variants of a function share takes either."""
 
 NAMESPACE = __name__.rpartition(".")[0]
 """The package that is imported as ``torch``."""
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""What the namespace ``torch`` offers, by name."""
+"""The functions of the namespace ``torch``, by name."""
 
 
 def front(*names: str, method: bool = True, function: bool = True, checks: bool = False) -> Callable[[F], F]:
-    """Offer a hand-written function as ``torch.<name>`` and ``Tensor.<name>``, for each of `names`.
+    """Registers a hand-written function as ``torch.<name>`` and ``Tensor.<name>``, for each of `names`.
 
-    Unless it `checks` by itself that its arguments are tensors, it is made to say so of one that is none.
+    Unless it `checks` its arguments itself, it is wrapped to raise an error for those that are not tensors.
     """
 
     def offer(implementation: F) -> F:
         if implementation not in _addressed:
-            implementation.__qualname__ = names[0]  # as Python's errors about the arguments call it
+            implementation.__qualname__ = names[0]  # Python's errors about the arguments use it
         told = telling_parts(implementation)
         for name in names:
             if function:
@@ -249,13 +249,13 @@ def front(*names: str, method: bool = True, function: bool = True, checks: bool 
 
 _UNCHECKED = {"detach_", "fill_diagonal_", "requires_grad_", "resize_", "resize_as_", "set_"}
 _UNCHECKED |= {f"logical_{word}_" for word in ("and", "not", "or", "xor")}
-"""Methods that write, or look so, and that autograd does not refuse before anything else."""
+"""Methods that write, or look like it, and that autograd does not refuse before anything else."""
 
 _addressed = WeakSet[Callable[..., Any]]()
 
 
 def set_address(module: str, path: str, function: F) -> F:
-    """Name `function` by the first path at which it is offered; pickle finds it there again."""
+    """Names `function` after the first path at which it is registered, where pickle finds it again."""
     if function not in _addressed:  # one function may have several names
         _addressed.add(function)
         function.__module__, function.__qualname__, function.__name__ = module, path, path.rpartition(".")[2]
@@ -268,14 +268,15 @@ def attribute(
     write: Callable[[Tensor, Any], None] | None = None,
     delete: Callable[[Tensor], None] | None = None,
 ) -> None:
-    """Offer a property of tensors that is computed by an op."""
+    """Registers a property of tensors that an op computes."""
     setattr(Methods, name, property(read, write, delete))
 
 
 def derive(op: Op, *aliases: str, numbers: bool = True, number_first: bool = False) -> None:
-    """Offer an op as function and method, and its in-place variant as a method.
+    """Registers an op as function and method, and its in-place variant as a method.
 
-    Without `numbers`, a Python number is refused where a tensor is expected; `number_first` allows one for the first.
+    Without `numbers`, a Python number raises an error where a tensor is expected; `number_first` allows one as the
+    first operand.
     """
     bound = bool(op.attrs) or len(op.slots) > 2 or not (numbers or len(op.slots) == 1)
     implementation = _bound(op, numbers) if bound else _unary(op) if len(op.slots) == 1 else _binary(op, number_first)
@@ -286,7 +287,7 @@ def derive(op: Op, *aliases: str, numbers: bool = True, number_first: bool = Fal
 
 
 def _named(function: Callable[..., Any], op: Op, name: str) -> Callable[..., Any]:
-    """A derived function under its name and with the op's signature, as ``help`` and the stub show it."""
+    """Gives a derived function its name and the op's signature, for ``help`` and the stub."""
     function.__name__ = function.__qualname__ = name
     function.__signature__ = signature(op)  # type: ignore[attr-defined]  # every function may have one
     return function
@@ -316,7 +317,7 @@ def _annotation(default: Any) -> str:
 
 
 def derive_all(*ops: Op, numbers: bool = True) -> None:
-    """`derive` for each."""
+    """Calls `derive` for each op."""
     for op in ops:
         derive(op, numbers=numbers)
 
@@ -334,9 +335,9 @@ def in_place(op: Op, numbers: bool = True) -> Callable[..., Any]:
 def bind(
     op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], *, numbers: bool = True
 ) -> tuple[list[Tensor | None], Attrs]:
-    """Arguments as the op's tensors and attributes, Python numbers as 0-dimensional constants. TypeError if unfit.
+    """Splits arguments into the op's tensors and attributes. Numbers become 0-dimensional constants.
 
-    An optional tensor that is not given is None.
+    Raises TypeError for arguments that do not match. An optional tensor that was not passed is None.
     """
     names = (*op.slots, *op.attrs)
     if len(args) > len(names):
@@ -366,7 +367,7 @@ def bind(
 
 
 def checked(op: Op, value: object, position: int) -> Tensor:
-    """`value` if it is a tensor. TypeError in PyTorch's words otherwise."""
+    """Returns `value` if it is a tensor. Raises TypeError with PyTorch's text otherwise."""
     if isinstance(value, Tensor):
         return value
     name = "input" if position == 1 else op.slots[position - 1]
@@ -383,11 +384,11 @@ def operand(op: Op, value: object, like: Tensor, position: int = 2) -> Tensor:
 
 
 def number(value: Any, like: Array) -> Tensor:
-    """A Python number as a constant, in the dtype that it takes next to `like`."""
+    """A Python number as a constant, in its dtype next to `like`."""
     plain = value.item() if isinstance(value, np.generic) else value
     kind = dtypes.scalar_dtype(plain, like.dtype)
     if kind.kind in "iu":
-        made = new_tensor(np.array(plain).astype(kind), WrappedNumber)  # wraps around where it does not fit
+        made = new_tensor(np.array(plain).astype(kind), WrappedNumber)  # wraps around if out of range
     else:
         made = new_tensor(thread.quietly(np.array, plain, kind), WrappedNumber)
     if watchers.watchers:
@@ -396,7 +397,10 @@ def number(value: Any, like: Array) -> Tensor:
 
 
 def operator(op: Op, with_number: Op | None = None, *, takes_arrays: bool = False) -> Callable[[Tensor, Any], Tensor]:
-    """A binary operator's method: NotImplemented for what is neither tensor nor number, nor an array it takes."""
+    """The method of a binary operator.
+
+    Returns NotImplemented for other operands than tensors, numbers and allowed arrays.
+    """
     beside_number = with_number or op
 
     def method(self: Tensor, other: Tensor | Number) -> Tensor:

@@ -1,7 +1,7 @@
 """The tensor: an array, its place in the graph, its gradient.
 
-Only what every operation touches lives here. Reading a tensor as Python or numpy does is `Conversions`; the methods
-that derive from operations come from `Methods`, which `surface` fills from the declarations.
+This file has only what every operation uses. `Conversions` reads a tensor as Python or NumPy does; the methods derived
+from operations come from `Methods`, which `surface` fills from the declarations.
 """
 
 from __future__ import annotations
@@ -35,40 +35,40 @@ from gviz.source.site import forwards, warn
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What tensors call in the files that are built on them.
+# Functions that tensors call in files that are built on this one.
 
 
 class Callbacks:
-    """Functions that tensors need, each put here by the file that defines it, when that is imported.
+    """Functions that tensors need. The file that defines each one sets it here when imported.
 
-    All files import in one direction, and this one comes before those. In the same way `surface` puts the methods that
-    come from operations into `Methods`.
+    All files import in one direction, and this one comes before those. In the same way `surface` adds the methods made
+    from operations to `Methods`.
     """
 
     empty_of: Callable[[type[Tensor], tuple[Any, ...], dict[str, Any]], Tensor]
-    """By `legacy`: what ``torch.Tensor(...)`` makes."""
+    """Set by `legacy`: creates the result of ``torch.Tensor(...)``."""
     from_numpy: Callable[[Array], Tensor]
-    """By `creation`: a tensor that shares memory with an array."""
+    """Set by `creation`: makes a tensor that shares memory with an array."""
     refresh: Callable[[Tensor], None]
-    """By `views`: bring a stale view's ``grad_fn`` up to date with its base."""
+    """Set by `views`: updates a stale view's ``grad_fn`` from its base."""
     copy_into: Callable[[Tensor, Tensor], Tensor]
-    """By `ops.copying`: write the elements of the second tensor to the first, which has the same shape."""
+    """Set by `ops.copying`: copies the elements of the second tensor to the first, which has the same shape."""
     seen: Callable[[Channel, Tensor], Seen]
-    """By `emission`: the announcement of a tensor, made now if there is none."""
+    """Set by `emission`: returns the announcement of a tensor, made now if there is none."""
     grad_set: Callable[[Channel, Tensor, str, int], None]
-    """By `emission`: report how a ``.grad`` was changed outside a pass, with the number of the call stack."""
+    """Set by `emission`: emits how a ``.grad`` changed outside a pass, with the number of the call stack."""
     requires_grad_set: Callable[[Channel, Tensor], None]
-    """By `emission`: report that ``requires_grad`` was switched."""
+    """Set by `emission`: emits a change of ``requires_grad``."""
 
 
 callbacks = Callbacks()
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The ``.grad`` of a tensor: which gradients fit, and PyTorch's warning where none is kept.
+# The ``.grad`` of a tensor: which gradients may be assigned, and PyTorch's warning for non-leaves.
 
 
 def refuse_unfit(of: Tensor, grad: Tensor) -> None:
-    """Raise RuntimeError for a gradient that is the tensor itself, or of another dtype or shape."""
+    """Raises RuntimeError for a gradient that is the tensor itself, or has another dtype or shape."""
     if grad is of:
         raise RuntimeError(messages.GRAD_SELF)
     if grad._array.dtype != of._array.dtype:
@@ -78,18 +78,18 @@ def refuse_unfit(of: Tensor, grad: Tensor) -> None:
 
 
 def read(tensor: Tensor) -> Tensor | None:
-    """A tensor's ``.grad``; warns for a result, because no pass puts a gradient there."""
+    """A tensor's ``.grad``; warns for a non-leaf, which no pass sets."""
     if tensor._grad is None and tensor._grad_fn is not None and not tensor.retains_grad:
         warn(messages.GRAD_OF_NON_LEAF, UserWarning)
     return tensor._grad
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a tensor is made of: its shape and dtype, and where its memory is: on the CPU, with strides.
+# Shape, dtype and memory of a tensor: on the CPU, strided.
 
 
 class Placement(Methods):
-    """The part of `Tensor` that answers questions about its memory."""
+    """The part of `Tensor` that describes its shape, dtype and memory."""
 
     __slots__ = ()
     _array: Array
@@ -127,16 +127,16 @@ class Placement(Methods):
 
     @property
     def itemsize(self) -> int:
-        """The number of bytes of one element."""
+        """The size of one element in bytes."""
         return self._array.itemsize
 
     @property
     def nbytes(self) -> int:
-        """The number of bytes of all elements."""
+        """The size of all elements in bytes."""
         return self._array.nbytes
 
     def get_device(self) -> int:
-        """The number of the GPU it is on: -1, none."""
+        """The index of its GPU: always -1, for none."""
         return -1
 
     def data_ptr(self) -> int:
@@ -144,30 +144,30 @@ class Placement(Methods):
         return int(self._array.ctypes.data) if self._array.size else 0
 
     def is_pinned(self, device: Any = None) -> bool:
-        """Whether the memory is pinned for a GPU: never."""
+        """Whether the memory is pinned for a GPU: always False."""
         return False
 
     def is_shared(self) -> bool:
-        """Whether the memory is shared between processes: never."""
+        """Whether the memory is shared between processes: always False."""
         return False
 
     def cpu(self, memory_format: Any = None) -> Tensor:
-        """The tensor itself, or a copy whose elements lie in memory as `memory_format` says."""
+        """Returns the tensor itself, or a copy in the memory order of `memory_format`."""
         return self.to("cpu", memory_format=memory_format)
 
     def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
-        """Refused, unless ``cuda`` means the CPU: then the tensor itself."""
+        """Raises an error, unless ``cuda`` means the CPU: then returns the tensor itself."""
         check_device("cuda" if device is None else device, "cuda")
         say_what_cuda_means()
         return self  # type: ignore[return-value]  # it is a `Tensor`
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# How Python and numpy see a tensor: as a number, a truth value, a list, an array.
+# Conversions of a tensor to Python and NumPy: a number, a truth value, a list, an array.
 
 
 class Conversions(Placement):
-    """The part of `Tensor` that reads its elements out."""
+    """The part of `Tensor` that reads its elements."""
 
     __slots__ = ()
     _array: Array
@@ -190,7 +190,7 @@ class Conversions(Placement):
         return bool(self._array.reshape(())[()])
 
     def item(self) -> Any:
-        """The one element as a Python number. RuntimeError if there is not exactly one."""
+        """The only element as a Python number. Raises RuntimeError if there is not exactly one."""
         if self._array.size != 1:
             raise RuntimeError(messages.TO_SCALAR.format(size=self._array.size))
         if watchers.watchers:
@@ -207,7 +207,7 @@ class Conversions(Placement):
         return complex(self._number("complex"))
 
     def _warn_of_tracked(self) -> None:
-        """PyTorch's warning that the number loses its history, which it does not give under `no_grad`."""
+        """PyTorch's warning that the number loses its history; PyTorch does not issue it under `no_grad`."""
         if self.requires_grad and thread.grad_enabled:
             messages.warn_once(messages.SCALAR_OF_TRACKED)
 
@@ -223,7 +223,7 @@ class Conversions(Placement):
         return self._array.reshape(())[()].item()
 
     def _read(self, how: str) -> None:
-        """Report to the recorder of this thread that the program reads elements."""
+        """Notifies this thread's recorder that the program reads elements."""
         recorder = watchers.recorder()
         if recorder is not None:
             recorder.read(self, how)
@@ -242,7 +242,7 @@ class Conversions(Placement):
     def numpy(self, *, force: bool = False) -> Array:
         """The array itself, sharing memory.
 
-        RuntimeError if the tensor requires grad and operations are being recorded, unless by `force`.
+        Raises RuntimeError if the tensor requires grad and recording is enabled, unless `force` is True.
         """
         if not isinstance(force, bool):
             raise TypeError(f"numpy(): argument 'force' must be bool, not {type(force).__name__}")
@@ -257,7 +257,7 @@ class Conversions(Placement):
         return array.astype(dtype) if dtype is not None and array.dtype != dtype else array.copy() if copy else array
 
     def __dlpack__(self, **options: Any) -> Any:
-        """The memory, as other libraries take it over. BufferError if the tensor requires grad."""
+        """Exports the memory to other libraries. Raises BufferError if the tensor requires grad."""
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         if watchers.watchers:
@@ -268,7 +268,7 @@ class Conversions(Placement):
         return self._array.__dlpack_device__()
 
     def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Tensor:
-        """What numpy's functions give when they were called with a tensor: a tensor, booleans as uint8."""
+        """The result of a NumPy function called with a tensor: a tensor; booleans become uint8."""
         return callbacks.from_numpy(array.astype("uint8") if array.dtype.kind == "b" else array)
 
     def __delitem__(self, key: Any) -> NoReturn:
@@ -295,7 +295,7 @@ class Conversions(Placement):
         return iter(self.unbind(0))
 
     def __dir__(self) -> list[str]:
-        """Its attributes, without the names of PyTorch's that only say that the engine lacks them."""
+        """Its attributes, without those of PyTorch's that the engine lacks."""
         return [name for name in super().__dir__() if not isinstance(getattr_static(self, name, None), Lacking)]
 
     def __format__(self, spec: str) -> str:
@@ -303,14 +303,14 @@ class Conversions(Placement):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The memory that tensors share, as a recording knows it.
+# Memory that tensors share, as a recording identifies it.
 
 
 class Storage:
-    """Memory that tensors share: its number in the recording, and the tensors whose ``.grad`` lies in it.
+    """Memory that tensors share: its number in the recording, and the tensors whose ``.grad`` is in it.
 
-    Recorded outputs never change their storage. So tensors that came here later (``x.data = v``), or have another shape
-    here (``x.t_()``), are reported one by one: they have `moved`.
+    Recorded outputs never change their storage. So tensors that came here later (``x.data = v``), or changed their
+    shape here (``x.t_()``), are recorded one by one: they have `moved`.
     """
 
     __slots__ = ("_moved", "_owners", "number")
@@ -321,22 +321,22 @@ class Storage:
         self._moved: tuple[weakref.ref[Tensor], ...] = ()
 
     def add_owner(self, owner: weakref.ref[Tensor]) -> None:
-        """The ``.grad`` of `owner` lies here from now on."""
+        """Notes that the ``.grad`` of `owner` is in this memory."""
         self._owners = (*[known for known in self._owners if known() is not None and known is not owner], owner)
 
     def owners(self) -> list[Tensor]:
-        """The tensors whose ``.grad`` lies here now."""
+        """The tensors whose ``.grad`` is in this memory now."""
         alive = [owner() for owner in self._owners]
         return [t for t in alive if t is not None and t._grad is not None and _lies_in(t._grad, self)]
 
     def move(self, tensor: Tensor) -> None:
-        """`tensor` lies here from now on, unlike when it was announced."""
+        """Notes that `tensor` is now in this memory, unlike when it was announced."""
         others = [one for one in self.moved() if one is not tensor]
         self._moved = tuple(map(weakref.ref, (*others, tensor)))
         tensor._storage = self
 
     def moved(self, array: Array | None = None) -> list[Tensor]:
-        """The tensors that have moved here, or those of them that share memory with `array`."""
+        """The tensors that have moved here; with `array`, only those that share memory with it."""
         alive = [tensor for known in self._moved if (tensor := known()) is not None and tensor._storage is self]
         return [t for t in alive if array is None or np.may_share_memory(t._array, array)]
 
@@ -346,18 +346,18 @@ def _lies_in(tensor: Tensor, storage: Storage) -> bool:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The tensor itself.
+# The tensor.
 
 
 UNCOUNTED = -1
-"""The version of an inference tensor, whatever is written to it."""
+"""The version of an inference tensor, whose writes are not counted."""
 
 
 class Tensor(Conversions, Displayed):
-    """An n-dimensional array that remembers, if asked to, how it was computed.
+    """An n-dimensional array that can record how it was computed.
 
-    `_counter` is the version counter, one list of one int shared by everything that shares the memory. A view has a
-    `_base` (never itself a view), the version at which its `_grad_fn` is valid, and how it was made.
+    `_counter` is the version counter, a list of one int that everything in the same memory shares. A view has a `_base`
+    (never itself a view), the version at which its `_grad_fn` is valid, and how it was made.
     """
 
     __module__ = "torch"
@@ -389,7 +389,7 @@ class Tensor(Conversions, Displayed):
     _storage: Storage
     # Few tensors have these, so they are not slots: making a tensor must be cheap.
     _accumulator: weakref.ref[AccumulateGrad] | None = None
-    _hooks: Registered | None = None  # of the present grad_fn, or of a leaf
+    _hooks: Registered | None = None  # of the current grad_fn, or of a leaf
     _accumulated_hooks: Registered | None = None
     _grad_of: weakref.ref[Tensor] | None = None
     _retained: bool = False
@@ -397,13 +397,13 @@ class Tensor(Conversions, Displayed):
     _is_number: ClassVar[bool] = False
     _is_mask: ClassVar[bool] = False
     _is_placeholder: ClassVar[bool] = False
-    __array_priority__ = 1000  # numpy leaves mixed expressions to us
+    __array_priority__ = 1000  # NumPy leaves mixed expressions to tensors
 
     def __new__(cls, *data: Any, **options: Any) -> Tensor:
-        """``torch.Tensor(data)`` or ``torch.Tensor(2, 3)``: a tensor of the default dtype with this data or size."""
+        """``torch.Tensor(data)`` or ``torch.Tensor(2, 3)``: a tensor in the default dtype with this data or size."""
         return callbacks.empty_of(cls, data, options)
 
-    # What it is
+    # Properties
 
     @property
     def is_leaf(self) -> bool:
@@ -419,25 +419,27 @@ class Tensor(Conversions, Displayed):
 
     @property
     def output_nr(self) -> int:
-        """Which output of its ``grad_fn`` it is."""
+        """Its output number in its ``grad_fn``."""
         return self._output_nr
 
     @property
     def _version(self) -> int:
-        """How often its memory was written in place."""
+        """The number of in-place writes to its memory."""
         if self.is_inference():
             raise RuntimeError(messages.INFERENCE_VERSION)
         return self._counter[0]
 
     def is_inference(self) -> bool:
-        """Whether it was made in ``inference_mode``: its writes are not counted, no recorded operation may save it."""
+        """Whether it was made in ``inference_mode``: its writes are not counted, and recorded operations cannot save
+        it.
+        """
         return self._counter[0] == UNCOUNTED
 
-    # What autograd does with it
+    # Autograd
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients flow to it: a leaf that asked for one, or the result of a recorded operation."""
+        """Whether it gets gradients: a leaf with this flag, or the result of a recorded operation."""
         base = self._base
         return self._requires_grad or (base is not None and base._requires_grad)
 
@@ -454,13 +456,13 @@ class Tensor(Conversions, Displayed):
         raise RuntimeError("requires_grad must be a bool")
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Set ``requires_grad`` of a leaf in place. RuntimeError for a non-leaf or a dtype without gradients."""
+        """Sets ``requires_grad`` of a leaf. Raises RuntimeError for a non-leaf or a dtype without gradients."""
         if not isinstance(requires_grad, bool):
             kind = type(requires_grad).__name__
             raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
         if not requires_grad and self.grad_fn is not None:
             raise RuntimeError(messages.FLAG_ON_NON_LEAF + messages.FLAG_OFF_HINT)
-        if self._grad_fn is None:  # asked for without a look at the base: that could raise, and must not here
+        if self._grad_fn is None:  # not the property, which reads the base and could raise here
             self._set_requires_grad(requires_grad, messages.METHOD_CANNOT_REQUIRE)
         return self
 
@@ -489,7 +491,7 @@ class Tensor(Conversions, Displayed):
                 raise TypeError(messages.GRAD_TYPE.format(name=type(value).__name__))
             refuse_unfit(self, value)
             if channel is not None:
-                callbacks.seen(channel, value)  # while it is known whose ``.grad`` it was before
+                callbacks.seen(channel, value)  # while its previous owner is known
         self._set_grad(value)
         if channel is not None:
             callbacks.grad_set(channel, self, "none" if value is None else "assigned", channel.stack())
@@ -506,7 +508,7 @@ class Tensor(Conversions, Displayed):
                 value._storage.add_owner(value._grad_of)
 
     def retain_grad(self) -> None:
-        """Keep the gradient of a non-leaf in ``.grad`` too. RuntimeError if it does not require grad."""
+        """Keeps the gradient of a non-leaf in ``.grad``. Raises RuntimeError if it does not require grad."""
         if not self.requires_grad:
             raise RuntimeError(messages.CANNOT_RETAIN)
         node = self.grad_fn
@@ -521,7 +523,7 @@ class Tensor(Conversions, Displayed):
         return self._retained
 
     def register_hook(self, hook: Hook) -> RemovableHandle:
-        """Call `hook` with the gradient of this tensor when it is complete; what it returns replaces the gradient."""
+        """Calls `hook` with the complete gradient of this tensor; a value that it returns replaces the gradient."""
         if not self.requires_grad:
             raise RuntimeError(messages.CANNOT_HOOK)
         if self._hooks is None:
@@ -530,7 +532,7 @@ class Tensor(Conversions, Displayed):
         return RemovableHandle(self._hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
-        """Call ``hook(leaf)`` whenever a backward pass has added to the ``.grad`` of this leaf."""
+        """Calls ``hook(leaf)`` whenever a backward pass has added to the ``.grad`` of this leaf."""
         if not self.requires_grad:
             raise RuntimeError(messages.CANNOT_HOOK)
         if self.grad_fn is not None:
@@ -541,7 +543,7 @@ class Tensor(Conversions, Displayed):
 
     @property
     def _backward_hooks(self) -> Registered | None:
-        """The hooks by the numbers of their handles, None before the first."""
+        """The hooks by the ids of their handles, None before the first."""
         return self._hooks
 
     @property
@@ -549,7 +551,7 @@ class Tensor(Conversions, Displayed):
         return self._accumulated_hooks
 
     def _edge(self) -> Edge:
-        """Where a gradient for this tensor goes: its ``grad_fn``, or a leaf's `AccumulateGrad`."""
+        """The edge for a gradient of this tensor: to its ``grad_fn``, or to a leaf's `AccumulateGrad`."""
         node = self._grad_fn if self._base is None else self.grad_fn
         if node is not None:
             return node, self._output_nr
@@ -558,14 +560,15 @@ class Tensor(Conversions, Displayed):
         if accumulator is None:
             accumulator = AccumulateGrad(self)
             if self._hooks is not None:
-                accumulator.with_extras().of_tensors[0] = self._hooks  # it may have died, a leaf's hooks do not
+                # the accumulator may have been freed, a leaf's hooks stay
+                accumulator.with_extras().of_tensors[0] = self._hooks
             self._accumulator = weakref.ref(accumulator)
         return accumulator, 0
 
-    # How it is copied within the engine
+    # Copies within the engine
 
     def _alias(self) -> Tensor:
-        """The same memory and version counter, without a place in the graph."""
+        """A tensor with the same memory and version counter, without a grad_fn."""
         alias = new_tensor(self._array)
         alias._counter = self._counter
         if self._seen is not None:
@@ -573,20 +576,20 @@ class Tensor(Conversions, Displayed):
         return alias
 
     def _as_output_of(self, node: Node, output_nr: int) -> Tensor:
-        """The same memory, as output `output_nr` of `node`."""
+        """A tensor with the same memory, as output `output_nr` of `node`."""
         alias = self._alias()
         alias._grad_fn, alias._output_nr, alias._requires_grad = node, output_nr, True
         return alias
 
     def _is_stale_view(self) -> bool:
-        """Whether its base was written to, so that its ``grad_fn`` would be made anew."""
+        """Whether its base was written to, so that its ``grad_fn`` must be made again."""
         base = self._base
         if base is None or (self._grad_fn is None and not base._requires_grad):
             return False
         return self._view_version != self._counter[0]
 
     def _refresh(self) -> None:
-        """Bring a view's ``grad_fn`` up to date with what was written to its base since."""
+        """Updates a view's ``grad_fn`` after writes to its base."""
         if self._is_stale_view():
             callbacks.refresh(self)
 
@@ -597,7 +600,7 @@ class Tensor(Conversions, Displayed):
         return head + tensor_text(self._array, self.dtype, _origin(self))
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """Pickled and copied as a leaf: memory, class, whether it requires grad, what the program set on it."""
+        """Pickles and copies it as a leaf: memory, class, requires_grad, and attributes that the program set."""
         for hook in (self._hooks or {}).values():
             if not hasattr(hook, "__torch_unserializable__"):
                 warn(messages.HOOK_NOT_SAVED.format(hook=hook))
@@ -619,13 +622,13 @@ class Tensor(Conversions, Displayed):
         return copy
 
     def _own_attributes(self) -> dict[str, Any]:
-        """What the program has set on this tensor, without the engine's own notes."""
+        """The attributes that the program set on this tensor, without the engine's own."""
         kind = type(self)
         return {name: value for name, value in self.__dict__.items() if not hasattr(kind, name)}
 
 
 def new_tensor(array: Array, cls: type[Tensor] = Tensor, _new: Any = object.__new__) -> Tensor:
-    """An untracked tensor around `array`, which it does not copy."""
+    """An untracked tensor around `array`, which is not copied."""
     t: Tensor = _new(cls)
     t._array = array
     t._grad = t._grad_fn = t._base = t._seen = None
@@ -638,7 +641,7 @@ def new_tensor(array: Array, cls: type[Tensor] = Tensor, _new: Any = object.__ne
 
 
 def _origin(tensor: Tensor) -> list[str]:
-    """How a printed tensor shows where it comes from."""
+    """The suffix of a printed tensor that shows its origin."""
     try:
         grad_fn = tensor.grad_fn
     except RuntimeError:  # a view that was cut off by a write to its base
@@ -649,7 +652,7 @@ def _origin(tensor: Tensor) -> list[str]:
 
 
 def count_writes(tensor: Tensor, times: int) -> Tensor:
-    """Add writes to a new tensor's version: PyTorch computes some results by writing to them."""
+    """Adds to the version of a new tensor: PyTorch computes some results by in-place writes."""
     if tensor._counter[0] != UNCOUNTED:
         tensor._counter[0] += times
     return tensor
@@ -669,7 +672,7 @@ def _restored(
     if attributes:
         restored.__dict__.update(attributes)
     restored._requires_grad = requires_grad
-    return count_writes(restored, 1)  # PyTorch makes it empty and then gives it its memory
+    return count_writes(restored, 1)  # PyTorch makes it empty and then sets its memory
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -677,7 +680,7 @@ def _restored(
 
 
 class AccumulateGrad(Node):
-    """The end of a graph at a leaf: what arrives here is added to the leaf's ``.grad``.
+    """The end of a graph at a leaf: adds the incoming gradient to the leaf's ``.grad``.
 
     There is one per leaf, held weakly by the leaf and strongly by the graphs that use it.
     """
@@ -702,7 +705,7 @@ class AccumulateGrad(Node):
 
     @classmethod
     def name(cls) -> str:
-        """PyTorch's name, which here differs from the class's."""
+        """PyTorch's name, which differs from that of the class."""
         return "torch::autograd::AccumulateGrad"
 
     def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
@@ -710,7 +713,7 @@ class AccumulateGrad(Node):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# A Python number where an operation takes a tensor.
+# A Python number as an operand.
 
 
 class WrappedNumber(Tensor):

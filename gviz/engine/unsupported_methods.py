@@ -1,4 +1,4 @@
-"""What a tensor of PyTorch 2.13 has. Those of the names that ours has not are refused by name."""
+"""The attributes of a tensor in PyTorch 2.13. Those that the engine lacks raise an error with their name."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ vdot view view_as volatile vsplit where xlogy xlogy_ xpu zero_
 
 
 def offers(name: str) -> bool:
-    """Whether a tensor has what it is asked for by this name."""
+    """Whether a tensor of the engine has an attribute of this name."""
     return not isinstance(vars(Methods).get(name), Lacking)
 
 
@@ -78,7 +78,7 @@ class NotWritable:
 
 
 def refuse_writes(kind: type) -> None:
-    """Let the properties of a class that have no setter refuse writes in PyTorch's words."""
+    """Makes properties without a setter refuse writes with PyTorch's error text."""
     for name, found in list(vars(kind).items()):
         if isinstance(found, property) and found.fset is None:
             refuse = NotWritable(name)

@@ -1,4 +1,4 @@
-"""Errors for names that PyTorch has and the engine lacks, with the nearest names that it has."""
+"""Errors for names that PyTorch has and the engine lacks, with the closest names that it has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def lookup_in(module: str, on_demand: Mapping[str, str] = MappingProxyType({})) -> Callable[[str], Any]:
-    """A module's ``__getattr__``, called for names it does not have; those `on_demand` it imports from their paths."""
+    """A module's ``__getattr__`` for names it lacks; those `on_demand` are imported from their paths."""
     shaped = module.replace("gviz.engine", "torch")
 
     def __getattr__(name: str) -> Any:
@@ -28,14 +28,14 @@ def lookup_in(module: str, on_demand: Mapping[str, str] = MappingProxyType({})) 
             )
         text = sentence(f"{shaped}.{name}", {*own.get("__all__", own), *on_demand})
         if _is_import(sys._getframe(1)):
-            raise ImportError(text, name=name)  # Python would replace an AttributeError by words of its own
+            raise ImportError(text, name=name)  # Python would replace an AttributeError by its own text
         raise AttributeError(text, name=name)
 
     return __getattr__
 
 
 def sentence(path: str, present: Iterable[str]) -> str:
-    """The error text: the engine lacks what is at `path`; the nearest names among those present."""
+    """The error text for a missing name, with the closest names among those present."""
     name = path.rpartition(".")[2]
     near = get_close_matches(name, [known for known in present if not known.startswith("_")], 3)
     nearest = f"; it has {', '.join(near)}" if near else ""
@@ -43,7 +43,7 @@ def sentence(path: str, present: Iterable[str]) -> str:
 
 
 class Lacking:
-    """An attribute of PyTorch's tensors that the engine lacks: reading it is an AttributeError.
+    """An attribute of PyTorch's tensors that the engine lacks: reading it raises AttributeError.
 
     ``Tensor.__getattr__`` would do the same, and make every other attribute slower to read. ``Tensor.__dir__`` leaves
     them out.
@@ -61,5 +61,5 @@ class Lacking:
 
 
 def _is_import(frame: FrameType) -> bool:
-    """Whether a frame is in the middle of ``from ... import name``."""
+    """Whether a frame is executing ``from ... import name``."""
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"

@@ -1,4 +1,4 @@
-"""``torch.version``: the PyTorch that the engine behaves as."""
+"""``torch.version``: the version of PyTorch that the engine follows."""
 
 from __future__ import annotations
 

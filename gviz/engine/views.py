@@ -1,10 +1,10 @@
-"""Writing in place, and views that stay in step with the memory they look into.
+"""In-place writes, and views that follow writes to their memory.
 
-Note [Views and writes]. A view and its base share one version counter. Writing to a *base* gives it a new ``grad_fn``;
-its views notice, because the counter has moved past the version at which their own ``grad_fn`` was valid, and make
-themselves an ``AsStridedBackward0`` from the base when they are next looked at. Writing to a *view* wraps the
-operation's node into a ``CopySlices`` that becomes the base's ``grad_fn``: backward, the part of the gradient that the
-view covers goes through the operation, the rest passes by.
+Note [Views and writes]. A view and its base share one version counter. Writing to a *base* gives it a new ``grad_fn``.
+Its views detect this, because the counter has moved past the version at which their own ``grad_fn`` was valid, and make
+a new ``AsStridedBackward0`` from the base when they are next used. Writing to a *view* wraps the operation's node in a
+``CopySlices`` that becomes the base's ``grad_fn``. In backward, the part of the gradient that the view covers goes
+through the operation, and the rest bypasses it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from gviz.events import OpSeen
 from gviz.values.value import Array
 
 _HERE = Node()
-"""The view inside a `CopySlices`: the inner operation computes a gradient for it, which goes nowhere else."""
+"""Stands for the view inside a `CopySlices`: the inner operation computes a gradient for it, which goes nowhere
+else."""
 
 
 class CopySlices(Node):
-    """The ``grad_fn`` of a base after one of its views was written to by the operation of `inner`."""
+    """The ``grad_fn`` of a base after the operation of `inner` wrote to one of its views."""
 
     __slots__ = ("geometry", "inner", "writer")
     geometry: Geometry
@@ -45,7 +46,8 @@ class CopySlices(Node):
         return "torch::autograd::CopySlices"
 
     def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
-        """The base's gradient with the view's part sent through the operation, and the operation's other gradients."""
+        """The base's gradient with the view's part passed through the operation, and the operation's other
+        gradients."""
         g, inner = grads[0], self.inner
         if inner is None:
             raise freed(self)
@@ -56,23 +58,23 @@ class CopySlices(Node):
         return [through, *others]
 
     def places(self, of_slots: Sequence[Any]) -> Sequence[Any]:
-        """As the operation that wrote has them."""
+        """In the order of the operation that wrote."""
         return of_slots if self.writer is None else self.writer.places(of_slots)
 
     def describe(self, number: int) -> OpSeen:
         return OpSeen(number, "copy_slices", "CopySlices", ("self", "src..."), (), ())
 
     def release(self) -> bool:
-        """Drop the inner node with what it saved."""
+        """Releases the inner node with its saved tensors."""
         had = self.inner is not None
         self.inner = None
         return had
 
 
 def refresh(view: Tensor) -> None:
-    """Bring a stale view's ``grad_fn`` up to date with its base, see Note [Views and writes].
+    """Updates a stale view's ``grad_fn`` from its base, see Note [Views and writes].
 
-    Its base may require grad no longer; then the new node leads nowhere.
+    If its base no longer requires grad, the new node has no edge.
     """
     base = view._base
     assert base is not None, "only a view can be stale"
@@ -98,13 +100,13 @@ def apply_in_place(
     *,
     rule: Overlap | None = None,
 ) -> Tensor:
-    """Run `op` and write its result into the memory of the first tensor, which is returned.
+    """Runs `op` and writes its result into the memory of the first tensor. Returns that tensor.
 
-    RuntimeError if memory overlaps that must not, by the op's rule or by `rule`, see `check_overlap`. After that,
-    `check` may refuse values.
+    Raises RuntimeError if memory overlaps against the op's rule or `rule`, see `check_overlap`. After that, `check` may
+    refuse values.
     """
     target = tensors[0]
-    unknown = "" if op.rules else op.untracked  # to autograd, which then sees no more than another version
+    unknown = "" if op.rules else op.untracked  # autograd then sees only a new version
     if target._array.dtype.kind != "f":
         unknown = "dtype"
     if not unknown and thread.grad_enabled and any(t.requires_grad for t in tensors):
@@ -151,7 +153,7 @@ def apply_in_place(
 
 
 def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
-    """Let `target` itself become the view of its memory that `op` makes; it is returned. Its base is left as it is."""
+    """Turns `target` itself into the view of its memory that `op` makes, and returns it. Its base is unchanged."""
     refused = target.is_inference() and not thread.inference
     if thread.grad_enabled and target.requires_grad:
         check_in_place(target)
@@ -166,7 +168,7 @@ def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
     remember_write(target)
     if node is not None:
         node.outputs = (_form(target),)
-        target._grad_fn, target._output_nr, target._hooks = node, 0, None  # what retains its gradient stays behind
+        target._grad_fn, target._output_nr, target._hooks = node, 0, None  # retain_grad stays with the old node
         target._view_version = target._counter[0]
     if channel is not None:
         emission.became_view(channel, op, target, inputs, attrs, node, untracked)
@@ -178,9 +180,9 @@ def view_in_place(op: Op, target: Tensor, attrs: Attrs) -> Tensor:
 
 
 def set_in_place(op: Op, tensors: Sequence[Tensor], array: Array) -> Tensor:
-    """Let the first tensor lie in the memory of `array`, a part of that of the last; it is returned.
+    """Moves the first tensor to the memory of `array`, a part of the last tensor's memory, and returns it.
 
-    Its version moves as by a write, and `op` becomes its history. The views of its old memory keep that.
+    Its version increases as by a write, and `op` becomes its history. Views of its old memory keep that memory.
     """
     target = tensors[0]
     refused = target.is_inference() and not thread.inference
@@ -208,21 +210,21 @@ def set_in_place(op: Op, tensors: Sequence[Tensor], array: Array) -> Tensor:
 
 
 def check_writable(target: Tensor, *others: object, **named: object) -> None:
-    """Refuse a write that would be recorded. PyTorch does so before it looks at what else does not fit."""
+    """Raises an error for a forbidden write that would be recorded. PyTorch checks this before other arguments."""
     given = (target, *others, *named.values())
     if thread.grad_enabled and any(isinstance(t, Tensor) and t.requires_grad for t in given):
         check_in_place(target)
 
 
 def check_in_place(target: Tensor) -> None:
-    """Refuse a recorded write to a leaf, to a view of a leaf, or to a view that must not be written."""
+    """Raises an error for a recorded write to a leaf, to a view of a leaf, or to a view that must not be written."""
     check_view(target)
     if target.requires_grad and target.grad_fn is None:
         raise RuntimeError(messages.LEAF_IN_PLACE)
 
 
 def check_view(target: Tensor) -> None:
-    """Refuse a recorded write to a view of a leaf, or to a view that must not be written."""
+    """Raises an error for a recorded write to a view of a leaf, or to a view that must not be written."""
     base = target._base
     if base is not None:
         if target._creation != "default":
@@ -252,7 +254,7 @@ _WHY_FORBIDDEN = {
 
 
 def _write(array: Array, result: Array) -> None:
-    if overlaps_itself(array):  # what stays as it was must not undo what was written to the same place
+    if overlaps_itself(array):  # unchanged elements must not overwrite new ones in the same memory
         changed = (result != array) & ~((result != result) & (array != array))
         np.copyto(array, result, where=changed, casting="unsafe")
     else:
@@ -260,13 +262,13 @@ def _write(array: Array, result: Array) -> None:
 
 
 def check_overlap(target: Tensor, others: Sequence[Tensor], rule: Overlap) -> None:
-    """Refuse a write in which places in memory overlap that must not. PyTorch has a rule for each family of functions.
+    """Raises RuntimeError for a write with forbidden memory overlap. PyTorch has a rule for each family of functions.
 
-    Most (``elementwise``) write no place twice, and read what they write only as the same element. Those that write at
-    indices read nothing of what they write (``apart``); ``index_put_`` and its like (``indexed``) may write a place
-    twice, and so may ``masked_fill_`` (``masked``), which reads its mask as elements. A few (``once``) write no place
-    twice and read anything. All is ``free`` for a fill, which has one value, and for products of matrices, which
-    PyTorch does not check.
+    Most (``elementwise``) write no memory twice, and may read what they write only as the same element. Those that
+    write at indices read nothing of what they write (``apart``). ``index_put_`` and similar functions (``indexed``) may
+    write memory twice, and so may ``masked_fill_`` (``masked``), which reads its mask as elements. A few (``once``)
+    write no memory twice and may read anything. A fill, which has one value, is ``free``, and so are matrix products,
+    which PyTorch does not check.
     """
     if rule == "free":
         return
@@ -278,14 +280,14 @@ def check_overlap(target: Tensor, others: Sequence[Tensor], rule: Overlap) -> No
     refused = ("partial",) if rule in ("elementwise", "masked") else ("partial", "full")
     for other in others:
         if rule == "masked" and other._array.dtype.kind != "b":
-            continue  # the one value, which is read before
+            continue  # the single value, which is read before
         if np.may_share_memory(other._array, array) and overlap(other._array, array) in refused:
             raise RuntimeError(messages.OVERLAPPING_READ)
 
 
 _DEPRECATED = {"index_put": "tensor[indices] = tensor", "masked_fill": "tensor[mask] = scalar"}
 _DEPRECATED["index_fill"] = _DEPRECATED["masked_fill"]
-"""What PyTorch still writes to an expanded tensor, and how it is written with brackets."""
+"""Functions that PyTorch still allows on an expanded tensor, and how they are written with brackets."""
 
 
 def _warn_of_expanded(op: Op, rule: Overlap) -> None:
@@ -303,7 +305,7 @@ def _check_fit(result: Array, own: Array) -> None:
 
 
 def _start_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Node:
-    """The op's node, with its inputs saved as they are before the write; self is saved as a copy if a rule needs it."""
+    """The op's node, with its inputs saved before the write; self is saved as a copy if a rule needs it."""
     node = start_node(op, edges_of(tensors), tensors, attrs)
     before = list(tensors)
     if op.slots[0] in op.saved_names:
@@ -316,7 +318,7 @@ def _start_in_place(op: Op, tensors: Sequence[Tensor], attrs: Attrs) -> Node:
 
 
 def _copy(tensor: Tensor) -> Tensor:
-    """The tensor as it is now, in new memory, at the same place in the graph."""
+    """A copy of the tensor in new memory, with the same grad_fn."""
     copy = new_tensor(tensor._array.copy())
     copy._grad_fn, copy._output_nr, copy._requires_grad = tensor._grad_fn, tensor._output_nr, tensor._requires_grad
     if watchers.watchers and (recorder := watchers.recorder()) is not None:
@@ -325,7 +327,7 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 def _rebase(op: Op, inner: Node, target: Tensor) -> Node:
-    """Give the written tensor, or the base of the written view, its new history. Saved outputs take the new version."""
+    """Gives the written tensor, or the base of the written view, its new history. Saved outputs get the new version."""
     inner.versions = tuple(
         target._counter[0] if i in op.saved_outputs else version for i, version in enumerate(inner.versions)
     )
@@ -334,7 +336,7 @@ def _rebase(op: Op, inner: Node, target: Tensor) -> Node:
 
 
 def rebase(node: Node, target: Tensor, output_nr: int = 0) -> Node:
-    """Let a tensor that was written, or the base of a view that was written, come from the node of the write."""
+    """Makes the node of a write the grad_fn of the written tensor, or of the written view's base."""
     if target._base is not None:
         return _copy_slices(target, target._base, node)
     _give_history(node, target, output_nr)
@@ -362,7 +364,7 @@ def _copy_slices(view: Tensor, base: Tensor, inner: Node) -> CopySlices:
 
 @dataclass(frozen=True, slots=True)
 class _InView:
-    """Puts what an operation wrote to a view at its place in the graph: a part of the base that was written."""
+    """Attaches what an operation wrote to a view to the graph: as a part of the base that was written."""
 
     written: ref[CopySlices]
     geometry: Geometry
@@ -376,7 +378,7 @@ class _InView:
 
 
 def _give_history(node: Node, tensor: Tensor, output_nr: int = 0) -> None:
-    """`node` made the tensor's new value. ``retain_grad`` moves along to it; hooks stay with the old value."""
+    """Makes `node` the tensor's new grad_fn. ``retain_grad`` moves to it; hooks stay with the old node."""
     before = tensor._grad_fn
     if tensor._retained and before is not None and before.extras is not None:
         del before.extras.retained[tensor._output_nr]

@@ -1,4 +1,4 @@
-"""Who watches operations as they run: hooks of saved tensors, the recorder of a static graph.
+"""What watches operations as they run: hooks of saved tensors, the recorder of a static graph.
 
 Operations test `watchers` once; without any, that is the whole cost. Each thread has its own recorder.
 """
@@ -17,23 +17,23 @@ from gviz.engine.size import Size
 
 Op: TypeAlias = Any
 Tensor: TypeAlias = Any
-"""An `op.Op` and a `tensor.Tensor`: both are built on this module, which hands them on and reads nothing of them."""
+"""An `op.Op` and a `tensor.Tensor`: both are built on this module, which only passes them on."""
 
 watchers = 0
-"""How many there are, in all threads."""
+"""The number of watchers in all threads."""
 
 _lock = Lock()
 
 
 def add(number: int) -> None:
-    """Add `number` to the count; it may be negative."""
+    """Adds `number`, which may be negative, to the count."""
     global watchers
     with _lock:
         watchers += number
 
 
 def _unlock() -> None:
-    """A forked child has only the thread that forked: the lock may have been held by another one."""
+    """Replaces the lock in a forked child: another thread, which the child lacks, may have held it."""
     global _lock
     _lock = Lock()
 
@@ -42,43 +42,43 @@ os.register_at_fork(after_in_child=_unlock)
 
 
 class Recorder(Protocol):
-    """A recorder of the operations of a thread, by which they can be run again."""
+    """Records the operations of a thread so that they can be run again."""
 
     def refs(self, tensors: Sequence[Tensor]) -> tuple[Any, ...]:
-        """The tensors as inputs, asked for before an operation writes to any of them."""
+        """The tensors as inputs, requested before an operation writes to any of them."""
 
     def ran(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
-        """An operation made new tensors."""
+        """Records an operation that made new tensors."""
 
     def wrote(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], target: Tensor) -> None:
-        """An operation wrote its result into `target`, the first of its inputs."""
+        """Records an operation that wrote its result into `target`, the first of its inputs."""
 
     def became(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], target: Tensor) -> None:
-        """An operation made `target`, its input, another view of its memory."""
+        """Records an operation that turned `target`, its input, into another view of its memory."""
 
     def copied(self, tensor: Tensor, copy: Tensor) -> None:
-        """What a tensor is before it is written was copied for its backward rule."""
+        """Records the copy of a tensor that a backward rule needs, made before the tensor is written."""
 
     def born(self, tensor: Tensor) -> None:
-        """A tensor was made, by whatever means."""
+        """Records a new tensor, however it was made."""
 
     def read(self, tensor: Tensor, how: str) -> None:
-        """The program looks at a tensor's elements or at its shape: `how` is a key of the recorder's."""
+        """Notes that the program reads a tensor's elements or shape; `how` is one of the recorder's keys."""
 
     def shape(self, tensor: Tensor) -> Size:
-        """The shape of a tensor, as the program gets it."""
+        """The shape of a tensor, as the program sees it."""
 
     def switched(self, tensor: Tensor, how: str) -> None:
-        """Something about a tensor was changed that is no operation."""
+        """Notes a change of a tensor that is not an operation."""
 
     def drew(self) -> None:
-        """The program drew random numbers."""
+        """Notes that the program drew random numbers."""
 
     def accumulated(self) -> None:
-        """A backward pass added to the ``.grad`` of leaves."""
+        """Notes that a backward pass added to the ``.grad`` of leaves."""
 
     def called(self, function: str) -> None:
-        """The program called a custom Function."""
+        """Notes a call of a custom Function."""
 
 
 class _Here(threading.local):
@@ -87,11 +87,11 @@ class _Here(threading.local):
 
 here = _Here()
 _watch: Recorder | None = None
-"""The recorder that sees every thread and makes no graph."""
+"""The recorder that observes every thread and makes no graph."""
 
 
 def recorder() -> Recorder | None:
-    """The recorder of what this thread does. Ask only if there are `watchers`."""
+    """The recorder for this thread's operations. Call it only if there are `watchers`."""
     own = here.recorder
     if _watch is None:
         return own
@@ -99,7 +99,7 @@ def recorder() -> Recorder | None:
 
 
 def graph_maker() -> Recorder | None:
-    """The recorder of this thread itself, without the one that sees every thread."""
+    """The recorder of this thread itself, without the one that observes every thread."""
     return here.recorder
 
 
@@ -109,7 +109,7 @@ def is_recording() -> bool:
 
 
 class _Seen:
-    """A recorder whose operations and reads a watch sees first."""
+    """Passes operations and reads to a watch first, and then to a recorder."""
 
     def __init__(self, recorder: Recorder, watch: Recorder) -> None:
         self._recorder, self._watch = recorder, watch
@@ -133,7 +133,7 @@ class _Seen:
 
 @contextmanager
 def recording(by: Recorder) -> Iterator[None]:
-    """Let `by` record what this thread does."""
+    """Makes `by` record the operations of this thread within the block."""
     before, here.recorder = here.recorder, by
     add(1)
     modes.watch_new(by.born, 1)
@@ -147,7 +147,7 @@ def recording(by: Recorder) -> Iterator[None]:
 
 @contextmanager
 def recording_every_thread(by: Recorder) -> Iterator[None]:
-    """Show `by` what every thread does. It makes no graph and does not see new tensors."""
+    """Makes `by` observe the operations of every thread. It makes no graph and does not see new tensors."""
     global _watch
     before, _watch = _watch, by
     add(1)

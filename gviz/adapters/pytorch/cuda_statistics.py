@@ -5,10 +5,10 @@ thousand times what a recording keeps. Instead, a kernel reads the tensor on the
 and writes nine numbers to pinned host memory. Every word there is `PENDING` until the device has written it, and the
 host reads the answer once it is there. The program does not wait.
 
-program    linear   gelu   linear   backward …          launches run ahead of the device, as without gviz
-stream     linear ▸ summarize ▸ gelu ▸ summarize ▸ …
-memory              9 words           9 words           PENDING, then numbers
-writer                    takes events once all their values are there
+    program    linear   gelu   linear   backward …          launches run ahead of the device, as without gviz
+    stream     linear ▸ summarize ▸ gelu ▸ summarize ▸ …
+    memory              9 words           9 words           PENDING, then numbers
+    writer                    takes events once all their values are there
 
 The order of the stream ties the numbers to the event: an in-place write that the program issues later also runs later.
 Tensors of at most `limit` bytes are copied whole, by a second kernel, to the same kind of words.
