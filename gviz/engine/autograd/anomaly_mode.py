@@ -1,4 +1,4 @@
-"""``torch.autograd.anomaly_mode``: switching anomaly mode on and off."""
+"""``torch.autograd.anomaly_mode``: switches anomaly mode on and off."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gviz.source.site import warn
 
 
 class detect_anomaly:
-    """Within it, a node that fails says where the forward made it, and nan in a backward pass is an error."""
+    """Enables anomaly mode in the block: a failing node reports where the forward made it, and nan raises an error."""
 
     def __init__(self, check_nan: bool = True) -> None:
         self._before = mode.enabled, mode.check_nan
@@ -24,14 +24,14 @@ class detect_anomaly:
 
 
 class set_detect_anomaly:
-    """Switch anomaly mode on or off: from the call on, or until the end of a ``with`` block."""
+    """Sets anomaly mode: permanently as a function, within the block as a context manager."""
 
     def __init__(self, mode_: bool, check_nan: bool = True) -> None:
         self._before = mode.enabled, mode.check_nan
         set_anomaly_enabled(mode_, check_nan)
 
     def __enter__(self) -> None:
-        """It was switched by the call."""
+        """Does nothing: the call has set the mode."""
 
     def __exit__(self, *exc: object) -> None:
         set_anomaly_enabled(*self._before)

@@ -1,4 +1,4 @@
-"""``torch.autograd.Function``: operations whose forward and backward the program writes itself."""
+"""``torch.autograd.Function``: custom operations with their own forward and backward."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ from gviz.source.site import warn
 from gviz.values.value import Value
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Events of a custom Function: one node, in place of the operations that ran inside it.
+# The events of a custom Function: one node, instead of the operations that ran inside it.
 
 
 def function_called(channel: Channel, node: FunctionNode, tensors: Sequence[Tensor]) -> tuple[Value | None, ...]:
-    """A custom Function is about to run: what it is given, if it is one of the first calls and not kept anyway."""
+    """The input values of a custom Function before it runs, if this is one of the first calls and they are not kept
+    anyway.
+    """
     node.is_first = channel.is_first(node.function)
     return tuple([channel.whole(tensor._array) for tensor in tensors]) if node.is_first else ()
 
@@ -46,7 +48,7 @@ def function_ran(
     untracked: str,
     given: tuple[Value | None, ...],
 ) -> None:
-    """A custom Function ran on `args`. Its outputs are its own from now on, whatever inside it made them."""
+    """Emits that a custom Function ran on `args`. Its outputs belong to its node, whatever made them inside."""
     slots, attrs = node.arguments(args)
     key = type(node), slots, bool(node.saved)
     number = channel.op(key, lambda number: node.describe_call(number, slots))
@@ -61,7 +63,7 @@ def function_ran(
 def _output_of_function(channel: Channel, tensor: Tensor | None, *, is_first: bool) -> Output:
     if tensor is None:
         return Output(None, channel.next_storage())
-    seen(channel, tensor)  # it has a storage then
+    seen(channel, tensor)  # it has a storage afterwards
     origin = 0 if tensor._base is None else seen(channel, tensor._base).node
     return output(channel, tensor, origin, is_first=is_first)
 
@@ -71,13 +73,13 @@ def _output_of_function(channel: Channel, tensor: Tensor | None, *, is_first: bo
 
 
 NO_TENSOR: Metadata = ((), np.dtype(np.float32))
-"""The form of an output that is no tensor: no gradient ever arrives there."""
+"""The metadata of an output that is not a tensor: no gradient ever arrives there."""
 
 
 class FunctionCtx:
-    """What ``forward`` and ``backward`` of a custom Function are given, to pass things from one to the other.
+    """The `ctx` of ``forward`` and ``backward`` of a custom Function, which passes data from one to the other.
 
-    Any attribute may be set. It belongs to its graph node, which can also be asked for them.
+    Any attribute may be set. It belongs to its graph node, and some attributes are read from that node.
     """
 
     materialize_grads = True
@@ -90,24 +92,24 @@ class FunctionCtx:
         self._node = ref(node)
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep these tensors for ``backward``, which reads them as `saved_tensors`; once, in ``forward``."""
+        """Saves these tensors for ``backward``, which reads them as `saved_tensors`. Call it once, in ``forward``."""
         self.to_save = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Say which inputs ``forward`` writes to; they must be returned."""
+        """Marks the inputs that ``forward`` writes to in place; they must be returned."""
         self.dirty_tensors = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Say which outputs have no gradient."""
+        """Marks outputs as having no gradient."""
         self.non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether ``backward`` gets zeros (else None) for outputs at which no gradient arrived."""
+        """Sets whether ``backward`` receives zeros (else None) for outputs without an incoming gradient."""
         self.materialize_grads = value
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """The tensors given to `save_for_backward`. RuntimeError if they were freed or modified since."""
+        """The tensors passed to `save_for_backward`. Raises RuntimeError if they were released or modified."""
         node = self._node()
         return () if node is None else node.saved_tensors
 
@@ -122,22 +124,22 @@ class FunctionCtx:
 
 
 _SHARED = frozenset(["metadata", "name", "next_functions", "register_hook", "register_prehook"])
-"""What `FunctionCtx` takes from its node: both are views of the same state."""
+"""The attributes that `FunctionCtx` reads from its node: both are views of the same state."""
 
 
 class FunctionNode(Node):
-    """What applying a custom Function leaves behind. There is one subclass for each Function.
+    """The graph node of a custom Function call. There is one subclass for each Function.
 
-    `takes_tensor` says of each argument whether it was a tensor, `results` of each output its form, None if it was no
-    tensor. `outputs_among_saved` are the positions among the saved tensors that hold outputs, with their numbers.
-    `is_first` says of one of the first calls that a recording keeps whole values of it.
+    `takes_tensor` records of each argument whether it was a tensor. `results` has the metadata of each output, or None
+    if it is not a tensor. `outputs_among_saved` maps positions among the saved tensors to the numbers of the outputs
+    there. `is_first` is True for one of the first calls, whose values a recording keeps whole.
     """
 
     __slots__ = ("ctx", "is_first", "is_freed", "outputs_among_saved", "results", "takes_tensor")
     function: ClassVar[type[Function]]
     ctx_class: ClassVar[type[FunctionCtx]]
     ctx: FunctionCtx
-    is_first: bool  # type: ignore[misc]  # of other nodes it is a constant
+    is_first: bool  # type: ignore[misc]  # a constant in other nodes
     is_freed: bool
     takes_tensor: tuple[bool, ...]
     results: Sequence[Metadata | None]
@@ -152,12 +154,12 @@ class FunctionNode(Node):
         self.ctx.needs_input_grad = tuple([isinstance(arg, Tensor) and arg.requires_grad for arg in args])
 
     def __getattr__(self, name: str) -> Any:
-        if name in _SHARED or name.startswith("__"):  # what even a plain node has not
+        if name in _SHARED or name.startswith("__"):  # names that a plain node lacks too
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return getattr(self.ctx, name)
 
     def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
-        """The class's own ``backward``, on tensors."""
+        """Calls the class's own ``backward`` on tensors."""
         returned = self.function._backward_of()(self.ctx, *self._given(grads))
         parts = self._checked(returned if isinstance(returned, tuple) else (returned,))
         if create_graph:
@@ -165,7 +167,7 @@ class FunctionNode(Node):
         return [None if part is None else scalar_or_array(part._array) for part in parts]
 
     def _given(self, grads: Sequence[Grad | None]) -> list[Tensor | None]:
-        """The gradients of the outputs as ``backward`` gets them."""
+        """The gradients of the outputs as ``backward`` receives them."""
         given: list[Tensor | None] = []
         for grad, form in zip(grads, self.results, strict=True):
             if grad is not None:
@@ -175,7 +177,10 @@ class FunctionNode(Node):
         return given
 
     def _checked(self, returned: tuple[Any, ...]) -> list[Tensor | None]:
-        """What ``backward`` returned for the tensors among the arguments. RuntimeError if that does not fit them."""
+        """The gradients that ``backward`` returned for the tensor arguments.
+
+        Raises RuntimeError if they do not match.
+        """
         expected = len(self.takes_tensor)
         if not any(extra is not None for extra in returned[expected:]):
             returned = returned[:expected]
@@ -190,7 +195,7 @@ class FunctionNode(Node):
         return [grad for is_tensor, grad in zip(self.takes_tensor, returned, strict=True) if is_tensor]
 
     def keep(self, outputs: Sequence[Any]) -> None:
-        """Take over what ``forward`` saved. An output is kept without its history, which would be a cycle."""
+        """Stores what ``forward`` saved. An output is saved without its grad_fn, which would be a cycle."""
         saved: list[Tensor | None] = []
         for position, tensor in enumerate(self.ctx.to_save):
             if tensor is not None and not isinstance(tensor, Tensor):
@@ -213,19 +218,19 @@ class FunctionNode(Node):
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:  # type: ignore[override]  # here users read it
-        """What was saved; a saved output leads back to this node."""
+        """The saved tensors; a saved output has this node as its grad_fn."""
         if self.is_freed:
             raise freed(self)
         return tuple([self.saved_tensor(position) for position in range(len(self.saved or ()))])
 
     def release(self) -> bool:
-        """Free the saved tensors; the second time ``backward`` asks for them is an error even if there were none."""
+        """Releases the saved tensors. ``backward`` can then not read them again, even if there were none."""
         had = bool(self.saved)
         self.is_freed, self.saved, self.versions = True, (), ()
         return had
 
     def arguments(self, args: Sequence[Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """The names of the tensors among the arguments, and the other arguments by name; foreign objects as a word."""
+        """The names of the tensor arguments, and the other arguments by name; unknown objects as their type."""
         names = _parameters(self.function, len(args))
         slots = [name for name, is_tensor in zip(names, self.takes_tensor, strict=True) if is_tensor]
         others = zip(names, args, self.takes_tensor, strict=True)
@@ -244,14 +249,14 @@ class FunctionNode(Node):
 
 
 def _zeros(form: Metadata) -> Tensor:
-    """Zeros in place of a gradient; as in PyTorch they have been written once."""
+    """Zeros for a missing gradient; as in PyTorch their version is 1."""
     zeros = new_tensor(np.zeros(*form))
     zeros._counter[0] = 1
     return zeros
 
 
 def _parameters(function: type[Function], count: int) -> list[str]:
-    """The names of the first `count` arguments of a Function's ``forward``, those of ``*args`` numbered."""
+    """The names of the first `count` arguments of ``forward``; those of ``*args`` are numbered."""
     parameters = list(inspect.signature(function.forward).parameters.values())
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if not function._has_setup():
@@ -261,7 +266,7 @@ def _parameters(function: type[Function], count: int) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """An argument as an event may hold it; of any other object, whose text may be long or its own code, the type."""
+    """An argument in the form of events. Other objects become their type: their repr may be long, or run user code."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (tuple, list)):
@@ -275,10 +280,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Function:
-    """A differentiable operation of the program: ``forward`` and ``backward`` as static methods, used by `apply`.
+    """Base class for custom differentiable operations: define static ``forward`` and ``backward``, and call `apply`.
 
-    ``forward(ctx, *args)`` computes on tensors without being recorded. In a class with ``setup_context(ctx, inputs,
-    output)`` it has no `ctx`. ``backward(ctx, *grads)``, also called ``vjp``, returns one gradient for each argument.
+    ``forward(ctx, *args)`` computes on tensors without being recorded. If the class defines ``setup_context(ctx,
+    inputs, output)``, ``forward`` takes no `ctx`. ``backward(ctx, *grads)``, or ``vjp``, returns one gradient for each
+    argument.
     """
 
     _node_class: ClassVar[type[FunctionNode]]
@@ -298,24 +304,24 @@ class Function:
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Compute the result; to be overridden."""
+        """Computes the result. Subclasses override it."""
         raise NotImplementedError(messages.NO_FORWARD)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Prepare `ctx` for ``backward``, where ``forward`` does not take it."""
+        """Sets up `ctx` for ``backward``, if ``forward`` does not take it."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """The gradients of the arguments from those of the outputs; to be overridden."""
+        """Returns the gradients of the arguments from those of the outputs. Subclasses override it."""
         raise NotImplementedError(messages.NO_BACKWARD)
 
     vjp = backward
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run ``forward`` and leave a node behind whose rule is ``backward``, if a gradient may be wanted."""
+        """Runs ``forward``, and makes a node with ``backward`` as its rule if a gradient may be needed."""
         if cls._has_setup():
             args, kwargs = _bound(cls.forward, args, kwargs), {}
         else:
@@ -335,7 +341,7 @@ class Function:
 
     @classmethod
     def _has_setup(cls) -> bool:
-        """Whether ``forward`` leaves the context to ``setup_context``."""
+        """Whether the class defines ``setup_context``."""
         return cls.setup_context is not Function.setup_context
 
     @classmethod
@@ -347,9 +353,9 @@ class Function:
 
 
 class _Inputs:
-    """The arguments of one call: all of them, the tensors among them, where the gradients of these go, what they held.
+    """The arguments of one call: all of them, the tensors among them, their edges, and their values.
 
-    The `values` are kept of the first calls in a recording.
+    The `values` are kept only for the first calls in a recording.
     """
 
     __slots__ = ("args", "edges", "tensors", "values")
@@ -367,7 +373,7 @@ def _bound(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _check_names(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """TypeError, in PyTorch's words, for a keyword argument that ``forward`` does not take, or has already."""
+    """Raises TypeError, with PyTorch's text, for a keyword argument that ``forward`` does not accept or has already."""
     taken = inspect.signature(forward).parameters if kwargs else {}
     given = list(taken)[: 1 + len(args)]
     open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
@@ -391,7 +397,7 @@ def _run_forward(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], k
 
 
 def _finished(node: FunctionNode, inputs: _Inputs, outputs: tuple[Any, ...]) -> list[Any]:
-    """The outputs as the caller gets them, coming from `node` if a gradient may be wanted."""
+    """The outputs as the caller receives them, attached to `node` if a gradient may be needed."""
     ctx, tensors = node.ctx, inputs.tensors
     _check_marks(ctx)
     for dirty in ctx.dirty_tensors:
@@ -427,7 +433,7 @@ def _check_marks(ctx: FunctionCtx) -> None:
 
 
 def _output(node: FunctionNode, number: int, output: Tensor, tensors: Sequence[Tensor], recorded: bool) -> Tensor:
-    """One output with its place in the graph. An input returned as it is becomes a view of itself."""
+    """One output attached to the graph. An input that is returned unchanged becomes a view of itself."""
     is_input, is_dirty = _among(output, tensors), _among(output, node.ctx.dirty_tensors)
     has_gradient = recorded and output._array.dtype.kind == "f" and not _among(output, node.ctx.non_differentiable)
     if not has_gradient:
@@ -455,7 +461,7 @@ def _without_history(output: Tensor, *, is_input: bool, is_dirty: bool) -> Tenso
 
 
 def _rebase(node: FunctionNode, number: int, output: Tensor, *, is_input: bool) -> None:
-    """Let a written input come from `node`."""
+    """Makes `node` the grad_fn of an input that was written to."""
     if output.requires_grad and output._grad_fn is None:
         raise RuntimeError(messages.LEAF_WRITTEN)
     check_view(output)
@@ -465,7 +471,7 @@ def _rebase(node: FunctionNode, number: int, output: Tensor, *, is_input: bool) 
         raise RuntimeError(messages.DIRTY_VIEW_OF_SEVERAL)
     rebase(node, output, number)
     if output._base is not None:
-        output._view_version = -1  # its history is that of its base, which has just got another
+        output._view_version = -1  # its history is that of its base, which has just changed
 
 
 def _view_of(tensor: Tensor) -> Tensor:
@@ -485,7 +491,7 @@ def _among(tensor: Tensor, tensors: Sequence[Any]) -> bool:
 
 
 class Error(Node):
-    """The node of gradients that cannot be differentiated again: its rule raises `text`."""
+    """The node of gradients that cannot be differentiated again: its backward rule raises `text`."""
 
     __slots__ = ("text",)
     text: str
@@ -498,12 +504,12 @@ class Error(Node):
         raise RuntimeError(self.text)
 
     def describe(self, number: int) -> OpSeen:
-        """The node as an operation of what cannot be differentiated."""
+        """The node as an operation that cannot be differentiated."""
         return OpSeen(number, "error", self.name(), ("tensors...",), (f"error: {self.text}",), ())
 
 
 def once_differentiable(backward: F) -> F:
-    """Decorator of a ``backward`` whose results cannot be differentiated: doing so raises instead of being wrong."""
+    """Decorator for a ``backward`` that is not differentiable: differentiating its results raises an error."""
 
     @functools.wraps(backward)
     def wrapper(ctx: Any, *grads: Any) -> Any:

@@ -1,7 +1,7 @@
-"""``torch.autograd.functional``: Jacobians, Hessians and their products with vectors, of functions of tensors.
+"""``torch.autograd.functional``: Jacobians, Hessians and their products with vectors.
 
-A product with a Jacobian from the right is computed by going backward twice: the gradient is linear in the gradient it
-starts from, and its derivative with respect to that is the transposed Jacobian.
+The product of a Jacobian with a vector (jvp) is computed by two backward passes. The gradient is linear in the gradient
+it starts from, and its derivative with respect to that is the transposed Jacobian.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gviz.engine.unsupported_names import lookup_in
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What the functions of ``torch.autograd.functional`` ask of their arguments and of the function they are given.
+# The checks of ``torch.autograd.functional`` for its arguments and for the function.
 
 
 Tensors = tuple[Tensor, ...]
@@ -76,7 +76,7 @@ CONSTANT = (
 
 
 def listed(value: Any, what: str, function: str) -> tuple[Tensors, bool]:
-    """`value` as a tuple of tensors, and whether it was one. TypeError for anything else."""
+    """`value` as a tuple of tensors, and whether it was one. Raises TypeError for anything else."""
     tensors = value if isinstance(value, tuple) else (value,)
     for index, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
@@ -86,7 +86,7 @@ def listed(value: Any, what: str, function: str) -> tuple[Tensors, bool]:
 
 
 def check_vector(v: Tensors, like: Tensors, several: bool) -> None:
-    """Refuse a vector that does not have the form of `like`."""
+    """Raises RuntimeError for a vector that does not have the shapes of `like`."""
     if len(like) != len(v):
         if several:
             raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(v)}.")
@@ -98,7 +98,7 @@ def check_vector(v: Tensors, like: Tensors, several: bool) -> None:
 
 
 def check_requires_grad(tensors: Sequence[Tensor | None], kind: Kind) -> None:
-    """Refuse, in strict mode, what does not depend on the inputs."""
+    """Raises RuntimeError, in strict mode, for tensors that do not depend on the inputs."""
     for index, tensor in enumerate(tensors):
         if tensor is None:
             raise RuntimeError(_INDEPENDENT.format(index=index))
@@ -107,7 +107,7 @@ def check_requires_grad(tensors: Sequence[Tensor | None], kind: Kind) -> None:
 
 
 def check_depends(gradient: Tensor | None, index: int, stage: Stage, create_graph: bool) -> None:
-    """Refuse, in strict mode, a gradient that is missing or constant."""
+    """Raises RuntimeError, in strict mode, for a gradient that is missing or constant."""
     if gradient is None:
         raise RuntimeError(_MISSING[stage].format(index=index))
     if create_graph and not gradient.requires_grad:
@@ -138,12 +138,12 @@ If the test
 
 
 class GradcheckError(RuntimeError):
-    """A gradient is not what differences say it is."""
+    """Raised when a gradient does not agree with finite differences."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A function, its inputs (`xs` are those that require grad), and how exactly its gradients are to agree."""
+    """A function, its inputs (`xs` are those that require grad), and the tolerances of the comparison."""
 
     func: Function
     inputs: tuple[Any, ...]
@@ -159,7 +159,7 @@ class Check:
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """One thing or several as a tuple."""
+    """One value or several as a tuple."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
@@ -175,7 +175,10 @@ def numerical(check: Check, x: Tensor, outputs: tuple[Any, ...]) -> list[Array]:
 
 
 def _moved(check: Check, x: Tensor, place: tuple[int, ...], step: float) -> list[Array]:
-    """The outputs with one element of `x` moved a step, through ``.data``, as no gradient is to notice."""
+    """The outputs with one element of `x` changed by a step.
+
+    Writes through ``.data``, so that autograd does not notice.
+    """
     entry = x.data[place]
     before = entry.clone()
     entry.copy_(before + step)
@@ -195,7 +198,7 @@ def _check_same_form(low: Array, high: Array, eps: float) -> None:
 
 
 def analytical(check: Check, output: Tensor) -> list[Array]:
-    """The Jacobian of one output by every input from backward passes, which must repeat themselves."""
+    """The Jacobian of one output by every input, from two backward passes that must agree."""
     first, second = _columns(check, output), _columns(check, output)
     wrong_size = wrong_type = False
     jacobians = []
@@ -221,7 +224,7 @@ def analytical(check: Check, output: Tensor) -> list[Array]:
 
 
 def _columns(check: Check, output: Tensor) -> list[list[Tensor | None]]:
-    """For every input the gradients of each element of `output`."""
+    """For every input, the gradients of each element of `output`."""
     seed = zeros_like(output)
     found: list[list[Tensor | None]] = [[] for _ in check.xs]
     for place in np.ndindex(*output.shape):
@@ -256,7 +259,7 @@ _OUTPUTS = "outputs of the user-provided function"
 
 
 def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """The outputs of `func`, and the product of `v` with its Jacobian."""
+    """Returns the outputs of `func`, and the product of `v` with its Jacobian."""
     with enable_grad():
         xs, several_inputs = _inputs(inputs, "vjp", create_graph)
         ys, several_outputs = _outputs(func, xs, "vjp", strict)
@@ -267,12 +270,13 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """The outputs of `func`, and the product of its Jacobian with `v`."""
+    """Returns the outputs of `func`, and the product of its Jacobian with `v`."""
     with enable_grad():
         xs, several_inputs = _inputs(inputs, "jvp", create_graph)
         vector = _vector(v, xs, several_inputs, "jvp", create_graph, _NO_VECTOR)
         ys, several_outputs = _outputs(func, xs, "jvp", strict)
-        seeds = tuple([zeros_like(y, requires_grad=True) for y in ys])  # any will do, the gradient is linear in them
+        # any values will do: the gradient is linear in them
+        seeds = tuple([zeros_like(y, requires_grad=True) for y in ys])
         gradients = _gradients(ys, xs, seeds, create_graph=True)
         if strict:
             check_requires_grad(gradients, "grad_inputs")
@@ -291,7 +295,7 @@ def jacobian(
 ) -> Any:
     """The derivatives of every output of `func` by every input; nested tuples if there are several.
 
-    It is computed row by row, whatever `vectorize` and `strategy` say of the way.
+    They are computed row by row; `vectorize` and `strategy` do not change that.
     """
     _check_strategy(create_graph, strict, vectorize, strategy)
     with enable_grad():
@@ -310,7 +314,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The second derivatives of a function of one element by every pair of inputs."""
+    """The second derivatives of a function with a one-element output, by every pair of inputs."""
     xs, several_inputs = listed(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
@@ -330,7 +334,7 @@ def hessian(
 
 
 def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """The output of `func`, which has one element, and the product of `v` with its Hessian."""
+    """Returns the one-element output of `func`, and the product of `v` with its Hessian."""
     with enable_grad():
         xs, several_inputs = _inputs(inputs, "vhp", create_graph)
         vector = _vector(v, xs, several_inputs, "vhp", create_graph, _NO_VECTOR)
@@ -344,7 +348,7 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """The output of `func`, which has one element, and the product of its Hessian with `v`."""
+    """Returns the one-element output of `func`, and the product of its Hessian with `v`."""
     with enable_grad():
         xs, several_inputs = _inputs(inputs, "hvp", create_graph)
         vector = _vector(v, xs, several_inputs, "hvp", create_graph, _NO_VECTOR)
@@ -363,7 +367,7 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def _inputs(inputs: Any, function: str, create_graph: bool) -> tuple[Tensors, bool]:
-    """The inputs as new tensors that require grad, so that the same ones captured by `func` are others."""
+    """The inputs as new tensors that require grad. Inputs that `func` captures itself stay distinct from them."""
     given, several = listed(inputs, "inputs", function)
     return tuple([_renewed(x, create_graph, True) for x in given]), several
 
@@ -404,7 +408,7 @@ def _vector(v: Any, like: Tensors, several: bool, function: str, create_graph: b
 def _gradients(
     ys: Sequence[Tensor | None], xs: Tensors, seeds: Tensors | None, create_graph: bool, retain: bool | None = None
 ) -> Gradients:
-    """``autograd.grad`` of those `ys` that have one; None for an input that none depends on."""
+    """``autograd.grad`` of those `ys` that have one; None for an input that none of them depends on."""
     pairs = [(y, None if seeds is None else seeds[i]) for i, y in enumerate(ys) if y is not None and y.requires_grad]
     if not pairs:
         return (None,) * len(xs)
@@ -413,7 +417,7 @@ def _gradients(
 
 
 def _filled(gradients: Gradients, like: Tensors, strict: bool, create_graph: bool, stage: Stage) -> Tensors:
-    """Zeros for the gradients that are missing, which strict mode refuses."""
+    """Replaces missing gradients by zeros. In strict mode missing ones raise RuntimeError."""
     if strict:
         for index, gradient in enumerate(gradients):
             check_depends(gradient, index, stage, create_graph)
@@ -464,14 +468,14 @@ def _check_strategy(create_graph: bool, strict: bool, vectorize: bool, strategy:
             "Please either set `strict=False` or `vectorize=False`."
         )
     if strategy == "forward-mode" and not vectorize:
-        raise NotImplementedError(  # the words are PyTorch's, a missing space included
+        raise NotImplementedError(  # PyTorch's text, including its missing space
             "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for "
             "`vectorize=True`."
         )
 
 
 def _given_back(tensors: Tensors, several: bool, create_graph: bool) -> Any:
-    """Results in the form the caller used, without history unless it is wanted."""
+    """Results in the form of the caller's arguments, detached unless `create_graph`."""
     kept = tensors if create_graph else tuple([t.detach() for t in tensors])
     return kept if several else kept[0]
 

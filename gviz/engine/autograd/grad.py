@@ -1,4 +1,4 @@
-"""Gradients as results, and backward from several roots."""
+"""``autograd.grad``, and ``autograd.backward`` from several roots."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def backward(
     grad_variables: Gradients = None,
     inputs: Places | dict[str, Tensor] | None = None,
 ) -> None:
-    """Accumulate the gradients of `tensors` into the leaves of their graphs."""
+    """Computes the gradients of `tensors` and accumulates them into the leaves of their graphs."""
     if grad_variables is not None:
         warn(messages.GRAD_VARIABLES, FutureWarning)
         if grad_tensors is not None:
@@ -89,11 +89,11 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> Results | dict[str, Tensor | None]:
-    """The gradients of `outputs` with respect to `inputs`, as results; no ``.grad`` changes.
+    """Returns the gradients of `outputs` with respect to `inputs`, without changing any ``.grad``.
 
-    For an input that was not used the result is None if `allow_unused`, zeros if `materialize_grads`; otherwise that is
-    a RuntimeError. The results are a tuple, or a dict if `inputs` are. With `is_grads_batched` every row of
-    `grad_outputs` is a gradient of its own, and the results have as many rows.
+    For an unused input the result is None if `allow_unused`, zeros if `materialize_grads`; otherwise RuntimeError is
+    raised. Returns a tuple, or a dict if `inputs` is one. With `is_grads_batched`, every row of `grad_outputs` is a
+    separate gradient, and the results have as many rows.
     """
     if materialize_grads and allow_unused is False:
         raise ValueError(messages.MATERIALIZE_UNUSED)
@@ -142,7 +142,7 @@ def _batch(
     create_graph: bool,
     allow_unused: bool,
 ) -> list[Tensor | None]:
-    """As above, one pass for each row of the given gradients."""
+    """Like `_gradients`, with one pass for each row of the gradients."""
     whole = [gradient for gradient in given if gradient is not None and gradient.ndim]
     if not given or len(whole) < len(given):
         raise ValueError(messages.BATCH_WITHOUT_ROWS)
@@ -161,7 +161,7 @@ def _check_rows(roots: Sequence[Place], row: Sequence[Tensor]) -> None:
         if gradient.shape != shape:
             if isinstance(root, GradientEdge):
                 raise RuntimeError(messages.BATCH_OF_EDGE)
-            shapes = {"grad": list(gradient.shape[1:]), "output": list(shape)}  # one dimension less, as PyTorch has it
+            shapes = {"grad": list(gradient.shape[1:]), "output": list(shape)}  # one dimension less, as in PyTorch
             raise RuntimeError(messages.BATCH_SHAPE.format(index=index, **shapes))
 
 

@@ -1,4 +1,4 @@
-"""``torch.autograd.gradcheck``: gradients compared with finite differences, once and twice over."""
+"""``torch.autograd.gradcheck``: compares first and second derivatives with finite differences."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Compare the gradients of `func` by those of `inputs` that require grad with central differences.
+    """Compares the gradients of `func` by those of `inputs` that require grad with central differences.
 
-    Raises `GradcheckError` where they disagree, or returns False if `raise_exception` is. Every element is tried, also
-    with `fast_mode`.
+    Raises `GradcheckError` if they disagree, or returns False if `raise_exception` is False. Every element is checked,
+    even with `fast_mode`.
     """
     _refuse_modes(check_forward_ad, check_backward_ad, check_batched_grad, check_batched_forward_grad)
     given = as_tuple(inputs)
@@ -73,7 +73,8 @@ def gradgradcheck(
     gen_non_contig_grad_outputs: bool = False,
     **options: Any,
 ) -> bool:
-    """`gradcheck` of the gradients of `func`, by its inputs and by `grad_outputs`, which are random if not given."""
+    """Runs `gradcheck` on the gradients of `func`, by its inputs and by `grad_outputs`, which default to random
+    ones."""
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
     given = as_tuple(inputs)
@@ -138,7 +139,7 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
 
 
 def _compare(check: Check) -> None:
-    """Both kinds of Jacobians, for every output by every input."""
+    """Compares both Jacobians, for every output by every input."""
     outputs = check.outputs()
     by_input = [numerical(check, x, outputs) for x in check.xs]
     if not any(o.requires_grad for o in outputs):
@@ -157,7 +158,7 @@ def _compare(check: Check) -> None:
 
 
 def _check_zero_gradients(check: Check) -> None:
-    """With zeros as gradients of the outputs, those of the inputs must be zero."""
+    """Checks that zero gradients of the outputs give zero gradients of the inputs."""
     outputs = _tracked(check.outputs())
     if not outputs:
         return
@@ -167,7 +168,7 @@ def _check_zero_gradients(check: Check) -> None:
 
 
 class _Undefined(Node):
-    """A step that passes no gradient on."""
+    """A backward step that passes no gradient on."""
 
     __slots__ = ()
 
@@ -175,7 +176,7 @@ class _Undefined(Node):
         return [None]
 
     def describe(self, number: int) -> OpSeen:
-        """The step as an event, for a check that is recorded."""
+        """The step as an event, in case the check is recorded."""
         return OpSeen(number, "undefined", "UndefinedGradBackward", ("self",), ("",), ())
 
 
@@ -187,7 +188,7 @@ def _without_gradient(tensor: Tensor) -> Tensor:
 
 
 def _check_missing_gradients(check: Check) -> None:
-    """A backward must do without the gradients of its outputs: of all of them, and of each alone."""
+    """Checks that a backward handles undefined gradients of its outputs: of all of them, and of each one."""
     count = len(_tracked(check.outputs()))
     missing = [set(range(count)), *([{number} for number in range(count)] if count > 1 else [])]
     for numbers in missing if count else []:

@@ -1,4 +1,4 @@
-"""``torch.autograd.graph``: places in the graph, hooks of saved tensors, hooks for several gradients."""
+"""``torch.autograd.graph``: graph edges, hooks of saved tensors, hooks for several gradients."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from gviz.engine.unsupported_names import lookup_in
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The place in the graph where the gradient of a tensor arrives. RuntimeError if it requires none."""
+    """The graph edge where the gradient of a tensor arrives. Raises RuntimeError if it requires none."""
     if not tensor.requires_grad:
         raise RuntimeError(messages.NO_EDGE)
     return GradientEdge(*tensor._edge())
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Count a write to the memory of a tensor, or of several, that the engine did not see."""
+    """Counts a write to the memory of one or several tensors that the engine did not see."""
     if not isinstance(tensor, (Tensor, Iterable)):
         raise RuntimeError(messages.VERSION_OF_TENSORS)
     for one in [tensor] if isinstance(tensor, Tensor) else tensor:
@@ -35,7 +35,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 class saved_tensors_hooks:
-    """Within it, what operations save is given to `pack_hook`, and what that returns to `unpack_hook` when needed."""
+    """In the block, tensors that operations save go to `pack_hook`, and its result to `unpack_hook` when needed."""
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         self.pack_hook = pack_hook
@@ -49,7 +49,7 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Within it, saved tensors are kept on the CPU, where they are already."""
+    """In the block, saved tensors are kept on the CPU, where they already are."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         super().__init__(lambda tensor: tensor.detach(), lambda tensor: tensor)
@@ -57,7 +57,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Within it, putting hooks of saved tensors in force is a RuntimeError with this message."""
+    """In the block, activating hooks of saved tensors raises RuntimeError with this message."""
     before, hooks.refusal = hooks.refusal, error_message
     try:
         if hooks.pairs:
@@ -68,14 +68,14 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 def allow_mutation_on_saved_tensors() -> NoReturn:
-    """PyTorch has it; the engine has not, and says so."""
+    """Raises NotImplementedError: PyTorch has it, the engine does not."""
     raise NotImplementedError(messages.NO_MUTATION)
 
 
 def register_multi_grad_hook(tensors: Sequence[Place], fn: Callable[[Any], None], *, mode: str = "all") -> MultiHandle:
-    """Call `fn` once in a pass: with all gradients of `tensors` when the last is there, or with the first (``any``).
+    """Calls `fn` once per pass: with all gradients of `tensors` when the last arrives, or with the first (``any``).
 
-    With ``all``, None stands for tensors that this pass does not reach.
+    With ``all``, the gradient is None for tensors that the pass does not reach.
     """
     if mode not in ("all", "any"):
         raise ValueError(messages.HOOK_MODE.format(mode=mode))
@@ -83,13 +83,13 @@ def register_multi_grad_hook(tensors: Sequence[Place], fn: Callable[[Any], None]
 
 
 class MultiHandle:
-    """Takes hooks that belong together away again."""
+    """Removes several hooks together."""
 
     def __init__(self, handles: Sequence[RemovableHandle]) -> None:
         self.handles = tuple(handles)
 
     def remove(self) -> None:
-        """Take the hooks away."""
+        """Removes the hooks."""
         for handle in self.handles:
             handle.remove()
 
@@ -124,9 +124,10 @@ def _when_all(tensors: Sequence[Any], fn: Callable[[list[Tensor | None]], None])
 
 
 def _node_of(tensor: Tensor) -> Callable[[], Node | None]:
-    """Gives the node at which the gradient of a tensor arrives; the hook that asks lives there, and holds it weakly.
+    """Returns a function that gives the node where the gradient of a tensor arrives. It refers to the node weakly.
 
-    A leaf has another one in each graph if none is alive in between, and none before the first.
+    The hook that calls it is kept by that node. A leaf has a new node in each graph if none is alive in between, and
+    none before the first.
     """
     node, _ = tensor._edge()
     if not isinstance(node, AccumulateGrad):

@@ -1,4 +1,4 @@
-"""``torch.autograd.Variable``: the name tensors with a gradient had before 2018."""
+"""``torch.autograd.Variable``: the name of tensors with a gradient before 2018."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """Every tensor is one; calling it makes a leaf that shares the memory of `data`."""
+    """Every tensor is an instance; calling it makes a leaf that shares the memory of `data`."""
 
     __module__ = "torch.autograd.variable"
 
-    def __new__(  # type: ignore[misc]  # it gives a tensor, as PyTorch's does
+    def __new__(  # type: ignore[misc]  # returns a tensor, as PyTorch's does
         cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False
     ) -> Tensor:
-        """The tensor `data` outside the graph, and a leaf of a new one if it shall require grad."""
+        """A detached tensor with the memory of `data`; a new leaf if it is to require grad."""
         if data is None:
             return new_tensor(np.zeros(0, dtypes.get_default_dtype().numpy))
         if not isinstance(data, Tensor):
@@ -36,7 +36,7 @@ class Variable(metaclass=_VariableMeta):
 
 
 def variable(*args: object, **kwargs: object) -> NoReturn:
-    """Refused, as it has long been in PyTorch."""
+    """Raises RuntimeError, as PyTorch does."""
     raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
 
 

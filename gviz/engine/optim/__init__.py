@@ -1,17 +1,17 @@
-"""``torch.optim``: optimizers, which move parameters along their gradients, and schedules of learning rates.
+"""``torch.optim``: optimizers, which update parameters from their gradients, and learning-rate schedulers.
 
 Read in this order:
 
-1. ``optimizer.py``: groups, states, hooks, and the one loop that steps.
-2. ``algorithms.py``: the update rules (SGD, Adam, …), which are what the loop calls.
+1. ``optimizer.py``: groups, states, hooks, and the loop of a step.
+2. ``algorithms.py``: the update rules (SGD, Adam, …), which the loop calls.
 3. ``lr_scheduler.py``: learning rates from step to step.
 
-``lbfgs.py`` is the one algorithm with a loop of its own.
+``lbfgs.py`` is the only algorithm with a loop of its own.
 
-The walk of one gradient: ``loss.backward()`` leaves it in ``parameter.grad``. ``optimizer.step()`` reports the start to
-listeners, runs the hooks before the step, and calls ``SGD.update(parameter, parameter.grad, group)`` without recording
-gradients. The rule adds weight decay and momentum, and writes into the parameter in place. The step is reported with
-the parameters that it moved, and the hooks after it run. ``scheduler.step()`` then writes the next ``lr`` into the
+The path of one gradient: ``loss.backward()`` stores it in ``parameter.grad``. ``optimizer.step()`` emits the start of
+the step, runs the hooks before it, and calls ``SGD.update(parameter, parameter.grad, group)`` with recording disabled.
+The rule adds weight decay and momentum, and writes to the parameter in place. The step is then emitted with the
+parameters that it updated, and the hooks after it run. ``scheduler.step()`` then writes the next ``lr`` into the
 groups.
 """
 
@@ -35,6 +35,7 @@ from gviz.engine.unsupported_names import lookup_in
 for _name in ["adadelta", "adagrad", "adam", "adamax", "adamw", "nadam", "radam", "rmsprop", "sgd"]:
     globals()[_name] = sys.modules[f"{__name__}.{_name}"] = algorithms  # PyTorch has a module for each of them
 for _name in ["combined", "cosine", "cyclic", "decay", "functions", "one_cycle", "plateau", "scheduler"]:
-    sys.modules[f"{lr_scheduler.__name__}.{_name}"] = lr_scheduler  # where pickles of older versions find the classes
+    # pickles of older versions look for the classes there
+    sys.modules[f"{lr_scheduler.__name__}.{_name}"] = lr_scheduler
 
 __getattr__ = lookup_in(__name__)

@@ -1,12 +1,12 @@
-"""Algorithms of ``torch.optim`` as update rules: each changes one parameter from its gradient and its state.
+"""The algorithms of ``torch.optim`` as update rules: each changes one parameter from its gradient and its state.
 
-`Optimizer.step` calls ``update(parameter, grad, group)`` for every parameter with a gradient. Take momentum 0.9, a
-learning rate of 0.1 and gradients of 1: the velocities of `SGD` are 1, 1.9, 2.71 …, and the parameter falls by a tenth
-of each.
+`Optimizer.step` calls ``update(parameter, grad, group)`` for every parameter with a gradient. For example, with
+momentum 0.9, a learning rate of 0.1 and gradients of 1, the velocities of `SGD` are 1, 1.9, 2.71 …, and the parameter
+decreases by a tenth of each.
 
-A rule does the operations of PyTorch in the order of PyTorch, so that the numbers agree to the last bit. It keeps its
-state in tensors of the parameter's dtype, its step count as a tensor of one element. Options are checked in PyTorch's
-words. `foreach` and `fused` give the same numbers and change nothing; `capturable` and `differentiable` are refused.
+A rule does PyTorch's operations in PyTorch's order, so that the numbers agree to the last bit. It keeps its state in
+tensors of the parameter's dtype, and its step count in a one-element tensor. Invalid options raise PyTorch's errors.
+`foreach` and `fused` give the same numbers and have no effect; `capturable` and `differentiable` raise an error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Betas = tuple[float, float]
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent, with momentum.
+    """Stochastic gradient descent with momentum.
 
     Weight decay is added to the gradient, and the gradient to the decayed velocity. The parameter moves by the
     velocity; with `nesterov`, by the gradient plus the decayed velocity. The first velocity is the gradient.
@@ -47,7 +47,7 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        if not (isinstance(lr, float) and isnan(lr)):  # PyTorch takes nan, but only here
+        if not (isinstance(lr, float) and isnan(lr)):  # PyTorch accepts nan, but only here
             check_lr(lr)
         check(momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
@@ -58,7 +58,7 @@ class SGD(Optimizer):
         super().__init__(params, {**options, "nesterov": nesterov, **ways})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
-        """Move one parameter."""
+        """Updates one parameter."""
         grad = decayed(parameter, grad, group, self._workspace)
         if group["momentum"] != 0:
             memory = self.state[parameter]
@@ -73,7 +73,9 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam (Kingma and Ba, 2014): steps along a running mean of the gradient over the root of that of its square."""
+    """Adam (Kingma and Ba, 2014): steps along the running mean of the gradient, divided by the root of that of its
+    square.
+    """
 
     def __init__(
         self,
@@ -101,7 +103,7 @@ class Adam(Optimizer):
         super().__init__(params, {**options, **kind, **ways, "decoupled_weight_decay": decoupled_weight_decay})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
-        """Move one parameter."""
+        """Updates one parameter."""
         largest = ("max_exp_avg_sq",) if group["amsgrad"] else ()
         memory = counted(self.state[parameter], parameter, "exp_avg", "exp_avg_sq", *largest)
         (beta1, beta2), steps = group["betas"], memory["step"].item()
@@ -117,7 +119,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """`Adam` with decoupled weight decay (Loshchilov and Hutter, 2017): it shrinks the parameter itself."""
+    """`Adam` with decoupled weight decay (Loshchilov and Hutter, 2017), applied to the parameter itself."""
 
     def __init__(
         self,
@@ -151,7 +153,7 @@ class AdamW(Adam):
 
 
 class Adamax(Optimizer):
-    """Adamax (Kingma and Ba, 2014): `Adam` with the largest gradient, which fades, in place of the mean square."""
+    """Adamax (Kingma and Ba, 2014): `Adam` with a decaying maximum of the gradient instead of the mean square."""
 
     def __init__(
         self,
@@ -173,7 +175,7 @@ class Adamax(Optimizer):
         super().__init__(params, {**options, **ways})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
-        """Move one parameter."""
+        """Updates one parameter."""
         memory = counted(self.state[parameter], parameter, "exp_avg", "exp_inf")
         (beta1, beta2), steps = group["betas"], memory["step"].item()
         grad = decayed(parameter, grad, group, self._workspace)
@@ -185,7 +187,7 @@ class Adamax(Optimizer):
 
 
 class NAdam(Optimizer):
-    """NAdam (Dozat, 2016): `Adam` with Nesterov's momentum, which looks one step ahead."""
+    """NAdam (Dozat, 2016): `Adam` with Nesterov momentum, which looks one step ahead."""
 
     def __init__(
         self,
@@ -210,7 +212,7 @@ class NAdam(Optimizer):
         super().__init__(params, {**options, **kind, "maximize": maximize, **ways})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
-        """Move one parameter."""
+        """Updates one parameter."""
         memory = self.state[parameter]
         if not memory:
             memory.update(step=counter(), mu_product=counter(1.0))
@@ -253,7 +255,7 @@ class RAdam(Optimizer):
         super().__init__(params, {**options, **ways, "differentiable": differentiable})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
-        """Move one parameter."""
+        """Updates one parameter."""
         memory = counted(self.state[parameter], parameter, "exp_avg", "exp_avg_sq")
         (beta1, beta2), steps = group["betas"], memory["step"].item()
         grad = decayed(parameter, grad, group, self._workspace)
@@ -270,7 +272,7 @@ class RAdam(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """RMSprop (Hinton): steps divided by the root of a running mean of squared gradients."""
+    """RMSprop (Hinton): steps divided by the root of the running mean of squared gradients."""
 
     def __init__(
         self,
@@ -294,7 +296,7 @@ class RMSprop(Optimizer):
         super().__init__(params, {**options, "weight_decay": weight_decay, **ways})
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
-        """Move one parameter."""
+        """Updates one parameter."""
         velocity = ("momentum_buffer",) if group["momentum"] > 0 else ()
         mean = ("grad_avg",) if group["centered"] else ()
         memory = counted(self.state[parameter], parameter, "square_avg", *velocity, *mean)
@@ -317,7 +319,7 @@ class RMSprop(Optimizer):
 class Adagrad(Optimizer):
     """Adagrad (Duchi and others, 2011): steps divided by the root of the sum of all squared gradients.
 
-    Its state begins with the optimizer, as in PyTorch; that of the others begins with their first step.
+    Its state is created with the optimizer, as in PyTorch; that of the others is created at their first step.
     """
 
     def __init__(
@@ -350,11 +352,11 @@ class Adagrad(Optimizer):
         self.state[parameter].update(step=counter(), sum=total)
 
     def share_memory(self) -> None:
-        """RuntimeError: the engine's tensors live in one process."""
+        """Raises RuntimeError: the engine's tensors exist in one process."""
         raise RuntimeError("the built-in engine's tensors live in one process; share_memory() needs PyTorch")
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
-        """Move one parameter."""
+        """Updates one parameter."""
         if not self.state[parameter]:
             self._begin(parameter, self.defaults["initial_accumulator_value"])
         memory = self.state[parameter]
@@ -366,7 +368,7 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Adadelta (Zeiler, 2012): steps scaled by running means of squared steps over those of squared gradients."""
+    """Adadelta (Zeiler, 2012): steps scaled by the running means of squared steps over those of squared gradients."""
 
     def __init__(
         self,
@@ -392,7 +394,7 @@ class Adadelta(Optimizer):
         )
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
-        """Move one parameter."""
+        """Updates one parameter."""
         memory = counted(self.state[parameter], parameter, "square_avg", "acc_delta")
         rho, eps = group["rho"], group["eps"]
         grad = decayed(parameter, grad, group, self._workspace)
@@ -404,7 +406,7 @@ class Adadelta(Optimizer):
 
 
 def check(**values: Any) -> None:
-    """ValueError, in PyTorch's words, for an option below zero."""
+    """Raises ValueError, with PyTorch's text, for a negative option."""
     for name, value in values.items():
         if not value >= 0.0:
             title = {"lr": "learning rate", "eps": "epsilon value"}.get(name, f"{name} value")
@@ -412,14 +414,14 @@ def check(**values: Any) -> None:
 
 
 def check_lr(lr: float | Tensor) -> None:
-    """ValueError for a learning rate below zero, or a tensor of several elements."""
+    """Raises ValueError for a negative learning rate, or a tensor with several elements."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
     check(lr=lr)
 
 
 def check_adaptive(lr: float | Tensor, betas: Betas, eps: float, **others: float) -> None:
-    """ValueError for an option of Adam or its kin outside its range; `others` must be at least zero."""
+    """Raises ValueError for an option of an Adam variant outside its range; `others` must not be negative."""
     check_lr(lr)
     check(eps=eps)
     for position, beta in enumerate(betas):
@@ -429,7 +431,7 @@ def check_adaptive(lr: float | Tensor, betas: Betas, eps: float, **others: float
 
 
 def check_kind(foreach: bool | None, fused: bool | None, capturable: bool, differentiable: bool) -> None:
-    """RuntimeError for an implementation that the engine does not have."""
+    """Raises RuntimeError for an implementation that the engine lacks."""
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
@@ -440,7 +442,7 @@ def check_kind(foreach: bool | None, fused: bool | None, capturable: bool, diffe
 
 
 def scalar(value: Any) -> Any:
-    """An option that may be a tensor of one element, as a number."""
+    """An option as a number; it may be a one-element tensor."""
     return value.item() if isinstance(value, Tensor) else value
 
 
@@ -452,7 +454,7 @@ def counter(value: float = 0.0) -> Tensor:
 
 
 def counted(memory: Memory, parameter: Tensor, *names: str) -> Memory:
-    """The state of a parameter with its ``step`` one higher; at the first step, zeros under each of `names`."""
+    """The state of a parameter with its ``step`` increased; at the first step, with zeros for each of `names`."""
     if not memory:
         memory["step"] = counter()
         for name in names:
@@ -462,7 +464,7 @@ def counted(memory: Memory, parameter: Tensor, *names: str) -> Memory:
 
 
 def decayed(parameter: Tensor, grad: Tensor, group: Group, workspace: Callable[..., Tensor]) -> Tensor:
-    """The gradient to descend: negated with `maximize`, and with the weight decay added."""
+    """The gradient to descend: negated with `maximize`, with the weight decay added."""
     if group["maximize"]:
         grad = workspace(neg, grad)
     if group["weight_decay"] == 0:

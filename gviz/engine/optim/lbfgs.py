@@ -1,13 +1,13 @@
-"""L-BFGS (Liu and Nocedal, 1989): steps by an estimate of the curvature from the last gradients.
+"""L-BFGS (Liu and Nocedal, 1989): steps that use an estimate of the curvature from the last gradients.
 
-`LBFGS.step` moves several times, and calls the closure for the loss and its gradient each time. All parameters count
-as one vector. The direction of a move is the negative gradient times an estimate of the inverse Hessian. The two loops
-in `_direction` apply that estimate; it comes from the last `history_size` pairs of a step and its change of the
-gradient. The length of a move is the learning rate, or what `strong_wolfe` finds: a line search for a point where the
-loss has fallen enough and the slope is flat enough (Nocedal and Wright, Numerical Optimization, 3.5).
+`LBFGS.step` makes several moves, and calls the closure for the loss and its gradient each time. All parameters are
+treated as one vector. The direction of a move is the negative gradient times an estimate of the inverse Hessian. The
+two loops in `_direction` apply that estimate; it comes from the last `history_size` pairs of a step and its change of
+the gradient. The length of a move is the learning rate, or the result of `strong_wolfe`: a line search for a point
+where the loss has decreased enough and the slope is flat enough (Nocedal and Wright, Numerical Optimization, 3.5).
 
-The order of operations is PyTorch's, and so are the limits: several parameter groups are refused, and a pair with
-hardly any curvature is left out of the history.
+The order of operations is PyTorch's, and so are the limits: several parameter groups raise an error, and a pair with
+almost no curvature is left out of the history.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gviz.engine.tensor import Tensor
 
 
 class LBFGS(Optimizer):
-    """Several moves a step, each with another call of the closure for the loss and its gradient."""
+    """Makes several moves per step, each with another call of the closure for the loss and its gradient."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class LBFGS(Optimizer):
         self._params: list[Tensor] = self.param_groups[0]["params"]
 
     def step(self, closure: Callable[[], Any]) -> Any:
-        """Descend for up to `max_iter` moves; returns the loss before the first."""
+        """Makes up to `max_iter` moves. Returns the loss before the first."""
         group = self.param_groups[0]
         with no_grad():
             loss = self._asked(closure)
@@ -177,11 +177,11 @@ class LBFGS(Optimizer):
 
 
 ENOUGH = 1e-4
-"""A step must lower the loss by at least this part of what the first slope promises."""
+"""A step must decrease the loss by at least this fraction of what the first slope predicts."""
 FLAT = 0.9
-"""At the end the slope must be at most this part of the first one."""
+"""At the end, the slope must be at most this fraction of the first one."""
 NARROW = 1e-9
-"""A bracket, times the largest element of the direction, is not searched below this width."""
+"""The search stops when the bracket, times the largest element of the direction, is narrower than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +200,11 @@ Look = Callable[[float], tuple[float, Tensor, float]]
 def strong_wolfe(
     look: Look, size: float, widest: float, start: tuple[float, Tensor, float], max_ls: int
 ) -> tuple[float, Tensor, float, int]:
-    """The loss and gradient at a good distance, that distance, and the number of calls of `look`.
+    """Returns the loss and gradient at a good distance, that distance, and the number of calls of `look`.
 
-    First bracket a good point: step further until the loss or the slope shows that one lies behind. Then zoom into the
-    bracket with cubic interpolation. `start` are loss, gradient and slope at 0; `widest` is the largest element of the
-    direction.
+    It first brackets a good point, stepping further until the loss or the slope shows that one has been passed. It then
+    narrows the bracket with cubic interpolation. `start` has loss, gradient and slope at 0; `widest` is the largest
+    element of the direction.
     """
     origin = Point(0, start[0], start[1].clone(), start[2])
     bracket, done, looks = _bracketed(look, size, origin, max_ls)
@@ -218,7 +218,8 @@ def _point(look: Look, at: float) -> Point:
 
 
 def _bracketed(look: Look, size: float, origin: Point, max_ls: int) -> tuple[list[Point], bool, int]:
-    """One good point, or two with a good one between them; whether it is good already; the number of looks."""
+    """Returns one good point, or two with a good one between them; whether it is already good; and the number of
+    calls."""
     before, now = origin, _point(look, size)
     tries = 0
     while tries < max_ls:
@@ -237,7 +238,7 @@ def _bracketed(look: Look, size: float, origin: Point, max_ls: int) -> tuple[lis
 def _zoomed(
     look: Look, bracket: list[Point], widest: float, origin: Point, done: bool, looks: int, max_ls: int
 ) -> tuple[Point, int]:
-    """The good point in a bracket, and the number of looks so far."""
+    """Returns the good point in a bracket, and the number of calls so far."""
     low, high = sorted((bracket[0], bracket[-1]), key=lambda point: point.loss)
     stuck = False
     while not done and looks - 1 < max_ls and abs(high.at - low.at) * widest >= NARROW:
@@ -260,7 +261,7 @@ def _too_high(point: Point, origin: Point) -> bool:
 
 
 def _inside(low: Point, high: Point, stuck: bool) -> tuple[float, bool]:
-    """Where to look next, not too near an end twice in a row; and whether it is near one."""
+    """The next distance to evaluate, not too close to an end twice in a row; and whether it is close to one."""
     first, last = sorted((low.at, high.at))
     at = _lowest(low, high, (first, last))
     margin = 0.1 * (last - first)
@@ -272,7 +273,7 @@ def _inside(low: Point, high: Point, stuck: bool) -> tuple[float, bool]:
 
 
 def _lowest(a: Point, b: Point, bounds: tuple[float, float]) -> float:
-    """Where the cubic through two points with their slopes is lowest, within bounds."""
+    """The minimum of the cubic through two points with their slopes, within bounds."""
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.at - b.at)
     square = d1**2 - a.slope * b.slope
     if square < 0:

@@ -1,14 +1,13 @@
-"""``torch.optim.lr_scheduler``: learning rates that change while training.
+"""``torch.optim.lr_scheduler``: learning rates that change during training.
 
-A scheduler changes the option ``lr`` of every group of its optimizer at each `step`. `LRScheduler` counts the steps
-in `last_epoch`, warns about calls in the wrong order, and writes the rates. A subclass computes them in `get_lr` from
-the present rates, so that several schedulers can act on one optimizer. `_get_closed_form_lr`, where there is one,
-computes them from `last_epoch` only, for ``step(epoch)``. Both do the arithmetic of PyTorch, so that the rates agree
-to the last bit.
+A scheduler changes the option ``lr`` of every group of its optimizer at each `step`. `LRScheduler` counts the steps in
+`last_epoch`, warns about calls in the wrong order, and writes the rates. A subclass computes them in `get_lr` from the
+current rates, so that several schedulers can act on one optimizer. `_get_closed_form_lr`, where it exists, computes
+them from `last_epoch` only, for ``step(epoch)``. Both do PyTorch's arithmetic, so that the rates agree to the last bit.
 
-Take ``StepLR(SGD(..., lr=1.0), step_size=2, gamma=0.1)``: the rates are 1, 1, 0.1, 0.1, 0.01, ….
+For example, ``StepLR(SGD(..., lr=1.0), step_size=2, gamma=0.1)`` gives the rates 1, 1, 0.1, 0.1, 0.01, ….
 
-`CyclicLR` and `OneCycleLR` change the momentum, too (or Adam's first beta). `ReduceLROnPlateau` follows a metric
+`CyclicLR` and `OneCycleLR` also change the momentum (or Adam's first beta). `ReduceLROnPlateau` follows a metric
 instead of the count. `SequentialLR` and `ChainedScheduler` combine other schedulers.
 """
 
@@ -73,7 +72,7 @@ NO_FIRST_RATE = (
 
 
 class LRScheduler:
-    """Base of schedulers: `get_lr` computes the next learning rates, one a group, from the present ones."""
+    """Base class of schedulers: `get_lr` computes the next learning rates, one per group, from the current ones."""
 
     _get_lr_called_within_step = False
     _is_initial = False
@@ -102,23 +101,23 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer."""
+        """Returns the state of the scheduler, without the optimizer."""
         return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take the state that `state_dict` gave."""
+        """Loads a state that `state_dict` returned."""
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[Any]:
-        """The present learning rates, one a group."""
+        """The current learning rates, one per group."""
         return self._last_lr
 
     def get_lr(self) -> list[Any]:
-        """The next learning rates, one a group; `step` calls it."""
+        """The next learning rates, one per group; `step` calls it."""
         raise NotImplementedError
 
     def step(self, epoch: int | None = None) -> None:
-        """Set the next learning rates."""
+        """Sets the next learning rates."""
         if self._step_count == 1:
             self._warn_of_order()
         self._step_count += 1
@@ -151,15 +150,15 @@ class LRScheduler:
         self._last_lr = _values_of(self.optimizer, "lr")
 
     def _now(self) -> list[Any]:
-        """The present learning rates."""
+        """The current learning rates."""
         return _values_of(self.optimizer, "lr")
 
     def _times(self, factor: float) -> list[Any]:
-        """The present learning rates, times a factor."""
+        """The current learning rates times `factor`."""
         return [group["lr"] * factor for group in self.optimizer.param_groups]
 
     def _warn_if_asked(self) -> None:
-        """Warn of a `get_lr` outside of `step`: it gives the next rates, not the present ones."""
+        """Warns if `get_lr` is called outside `step`: it returns the next rates, not the current ones."""
         if not self._get_lr_called_within_step:
             warn(
                 "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
@@ -168,7 +167,7 @@ class LRScheduler:
 
 
 class StepLR(LRScheduler):
-    """Times `gamma` every `step_size` epochs."""
+    """Multiplies the learning rate by `gamma` every `step_size` epochs."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size = step_size
@@ -186,7 +185,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times `gamma` at every milestone."""
+    """Multiplies the learning rate by `gamma` at every milestone."""
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -208,7 +207,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """A part of the learning rate for `total_iters` epochs, then all of it."""
+    """Multiplies the learning rate by `factor` for the first `total_iters` epochs."""
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -232,7 +231,7 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """From one part of the learning rate to another in a straight line."""
+    """Changes the learning rate linearly from `start_factor` to `end_factor` times its value."""
 
     def __init__(
         self,
@@ -268,7 +267,7 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times `gamma` every epoch."""
+    """Multiplies the learning rate by `gamma` every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -284,7 +283,7 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """Down to zero as a power of what is left."""
+    """Decreases the learning rate to zero as a power of the remaining part of `total_iters`."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = total_iters
@@ -305,7 +304,9 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From the learning rate down to `eta_min` in `T_max` epochs, and up again (Loshchilov and Hutter, 2016)."""
+    """Decreases the learning rate to `eta_min` in `T_max` epochs along a cosine, and up again (Loshchilov and Hutter,
+    2016).
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
@@ -333,7 +334,8 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """From the learning rate down to `eta_min` in `T_0` epochs, then a restart with a period `T_mult` as long."""
+    """Decreases the learning rate to `eta_min` in `T_0` epochs, then restarts with the period multiplied by
+    `T_mult`."""
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
@@ -358,7 +360,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (rate - self.eta_min) * height for rate in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Set the next learning rates, or those of `epoch`, which may be a fraction."""
+        """Sets the next learning rates, or those of `epoch`, which may be fractional."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -386,7 +388,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class _FunctionLR(LRScheduler):
-    """Schedulers that call functions of the program, one a group."""
+    """Base class of schedulers that call the program's functions, one per group."""
 
     lr_lambdas: list[Factor]
 
@@ -403,15 +405,15 @@ class _FunctionLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _check(self) -> None:
-        """TypeError for what cannot be called."""
+        """Raises TypeError for objects that are not callable."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer and plain functions; of other callables, their attributes."""
+        """Returns the state without the optimizer and plain functions; for other callables, their attributes."""
         saved = [None if isinstance(f, types.FunctionType) else vars(f).copy() for f in self.lr_lambdas]
         return {**super().state_dict(), "lr_lambdas": saved}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take the state that `state_dict` gave."""
+        """Loads a state that `state_dict` returned."""
         self.__dict__.update({name: value for name, value in state_dict.items() if name != "lr_lambdas"})
         for function, saved in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
             if saved is not None:
@@ -419,7 +421,7 @@ class _FunctionLR(LRScheduler):
 
 
 class LambdaLR(_FunctionLR):
-    """The first learning rate times a function of the epoch."""
+    """Sets the learning rate to the initial one times a function of the epoch."""
 
     def get_lr(self) -> list[Any]:
         """The next learning rates."""
@@ -428,7 +430,7 @@ class LambdaLR(_FunctionLR):
 
 
 class MultiplicativeLR(_FunctionLR):
-    """The last learning rate times a function of the epoch."""
+    """Multiplies the learning rate by a function of the epoch."""
 
     def _check(self) -> None:
         for function in self.lr_lambdas:
@@ -445,7 +447,7 @@ class MultiplicativeLR(_FunctionLR):
 
 
 class CyclicLR(LRScheduler):
-    """Up from `base_lr` to `max_lr` and down again (Smith, 2015), in one of three shapes or that of `scale_fn`."""
+    """Cycles the learning rate between `base_lr` and `max_lr` (Smith, 2015), in one of three modes or by `scale_fn`."""
 
     def __init__(
         self,
@@ -490,7 +492,7 @@ class CyclicLR(LRScheduler):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """How high cycle (or iteration) `x` goes, as a part of the whole height."""
+        """The height of cycle (or iteration) `x`, as a fraction of the full height."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
@@ -499,7 +501,7 @@ class CyclicLR(LRScheduler):
         return scale
 
     def get_lr(self) -> list[Any]:
-        """The next learning rates; the momentum changes with them."""
+        """The next learning rates; also changes the momentum."""
         self._warn_if_asked()
         cycle = floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
@@ -512,14 +514,14 @@ class CyclicLR(LRScheduler):
         return [low + (high - low) * height * scale for low, high in rates]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer and a plain function; of another callable, its attributes."""
+        """Returns the state without the optimizer and a plain function; for another callable, its attributes."""
         state = super().state_dict()
         own = state.pop("_scale_fn_custom")
         plain = own is None or isinstance(own, types.FunctionType)
         return {**state, "_scale_fn_custom": None if plain else vars(own).copy()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take the state that `state_dict` gave."""
+        """Loads a state that `state_dict` returned."""
         saved = state_dict.get("_scale_fn_custom")
         super().load_state_dict({name: value for name, value in state_dict.items() if name != "_scale_fn_custom"})
         if saved is not None:
@@ -527,7 +529,10 @@ class CyclicLR(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-    """Up to `max_lr`, then down far below the start, once (Smith and Topin, 2017); the momentum the other way round."""
+    """Raises the learning rate to `max_lr` and lowers it far below the start, once; the momentum moves inversely.
+
+    Source: Smith and Topin, 2017.
+    """
 
     def __init__(
         self,
@@ -581,7 +586,7 @@ class OneCycleLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """The next learning rates; the momentum changes with them."""
+        """The next learning rates; also changes the momentum."""
         self._warn_if_asked()
         step = self.last_epoch
         if step > self.total_steps:
@@ -599,7 +604,8 @@ class OneCycleLR(LRScheduler):
         return [self._between(group[phase["start_lr"]], group[phase["end_lr"]], part) for group in groups]
 
     def _phases(self, pct_start: float, three_phase: bool) -> list[Phase]:
-        """Up and far down, or up, down and far down: when each phase ends, and between which values of a group."""
+        """The phases: up and far down, or up, down and far down; each with its end and a group's values at both
+        ends."""
         total = self.total_steps
         up = ("initial_lr", "max_lr", "max_momentum", "base_momentum")
         rows: list[tuple[float, tuple[str, ...]]] = [(float(pct_start * total) - 1, up)]
@@ -619,7 +625,7 @@ class OneCycleLR(LRScheduler):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times `factor` once the metric has not improved for more than `patience` epochs."""
+    """Multiplies the learning rate by `factor` once the metric has not improved for more than `patience` epochs."""
 
     def __init__(
         self,
@@ -667,7 +673,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs = 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]  # as in PyTorch
-        """Take the metric of an epoch, and reduce the learning rates if it stays on a plateau."""
+        """Takes the metric of an epoch, and reduces the learning rates if it has not improved."""
         current = float(metrics)
         if epoch is not None:
             warn(EPOCH_GIVEN, UserWarning)
@@ -705,7 +711,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether it still waits after it has reduced the learning rates."""
+        """Whether it is in the cooldown after reducing the learning rates."""
         return self.cooldown_counter > 0
 
     def _is_better(self, a: float, best: float) -> bool:
@@ -715,13 +721,13 @@ class ReduceLROnPlateau(LRScheduler):
         return sign * a > sign * best + self.threshold
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take the state that `state_dict` gave."""
+        """Loads a state that `state_dict` returned."""
         self.__dict__.update(state_dict)
         self._set_modes(self.mode, self.threshold, self.threshold_mode)
 
 
 class _Combined(LRScheduler):
-    """Schedulers that step others."""
+    """Base class of schedulers that step other schedulers."""
 
     _schedulers: Sequence[LRScheduler]
 
@@ -743,18 +749,18 @@ class _Combined(LRScheduler):
                 )
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of every scheduler, and the position."""
+        """Returns the position and the state of every scheduler."""
         return {**super().state_dict(), "_schedulers": [s.state_dict() for s in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take the state that `state_dict` gave."""
+        """Loads a state that `state_dict` returned."""
         self.__dict__.update({name: value for name, value in state_dict.items() if name != "_schedulers"})
         for scheduler, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             scheduler.load_state_dict(state)
 
 
 class SequentialLR(_Combined):
-    """One scheduler after the other, the next from each milestone on."""
+    """Runs schedulers one after the other, switching at each milestone."""
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
@@ -772,7 +778,7 @@ class SequentialLR(_Combined):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        for group in optimizer.param_groups:  # undo what the schedulers did when they were made
+        for group in optimizer.param_groups:  # undo what the schedulers did when they were created
             _set_value(group, "lr", group["initial_lr"])
         _undo(schedulers)
         first = schedulers[bisect_right(milestones, 0)]
@@ -780,7 +786,7 @@ class SequentialLR(_Combined):
         self._last_lr = first.get_last_lr()
 
     def step(self) -> None:  # type: ignore[override]  # as in PyTorch
-        """Set the next learning rates."""
+        """Sets the next learning rates."""
         self.last_epoch += 1
         position = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[position]
@@ -800,7 +806,7 @@ def _undo(schedulers: Sequence[LRScheduler]) -> None:
 
 
 class ChainedScheduler(_Combined):
-    """All schedulers at every step."""
+    """Steps all schedulers at every step."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if len(schedulers) < 1:
@@ -814,14 +820,14 @@ class ChainedScheduler(_Combined):
         self._last_lr = _values_of(chosen, "lr")
 
     def step(self) -> None:  # type: ignore[override]  # as in PyTorch
-        """Step every scheduler."""
+        """Steps every scheduler."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = _values_of(self.optimizer, "lr")
 
 
 def _check_optimizer(optimizer: object) -> None:
-    """TypeError for what is no optimizer."""
+    """Raises TypeError for anything but an optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
@@ -832,7 +838,7 @@ def _values_of(optimizer: Optimizer, name: str) -> list[Any]:
 
 
 def _set_value(group: dict[str, Any], name: str, value: Any) -> None:
-    """Change an option of a group, in place if it is a tensor."""
+    """Changes an option of a group, in place if it is a tensor."""
     if isinstance(group[name], Tensor):
         group[name].fill_(scalar(value))
     else:
@@ -840,7 +846,7 @@ def _set_value(group: dict[str, Any], name: str, value: Any) -> None:
 
 
 def _one_a_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """An option as one value a group, given once or one by one. ValueError for another number of values."""
+    """An option as one value per group, passed once or as a list. Raises ValueError for another number of values."""
     count = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [_copied(value) for _ in range(count)]
@@ -857,14 +863,14 @@ def _copied(value: Any) -> Any:
 
 
 def _uses_beta1(optimizer: Optimizer) -> bool:
-    """Whether an optimizer's momentum is its first beta. ValueError if it has none at all."""
+    """Whether an optimizer's momentum is its first beta. Raises ValueError if it has neither."""
     if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
         raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
     return "betas" in optimizer.defaults
 
 
 def _start_momentum(optimizer: Optimizer, largest: Sequence[float], smallest: Sequence[float]) -> None:
-    """Begin with the largest momentum, and keep both bounds in the groups."""
+    """Starts with the largest momentum, and stores both bounds in the groups."""
     _set_momentum(optimizer, largest)
     for group, high, low in zip(optimizer.param_groups, largest, smallest, strict=True):
         group["max_momentum"] = high
@@ -872,7 +878,7 @@ def _start_momentum(optimizer: Optimizer, largest: Sequence[float], smallest: Se
 
 
 def _set_momentum(optimizer: Optimizer, values: Sequence[Any]) -> None:
-    """One momentum a group."""
+    """Sets the momentum of each group."""
     beta1 = _uses_beta1(optimizer)
     for group, value in zip(optimizer.param_groups, values, strict=True):
         if beta1:

@@ -1,9 +1,9 @@
-"""What every optimizer has: groups of parameters with options, a state for each parameter, hooks, and the step.
+"""The base of all optimizers: groups of parameters with options, a state for each parameter, hooks, and the step.
 
-An optimizer is an update rule over one stepping loop. `Optimizer.step` calls the closure, then the rule (`update`) for
-every parameter with a gradient, outside the graph. `_observed` wraps each `step`: hooks run around it, and listeners
-get `OptimizerStarted` and `OptimizerStepped`. A rule keeps what it remembers of a parameter in ``state[parameter]``,
-and its intermediate results in a `Workspace`, which makes no new arrays from step to step.
+An optimizer is an update rule with a common stepping loop. `Optimizer.step` calls the closure, then the rule (`update`)
+for every parameter with a gradient, without recording. `_observed` wraps each `step`: it runs the hooks and emits
+`OptimizerStarted` and `OptimizerStepped`. A rule keeps its state of a parameter in ``state[parameter]``, and its
+intermediate results in a `Workspace`, which allocates no new arrays from step to step.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ _EVERY_STEP_POST: dict[int, Hook] = {}
 
 
 def register_optimizer_step_pre_hook(hook: Hook) -> RemovableHandle:
-    """Call ``hook(optimizer, args, kwargs)`` before every optimizer's step."""
+    """Calls ``hook(optimizer, args, kwargs)`` before every optimizer's step."""
     return RemovableHandle(_EVERY_STEP_PRE, hook)
 
 
 def register_optimizer_step_post_hook(hook: Hook) -> RemovableHandle:
-    """Call ``hook(optimizer, args, kwargs)`` after every optimizer's step."""
+    """Calls ``hook(optimizer, args, kwargs)`` after every optimizer's step."""
     return RemovableHandle(_EVERY_STEP_POST, hook)
 
 
 def _observed(step: Callable[..., Any]) -> Callable[..., Any]:
-    """A step with its hooks, reported to a recording."""
+    """Wraps a step so that it runs the hooks and emits the events."""
 
     @functools.wraps(step)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        self: Optimizer = args[0]  # hooks see it among the arguments, and may replace it
+        self: Optimizer = args[0]  # hooks receive it with the arguments, and may replace it
         if self._is_stepping:  # a step that calls the one it overrides is one step
             return step(*args, **kwargs)
         channel, versions = emit.channel, {}
@@ -96,7 +96,7 @@ def _observed(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _emit_stepped(channel: emit.Channel, optimizer: Optimizer) -> None:
-    """Report that a step has updated the parameters with a gradient and skipped the others."""
+    """Emits that a step has updated the parameters with a gradient and skipped the others."""
     parameters = _parameters(optimizer)
     updated = [p for p in parameters if p.grad is not None]
     nodes = tuple([emission.seen(channel, p).node for p in updated])
@@ -107,7 +107,7 @@ def _emit_stepped(channel: emit.Channel, optimizer: Optimizer) -> None:
 
 
 def _emit_raised(channel: emit.Channel, optimizer: Optimizer, before: dict[int, int], error: BaseException) -> None:
-    """Report that an exception ended a step; it had updated the parameters whose version differs from `before`."""
+    """Emits that an exception ended a step; it had updated the parameters whose version differs from `before`."""
     changed = [p for p in _parameters(optimizer) if before.get(id(p), p._version) != p._version]
     nodes = tuple([emission.seen(channel, p).node for p in changed])
     kind, counts = type(optimizer).__name__, per_group(optimizer.param_groups, changed)
@@ -119,16 +119,16 @@ def _parameters(optimizer: Optimizer) -> list[Tensor]:
 
 
 def _number_in(thing: object) -> object:
-    """The number in a tensor of one element."""
+    """The number in a one-element tensor; any other object unchanged."""
     return thing._array.item() if isinstance(thing, Tensor) and thing._array.size == 1 else thing
 
 
 class Optimizer:
-    """Base of optimizers: groups of parameters, each with its options, and a state for each parameter.
+    """Base class of optimizers: groups of parameters with options, and a state for each parameter.
 
-    A subclass defines `update`, which changes one parameter in place and runs outside the graph. Or it defines `step`
-    and does everything itself. Hooks and listeners observe such a step, too, and only once where it calls the step of
-    its base class.
+    A subclass defines `update`, which changes one parameter in place with recording disabled. Or it defines `step` and
+    does everything itself. Such a step also runs the hooks and emits events, and only once if it calls the step of its
+    base class.
     """
 
     _is_stepping = False
@@ -157,7 +157,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: Group) -> None:
-        """Add parameters with options of their own."""
+        """Adds parameters with options of their own."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         params = param_group["params"]
@@ -197,14 +197,14 @@ class Optimizer:
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set the gradients of all parameters to None, or to zero."""
+        """Sets the gradients of all parameters to None, or to zero."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 clear_grad(parameter, set_to_none)
 
     @_observed
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient; `closure`, if given, computes the loss first."""
+        """Updates every parameter that has a gradient. `closure`, if given, computes the loss first; it is returned."""
         loss = None
         if closure is not None:
             with enable_grad():
@@ -218,16 +218,16 @@ class Optimizer:
         return loss
 
     def _watch_steps(self) -> None:
-        """Count from the first scheduler on whether there was a step."""
+        """Starts noting whether a step has run, when the first scheduler is attached."""
         if not self._watched:
             self._watched, self._opt_called = True, False
 
     def update(self, parameter: Tensor, grad: Tensor, group: Group) -> None:
-        """Change one parameter in place."""
+        """Updates one parameter in place."""
         raise NotImplementedError
 
     def state_dict(self) -> dict[str, Any]:
-        """Options and state, with parameters as numbers in the order they were given."""
+        """The options and the state, with parameters numbered in the order in which they were given."""
         for hook in self._hooks["state_dict_pre"].values():
             hook(self)
         numbers: dict[int, int] = {}
@@ -245,9 +245,9 @@ class Optimizer:
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take options and state from what `state_dict` gave; tensors are copied only where their dtype changes.
+        """Loads options and state from the result of `state_dict`. Tensors are copied only if their dtype changes.
 
-        ValueError if the groups do not match.
+        Raises ValueError if the groups do not match.
         """
         given = state_dict.copy()
         for hook in self._hooks["load_state_dict_pre"].values():
@@ -287,27 +287,28 @@ class Optimizer:
         self.__dict__.setdefault("_workspace", Workspace())
 
     def register_step_pre_hook(self, hook: Hook) -> RemovableHandle:
-        """Call ``hook(optimizer, args, kwargs)`` before a step; a pair that it returns replaces the arguments."""
+        """Calls ``hook(optimizer, args, kwargs)`` before a step; a pair that it returns replaces the arguments."""
         return RemovableHandle(self._hooks["step_pre"], hook)
 
     def register_step_post_hook(self, hook: Hook) -> RemovableHandle:
-        """Call ``hook(optimizer, args, kwargs)`` after a step."""
+        """Calls ``hook(optimizer, args, kwargs)`` after a step."""
         return RemovableHandle(self._hooks["step_post"], hook)
 
     def register_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
-        """Call ``hook(optimizer)`` before `state_dict`."""
+        """Calls ``hook(optimizer)`` before `state_dict`."""
         return RemovableHandle(self._hooks["state_dict_pre"], hook)
 
     def register_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
-        """Call ``hook(optimizer, state_dict)`` after `state_dict`; what it returns replaces the state."""
+        """Calls ``hook(optimizer, state_dict)`` after `state_dict`; a value that it returns replaces the state."""
         return RemovableHandle(self._hooks["state_dict_post"], hook)
 
     def register_load_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
-        """Call ``hook(optimizer, state_dict)`` before a state is loaded; what it returns replaces the state."""
+        """Calls ``hook(optimizer, state_dict)`` before a state is loaded; a value that it returns replaces the
+        state."""
         return RemovableHandle(self._hooks["load_state_dict_pre"], hook)
 
     def register_load_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
-        """Call ``hook(optimizer)`` after a state was loaded."""
+        """Calls ``hook(optimizer)`` after a state was loaded."""
         return RemovableHandle(self._hooks["load_state_dict_post"], hook)
 
     def __repr__(self) -> str:
@@ -319,7 +320,7 @@ class Optimizer:
 
 
 def _cast(parameter: Tensor, value: Any, key: str = "") -> Any:
-    """A loaded state with its tensors in the dtype of their parameter, except for step counters."""
+    """Converts the tensors of a loaded state to the dtype of their parameter, except for step counters."""
     if isinstance(value, Tensor):
         keep = key == "step" or not parameter.dtype.is_floating_point
         return value if keep else value.to(parameter.dtype)
@@ -331,12 +332,12 @@ def _cast(parameter: Tensor, value: Any, key: str = "") -> Any:
 
 
 class Workspace:
-    """Keeps one array for each intermediate result of an update, as large as the largest parameter needs it.
+    """Keeps one array for each intermediate result of an update, sized for the largest parameter.
 
-    An update calls the workspace where it would otherwise make a tensor: ``square.sqrt()`` becomes
-    ``workspace(sqrt, square)``. The returned tensor is valid until `reset`, which the next update calls first. It may
-    be written in place. During a recording or in a static graph, each result has its own memory, so that they see the
-    tensors that PyTorch's optimizers make.
+    An update calls the workspace instead of creating a tensor: ``square.sqrt()`` becomes ``workspace(sqrt, square)``.
+    The returned tensor is valid until `reset`, which the next update calls first, and may be written in place. During a
+    recording or in a static graph, each result has its own memory, so that they see the same tensors as with PyTorch's
+    optimizers.
     """
 
     def __init__(self) -> None:
@@ -344,11 +345,11 @@ class Workspace:
         self._used = 0
 
     def reset(self) -> None:
-        """Let the next results use the memory of the earlier ones."""
+        """Makes the memory of the earlier results available again."""
         self._used = 0
 
     def __call__(self, op: Op, tensor: Tensor, *others: Tensor | float, **attrs: Any) -> Tensor:
-        """The result of a pointwise op, whose first operand has the shape and dtype of the result."""
+        """The result of a pointwise op whose first operand has the shape and dtype of the result."""
         tensors = [tensor, *[operand(op, other, tensor) for other in others]]
         like = tensor._array
         if like.size > BLOCK and emit.channel is None and not watchers.watchers:
