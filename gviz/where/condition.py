@@ -1,4 +1,4 @@
-"""A condition: an expression over what is so at the moment it is tested at."""
+"""A condition: an expression over the state at the moment at which it is tested."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from gviz.where import safe_expression as guarded
 from gviz.where.expression_operations import FUNCTIONS
 
 NAMES = ("value", "grad", "op", "name", "node", "module", "event", "step")
-"""What a condition may ask about the moment it is tested at."""
+"""The names a condition can use."""
 
 
 class OpWord(str):
-    """The name of an operation in a condition: as in a place any case will do, and its grad_fn means it too."""
+    """The name of an operation in a condition. It compares case-insensitively, and also equals its grad_fn, as in a
+    place.
+    """
 
     grad_fn = ""
 
     @classmethod
     def of(cls, op: OpSeen) -> OpWord:
-        """That of an operation."""
+        """Return the word of an operation."""
         word = cls(op.name)
         word.grad_fn = op.grad_fn
         return word
@@ -41,31 +43,31 @@ class OpWord(str):
 
 
 def holds(told: Any) -> bool:
-    """Whether what an expression gave is true: of a tensor, whether it has elements and all of them are."""
+    """Whether the result of an expression is true; a tensor is true if it has elements and all of them are true."""
     if isinstance(told, str | dict | set):
         return bool(told)
-    if isinstance(told, list | tuple):  # not by numpy, which would make each of their texts as long as the longest
+    if isinstance(told, list | tuple):  # not with numpy, which would pad each text to the length of the longest
         return bool(told) and all(map(holds, told))
     return bool(told) if isinstance(told, bool | np.bool_) else bool(np.size(told) and np.all(told))
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An expression over `NAMES`, a `gviz.where.safe_expression` compiled once; `asks` for some of them."""
+    """An expression over `NAMES`, compiled once by `gviz.where.safe_expression`; `asks` are the names it uses."""
 
     text: str
     code: CodeType
     asks: frozenset[str]
 
     def holds(self, moment: dict[str, Any]) -> bool:
-        """Whether it is true of a moment, a dictionary that gives `NAMES`; raises whatever the expression raises."""
+        """Whether the condition is true at a moment, a dictionary of `NAMES`. Raises what the expression raises."""
         return holds(guarded.evaluate(self.code, moment))
 
 
 def condition(text: str) -> Condition:
-    """Compile a condition; raises GvizError for what is no expression over `NAMES`.
+    """Compile a condition. Raises GvizError if it is not an expression over `NAMES`.
 
-    A condition that comes from a file must be shown and confirmed before it is given to this function.
+    A condition that comes from a file must be shown and confirmed before it is passed to this function.
     """
     try:
         tree = guarded.parsed(text.strip())

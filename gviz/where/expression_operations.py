@@ -1,12 +1,12 @@
-"""Every operation of the expression language with its cost: the table behind `gviz.where.safe_expression`.
+"""Every operation of the expression language with its cost: the table used by `gviz.where.safe_expression`.
 
 An entry is an `Operation`: a function, and a `Cost` that charges the budget before the function runs. The cost depends
 only on the sizes of the operands. It is an upper bound of memory (results and temporaries) and an estimate of work, in
-nanoseconds per element. What has no entry is not part of the language. Operators are found by their class in Python's
-syntax tree, methods by name and receiver, functions by identity.
+nanoseconds per element. Operations without an entry are not part of the language. Operators are found by their class in
+Python's syntax tree, methods by name and receiver, functions by identity.
 
-To add an operation, write its line in the table of its family, and its name into `gviz.where.tensor_spelling` if it
-is a method. ``tests/where/test_hostile_expressions.py`` then measures whether it takes more memory than its line says.
+To add an operation, add a line to the table of its family; for a method, also its name to `gviz.where.tensor_spelling`.
+``tests/where/test_hostile_expressions.py`` then checks that it takes no more memory than its line allows.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from gviz.where.statistics_proxy import Summarized
 
 
 class Operation(NamedTuple):
-    """A function, and its cost."""
+    """A function and its cost."""
 
     run: Callable[..., Any]
     cost: Cost
 
 
 class Numbers(np.ndarray[Any, Any]):
-    """The elements of a tensor, with what PyTorch's users expect of them besides."""
+    """The elements of a tensor, with extra methods that PyTorch users expect."""
 
     def norm(self) -> float:
         """The L2 norm of all elements."""
@@ -46,12 +46,12 @@ _WIDER = {"e": np.float64, "f": np.float64, "F": np.complex128}
 
 
 def _widened(numbers: Any) -> Any:
-    """The numbers in a wider dtype, whose range their squares do not leave; what has no wider dtype as it is."""
+    """Return the numbers in a wider dtype in which their squares do not overflow; unchanged if there is none."""
     wider = _WIDER.get(numbers.dtype.char) if isinstance(numbers, np.ndarray) else None
     return numbers if wider is None else numbers.astype(wider)
 
 
-# The operands of a function: which arrays they are, and how large they are broadcast against each other.
+# The operands of a function: their arrays, and their size after broadcasting.
 
 _NUMBERS = "biufc"
 _NO_NUMBERS = "an array holds numbers here, of at most 64 bits"
@@ -68,9 +68,9 @@ class _Sized(NamedTuple):
 
 
 class _Operands(NamedTuple):
-    """The operands of a function of numpy: `total` elements after broadcasting, each of `width` bytes.
+    """The operands of a numpy function: `total` elements after broadcasting, each of `width` bytes.
 
-    `work` and `memory` are the cost of making arrays of those that are lists.
+    `work` and `memory` are the cost of converting lists to arrays.
     """
 
     arrays: list[_Sized]
@@ -81,8 +81,8 @@ class _Operands(NamedTuple):
 
 
 def _measure(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> _Operands:
-    """Measure arguments; raises `TooMuch` for what would make an array of texts, or of objects."""
-    if len(arguments) == 1 and not named and isinstance(arguments[0], np.ndarray):  # as it mostly is
+    """Measure arguments. Raises `TooMuch` for anything that would become an array of texts or objects."""
+    if len(arguments) == 1 and not named and isinstance(arguments[0], np.ndarray):  # the usual case
         [one] = arguments
         kind, width = one.dtype.kind, one.dtype.itemsize
         if kind not in _NUMBERS:
@@ -114,19 +114,19 @@ def _measure(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) 
 
 
 def _is_word(one: object) -> bool:
-    """Whether a value is no array, and makes none: an option, the kind of an array's elements, a summary."""
+    """Whether a value is not an array and does not become one: an option, an element type, a summary."""
     if isinstance(one, str | type | np.dtype):
         if isinstance(one, str) and len(one) > _LONGEST_WORD:
             return False
         try:
             return np.dtype(one).kind in _NUMBERS
         except TypeError:
-            return True  # a word that names no kind of elements, such as ``fro``
+            return True  # a word that is not an element type, such as ``fro``
     return one is None or isinstance(one, Summarized)
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    """The shape that numpy gives lists within lists: that of the first of each."""
+    """Return the shape that numpy gives nested lists: that of the first item at each level."""
     shape: tuple[int, ...] = ()
     while isinstance(value, list | tuple):
         shape += (len(value),)
@@ -137,7 +137,7 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 def _broadcast_size(arrays: list[_Sized]) -> int:
-    """Elements of arrays that are broadcast against each other; the sum of all, if they cannot be."""
+    """Return the number of elements after broadcasting; the sum of all if the arrays cannot be broadcast."""
     if len(arrays) == 1:
         return arrays[0].size
     largest = max((one.size for one in arrays), default=1)
@@ -146,12 +146,14 @@ def _broadcast_size(arrays: list[_Sized]) -> int:
         return largest
     try:
         return max(largest, math.prod(np.broadcast_shapes(*shapes)))
-    except ValueError:  # they do not go together, or not as one array: then numpy says so, or does not broadcast them
+    except ValueError:  # they do not match: numpy raises an error or does not broadcast them
         return sum(one.size for one in arrays)
 
 
 def _width(arrays: list[_Sized]) -> int:
-    """Bytes of one element of an arithmetic result. Integers may become float64; Python numbers widen nothing."""
+    """Return the bytes per element of an arithmetic result. Integers may become float64; Python numbers widen
+    nothing.
+    """
     widest, floats = 0, True
     for one in arrays:
         widest = max(widest, _WIDEST if one.kind == "c" else one.width)
@@ -159,11 +161,11 @@ def _width(arrays: list[_Sized]) -> int:
     return widest if widest and floats else max(widest, 8)
 
 
-# The families of functions, by what they cost.
+# The families of functions, by their cost.
 
 
 def _elementwise(rate: int, width: int = 0, temporary: int = 0) -> Cost:
-    """A new array as large as its arguments together, of `width` bytes an element (0: as its arguments')."""
+    """A new array of the broadcast size of the arguments, `width` bytes per element (0: as the arguments)."""
 
     def cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         given = _measure(budget, arguments, named)
@@ -174,7 +176,7 @@ def _elementwise(rate: int, width: int = 0, temporary: int = 0) -> Cost:
 
 
 def _reduction(rate: int, temporary: float = 0, *, sorts: bool = False) -> Cost:
-    """Few numbers of many; `temporary` copies of its argument on the way."""
+    """Few numbers from many; needs `temporary` copies of its argument."""
 
     def cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         given = _measure(budget, arguments, named)
@@ -187,7 +189,7 @@ def _reduction(rate: int, temporary: float = 0, *, sorts: bool = False) -> Cost:
 
 
 def _result_size(given: _Operands, arguments: tuple[Any, ...], named: dict[str, Any]) -> int:
-    """Elements of the result of a reduction along an axis."""
+    """Return the number of elements in the result of a reduction along an axis."""
     axis = named.get("axis", arguments[1] if len(arguments) > 1 else None)
     if axis is None:
         return 1
@@ -198,7 +200,7 @@ def _result_size(given: _Operands, arguments: tuple[Any, ...], named: dict[str, 
 
 
 def _cost_of_several(cost: Cost) -> Cost:
-    """The cost of a function that also takes several numbers, as Python's own ``max`` does."""
+    """Return the cost of a function that also takes several numbers, as Python's own ``max`` does."""
 
     def several(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         cost(budget, ([*arguments],) if len(arguments) > 1 else arguments, named)
@@ -207,7 +209,7 @@ def _cost_of_several(cost: Cost) -> Cost:
 
 
 def _sorting(copies: int, index: int = 0) -> Cost:
-    """Sorting: `copies` of all elements, and `index` more bytes for each element."""
+    """Sorting: `copies` of all elements, plus `index` bytes per element."""
 
     def cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         given = _measure(budget, arguments, named)
@@ -241,7 +243,7 @@ def _norm(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> 
     if len(first.shape) > 1 and any(
         isinstance(one, int | str) and one in (2, -2, "nuc") for one in _words(arguments, named)
     ):
-        work = 40 * first.size * max(min(first.shape), 1)  # it takes the matrix apart
+        work = 40 * first.size * max(min(first.shape), 1)  # it factorizes the matrix
     budget.spend(STEP + given.work + work, given.memory + 3 * max(given.width, 8) * given.total)
 
 
@@ -250,7 +252,7 @@ def _words(arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]
 
 
 def _indices(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """The indices of what is not zero, a row for each."""
+    """The indices of the nonzero elements, one row each."""
     given = _measure(budget, arguments, named)
     first = given.arrays[0] if given.arrays else _Sized((), 1, 8, "f")
     budget.spend(STEP + given.work + 2 * first.size, given.memory)
@@ -264,7 +266,7 @@ def _where_cost(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any
 
 
 _PRODUCT = {("f", 4): 1 / 32, ("f", 8): 1 / 16, ("c", 8): 1 / 8, ("c", 16): 1 / 4, ("f", 2): 16.0}
-"""Nanoseconds of one multiplication in a product of matrices. BLAS does float32, float64 and complex."""
+"""Nanoseconds per multiplication in a matrix product. BLAS handles float32, float64 and complex."""
 
 
 def _matrix_product(*, batched: bool) -> Cost:
@@ -277,14 +279,14 @@ def _matrix_product(*, batched: bool) -> Cost:
             fast = one.kind == other.kind and one.width == other.width and (batched or len(other.shape) < 3)
             rate = _PRODUCT.get((one.kind, one.width), 4.0) if fast else 16.0 if 2 in (one.width, other.width) else 4.0
             work += int(rate * items * max(inner, 1)) + 2 * (one.size + other.size)
-            memory += given.width * (items + one.size + other.size)  # those that do not lie in rows are copied
+            memory += given.width * (items + one.size + other.size)  # non-contiguous ones are copied
         budget.spend(work, memory)
 
     return cost
 
 
 def _product_of(left: tuple[int, ...], right: tuple[int, ...], *, batched: bool) -> tuple[int, int]:
-    """Elements of a product, and how many products each of them is the sum of."""
+    """Return the number of elements of a product, and how many products each of them sums."""
     if not left or not right:
         return math.prod(left) * math.prod(right), 1
     rows, columns = left[:-1], right[:-2] + right[-1:] if len(right) > 1 else ()
@@ -292,7 +294,7 @@ def _product_of(left: tuple[int, ...], right: tuple[int, ...], *, batched: bool)
         outer = (*left[-2:-1], *columns[-1:])
         try:
             rows, columns = np.broadcast_shapes(left[:-2], right[:-2]), outer
-        except ValueError:  # numpy says what does not fit
+        except ValueError:  # numpy raises an error about the mismatch
             return 0, 0
     return math.prod(rows) * math.prod(columns), left[-1]
 
@@ -324,23 +326,23 @@ _OF_NUMPY: tuple[tuple[str, Cost], ...] = (
     ("dot vdot", _matrix_product(batched=False)),
     ("matmul", _matrix_product(batched=True)),
 )  # fmt: skip
-"""The functions of numpy, by what they cost."""
+"""The numpy functions, by their cost."""
 
 _CONSTANTS = ("e", "inf", "nan", "pi")
 
 OF_NUMPY = frozenset((*_CONSTANTS, "linalg", "norm", *(name for names, _ in _OF_NUMPY for name in names.split())))
-"""What may follow ``np.``."""
+"""The names that may follow ``np.``."""
 
 _COST_BY_NAME = {name: cost for names, cost in _OF_NUMPY for name in names.split()} | {"norm": _norm}
 
 
-# Functions that are called by their names alone, in the place of Python's builtins.
+# Functions called by name alone, instead of Python's builtins.
 
 
 def _of_several(
     function: Callable[[Any], Any], prepared: Callable[[Any], Any] = lambda given: given
 ) -> Callable[..., Any]:
-    """A function of numpy that also takes several numbers, as Python's own does."""
+    """Return a numpy function that also accepts several numbers, as Python's own does."""
 
     def reduced(first: Any, *others: Any, **named: Any) -> Any:
         return function(prepared([first, *others] if others else first), **named)
@@ -357,23 +359,23 @@ def _rounded(number: Any, digits: int = 0) -> Any:
 
 
 def _where(condition: Any, *branches: Any) -> Any:
-    """The indices at which a condition holds, a row for each; with two branches what is taken from these, as numpy."""
+    """Return the indices at which a condition is true, one row each; with two branches, the same as numpy."""
     return np.where(condition, *branches) if branches else np.argwhere(condition)
 
 
 def _zeros(numbers: Any) -> float:
-    """The share of elements that are zero."""
+    """Return the share of elements that are zero."""
     size = np.size(numbers)
     return 1 - np.count_nonzero(numbers) / size if size else 0.0
 
 
 def _small(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """A look at a value, whatever it is."""
+    """Cost of looking at a value."""
     budget.spend(STEP)
 
 
 def _number(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """A number of a text, or of one element."""
+    """Cost of a number from a text, or from one element."""
     length = max((len(one) for one in arguments if isinstance(one, str)), default=0)
     if length > MOST_BITS:
         raise TooMuch("so long a text is too great a number")
@@ -381,7 +383,7 @@ def _number(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -
 
 
 def _text(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """A text of a value: of an array numpy writes the ends of each dimension, where it has many elements."""
+    """Cost of a value as text; numpy writes only the ends of each dimension of a large array."""
     characters = 0
     for one in arguments:
         extent = budget.extent(one)
@@ -405,10 +407,10 @@ FUNCTIONS: dict[str, Any] = {
     "where": _where, "abs": np.abs, "len": len, "zeros": _zeros, "round": _rounded,
     "float": float, "int": int, "bool": bool, "str": str,
 }  # fmt: skip
-"""What an expression may use besides tensors, in the place of Python's builtins."""
+"""What an expression can use besides tensors, instead of Python's builtins."""
 
 TYPES = frozenset(("float", "int", "bool", "str"))
-"""Those that may also be an argument: ``x.astype(int)``."""
+"""Those that can also be an argument: ``x.astype(int)``."""
 
 for _name, _function in FUNCTIONS.items():
     if getattr(_function, "__module__", "") == __name__:
@@ -430,10 +432,10 @@ _FUNCTION_COSTS: dict[Any, Cost] = {
 
 
 def function(called: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Operation:
-    """The entry of a function; TypeError for what is none of them."""
+    """Return the entry of a function. Raises TypeError if it is not one of them."""
     try:
         cost = _FUNCTION_COSTS.get(called)
-    except TypeError:  # an array has no hash
+    except TypeError:  # an array is not hashable
         cost = None
     if cost is None:
         name = type(called).__name__
@@ -456,7 +458,7 @@ def _astype(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -
 
 
 def _method_named(name: str) -> Callable[..., Any]:
-    """The method of this name of whatever it is called on."""
+    """Return a function that calls the method with this name."""
 
     def run(of: Any, *arguments: Any, **named: Any) -> Any:
         return getattr(of, name)(*arguments, **named)
@@ -473,7 +475,7 @@ def _norm_of(of: Any) -> Any:
 
 
 def _sorted(of: Any, axis: int = -1) -> Any:
-    """A copy in order: nothing that was recorded is changed."""
+    """Return a sorted copy; recorded values are never changed."""
     return np.sort(of, axis)
 
 
@@ -488,11 +490,11 @@ OF_ARRAYS: dict[str, Operation] = {
     "sort": Operation(_sorted, _sorting(2)),
     "ptp": Operation(np.ptp, _COST_BY_NAME["ptp"]),
 }
-"""The methods of arrays, and of numbers of numpy."""
+"""The methods of arrays and of numpy numbers."""
 
 
 def _copying_text(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """A text that is no longer than three times another: ``upper`` may write a letter as three."""
+    """A text at most three times as long as another: ``upper`` can turn one letter into three."""
     size = sum(sys.getsizeof(one) for one in arguments if isinstance(one, str | bytes))
     budget.spend(STEP + 3 * size, 12 * size)
 
@@ -503,7 +505,7 @@ def _splitting(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]
 
 
 def _searching(budget: Budget, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """A part of a text, or an item of a list."""
+    """A search for a part of a text, or an item of a list."""
     of, *sought = arguments
     part = max((budget.extent(one).items for one in sought), default=1)
     budget.spend(STEP + 2 * budget.extent(of).items * min(part, 128))
@@ -531,7 +533,7 @@ OF_LISTS: dict[str, Operation] = {
 
 
 def method(of: Any, name: str) -> Operation | None:
-    """The entry of a method, None where what it is called on has none of this name."""
+    """Return the entry of a method, None if its receiver has none with this name."""
     if isinstance(of, np.ndarray | np.generic):
         return OF_ARRAYS.get(name)
     if isinstance(of, Summarized):
@@ -550,7 +552,7 @@ def _check_bits(bits: int) -> None:
 
 
 def _equality(budget: Budget, one: Any, other: Any) -> None:
-    """A comparison of two values with all that their lists hold; arrays in lists are compared as a whole."""
+    """A comparison of two values, including all nested items; arrays in lists are compared as a whole."""
     left, right = budget.extent(one), budget.extent(other)
     pairs = left.items * right.items if left.arrays or right.arrays else left.items + right.items
     budget.spend(STEP + 5 * pairs, pairs if left.arrays or right.arrays else 0)
@@ -559,7 +561,7 @@ def _equality(budget: Budget, one: Any, other: Any) -> None:
 def _comparison(budget: Budget, operands: tuple[Any, ...], named: dict[str, Any]) -> None:
     one, other = operands
     if isinstance(one, np.ndarray | np.generic) or isinstance(other, np.ndarray | np.generic):
-        if isinstance(one, str) or isinstance(other, str):  # they are never the same, but numpy makes an array of it
+        if isinstance(one, str) or isinstance(other, str):  # they are never equal, but numpy makes an array of the text
             size = sum(8 * len(each) if isinstance(each, str) else each.size for each in operands)
             budget.spend(STEP + size, size)
             return
@@ -579,7 +581,7 @@ def _membership(budget: Budget, operands: tuple[Any, ...], named: dict[str, Any]
 
 
 def _arithmetic(rate: int, *, grows: Callable[[int, int], int] | None = None) -> Cost:
-    """An operation of two numbers or arrays; `grows` bounds the bits of the result of two integers."""
+    """An operation of two numbers or arrays. `grows` bounds the bits of the result of two integers."""
     cost = _elementwise(rate)
 
     def paid(budget: Budget, operands: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -597,7 +599,7 @@ def _arithmetic(rate: int, *, grows: Callable[[int, int], int] | None = None) ->
 
 
 def _joining(budget: Budget, operands: tuple[Any, ...]) -> None:
-    """Texts, lists and sets that are concatenated, united or intersected."""
+    """Concatenation, union or intersection of texts, lists and sets."""
     size = sum(sys.getsizeof(one) for one in operands if isinstance(one, str | list | tuple | set | dict))
     budget.spend(STEP + 2 * size, 4 * size)  # one wide letter makes the whole text wide
 
@@ -613,7 +615,7 @@ def _copies(budget: Budget, operands: tuple[Any, ...], named: dict[str, Any]) ->
 
 
 def _bytes_of_items(many: str | list[Any] | tuple[Any, ...]) -> int:
-    """Bytes of the items of a list, or at most of the characters of a text."""
+    """Return the bytes of a list's items, or an upper bound for a text's characters."""
     return len(many) * ((1 if many.isascii() else 4) if isinstance(many, str) else 8)
 
 
@@ -646,10 +648,10 @@ OPERATORS: dict[str, Operation] = {
     "USub": Operation(operator.neg, _elementwise(5)), "UAdd": Operation(operator.pos, _elementwise(5)),
     "Invert": Operation(operator.invert, _elementwise(5)), "Not": Operation(operator.not_, _small),
 }  # fmt: skip
-"""The operators, by the names of their classes in Python's syntax."""
+"""The operators, by the names of their classes in Python's syntax tree."""
 
 GROWING = frozenset(("Mult", "Pow", "LShift"))
-"""The operators whose result may be an integer far greater than both operands."""
+"""The operators whose integer result can be far greater than both operands."""
 
 
 # Indices.
@@ -668,7 +670,7 @@ def charge_index(budget: Budget, of: Any, index: Any) -> None:
 
 
 def _picked(budget: Budget, of: Any, index: Any) -> tuple[int, int]:
-    """How many elements an index copies out of an array (a view: 0), and the bytes of the index itself."""
+    """Return how many elements an index copies from an array (a view: 0), and the bytes of the index itself."""
     parts = index if isinstance(index, tuple) else (index,)
     if all(part is None or part is Ellipsis or type(part) in (int, slice) for part in parts):
         return 0, 0
@@ -684,17 +686,17 @@ def _picked(budget: Budget, of: Any, index: Any) -> tuple[int, int]:
     plain = [part for part in parts if isinstance(part, int | slice) and not isinstance(part, bool)]
     in_order = used == len(shapes) and not any(part is Ellipsis for part in parts)
     rest = _lengths(of.shape, parts) if in_order else None
-    if rest is None:  # a part's place does not give its dimension: assume that the largest dimensions remain
+    if rest is None:  # a part's position does not give its dimension: assume that the largest dimensions remain
         kept = max(len(of.shape) - used - sum(isinstance(part, int) for part in plain), 0)
         rest = sorted(of.shape)[len(of.shape) - kept :]
     try:
         return math.prod(np.broadcast_shapes(*shapes)) * math.prod(rest), memory
-    except ValueError:  # numpy says what does not fit
+    except ValueError:  # numpy raises an error about the mismatch
         return 0, memory
 
 
 def _choice(budget: Budget, part: Any) -> tuple[tuple[int, ...], int, int]:
-    """The shape of one part of an index, how many dimensions it indexes, and the bytes it needs."""
+    """Return the shape of one part of an index, the number of dimensions it indexes, and the bytes it needs."""
     if isinstance(part, bool | np.bool_):
         return (1,), 0, 0
     if isinstance(part, np.ndarray) and part.dtype.kind == "b":
@@ -711,7 +713,7 @@ def _choice(budget: Budget, part: Any) -> tuple[tuple[int, ...], int, int]:
 
 
 def _lengths(shape: tuple[int, ...], parts: tuple[Any, ...]) -> list[int]:
-    """The lengths of the dimensions that are sliced, after slicing, and of those that the index leaves out."""
+    """Return the lengths of sliced dimensions after slicing, and of the dimensions without an index."""
     dimensions, left = iter(shape), []
     for part in parts:
         if part is None or isinstance(part, bool | np.bool_):
@@ -720,7 +722,7 @@ def _lengths(shape: tuple[int, ...], parts: tuple[Any, ...]) -> list[int]:
         if isinstance(part, slice):
             try:
                 left.append(len(range(*part.indices(length))))
-            except (TypeError, ValueError):  # numpy says so
+            except (TypeError, ValueError):  # numpy raises the error
                 left.append(length)
     return [*left, *dimensions]
 
@@ -736,12 +738,12 @@ def fact(budget: Budget, of: Any, name: str) -> Any:
 
 
 def charge_keys(budget: Budget, keys: Any) -> Any:
-    """Charge the keys of a set or a dictionary: hashing a tuple visits everything in it."""
+    """Charge the keys of a set or a dictionary: hashing a tuple visits all its items."""
     for key in keys:
         budget.spend(STEP + 5 * budget.extent(key).items)
     return keys
 
 
 def materialize(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of a call, with each generator replaced by its list: its size must be known."""
+    """Return the arguments of a call, with each generator replaced by a list, since its size must be known."""
     return tuple([list(one) if isinstance(one, Iterator) else one for one in arguments])

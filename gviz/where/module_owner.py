@@ -1,4 +1,4 @@
-"""Whose model a module is a part of, by the call in the program: ``net(x)``."""
+"""Which model a module belongs to, determined from the call in the program: ``net(x)``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from gviz.source.site import Frame, source_lines
 from gviz.where.place import Place
 
 TextOf = Callable[[str], str | None]
-"""The text of a file, None if it is not known."""
+"""Returns the text of a file, None if unknown."""
 _NUMBER = re.compile(r"_\d+$")
-"""By which the second model of a class is told from the first."""
+"""The suffix that distinguishes the second model of a class from the first."""
 
 
 def is_of_module(place: Place, path: str, frames: Sequence[Frame], text_of: TextOf) -> bool:
-    """Whether a place means the module of a path, or one around it, in which something was made below these frames."""
+    """Whether a place refers to the module with this path, or an outer one, for something created below these
+    frames.
+    """
     if place.means_module(path):
         return True
     model = _NUMBER.sub("", path.partition(".")[0])
@@ -24,9 +26,9 @@ def is_of_module(place: Place, path: str, frames: Sequence[Frame], text_of: Text
 
 
 def _calls_model(frames: Sequence[Frame], held: str, model: str, text_of: TextOf) -> bool:
-    """Whether a model of a class is called, or a method of it, by what holds it in one of the frames, innermost first.
+    """Whether one of the frames (innermost first) calls a model of this class, or a method of it, through `held`.
 
-    What its own forward calls is a part of it, and a function that is called so is none.
+    Calls inside the model's own forward are part of it. A function that merely has the same name does not count.
     """
     outside = [*takewhile(lambda frame: frame.function != f"{model}.forward", reversed(frames))]
     last = held.rpartition(".")[2]
@@ -42,5 +44,5 @@ def _calls(frame: Frame, held: str, text: str | None) -> bool:
     if text is None or held.rpartition(".")[2] not in text:
         return False
     row = "".join(source_lines(text)[frame.line - 1 : frame.line]).encode()[max(frame.column, 0) :]
-    before = r"(?:.*?[^\w.])??" if frame.column < 0 else ""  # where the expression begins is not known
+    before = r"(?:.*?[^\w.])??" if frame.column < 0 else ""  # the start of the expression is unknown
     return re.match(rf"{before}(?:[\w.]+\.)?{re.escape(held)}\s*\(", row.decode(errors="replace")) is not None

@@ -1,4 +1,4 @@
-"""A place: nodes by number, by name or module, by operation, by the line that made them."""
+"""A place: nodes by number, by name or module, by operation, or by the line that created them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from gviz.values.plain_text import clipped
 from gviz.where.tensor_spelling import with_items, with_paths
 
 Aspect = Literal["value", "grad"]
-"""What of a node is meant: what it holds, or its ``.grad``."""
+"""Which part of a node: its value, or its ``.grad``."""
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 
 _SIGNS = "*?["
-"""By which a pattern is known."""
+"""The characters that make a word a pattern."""
 _ITEM = re.compile(r"""\[(?:\d+|'[^']*')\]""")
-"""An index as a part of a name, such as ``parts[0]`` and ``batch['x']``, and not of a pattern."""
+"""An index that is part of a name, such as ``parts[0]`` and ``batch['x']``, and not of a pattern."""
 _QUOTED = re.compile(r"""\["([^"'\\]*)"\]""")
 _LINE = re.compile(r"(.*):(\d{1,18})$")
 
 
 class Known(Protocol):
-    """What a place asks of a node."""
+    """What a place needs to know about a node."""
 
     @property
     def node(self) -> int: ...
@@ -55,7 +55,9 @@ class Possible:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Nodes, by number, by the line that made them, or by a word: a name, a module, an operation, a pattern, a part."""
+    """Nodes by number, by the line that created them, or by a word: name, module, operation, pattern, part of a
+    name.
+    """
 
     text: str
     kind: Literal["node", "line", "op", "word", "pattern", "part"]
@@ -63,11 +65,11 @@ class Place:
     word: str = ""
 
     def fits(self, info: Known) -> bool:
-        """Whether it means this node, by itself or as one that a module makes."""
+        """Whether the place refers to this node, directly or through its module."""
         return self.names(info) or self.means_module(info.scope)
 
     def names(self, info: Known) -> bool:
-        """Whether it means this node by itself."""
+        """Whether the place refers to this node directly."""
         match self.kind:
             case "node":
                 return info.node == self.number
@@ -83,13 +85,15 @@ class Place:
                 return any(self.word.lower() in name.lower() for name in (info.op.name, info.scope, *info.names))
 
     def means_module(self, path: str) -> bool:
-        """Whether it means the module of a path, or one around it: by the whole path, or a part of it as ``fc1`` is."""
+        """Whether the place refers to this module or to one around it, by full path or by a part such as ``fc1``."""
         if not self._is_pattern:
             return bool(self._module) and f".{self._module}." in f".{path}."
         return any(self._begins(own, self._module) for own in (path, path.partition(".")[2]) if own)
 
     def models(self, path: str) -> Iterator[str]:
-        """What the model of a module may be held by for the word to mean that module: ``net``, of ``net.fc1``."""
+        """Yield possible variables of the model for which the word would refer to this module: ``net`` for
+        ``net.fc1``.
+        """
         _, _, own = path.partition(".")
         parts = self._module.split(".") if path else []
         for length in range(len(parts), 0, -1):
@@ -99,7 +103,7 @@ class Place:
 
     @property
     def _module(self) -> str:
-        """The path, or pattern, of the modules it may mean: ``net.0`` of ``net[0]``."""
+        """The path, or pattern, of the modules it may refer to: ``net.0`` for ``net[0]``."""
         return with_items(self.word) if self.kind in ("word", "pattern") else ""
 
     @property
@@ -107,7 +111,7 @@ class Place:
         return any(sign in self._module for sign in _SIGNS)
 
     def _begins(self, path: str, word: str) -> bool:
-        """Whether a path begins with a word or fits a pattern, part by part."""
+        """Whether a path starts with a word or matches a pattern, part by part."""
         parts = path.split(".")
         if not self._is_pattern:
             return parts[: word.count(".") + 1] == word.split(".")
@@ -115,11 +119,11 @@ class Place:
 
     @property
     def parameters(self) -> Iterator[tuple[str, str]]:
-        """What may hold a model, and a path in that, of a word that may be a parameter: ``net`` and ``0.weight``."""
+        """Possible pairs of a model's variable and a parameter path: ``net`` and ``0.weight``."""
         return paths_of(self.word) if self.kind == "word" else iter(())
 
     def calls(self, frames: Sequence[Frame]) -> bool:
-        """Whether it is the line in which a call was made, with the innermost of its frames first."""
+        """Whether the place is the line of a call; `frames` has the innermost first."""
         return self.kind == "line" and bool(frames) and _covers(frames[0], self.word, self.number)
 
     def _names_op(self, op: e.OpSeen) -> bool:
@@ -127,16 +131,16 @@ class Place:
 
 
 def paths_of(word: str) -> Iterator[tuple[str, str]]:
-    """A word as what holds a model and a path in that: of ``model.net.0.bias`` first ``model`` and ``net.0.bias``."""
+    """Yield splits into a model's variable and a path: for ``model.net.0.bias`` first ``model`` and ``net.0.bias``."""
     parts = word.split(".")
     for length in range(1, len(parts)):
-        if not parts[length - 1].isidentifier():  # a module of a sequence, which is no variable
+        if not parts[length - 1].isidentifier():  # a module of a sequence, which is not a variable
             return
         yield ".".join(parts[:length]), ".".join(parts[length:])
 
 
 def place(text: str) -> Place:
-    """Read a PLACE; raises GvizError where it can mean nothing."""
+    """Parse a PLACE. Raises GvizError if it cannot refer to anything."""
     text = text.strip()
     if not text:
         raise unreadable("a place is missing")
@@ -155,13 +159,13 @@ def place(text: str) -> Place:
 
 
 def changing(text: str) -> tuple[Place, Aspect]:
-    """``x.grad`` or ``x``: whose value or gradient."""
+    """Parse ``x.grad`` or ``x`` into a place and the aspect that is meant."""
     stem, aspect = split_aspect(text.strip())
     return place(stem), aspect or "value"
 
 
 def split_aspect(text: str) -> tuple[str, Aspect | None]:
-    """``net.weight.grad`` as ``net.weight`` and ``grad``; None for what names neither value nor gradient."""
+    """Split ``net.weight.grad`` into ``net.weight`` and ``grad``; None if the text ends with no aspect."""
     stem, _, last = text.rpartition(".")
     return (stem, last) if stem and last in ASPECTS else (text, None)
 
@@ -172,5 +176,5 @@ def _covers(frame: Frame, path: str, line: int) -> bool:
 
 
 def unreadable(what: str) -> GvizError:
-    """The error for what is no PLACE."""
+    """Return the error for a text that is not a PLACE."""
     return GvizError(what, hint="a place is #4, x, net.fc1, net.*, Mul, op:Mul or demo.py:4", exit_code=2)

@@ -1,16 +1,16 @@
-"""The work and memory that one evaluation of an expression may use, charged before anything is computed.
+"""Limits on work and memory of one evaluation of an expression, charged before anything is computed.
 
-A short expression can ask for gigabytes: ``any(len(b) > 1 for a in ['a' * 10**6] for b in [a + a + a])``. A clock
-notices that too late, and a limit on each result lets many results add up. So each operation of
-`gviz.where.expression_operations` states an upper bound of its cost, from the sizes of its operands. `Budget.spend`
+A short expression can ask for gigabytes: ``any(len(b) > 1 for a in ['a' * 10**6] for b in [a + a + a])``. A timeout
+notices that too late, and a limit on each result allows many results to add up. So each operation of
+`gviz.where.expression_operations` declares an upper bound of its cost, from the sizes of its operands. `Budget.spend`
 refuses the operation if the rest of the budget does not cover it.
 
-The budget grows with the recorded tensors that the expression reads: a statistic of 100 million elements takes a
-second, and is allowed to. Only amplification is refused: much work, or much memory, from little data.
+The budget grows with the recorded tensors that the expression reads: a statistic of 100 million elements takes a second
+and is allowed. Only amplification is refused: much work, or much memory, from little data.
 
 * *Work* is counted in nominal nanoseconds, so that an expression costs the same on every machine.
 * *Memory* is what is alive at once. An array counts until it is freed, so a long formula over a large tensor pays for
-  its temporaries only. Python cannot watch texts and lists; they count until the evaluation ends.
+  its temporaries only. Texts and lists cannot be tracked in Python; they count until the evaluation ends.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WORK = 4_000_000_000
 """Nanoseconds of work that every evaluation may spend: about 4 s."""
 
 WORK_PER_ELEMENT = 300
-"""Nanoseconds more for each element of the recorded tensors it reads: enough to sort them."""
+"""Additional nanoseconds for each element of the recorded tensors it reads: enough to sort them."""
 
 MEMORY = 64 << 20
 """Bytes that every evaluation may hold."""
@@ -38,13 +38,13 @@ _GREAT = 1 << 30
 """Bytes. The allowance is 16 times the recorded tensors, but at most this plus 3 times the recorded tensors."""
 
 MOST_BITS = 4096
-"""Bits of a whole number."""
+"""The most bits of an integer."""
 
 LONGEST_RESULT = 1_000_000
-"""Items of a list, or characters of a text, that a whole expression may return: someone shows or compares them."""
+"""The most items of a list, or characters of a text, that a whole expression may return, to be shown or compared."""
 
 STEP = 1000
-"""Nanoseconds of a step of Python, whatever it does."""
+"""Nanoseconds of a Python step, whatever it does."""
 
 _ITEM = 100
 _ENTRY = 100
@@ -54,7 +54,7 @@ _FRAME = 1000
 
 
 class TooMuch(Exception):
-    """An operation that would take too long, or too much memory. `hint` says what to write instead."""
+    """An operation that would take too much time or memory. `hint` says what to write instead."""
 
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what)
@@ -62,10 +62,10 @@ class TooMuch(Exception):
 
 
 class Extent(NamedTuple):
-    """How much a value holds, its nested lists included: items (characters, for texts), and of which kinds.
+    """How much a value holds, including nested lists: items (for texts, characters), and of which kinds.
 
-    An item that is there twice counts twice. `bulky` says that a text, or an integer of more than 64 bits, is among
-    them; no array of numbers can hold these.
+    An item that occurs twice counts twice. `bulky` means that it includes a text, or an integer of more than 64 bits,
+    which no array of numbers can hold.
     """
 
     items: int
@@ -81,7 +81,7 @@ _PLAIN = frozenset((bool, float, complex, type(None), np.bool_, *np.sctypeDict.v
 
 
 class Budget:
-    """What one evaluation has spent. `names` are what its expression reads: the arrays among them are recorded."""
+    """What one evaluation has spent. `names` are the variables of its expression; arrays among them are recorded."""
 
     __slots__ = ("_held", "_names", "live", "peak", "work")
 
@@ -111,12 +111,12 @@ class Budget:
             )
 
     def allowed_memory(self) -> int:
-        """How many bytes may be alive at once."""
+        """Return how many bytes may be alive at once."""
         recorded = self._recorded("nbytes")
         return MEMORY + min(16 * recorded, _GREAT + 3 * recorded)
 
     def hold(self, result: Any) -> Any:
-        """Count the result of an operation for as long as it is alive."""
+        """Count the memory of an operation's result while it is alive, and return the result."""
         if isinstance(result, np.ndarray):
             if result.base is not None:
                 self._hold_memory(_owner(result))
@@ -127,14 +127,14 @@ class Budget:
         return result
 
     def extent(self, value: Any) -> Extent:
-        """How much a value holds. Looking costs work, too."""
+        """Return how much a value holds. Looking costs work too."""
         kind = type(value)
         if kind in _PLAIN:
             return _ONE
         return self._extent(value, {})
 
     def iterate(self, items: Iterable[Any]) -> Iterator[Any]:
-        """The items of a loop; each pass is charged."""
+        """Yield the items of a loop; each iteration is charged."""
         for item in items:
             self.spend(2 * STEP)
             yield item
@@ -148,7 +148,7 @@ class Budget:
         return one
 
     def finish(self, result: Any) -> Any:
-        """The result of the whole expression. Raises `TooMuch` if it is too long to show or compare."""
+        """Return the result of the whole expression. Raises `TooMuch` if it is too long to show or compare."""
         self._held.clear()
         if type(result) not in _PLAIN and isinstance(result, str | bytes | list | tuple | set | dict):
             items = self.extent(result).items
@@ -195,7 +195,7 @@ class Budget:
         if _PLAIN.issuperset(map(type, parts)):
             return Extent(count + 1)
         items, bulky, arrays = 1, False, False
-        times = Counter(map(id, parts))  # a long list mostly holds the same again and again
+        times = Counter(map(id, parts))  # a long list usually repeats the same objects
         for part in {id(part): part for part in parts}.values():
             one = self._extent(part, known)
             items += one.items * times[id(part)]
@@ -214,7 +214,7 @@ _WORD = 1 << 63
 
 
 def _owner(array: Any) -> Any:
-    """The array that owns the memory of a view; None if no array does, as for the bytes that a trace holds."""
+    """Return the array that owns the memory of a view; None if no array does, as for the bytes of a trace."""
     base = array.base
     while isinstance(base, np.ndarray):
         if base.base is None:
@@ -224,4 +224,4 @@ def _owner(array: Any) -> Any:
 
 
 Cost = Callable[[Budget, tuple[Any, ...], dict[str, Any]], None]
-"""Charges a budget for an operation, from its positional and its keyword arguments, before the operation runs."""
+"""Charges a budget for an operation, given its positional and keyword arguments, before it runs."""

@@ -1,10 +1,10 @@
-"""Expressions that people type, compiled so that no evaluation runs for long or reaches outside of its numbers.
+"""Compiles expressions that users type, so that no evaluation runs for long or accesses anything but its numbers.
 
-They are a part of Python: numbers, comparisons, tensors' methods, some functions, a comprehension. The compiled code
-computes nothing by itself. Every operator, call, index, attribute and pass of a loop goes through an `Evaluation`,
-which finds it in the table of `gviz.where.expression_operations` and lets it run if the `Budget` of
-`gviz.where.resource_limits` covers it.
-``x.max() > 3`` becomes ``_evaluation.operate("Gt", _evaluation.method(x, "max"), 3)``.
+The language is a subset of Python: numbers, comparisons, tensor methods, some functions, comprehensions. The compiled
+code computes nothing by itself. Every operator, call, index, attribute and loop iteration goes through an `Evaluation`.
+It looks the operation up in the table of `gviz.where.expression_operations` and runs it if the `Budget` of
+`gviz.where.resource_limits` covers it. For example, ``x.max() > 3`` becomes ``_evaluation.operate("Gt",
+_evaluation.method(x, "max"), 3)``.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from gviz.where.resource_limits import STEP, Budget, TooMuch, is_small
 from gviz.where.tensor_spelling import FACTS, METHODS, as_written, node_of
 
 LONGEST = 1000
-"""Characters of an expression."""
+"""The most characters of an expression."""
 
 DEEPEST = 2
-"""Loops within each other."""
+"""The deepest nesting of loops."""
 
 _MOST_LEVELS = 100
-"""Of a tree. A visitor needs several frames for each level, below those of the program, which may be many."""
+"""The deepest tree. A visitor needs several frames per level, on top of those of the program, which may be many."""
 
 
 class Refused(Exception):
-    """Something that is not part of the language; `hint` says what is, where that is known."""
+    """Something that is not part of the language. `hint` says what to use instead, if known."""
 
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what)
@@ -42,7 +42,7 @@ class Refused(Exception):
 
 
 class NoPython(Refused):
-    """A text that Python cannot read."""
+    """A text that is not valid Python."""
 
 
 _INSTEAD: dict[str, str] = {
@@ -55,7 +55,7 @@ _INSTEAD: dict[str, str] = {
     **dict.fromkeys(("grad_fn", "is_leaf", "requires_grad", "retains_grad", "_version"), "the command node shows it"),
     **dict.fromkeys(("detach", "data", "clone", "cpu", "numpy"), "leave it out: what is typed here has no history"),
 }
-"""By what PyTorch's users write of a tensor: what to write here."""
+"""What to write here, by what PyTorch users write."""
 
 
 _PARTS = (
@@ -66,27 +66,27 @@ _PARTS = (
 
 
 _EVALUATION = "_evaluation"
-"""The name that the guard writes into an expression, and nobody else may."""
+"""The name that the guard inserts into an expression; users cannot write it."""
 
 _OWN = frozenset((_EVALUATION, "slice", "np"))
-"""Names that no expression may write by themselves: ``np`` is only the beginning of a function's name."""
+"""Names that an expression cannot use by themselves: ``np`` is only the start of a function's name."""
 
 BUILTINS: dict[str, Any] = {
     **FUNCTIONS,
     "slice": slice,
-    "__import__": __import__,  # numpy imports parts of itself late, by the caller's builtins
+    "__import__": __import__,  # numpy imports parts of itself late, with the caller's builtins
 }
 
 
 def check_length(text: str) -> str:
-    """The text; raises `Refused` if it is longer than anybody types."""
+    """Return the text. Raises `Refused` if it is longer than `LONGEST`."""
     if len(text) > LONGEST:
         raise Refused(f"it is longer than {LONGEST} characters")
     return text
 
 
 def parsed(text: str) -> ast.Expression:
-    """Read an expression; raises `Refused` with the reason for what is none."""
+    """Parse an expression. Raises `Refused` with the reason if it is not one."""
     try:
         tree = syntax.expression(check_length(text))
     except SyntaxError as error:
@@ -107,31 +107,31 @@ def _levels(tree: ast.AST) -> int:
 
 
 def bound_names(tree: ast.AST) -> frozenset[str]:
-    """The names that an expression gives itself: ``v`` in ``any(v > 1 for v in value)``."""
+    """Return the names that an expression binds itself: ``v`` in ``any(v > 1 for v in value)``."""
     return frozenset(
         node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     )
 
 
 def compiled(tree: ast.Expression) -> CodeType:
-    """Code for `evaluate`; raises `Refused` where the expression leaves the language."""
+    """Return code for `evaluate`. Raises `Refused` if the expression is not part of the language."""
     try:
         guarded = _Guard().visit(tree)
-        with syntax.unwarned():  # what is warned of, such as 1[0], fails and says so
+        with syntax.unwarned():  # what Python warns about, such as 1[0], fails later with an error
             return compile(ast.fix_missing_locations(guarded), "<expression>", "eval")
     except RecursionError:
         raise Refused("it is nested too deeply") from None
 
 
 _SILENT = copy_context()
-"""A context in which numpy warns of nothing. It is made once: `np.errstate` takes longer than most expressions."""
+"""A context in which numpy does not warn. Created once: `np.errstate` takes longer than most expressions."""
 _SILENT.run(np.seterr, all="ignore")
 
 
 def evaluate(code: CodeType, names: dict[str, Any], evaluation: Evaluation | None = None) -> Any:
-    """The value of an expression whose variables are `names`. Raises what it raises, and `TooMuch` beyond the budget.
+    """Return the value of an expression whose variables are `names`.
 
-    After the call `evaluation` knows what was spent.
+    Raises what the expression raises, and `TooMuch` beyond the budget. Afterwards `evaluation` has what was spent.
     """
     evaluation = evaluation or Evaluation(names)
     names["__builtins__"] = BUILTINS
@@ -139,11 +139,11 @@ def evaluate(code: CodeType, names: dict[str, Any], evaluation: Evaluation | Non
     try:
         return evaluation.budget.finish(_SILENT.copy().run(eval, code, names))
     finally:
-        del names[_EVALUATION]  # it knows the names
+        del names[_EVALUATION]  # it refers to `names`
 
 
 class Evaluation:
-    """One run of a compiled expression: pays for each of its operations, then lets it run."""
+    """One run of a compiled expression: charges each operation, then runs it."""
 
     __slots__ = ("_hold", "_spend", "budget", "collect", "iterate")
 
@@ -153,7 +153,7 @@ class Evaluation:
         self._spend, self._hold = budget.spend, budget.hold
 
     def operate(self, name: str, one: Any, other: Any) -> Any:
-        """An operator with two operands."""
+        """Apply an operator with two operands."""
         run, cost = OPERATORS[name]
         if name not in GROWING and is_small(one) and is_small(other):
             self._spend(STEP)
@@ -164,7 +164,7 @@ class Evaluation:
         return self._hold(run(one, other))
 
     def operate_unary(self, name: str, one: Any) -> Any:
-        """An operator with one operand."""
+        """Apply an operator with one operand."""
         run, cost = OPERATORS[name]
         if isinstance(one, np.ndarray):
             cost(self.budget, (one,), {})
@@ -183,48 +183,48 @@ class Evaluation:
         return result
 
     def call(self, function: Any, *arguments: Any, **named: Any) -> Any:
-        """A function, called by its name."""
+        """Call a function."""
         arguments = expression_operations.materialize(arguments)
         run, cost = expression_operations.function(function, arguments, named)
         cost(self.budget, arguments, named)
         return self._hold(_of_numbers(run(*arguments, **named)))
 
     def method(self, of: Any, name: str, *arguments: Any, **named: Any) -> Any:
-        """``of.name(...)``"""
+        """Call ``of.name(...)``."""
         found = expression_operations.method(of, name)
         if found is None:
-            return self.call(getattr(of, name), *arguments, **named)  # which says why it cannot be called
+            return self.call(getattr(of, name), *arguments, **named)  # this raises the right error
         arguments = expression_operations.materialize(arguments)
         run, cost = found
         cost(self.budget, (of, *arguments), named)
         return self._hold(_of_numbers(run(of, *arguments, **named)))
 
     def fact(self, of: Any, name: str) -> Any:
-        """``of.name``"""
+        """Read ``of.name``."""
         return self._hold(expression_operations.fact(self.budget, of, name))
 
     def item(self, of: Any, index: Any) -> Any:
-        """``of[index]``"""
+        """Read ``of[index]``."""
         expression_operations.charge_index(self.budget, of, index)
         return self._hold(of[index])
 
     def display(self, items: Any) -> Any:
-        """A list, tuple, set or dictionary that is written out."""
+        """Count a list, tuple, set or dictionary display."""
         self._spend(STEP)
         return self._hold(items)
 
     def make_set(self, *keys: Any) -> set[Any]:
-        """The set of some values."""
+        """Return the set of some values."""
         return self.display({*expression_operations.charge_keys(self.budget, keys)})  # type: ignore[no-any-return]
 
     def make_dict(self, *items: Any) -> dict[Any, Any]:
-        """The dictionary of keys and values that follow each other."""
+        """Return the dictionary of alternating keys and values."""
         expression_operations.charge_keys(self.budget, items[::2])
         return self.display(dict(zip(items[::2], items[1::2], strict=True)))  # type: ignore[no-any-return]
 
 
 def _of_numbers(result: Any) -> Any:
-    """The result of a function of numpy: an array of numbers, and a number instead of an array without dimensions."""
+    """Return the result of a numpy function: an array of numbers, or a number instead of a 0-dimensional array."""
     if isinstance(result, np.ndarray):
         if result.dtype.kind not in "biufc":
             raise TooMuch("an array holds numbers here, of at most 64 bits")
@@ -233,7 +233,7 @@ def _of_numbers(result: Any) -> Any:
 
 
 class _Guard(ast.NodeTransformer):
-    """Refuses what is not of the language, and puts calls of an `Evaluation` in the place of all that computes."""
+    """Refuses what is not part of the language, and replaces all computation by calls of an `Evaluation`."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -378,7 +378,7 @@ def _later(value: ast.expr) -> ast.Lambda:
 
 
 def _of_numpy(node: ast.expr) -> list[str] | None:
-    """``["linalg", "norm"]`` of ``np.linalg.norm``; None for what does not begin with ``np``."""
+    """Return ``["linalg", "norm"]`` for ``np.linalg.norm``; None if the expression does not start with ``np``."""
     path: list[str] = []
     while isinstance(node, ast.Attribute):
         path.append(node.attr)

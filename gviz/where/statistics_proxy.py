@@ -1,4 +1,7 @@
-"""Tensors of which a recording holds statistics alone: what those tell is told, anything else is known of nobody."""
+"""Stands in for tensors with only recorded statistics.
+
+Answers what the stored statistics determine; raises NotStored otherwise.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from gviz.values.value import NUMPY_DTYPES, Stats, Value
 
 
 class Summarized(np.lib.mixins.NDArrayOperatorsMixin):
-    """Stands for the elements of a tensor in an expression; `of` is what it is, for the `NotStored` it raises.
+    """Stands for the elements of a tensor in an expression. `of` describes the tensor in the `NotStored` error.
 
-    The smallest, the largest, the mean and the L2 norm are None where the statistics do not tell them.
+    The minimum, maximum, mean and L2 norm are None if the statistics do not determine them.
     """
 
     def __init__(self, of: str, dtype: np.dtype[Any], shape: tuple[int, ...], stats: Stats) -> None:
@@ -65,11 +68,11 @@ class Summarized(np.lib.mixins.NDArrayOperatorsMixin):
         return self._norm
 
     def any(self) -> bool:
-        """Whether an element is not zero."""
+        """Whether any element is nonzero."""
         return self._nonzero() > 0
 
     def all(self) -> bool:
-        """Whether no element is zero."""
+        """Whether all elements are nonzero."""
         return self._nonzero() == self.size
 
     def _nonzero(self) -> int:
@@ -87,7 +90,10 @@ class Summarized(np.lib.mixins.NDArrayOperatorsMixin):
         return self._absolute() if self.dtype.kind == "f" else self.refuse()
 
     def _flags(self, count: int) -> Summarized:
-        """As many elements that are true; of complex ones an infinite magnitude may have been nan, or too large."""
+        """Return a boolean proxy with `count` true elements.
+
+        A complex element with an infinite magnitude may have been nan or too large, so that case raises NotStored.
+        """
         if self.dtype.kind == "c" and self._stats.inf:
             self.refuse()
         low, high, share = float(count == self.size), float(count > 0), count / self.size if self.size else nan
@@ -96,7 +102,7 @@ class Summarized(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def summarized(of: str, value: Value) -> Summarized:
-    """What stands for a value whose elements were not stored; NotStored where its statistics were not, either."""
+    """Return a proxy for a value whose elements were not stored. Raises NotStored without statistics."""
     stats = value.statistics()
     if stats is None:
         raise NotStored(of)
@@ -104,16 +110,16 @@ def summarized(of: str, value: Value) -> Summarized:
 
 
 _ELEMENTS = {"T", "real", "imag"}
-"""What a tensor has that is made of its elements."""
+"""Attributes of a tensor that consist of its elements."""
 
 _LARGEST_EXACT = 2.0**53
-"""Up to here a float, as which statistics are kept, is the very whole number."""
+"""Up to this value a float, in which statistics are stored, represents integers exactly."""
 
 _Bounds = tuple[float | None, float | None, float | None]
 
 
 def _bounds(stats: Stats, dtype: np.dtype[Any]) -> _Bounds:
-    """Smallest, largest and mean: complex numbers have none in their statistics, and an infinity has no sign there."""
+    """Return minimum, maximum and mean; None for complex numbers, and for infinities, whose sign is not recorded."""
     if dtype.kind == "c" or (stats.inf and not stats.nan):
         return None, None, None
     if dtype.kind in "iu" and not max(-stats.min, stats.max) < _LARGEST_EXACT:
@@ -127,7 +133,7 @@ def _bounds_of_magnitudes(stats: Stats, dtype: np.dtype[Any]) -> _Bounds:
     if stats.inf:
         return None, np.inf, np.inf
     if dtype.kind == "i" and not (-stats.min <= np.iinfo(dtype).max and max(-stats.min, stats.max) < _LARGEST_EXACT):
-        return None, None, None  # the smallest whole number has no magnitude of its kind
+        return None, None, None  # the smallest integer has no magnitude in its own dtype
     if stats.min >= 0 or dtype.kind == "c":
         return stats.min, stats.max, stats.mean
     if stats.max <= 0:
@@ -141,7 +147,7 @@ _TOLD: dict[Any, Callable[[Summarized], Any]] = {
     np.count_nonzero: Summarized._nonzero, np.size: lambda one: one.size, np.shape: lambda one: one.shape,
     np.ndim: lambda one: one.ndim,
 }  # fmt: skip
-"""The functions of numpy whose answer is in the statistics, if they are given nothing but the tensor."""
+"""The numpy functions that the statistics can answer, if called with only the tensor."""
 
 _ELEMENTWISE: dict[np.ufunc, Callable[[Summarized], Summarized]] = {
     np.absolute: Summarized._absolute,

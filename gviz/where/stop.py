@@ -1,4 +1,4 @@
-"""Where to stop: what follows ``break``, as it is read."""
+"""Where to stop: the parsed argument of ``break``."""
 
 from __future__ import annotations
 
@@ -31,47 +31,47 @@ EVENTS: dict[str, Kinds] = {
     "inf": (e.NodeCreated, e.StorageWritten, e.DataSet, e.GradFlowed, e.GradAccumulated),
     "error": (e.BackwardFinished, e.Failed),
 }
-"""What ``on EVENT`` may name, and the events it may happen in."""
+"""The words of ``on EVENT``, and the events in which they can happen."""
 
 AT_A_NODE = (e.NodeCreated, e.StepStarted, e.GradAccumulated)
-"""A place alone means what its nodes do: they are made, their rule runs, they accumulate."""
+"""The events at which a place alone stops: a node is created, its backward rule runs, it accumulates."""
 CALLED: tuple[type[e.BackwardStarted | e.OptimizerStarted], ...] = (e.BackwardStarted, e.OptimizerStarted)
-"""What a line calls for and no node is: a backward pass, and the step of an optimizer."""
+"""What a line can start besides nodes: a backward pass, and an optimizer step."""
 AT_A_LINE = (*AT_A_NODE, *CALLED)
-"""A line is also where ``backward()`` and ``step()`` are called."""
+"""A line also stops where ``backward()`` and ``step()`` are called."""
 
 CHANGES: dict[Aspect, Kinds] = {
     "value": e.changing("value"),
     "grad": e.changing("grad"),
 }
-"""What may change a value or a ``.grad``."""
+"""The events that can change a value or a ``.grad``."""
 
 _IF = re.compile(r"(?:^|\s)if(?:\s+|$)")
-_CHANGE_OF = re.compile(r"change\s+\(")  # no call of a function, although Python would read it so
+_CHANGE_OF = re.compile(r"change\s+\(")  # not a function call, although Python would read it as one
 
 
 @dataclass(frozen=True, slots=True)
 class AtPlace:
-    """At what happens to the nodes of a place, or to any."""
+    """At the events of a place's nodes, or of any node."""
 
     place: Place | None
 
     @property
     def kinds(self) -> Kinds:
-        """The events it may stop at, as far as an event can tell."""
+        """The events at which it may stop, judged by their class."""
         return AT_A_LINE if self.place is not None and self.place.kind == "line" else AT_A_NODE
 
 
 @dataclass(frozen=True, slots=True)
 class OnEvent:
-    """Where what a word of `EVENTS` means happens to the nodes of a place, or to any."""
+    """At the events of a word in `EVENTS`, for the nodes of a place or any node."""
 
     event: str
     place: Place | None
 
     @property
     def kinds(self) -> Kinds:
-        """The events it may stop at, as far as an event can tell."""
+        """The events at which it may stop, judged by their class."""
         return EVENTS[self.event]
 
 
@@ -84,13 +84,13 @@ class AtChange:
 
     @property
     def kinds(self) -> Kinds:
-        """The events it may stop at, as far as an event can tell."""
+        """The events at which it may stop, judged by their class."""
         return CHANGES[self.aspect]
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """Where an expression gives another value, or, if it is to `hold`, one of its tensors changes and it is true."""
+    """Where the value of an expression changes or, with `holds`, where one of its tensors changes and it is true."""
 
     expression: str
     holds: bool = False
@@ -100,7 +100,7 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class AtFinding:
-    """Where a check has found something of a kind (empty: of any), which is known of what is recorded alone."""
+    """At a finding of a kind (empty: any kind). Only possible in a recording."""
 
     kind: str
     place: Place | None
@@ -109,7 +109,7 @@ class AtFinding:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where to stop: at one of these, written as `head`, if `condition` holds."""
+    """Where to stop: at `at`, written as `head`, if `condition` is true."""
 
     head: str
     at: AtPlace | OnEvent | AtChange | Computed | AtFinding
@@ -117,7 +117,7 @@ class Stop:
 
     @property
     def text(self) -> str:
-        """As it is written."""
+        """The stop as the user writes it."""
         return f"{self.head} if {self.condition.text}".strip() if self.condition is not None else self.head
 
     @property
@@ -127,24 +127,26 @@ class Stop:
 
     @property
     def once_a_call(self) -> bool:
-        """Whether of a module it means where a call begins, and a pass comes to it: no condition asks the rest."""
+        """Whether it stops once per module call, and where a pass reaches the call. True for a module without
+        condition.
+        """
         return self._is_at_a_place and self.at.place is not None and self.at.place.kind in ("word", "pattern")
 
     @property
     def once_a_run(self) -> bool:
-        """Whether of a line it means where that begins to run, and a pass comes back to it, and not all its nodes."""
+        """Whether it stops once per run of a line, and where a pass reaches it, rather than at all of its nodes."""
         return self._is_at_a_place and self.at.place is not None and self.at.place.kind == "line"
 
     @property
     def _is_at_a_place(self) -> bool:
-        """Whether it is one of forward and backward, whatever happens there."""
+        """Whether it stops at forward or backward, without further conditions."""
         at = self.at
         at_a_node = at.event in ("forward", "backward") if isinstance(at, OnEvent) else isinstance(at, AtPlace)
         return at_a_node and self.condition is None
 
     @property
     def of_every_node(self) -> str:
-        """``if value.max() > 3``, where a comparison knows the words of conditions alone; empty for any other stop."""
+        """``if value.max() > 3``, if a comparison uses only condition words; empty for any other stop."""
         if not isinstance(self.at, Computed) or not self.at.holds:
             return ""
         text, test = self.at.expression, self.condition
@@ -155,9 +157,9 @@ class Stop:
 
 
 def stop(text: str) -> Stop:
-    """Read what follows ``break``, and then ``if COND``.
+    """Parse the argument of ``break``, followed by ``if COND``.
 
-    That is ``PLACE``, ``on EVENT [PLACE]``, ``change EXPR``, ``finding [KIND [PLACE]]``, or a comparison.
+    It is ``PLACE``, ``on EVENT [PLACE]``, ``change EXPR``, ``finding [KIND [PLACE]]``, or a comparison.
     """
     head, test = _split(text.strip())
     if is_comparison(head) and not _CHANGE_OF.match(head):
@@ -173,7 +175,7 @@ def stop(text: str) -> Stop:
 
 
 def changes(text: str) -> Stop:
-    """Where something changes: ``x``, ``x.grad``, or what an expression such as ``norm(x.grad)`` gives."""
+    """Parse what changes: ``x``, ``x.grad``, or an expression such as ``norm(x.grad)``."""
     return Stop(text, _change(text))
 
 
@@ -203,28 +205,28 @@ _READERS: Mapping[str, Callable[[str], OnEvent | AtChange | Computed | AtFinding
     "change": _change,
     "finding": _finding,
 }
-"""What stands behind the word that a stop begins with; one that begins with none of these is a place."""
+"""Parsers for the text after the first word of a stop; a stop with any other first word is a place."""
 
 
 def _first(text: str) -> tuple[str, str]:
-    """The first word, and the rest."""
+    """Split a text into its first word and the rest."""
     word, *rest = text.split(maxsplit=1) or [""]
     return word, "".join(rest).strip()
 
 
 def _place(text: str) -> Place | None:
-    """A place to stop at, if one is named. A number alone is a line, as in gdb and pdb: nothing is called so."""
+    """Parse an optional place. A number alone is a line, as in gdb and pdb."""
     return place(f":{text}" if text.isdecimal() else text) if text else None
 
 
 def is_expression(text: str) -> bool:
-    """Whether a text computes something, so that it is no PLACE: ``x * 2``, ``w[0]``, ``#4.max()``."""
+    """Whether a text computes something, and is therefore not a PLACE: ``x * 2``, ``w[0]``, ``#4.max()``."""
     tree = _computed(text)
     return tree is not None and not isinstance(tree, ast.Name | ast.Attribute | ast.Constant)
 
 
 def is_comparison(text: str) -> bool:
-    """Whether a text is true or false of some moment: ``zeros(h) > 0.9``, ``any(isinf(x.grad))``."""
+    """Whether a text is a condition: ``zeros(h) > 0.9``, ``any(isinf(x.grad))``."""
     return isinstance(_computed(text), ast.Compare | ast.BoolOp | ast.Call)
 
 
@@ -236,7 +238,7 @@ def _computed(text: str) -> ast.expr | None:
 
 
 def _split(text: str) -> tuple[str, Condition | None]:
-    """What stands before the first ``if`` outside of brackets, and the condition behind it."""
+    """Split a text at the first ``if`` outside of brackets into the part before it and the condition after it."""
     for found in _IF.finditer(text):
         before = text[: found.start()]
         if all(before.count(opening) == before.count(closing) for opening, closing in ("()", "[]", "{}")):

@@ -1,4 +1,4 @@
-"""How people write tensors in expressions, and what may follow one: ``#4``, ``0.weight`` of a sequence, ``.max()``."""
+"""How tensors are written in expressions, and what may follow one: ``#4``, ``0.weight`` of a sequence, ``.max()``."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FACTS = frozenset(_FACTS.split())
 _WRITTEN = re.compile(
     r"""("[^"]*"|'[^']*')|\#(?P<node>\d{1,18})\b|(?<![\w.\])])(?P<path>(?:\d+\.)*[A-Za-z_]\w*(?:\.\w+)*)""", re.VERBOSE
 )
-"""Strings, which are left as they are; a node's number; a path, in which a module may be a number."""
+"""Strings (left unchanged), a node's number, or a path in which a module may be a number."""
 
 _INDEX = re.compile(r"""\[(?:(\d+)|'(\w+)'|"(\w+)")\]""")
 _OF_A_TENSOR = "|".join(sorted({*METHODS, *FACTS, "grad", "value"}))
 _ITEMS_OF_MODULES = re.compile(rf"(?<!\])(?:{_INDEX.pattern})+(?=\.(?!(?:{_OF_A_TENSOR})\b)\w)")
-"""The ``[1][0]`` of ``net[1][0].weight``: what follows is of no tensor."""
+"""The ``[1][0]`` in ``net[1][0].weight``: what follows is not a tensor method."""
 
 _FLOAT = re.compile(r"\d+\.[eEjJ]\d*$")
 _NODE = re.compile(r"node_(\d{1,18})_$")
@@ -34,27 +34,27 @@ _ITEM = re.compile(r"item_(\d+)_$")
 
 
 def as_python(text: str) -> str:
-    """An expression with names in the place of what Python takes for none."""
+    """Replace what is not valid Python in an expression by names."""
     return _WRITTEN.sub(_named, with_paths(text))
 
 
 def with_paths(text: str) -> str:
-    """Modules that are items of others in one path: ``net[0].weight`` as ``net.0.weight``."""
+    """Write indexed modules as one path: ``net[0].weight`` as ``net.0.weight``."""
     return _ITEMS_OF_MODULES.sub(lambda found: with_items(found[0]), text)
 
 
 def with_items(text: str) -> str:
-    """The same of what may be a module itself: ``net.0`` of ``net[0]``."""
+    """Same for a text that may be a module itself: ``net[0]`` as ``net.0``."""
     return _INDEX.sub(lambda one: f".{one[1] or one[2] or one[3]}", text)
 
 
 def as_written(name: str) -> str:
-    """A part of a path as people write it."""
+    """Return a part of a path as the user writes it."""
     return _ITEM.sub(r"\1", name)
 
 
 def node_of(name: str) -> int:
-    """Which node a name that stands for a number means, 0 for every other name."""
+    """Return the node that a placeholder name stands for, 0 for any other name."""
     found = _NODE.match(name)
     return int(found.group(1)) if found else 0
 
