@@ -1,9 +1,9 @@
-"""Where in the user's program something happened: whole call stacks, caught cheaply, read exactly.
+"""Where in the user's program something happened: whole call stacks, captured cheaply, resolved exactly.
 
-Catching must cost well under a microsecond, so it only walks frames and keeps ``(code object, instruction offset)``
-pairs (`f_lineno` is linear in the length of a function, `f_lasti` is not), the code object as its `id` (its hash is
-made of everything in it). Reading turns a pair into line *and column*, through the position table every code object
-carries (PEP 657).
+Capturing must cost well under a microsecond, so it only walks frames and keeps ``(code object, instruction offset)``
+pairs (`f_lineno` is linear in the length of a function, `f_lasti` is not). The code object is kept as its `id`, because
+its hash covers all its contents. Resolving turns a pair into line *and column*, with the position table that every code
+object has (PEP 657).
 """
 
 from __future__ import annotations
@@ -28,17 +28,20 @@ StackKey = tuple[int, ...]
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _PACKAGE = str(Path(__file__).parents[1]) + "/"
 _LISTENING = tuple(_PACKAGE + part for part in ("adapters/", "emit.py", "live/", "trace/"))
-_HANDS_ON = "handle_torch_function"  # by which PyTorch asks a listener about a function that is written in Python
-_SAMPLES = _PACKAGE + "samples/"  # the lessons travel inside the package, and are users' programs all the same
+# the method through which PyTorch asks a listener about a function written in Python
+_HANDS_ON = "handle_torch_function"
+_SAMPLES = _PACKAGE + "samples/"  # the lessons are inside the package but are users' programs
 _LEAVING = frozenset({"CALL", "WITH_EXCEPT_START"})
 _HEADS = frozenset({"GET_ITER", "FOR_ITER", "BEFORE_WITH"}) | _LEAVING
-"""Instructions of the head of a statement that may have a body; the last leave a ``with``, or are of any other call."""
+"""Instructions in the head of a statement that may have a body. `_LEAVING` are those that leave a ``with`` or call
+anything else.
+"""
 _ENTERS = dis.opmap.get("BEFORE_WITH", -1)
 DEEPEST = 1 << 14
 """The most frames of a stack that are kept, the innermost ones: a deeper stack is a recursion."""
-_LONGEST_NAME = 4096  # letters of the name of a path or a function that is sent
+_LONGEST_NAME = 4096  # characters of a path or function name that are sent
 _MOST_LETTERS = 100_000  # of all frames together
-_codes: dict[int, CodeType] = {}  # every code object seen so far, kept so that no other gets its id
+_codes: dict[int, CodeType] = {}  # every code object seen so far, kept alive so that its id is not reused
 _resolved: dict[tuple[int, int], Frame] = {}
 _hidden: dict[int, bool] = {}
 _forwarding: set[CodeType] = set()
@@ -48,7 +51,7 @@ _hidden_prefixes: list[str] = [_PACKAGE, "<frozen "]
 class Frame(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One frame of a user's call stack: which expression of which file was running.
 
-    Lines count from 1. Columns count UTF-8 bytes from 0, as CPython's position table does; -1 where it does not know.
+    Lines count from 1. Columns count UTF-8 bytes from 0, as in CPython's position table; -1 if unknown.
     """
 
     path: str
@@ -60,22 +63,22 @@ class Frame(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def source_lines(text: str) -> list[str]:
-    """The lines of a program's text as Python counts them: a form feed, say, ends none."""
+    """Return the lines of a program's text as Python counts them: a form feed, for example, does not end a line."""
     lines = _LINE_END.split(text)
     return lines if lines[-1] else lines[:-1]
 
 
 def hide(prefix: str) -> None:
-    """Leave out frames of files whose path starts with `prefix` (a framework's own code)."""
+    """Hide frames of files whose path starts with `prefix` (a framework's own code)."""
     _hidden_prefixes.append(prefix)
     is_hidden.cache_clear()
-    _hidden.clear()  # last: another thread asks again for a code object that it sees now
+    _hidden.clear()  # last: another thread looks up again a code object that it sees now
 
 
 def of_listening(codes: Sequence[CodeType]) -> set[int]:
-    """Which frames of a stack, the outermost first, are there because a recording listens: to a framework, to print.
+    """Return which frames of a stack (outermost first) exist only because a recording listens to a framework or print.
 
-    These are its own, and where a function of the framework asks it first: it then calls that once more.
+    These are the recorder's own frames, and the frame of a framework function that asks it first and then runs again.
     """
     ours = {place for place, code in enumerate(codes) if code.co_filename.startswith(_LISTENING)}
     found = set(ours)
@@ -95,7 +98,7 @@ def is_hidden(path: str) -> bool:
 
 
 def stack() -> StackKey:
-    """The user's call stack as seen from the caller, innermost first."""
+    """Return the user's call stack as seen from the caller, innermost first."""
     frame: FrameType | None = sys._getframe(1)
     key: list[int] = []
     hidden = _hidden
@@ -113,9 +116,9 @@ def stack() -> StackKey:
 
 
 def trail() -> StackKey:
-    """The call stack with the frames that are hidden, in 0.6 of the time: what comes from one place leaves one trail.
+    """Return the call stack including hidden frames, in 0.6 of the time; the same place always gives the same trail.
 
-    Compare it with trails whose `stack` was asked for too: only then do the code objects live on whose ids these are.
+    Compare it only with trails whose `stack` was captured too: otherwise the ids of their code objects may be reused.
     """
     frame: FrameType | None = sys._getframe(1)
     key: list[int] = []
@@ -127,16 +130,17 @@ def trail() -> StackKey:
 
 
 def forwards(function: F) -> F:
-    """Mark a function that does no more than pass a call of the program on, and hand its result back."""
+    """Mark a function that only passes a call of the program on and returns its result."""
     _forwarding.add(function.__code__)
     return function
 
 
 def called_by_the_program(folder: str, forwarding: tuple[str, ...] = (), called: str = "") -> bool:
-    """Whether the program itself made the call that ends here, not another function of a framework's `folder`.
+    """Whether the program itself made the current call, and not another function of a framework in `folder`.
 
-    Between the program and the caller of this function, the framework then has only functions marked by `forwards`.
-    Those of PyTorch cannot be marked: they are known by the files they are in, `forwarding`, and one as it is `called`.
+    Between the program and the caller of this function, the framework may then have only functions marked by
+    `forwards`. PyTorch's functions cannot be marked: they are recognized by their files (`forwarding`) or by one name
+    (`called`).
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_hidden((code := frame.f_code).co_filename):
@@ -149,33 +153,33 @@ def called_by_the_program(folder: str, forwarding: tuple[str, ...] = (), called:
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the innermost line of the user's program, through whatever functions of gviz and frameworks it came."""
+    """Warn at the innermost line of the user's program, skipping frames of gviz and frameworks."""
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and is_hidden(path := frame.f_code.co_filename):
         frame = frame.f_back
-        level += not ("importlib" in path and "_bootstrap" in path)  # such frames `warnings` does not count either
+        level += not ("importlib" in path and "_bootstrap" in path)  # `warnings` does not count such frames either
     warnings.warn(text, category, stacklevel=level)
 
 
 def stack_of(places: Iterable[tuple[CodeType, int]]) -> StackKey:
-    """The stack of frames that were caught elsewhere, innermost first, as code objects and offsets."""
+    """Return the stack of frames captured elsewhere, innermost first, given as code objects and offsets."""
     return tuple(chain.from_iterable((id(code), offset) for code, offset in places if not _meet(code)))
 
 
 def codes(key: StackKey) -> list[CodeType]:
-    """The code objects of a stack, innermost frame first."""
+    """Return the code objects of a stack, innermost frame first."""
     return [_codes[number] for number in key[::2]]
 
 
 def frames(key: StackKey) -> tuple[Frame, ...]:
-    """A caught stack, resolved to lines and columns, innermost first."""
+    """Resolve a captured stack to lines and columns, innermost first."""
     return tuple([_resolved.get(place) or _resolve(*place) for place in zip(key[::2], key[1::2], strict=True)])
 
 
 def user_frames(most: int = 200) -> tuple[Frame, ...]:
-    """Where the user's program is, innermost first, in a form that can be sent.
+    """Return the current call stack of the user's program, innermost first, in a form that can be sent.
 
-    At most this many frames, and fewer if their names are longer than any program's.
+    At most `most` frames, and fewer if their names are extremely long.
     """
     found = [*map(_in_letters, frames(stack()[: 2 * most]))]
     lengths = accumulate(len(frame.path) + len(frame.function) for frame in found)
@@ -183,7 +187,7 @@ def user_frames(most: int = 200) -> tuple[Frame, ...]:
 
 
 def user_line() -> tuple[str, int]:
-    """The innermost line of the user's program that runs: its path and number, ``("", 0)`` where there is none."""
+    """Return path and number of the innermost running line of the user's program, ``("", 0)`` if there is none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_hidden(frame.f_code.co_filename):
         frame = frame.f_back
@@ -195,19 +199,19 @@ def _letters(text: str) -> str:
 
 
 def _in_letters(frame: Frame) -> Frame:
-    """A frame that can be sent: a path may hold bytes that are no text."""
+    """Return a frame that can be sent: a path may contain bytes that are not valid text."""
     return msgspec.structs.replace(frame, path=_letters(frame.path), function=_letters(frame.function))
 
 
 def _meet(code: CodeType) -> bool:
-    """Keep a code object; whether frames of it are hidden."""
+    """Remember a code object. Returns whether its frames are hidden."""
     _codes[id(code)] = code
     _hidden[id(code)] = hidden = is_hidden(code.co_filename)
     return hidden
 
 
 def _resolve(number: int, offset: int) -> Frame:
-    """The frame of a code object at an offset, made once: a recursion has it thousands of times in one stack."""
+    """Return the cached frame of a code object at an offset: a recursion has it thousands of times in one stack."""
     frame = _resolved[number, offset] = _frame(_codes[number], offset)
     return frame
 
@@ -229,9 +233,9 @@ def _frame(code: CodeType, offset: int) -> Frame:
 
 
 def _head(code: CodeType, offset: int) -> dis.Positions | None:
-    """The position of the expression that a ``for`` iterates over or a ``with`` enters: that runs, and not the body.
+    """Return the position of the expression that a ``for`` iterates over or a ``with`` enters, without the body.
 
-    Up to 3.12 CPython's position is that of the whole statement. None where the value is not made just before.
+    Up to 3.12, CPython reports the whole statement. None if the value is not created just before.
     """
     opname = dis.opname[code.co_code[offset]]
     if opname in _LEAVING and _ENTERS not in code.co_code[::2]:

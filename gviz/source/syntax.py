@@ -1,4 +1,4 @@
-"""Python's text as a tree: parsed, never run, and without Python's warnings; and Python's signs for operations."""
+"""Parses Python text without running it and without Python's warnings; and Python's operator signs."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import ast
 from warnings import catch_warnings
 
 ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**"}
-"""How Python writes an operation of two numbers, or of tensors element by element."""
+"""The Python operator of an operation on two numbers, or elementwise on tensors."""
 
 SIGNS = ARITHMETIC | {"matmul": "@", "mm": "@"}
 
 
 def unwarned() -> catch_warnings[None]:
-    """A context in which nothing is warned of."""
+    """Return a context that suppresses warnings."""
     return catch_warnings(action="ignore")
 
 
 def program(text: str) -> ast.Module:
-    """The statements of a text; raises what `ast.parse` raises for what is none."""
+    """Parse the statements of a text. Raises what `ast.parse` raises."""
     with unwarned():
         return ast.parse(text)
 
 
 def expression(text: str) -> ast.Expression:
-    """The one expression that a text is; raises what `ast.parse` raises for what is none."""
+    """Parse a text as one expression. Raises what `ast.parse` raises."""
     with unwarned():
         return ast.parse(text, mode="eval")

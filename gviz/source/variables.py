@@ -1,7 +1,7 @@
-"""Which variable of the running program holds an object: looked at, never evaluated.
+"""Which variable of the running program holds an object: read, never evaluated.
 
-No code of the program runs for that, and nothing lives longer. Names are looked for rarely: it takes some microseconds
-for each frame of a stack.
+No code of the program runs for that, and no object lives longer. Names are looked up rarely, because it takes some
+microseconds per frame of a stack.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ _Names = Mapping[Any, object]
 
 _LIBRARIES = tuple({f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _COPYING = frozenset(("locals", "vars"))
-"""What gives a function its own variables in a dictionary, which looking at them would bring up to date."""
+"""Functions that return a function's own variables as a dictionary; reading the variables would update it."""
 
 _PYTEST = "@py_builtins"
-"""What an ``assert`` that pytest has written anew asks for variables by, and keeps none."""
+"""The name that an ``assert`` rewritten by pytest uses to read variables; it does not keep the dictionary."""
 
 _MOST_ITEMS = 100
-"""Of a list or dictionary that holds more, nothing is called an item."""
+"""Items of a longer list or dictionary are not searched."""
 
 _NO_NAMES = frozenset(("self", "_"))
 
 _SPACE, _ORDER = type.__dict__["__dict__"].__get__, type.__dict__["__mro__"].__get__
 """The ``__dict__`` and the ``__mro__`` of a class, read without its metaclass."""
 _OF_PYTHON = (GetSetDescriptorType, MemberDescriptorType)
-"""How Python itself keeps the ``__dict__`` of an object."""
+"""The types with which Python itself stores an object's ``__dict__``."""
 
 
 def global_name(thing: object) -> str:
-    """The global variable of the running user's module that holds an object; local variables are not copied.
+    """Return the global variable of the running user's module that holds an object; local variables are not read.
 
-    Variables of loops do not count: they hold another object in the next iteration.
+    Loop variables do not count: they hold another object in the next iteration.
     """
     frame = next(_users_frames(), None)
     if frame is None:
@@ -56,13 +56,12 @@ def global_name(thing: object) -> str:
 
 
 def first_name(thing: object, *, lasting: bool = False) -> str:
-    """The running program's name for an object: the first that it had, empty if it has none.
+    """Return the running program's name for an object: the first that it had, empty if it has none.
 
-    A name in the program comes before one in a library, and a variable before an item or attribute of one: ``x``,
-    ``batch[0]``, ``batch['x']``, ``data.x``. Variables and items are searched from the outermost frame inwards, which
-    is the way an object takes through calls; attributes from the innermost frame outwards: ``self.policy``. With
-    `lasting`, a variable that holds another object in each call or iteration of a loop comes last. An item of an
-    attribute comes before it: ``self.layers[0]``.
+    Names in the program come before those in a library, and variables before items or attributes: ``x``, ``batch[0]``,
+    ``batch['x']``, ``data.x``. Variables and items are searched from the outermost frame inwards, the way an object
+    passes through calls; attributes from the innermost frame outwards: ``self.policy``. With `lasting`, a variable that
+    holds another object in each call or loop iteration comes last, after items of attributes: ``self.layers[0]``.
     """
     by_library = groupby(_outside_in(_users_frames()), lambda frame: _is_of_library(frame.f_code.co_filename))
     for _, group in by_library:
@@ -81,7 +80,7 @@ def first_name(thing: object, *, lasting: bool = False) -> str:
 
 
 def running_method_of(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _Kind | None:
-    """The object of this kind whose method the outermost frame runs, and for which `is_it` is true."""
+    """Return the object of this kind whose method the outermost frame runs, and for which `is_it` is true."""
     for frame in _outside_in(_users_frames()):
         code = frame.f_code
         own = variables(frame).get(code.co_varnames[0]) if code.co_argcount else None
@@ -91,9 +90,9 @@ def running_method_of(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _Kin
 
 
 def held_by_the_program(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _Kind | None:
-    """The object of this kind for which `is_it` is true and that a variable of the program holds, or an item of one.
+    """Return the object of this kind, held by a variable or an item of one, for which `is_it` is true.
 
-    It is the one in the outermost frame, and the last of several there: an object that is made of others comes later.
+    Searches the outermost frame first, and the last variable there: an object made of others is created later.
     """
     for frame in _outside_in(_users_frames()):
         found: list[_Kind] = []
@@ -105,11 +104,11 @@ def held_by_the_program(kind: type[_Kind], is_it: Callable[[_Kind], bool]) -> _K
 
 
 def holders(is_wanted: Callable[[type], bool]) -> Iterator[tuple[str, str, object, bool]]:
-    """The things of wanted classes that the running program holds: name, function, thing, and whether it is passing.
+    """Yield the objects of wanted classes held by the program: name, function, object, and whether it is passing.
 
     A name is a variable, an item of one, an attribute, or an item of that: ``net``, ``nets[0]``, ``self.actor``,
-    ``self.nets[0]``. The variables of the innermost frame come first, those of the main module last. Passing ones are
-    arguments, and variables to which each turn of a loop gives another object.
+    ``self.nets[0]``. Variables of the innermost frame come first, those of the main module last. Arguments, and
+    variables that get another object in each loop iteration, are passing.
     """
     spaces = [
         (variables(frame), frame.f_code) for frame in _users_frames() if not _is_of_library(frame.f_code.co_filename)
@@ -128,7 +127,7 @@ def holders(is_wanted: Callable[[type], bool]) -> Iterator[tuple[str, str, objec
 
 
 _code_of: weakref.WeakKeyDictionary[ModuleType, CodeType] = weakref.WeakKeyDictionary()
-"""The code of the main module, from when it ran: at the end of a program its frame is gone."""
+"""The code of the main module, stored while it runs: at the end of a program its frame is gone."""
 
 
 def _holding(names: _Names, is_wanted: Callable[[type], bool]) -> Iterator[tuple[str, object]]:
@@ -151,7 +150,7 @@ def _holding(names: _Names, is_wanted: Callable[[type], bool]) -> Iterator[tuple
 
 
 def _all_items(held: object) -> Iterator[tuple[str, object]]:
-    """The items of a list, tuple or dictionary that is not too long, each with its index as it is written."""
+    """Yield the items of a list, tuple or dictionary that is not too long, each with its index as it is written."""
     if issubclass(type(held), dict):
         items = cast("dict[Any, object]", held)
         pairs = list(dict.items(items)) if dict.__len__(items) <= _MOST_ITEMS else []
@@ -161,10 +160,10 @@ def _all_items(held: object) -> Iterator[tuple[str, object]]:
 
 
 def variables(frame: FrameType) -> _Names:
-    """The variables of a frame that runs; none of a function that may itself hold a dictionary of them.
+    """Return the variables of a running frame; none if its function may itself hold a dictionary of them.
 
-    Before Python 3.13 a function's frame keeps the dictionary that it is asked for, and with it what was in a variable
-    then. So the dictionary is emptied again, unless something else holds it, or may hold it.
+    Before Python 3.13, a function's frame keeps the dictionary it is asked for, and with it the values of that time. So
+    the dictionary is emptied again, unless something else holds it, or may hold it.
     """
     used = frame.f_code.co_names
     names: Any = frame.f_locals if _COPYING.isdisjoint(used) or _PYTEST in used else {}
@@ -177,11 +176,11 @@ def variables(frame: FrameType) -> _Names:
 
 
 _OF_THE_FRAME = 3
-"""References to the dictionary of a frame's variables while it is looked at: the frame's, and two of the looking."""
+"""References to the dictionary of a frame's variables while it is read: one of the frame, two of the reader."""
 
 
 def _users_frames() -> Iterator[FrameType]:
-    """The frames of the running program, innermost first, without gviz's and the framework's."""
+    """Yield the frames of the running program, innermost first, without those of gviz and the framework."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if not is_hidden(frame.f_code.co_filename):
@@ -190,7 +189,7 @@ def _users_frames() -> Iterator[FrameType]:
 
 
 def _outside_in(frames: Iterable[FrameType]) -> list[FrameType]:
-    """Frames as they were called, the outermost first, those of libraries after all others."""
+    """Return frames with the outermost first, those of libraries after all others."""
     outside_in = [*frames][::-1]
     return sorted(outside_in, key=lambda frame: _is_of_library(frame.f_code.co_filename))
 
@@ -201,14 +200,14 @@ def _is_of_library(path: str) -> bool:
 
 
 def _staying(frame: FrameType, names: _Names) -> _Names:
-    """The variables of a frame that keep their object while it runs, as far as its code shows."""
+    """Return the variables of a frame that keep their object while it runs, judged by its code."""
     passing = _passing(frame.f_code)
     return {name: held for name, held in _copy(names) if name not in passing}
 
 
 @cache
 def _passing(code: CodeType) -> frozenset[str]:
-    """The variables of a function that hold another object in each call or iteration of a loop."""
+    """Return the variables of a function that hold another object in each call or loop iteration."""
     found = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
     waiting = 0
     for instruction in dis.get_instructions(code):
@@ -218,7 +217,7 @@ def _passing(code: CodeType) -> frozenset[str]:
             waiting += (instruction.arg or 0) - 1
         elif instruction.opname.startswith("STORE_") and waiting:
             stored = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
-            found.update(stored[:waiting])  # from Python 3.13 on one instruction may store two, or load one after that
+            found.update(stored[:waiting])  # from Python 3.13 on, one instruction may store two, or load one afterwards
             waiting = max(waiting - len(stored), 0)
         elif instruction.opname != "EXTENDED_ARG":
             waiting = 0
@@ -242,7 +241,7 @@ def _item_of(names: _Names, thing: object) -> str:
 
 
 def _attribute_of(names: _Names, thing: object) -> str:
-    """``self.mask``, ``data.x``: what an object has that a variable holds."""
+    """``self.mask``, ``data.x``: an attribute of an object that a variable holds."""
     for name, held in _copy(names):
         key = next(filter(None, (_key_of(members, thing) for members in _members(held))), "")
         if key and isinstance(name, str) and not name.startswith("_"):
@@ -251,7 +250,7 @@ def _attribute_of(names: _Names, thing: object) -> str:
 
 
 def _item_of_attribute(names: _Names, thing: object) -> str:
-    """``self.layers[0]``: an item of a list, tuple or dictionary that is an attribute of what a variable holds."""
+    """``self.layers[0]``: an item of a list, tuple or dictionary that is an attribute of a variable's object."""
     for name, held in _copy(names):
         for members in _members(held) if isinstance(name, str) and not name.startswith("_") else ():
             own = {key: one for key, one in _copy(members) if isinstance(key, str) and not key.startswith("_")}
@@ -265,7 +264,7 @@ def _place_in(held: object, thing: object) -> str:
 
 
 def _items(held: object) -> Iterable[object]:
-    """What is in a list or tuple that is not too long."""
+    """Return the items of a list or tuple that is not too long."""
     kind: Any = next((kind for kind in (list, tuple) if issubclass(type(held), kind)), None)
     return () if kind is None or kind.__len__(held) > _MOST_ITEMS else kind.__iter__(held)
 
@@ -280,9 +279,9 @@ def _key_in(held: object, thing: object) -> str:
 
 
 def _members(held: object) -> Iterator[_Names]:
-    """What an object has in it, a model's modules too; no code of the program runs for that.
+    """Yield the attributes of an object, and a model's modules, without running code of the program.
 
-    A library's module is left out: its members are many, and not the program's.
+    A library's module is left out: its many members do not belong to the program.
     """
     if type(held) is ModuleType or not _has_own_attributes(type(held)):
         return
@@ -293,8 +292,8 @@ def _members(held: object) -> Iterator[_Names]:
 
 
 def _has_own_attributes(kind: type) -> bool:
-    """Whether objects of a class keep their attributes where Python puts them: a class may say something else."""
-    for space in map(_SPACE, _ORDER(kind)):  # a loop: this runs for every variable
+    """Whether objects of a class keep their attributes in the usual place; a class can change that."""
+    for space in map(_SPACE, _ORDER(kind)):  # a plain loop: this runs for every variable
         if "__dict__" in space:
             return type(space["__dict__"]) in _OF_PYTHON
     return False
