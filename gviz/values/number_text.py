@@ -1,7 +1,7 @@
-"""How a number, shape, dtype, size and duration is written, everywhere the same.
+"""Formats numbers, shapes, dtypes, sizes and durations, the same everywhere.
 
 Four significant digits, integers without ``.0``, never a tiny number as 0. Plain ASCII minus, so that a copied number
-pastes into Python.
+can be pasted into Python.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _DTYPE_LETTERS = {"float": "f", "int": "i", "uint": "u"}
 
 
 def number(x: Any, digits: int = 4) -> str:
-    """One number in at most `digits` significant digits; whole numbers may have two more (``123456``)."""
+    """Format one number with at most `digits` significant digits; integers may have two more (``123456``)."""
     if isinstance(x, bool) or type(x).__name__ == "bool":
         return str(bool(x))
     if isinstance(x, complex) or type(x).__name__ == "complex64":
@@ -32,23 +32,23 @@ def number(x: Any, digits: int = 4) -> str:
 
 
 def exact(x: Any) -> str:
-    """The shortest text that gives the number back, in its own precision."""
+    """Return the shortest text that gives the number back, in its own precision."""
     text = str(x)
     return text.removesuffix(".0") if isinstance(x, float) or type(x).__module__ == "numpy" else text
 
 
 def typed_count(text: str) -> int | None:
-    """A number that was typed, as a count or a choice; None for other text, and for more than 18 digits."""
+    """Parse a typed count or choice; None for other text and for more than 18 digits."""
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
 def shape_text(shape: tuple[int, ...]) -> str:
-    """A shape without blanks: ``()``, ``(3,)``, ``(8,3)``."""
+    """Format a shape without blanks: ``()``, ``(3,)``, ``(8,3)``."""
     return "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
 def dtype_text(dtype: str) -> str:
-    """The short name of a dtype: ``f32``, ``i64``, ``bf16``, ``c64``, ``f32 sparse``; a foreign one as it is."""
+    """Return the short name of a dtype: ``f32``, ``i64``, ``bf16``, ``c64``, ``f32 sparse``; unknown ones unchanged."""
     name, gap, layout = dtype.partition(" ")
     kind = name.rstrip("0123456789")
     known = _SHORT_DTYPES.get(name) or (_DTYPE_LETTERS[kind] + name[len(kind) :] if kind in _DTYPE_LETTERS else name)
@@ -56,7 +56,7 @@ def dtype_text(dtype: str) -> str:
 
 
 def count_text(count: int) -> str:
-    """How many: ``840``, ``1.23k``, ``1.2M``."""
+    """Format a count: ``840``, ``1.23k``, ``1.2M``."""
     for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if count >= size:
             return f"{number(count / size, 3)}{unit}"
@@ -64,7 +64,7 @@ def count_text(count: int) -> str:
 
 
 def bytes_text(count: int) -> str:
-    """A number of bytes: ``192 B``, ``3.34 MiB``."""
+    """Format a number of bytes: ``192 B``, ``3.34 MiB``."""
     size, rank = float(count), 0
     while round(size) >= 1024 and rank < len(_BYTES) - 1:
         size, rank = size / 1024, rank + 1
@@ -72,7 +72,7 @@ def bytes_text(count: int) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration: ``12 µs``, ``3.4 ms``, ``120 ms``, ``1.2 s``."""
+    """Format a duration: ``12 µs``, ``3.4 ms``, ``120 ms``, ``1.2 s``."""
     scale, unit = next(((by, unit) for below, by, unit in _DURATIONS if seconds < below), (1.0, "s"))
     count = seconds * scale
     return f"{number(count, 2) if count < 99.5 else round(count)} {unit}"

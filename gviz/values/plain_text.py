@@ -1,4 +1,4 @@
-"""Any text from a program, made harmless to show in a terminal, a picture or a log."""
+"""Makes any text from a program safe to show in a terminal, a picture or a log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable
 
 _PATH = re.compile(r"\w+(\.\w+){2,}")
-"""How a text begins that is about a parameter, a module or an attribute with others around it."""
+"""The start of a text that names a nested parameter, module or attribute."""
 
 
 def shown(text: str, *, lines: bool = False) -> str:
@@ -35,7 +35,7 @@ def shown_json(document: str) -> str:
 
 
 def told(thing: object) -> str:
-    """What an object or exception of the user says of itself, or its type where it cannot: any text may fail."""
+    """Return the text of an object or exception of the user, or its type if that fails."""
     try:
         return str(thing) or type(thing).__name__
     except Exception:
@@ -43,21 +43,21 @@ def told(thing: object) -> str:
 
 
 def clipped(text: str, width: int) -> str:
-    """The harmless text in at most `width` characters, its end replaced by ``…`` where it is longer."""
+    """Return the safe text in at most `width` characters; a longer one ends with ``…``."""
     plain = shown(text)
     return plain if len(plain) <= width else plain[: max(width - 1, 0)] + "…"
 
 
 def clipped_name(name: str, width: int) -> str:
-    """The harmless name in at most `width` characters: a path loses its beginning, then any name its end."""
+    """Return the safe name in at most `width` characters: a path loses its beginning first, then any name its end."""
     return clipped(without_beginning(shown(name), width), width)
 
 
 def without_beginning(text: str, width: int, ellipsis: str = "…", length: Callable[[str], int] = len) -> str:
-    """A text that begins with ``encoder.0.attention.out.weight`` with ``…attention.out.weight``, where it is too long.
+    """Shorten the path ``encoder.0.attention.out.weight`` at the start of a text to ``…attention.out.weight``.
 
     The end of a path distinguishes the parameters of a model. Two parts of it always stay, even if the text is then
-    wider than `width`, as `length` measures it.
+    wider than `width`, as measured by `length`.
     """
     rest = text.removeprefix(ellipsis)
     while length(text) > width and _PATH.match(rest):
@@ -67,19 +67,19 @@ def without_beginning(text: str, width: int, ellipsis: str = "…", length: Call
 
 
 def abridged(text: str, width: int) -> str:
-    """The harmless text in at most `width` characters, its middle replaced by ``…`` where it is longer."""
+    """Return the safe text in at most `width` characters; the middle of a longer one becomes ``…``."""
     plain = shown(text)
     half = (width - 1) // 2
     return plain if len(plain) <= width else f"{plain[: width - 1 - half]}…{plain[len(plain) - half :]}"
 
 
 def file_name(path: str) -> str:
-    """The name of a program's file without its folders, whichever system wrote the path."""
+    """Return the name of a program's file without folders, whichever system wrote the path."""
     return shown(path.rpartition("/")[2].rpartition("\\")[2])
 
 
 def file_line(path: str, line: int) -> str:
-    """A line of a program: ``demo.py:4``."""
+    """Format a line of a program: ``demo.py:4``."""
     return f"{file_name(path)}:{line}"
 
 

@@ -1,8 +1,8 @@
 """One array as it was at one moment: its bytes or its statistics, never a live reference.
 
-A `Value`'s dtype is a string, because frameworks know dtypes that numpy does not (``bfloat16``). The bytes are in C
-order, little-endian. Statistics are the same everywhere: min, max, mean and rms over the finite elements; counts of
-nan, inf and zero over all of them, never sampled.
+A `Value`'s dtype is a string, because frameworks have dtypes that numpy lacks (``bfloat16``). The bytes are in C order,
+little-endian. Statistics are the same everywhere: min, max, mean and rms over the finite elements; counts of nan, inf
+and zero over all of them, never sampled.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 Keep = Literal["none", "stats", "whole"]
-"""How much of an array a recording keeps: shape and dtype, statistics, or all up to a limit."""
+"""How much of an array a recording keeps: only shape and dtype, statistics, or all elements up to a limit."""
 
 INLINE_BYTES = 1024
-"""Up to this size the raw bytes cost no more than statistics would: they are kept unless less is asked for."""
+"""Up to this size, raw bytes cost no more than statistics. They are kept unless less is requested."""
 
 NUMPY_DTYPES = {
     "bool": "?", "uint8": "u1", "int8": "i1", "int16": "<i2", "int32": "<i4", "int64": "<i8",
@@ -30,14 +30,14 @@ NUMPY_DTYPES = {
 }  # fmt: skip
 ITEM_SIZES = {name: np.dtype(code).itemsize for name, code in NUMPY_DTYPES.items()} | {"bfloat16": 2}
 FEW_BYTES = 64
-"""So much is kept whole even where only statistics are wanted: they would not be shorter."""
+"""Arrays up to this size are kept whole even if only statistics are requested, which would not be shorter."""
 
 _SUMMED_IN_FLOAT32 = 100_000
-"""Up to this number of elements, sums in float32 (pairwise, as numpy adds) are as exact as the elements."""
+"""Up to this number of elements, sums in float32 (pairwise, as in numpy) are as exact as the elements."""
 
 _LEAST_IN_FLOAT32, _LARGEST_IN_FLOAT32 = 1e-16, 1e16
 _FEW = 2048
-"""Up to this number of elements, counting zeros one by one is faster than comparing all at once."""
+"""Up to this number of elements, counting nonzeros directly is faster than comparing all at once."""
 
 _FLOAT32 = np.dtype(np.float32)
 _LEAST_SQUARE, _LARGEST_SQUARE = 1e-140, 1e140
@@ -49,7 +49,9 @@ Shape = Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(m
 
 
 class Stats(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Statistics of one array: over finite elements `min`, `max`, `mean`, `rms` (all nan if none is), and counts."""
+    """Statistics of one array: `min`, `max`, `mean`, `rms` of the finite elements (all nan if there are none), and
+    counts.
+    """
 
     min: float
     max: float
@@ -63,9 +65,8 @@ class Stats(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One array at one moment.
 
-    `data` holds all elements when they were kept in the event; `blob` names the chunks that hold them in the trace
-    file; `stats` is there when neither is, or beside a blob. A value with none of the three was not stored, and
-    whoever shows it says so.
+    `data` has all elements if they were kept in the event. `blob` names the chunks that hold them in the trace file.
+    `stats` is set if neither is, or in addition to a blob. A value without any of the three was not stored.
     """
 
     dtype: str
@@ -81,7 +82,7 @@ class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def is_known(self) -> bool:
-        """Whether anything was stored of its numbers."""
+        """Whether anything about its numbers was stored."""
         return (self.data, self.stats, self.blob) != (None, None, None)
 
     @property
@@ -91,95 +92,95 @@ class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def stays_whole(self) -> bool:
-        """Whether a recording keeps all elements, however little that is of others."""
+        """Whether a recording keeps all elements, regardless of its limits."""
         return False
 
     def reshaped(self, shape: Shape) -> Value:
-        """The value of the same elements under another shape."""
+        """Return a value with the same elements and another shape."""
         return Value(self.dtype, shape, self.data, self.stats, self.blob)
 
     def array(self) -> Array | None:
-        """All elements as a read-only array (bfloat16 widened to float32), or None if they are not in this object."""
+        """Return all elements as a read-only array (bfloat16 as float32), or None if they are not in this object."""
         data = self.data
         return None if data is None else decode(self.dtype, self.shape, data)
 
     def statistics(self) -> Stats | None:
-        """The stored statistics, or those of the stored elements, or None."""
-        data = self.data  # read first: who shortens a value puts the statistics in before
+        """Return the stored statistics, or those of the stored elements, or None."""
+        data = self.data  # read first: a thread that shortens a value sets the statistics before
         if self.stats is not None or data is None:
             return self.stats
         return _of_data(self.dtype, self.shape, data)
 
 
 class Unordered(Value, frozen=True, array_like=True, gc=False):
-    """A value whose elements were handed over to be looked at once, as they lie in memory: in an order of their own."""
+    """A value whose elements are used for statistics only, in memory order."""
 
     def array(self) -> None:
-        """Nothing: which element is where is not known."""
+        """Return None: the positions of the elements are unknown."""
 
 
 class Whole(Value, frozen=True, array_like=True, gc=False):
-    """A value that stays whole in a recording, however little that keeps of others."""
+    """A value that a recording keeps whole, regardless of its limits."""
 
     @property
     def stays_whole(self) -> bool:
-        """As its name says."""
+        """Always True."""
         return True
 
 
 class Answer(Protocol):
-    """What a device was asked about one array, and has yet to answer."""
+    """A pending request to a device about one array."""
 
     @property
     def keeps_elements(self) -> bool:
-        """Whether all elements were asked for, rather than statistics of them."""
+        """Whether all elements were requested, rather than statistics."""
 
     def take(self) -> tuple[bytes | None, Stats | None] | None:
-        """The bytes or the statistics, both None if there will be none; None while the device has not answered."""
+        """Return bytes and statistics, at most one not None, or None if the device has not answered yet."""
 
 
 class Awaited(Value, frozen=True, array_like=True, gc=True, dict=True, eq=False):
-    """A value that a device has yet to give; it becomes one like any other when it `arrives`.
+    """A value that a device has not delivered yet. It becomes an ordinary value when it `arrives`.
 
-    Only a reader of its numbers waits for the device. The writer of a trace lets values arrive before it writes them.
+    Only a reader of its numbers waits for the device. The writer of a trace waits for values before it writes them.
     """
 
     @classmethod
     def of(cls, dtype: str, shape: Shape, answer: Answer) -> Awaited:
-        """A value with neither elements nor statistics yet."""
+        """Return a value without elements and statistics, which `answer` will deliver."""
         value = cls(dtype, shape)
         value.__dict__.update(answer=answer, then=[], stays_whole=False)
         return value
 
     @property
     def stays_whole(self) -> bool:
-        """Whether it was asked to."""
+        """Whether it is to be kept whole."""
         whole: bool = self.__dict__["stays_whole"]
         return whole
 
     def stay_whole(self) -> None:
-        """Be kept whole, however little a recording keeps of others."""
+        """Keep this value whole, regardless of the recording's limits."""
         self.__dict__["stays_whole"] = True
 
     @property
     def keeps_elements(self) -> bool:
-        """Whether it will have elements, rather than statistics of them alone."""
+        """Whether it will have elements, rather than only statistics."""
         answer: Answer | None = self.__dict__["answer"]
         return self.data is not None if answer is None else answer.keeps_elements
 
     def reshaped(self, shape: Shape) -> Value:
-        """The value of the same elements under another shape; they are asked for once."""
+        """Return a value with the same elements and another shape; they are requested only once."""
         answer = self.__dict__["answer"]
         return (
             Value(self.dtype, shape, self.data, self.stats) if answer is None else Awaited.of(self.dtype, shape, answer)
         )
 
     def when_known(self, then: Callable[[Value], None]) -> None:
-        """Call `then` when it arrives, in the thread that meets it, before it is written."""
+        """Call `then` when it arrives, in the thread that finds that, before it is written."""
         self.__dict__["then"].append(then)
 
     def arrives(self, until: float = 0.0) -> bool:
-        """Whether it has its numbers, or never will; wait for that up to a time of `time.monotonic`."""
+        """Whether it has its numbers, or never will; waits for that until a time of `time.monotonic`."""
         fields = self.__dict__
         while (answer := fields["answer"]) is not None:
             taken = answer.take()
@@ -197,12 +198,12 @@ class Awaited(Value, frozen=True, array_like=True, gc=True, dict=True, eq=False)
         return True
 
     def array(self) -> Array | None:
-        """As of any value, when it is there."""
+        """Same as for any value, after waiting for the device."""
         self.arrives(monotonic() + LONGEST_ANSWER)
         return super().array()
 
     def statistics(self) -> Stats | None:
-        """As of any value, when it is there."""
+        """Same as for any value, after waiting for the device."""
         self.arrives(monotonic() + LONGEST_ANSWER)
         return super().statistics()
 
@@ -215,14 +216,14 @@ _BETWEEN_LOOKS = 5e-5
 
 @lru_cache(maxsize=1024)
 def _of_data(dtype: str, shape: tuple[int, ...], data: bytes) -> Stats:
-    """The statistics of stored elements, remembered because stepping shows the same values again and again."""
+    """Return the statistics of stored elements; cached because stepping shows the same values repeatedly."""
     return statistics(decode(dtype, shape, data))
 
 
 def decode(dtype: str, shape: tuple[int, ...], data: bytes) -> Array:
-    """Turn raw bytes into a read-only array.
+    """Convert raw bytes to a read-only array.
 
-    Raises ValueError for an unknown dtype or when the number of bytes does not fit the shape.
+    Raises ValueError for an unknown dtype, or if the number of bytes does not match the shape.
     """
     if dtype not in ITEM_SIZES or min(shape, default=0) < 0 or prod(shape) * ITEM_SIZES[dtype] != len(data):
         raise ValueError(f"{len(data)} bytes do not make a {dtype} array of shape {shape}")
@@ -232,14 +233,14 @@ def decode(dtype: str, shape: tuple[int, ...], data: bytes) -> Array:
 
 
 def capture(array: Array | np.generic, limit: int = INLINE_BYTES) -> Value:
-    """The value of `array` now: its bytes up to `limit` bytes, else its statistics."""
+    """Return the value of `array` now: its bytes if there are at most `limit`, otherwise its statistics."""
     return capturing(limit)(array)
 
 
 def capturing(limit: int) -> Callable[[Array | np.generic], Value]:
-    """What captures one array after the other: bytes up to `limit` of them (0.2 µs if few), else statistics (3 µs).
+    """Return a function that captures arrays: bytes up to `limit` (0.2 µs for small ones), else statistics (3 µs).
 
-    Without memory for either, only the shape is kept: the program has not asked for that memory.
+    If there is no memory for either, only the shape is kept.
     """
 
     def captured(array: Array | np.generic) -> Value:
@@ -256,12 +257,12 @@ def capturing(limit: int) -> Callable[[Array | np.generic], Value]:
 
 
 def shape_of(array: Array | np.generic) -> Value:
-    """What is known of an array whose elements are not to be looked at."""
+    """Return a value with only dtype and shape, without reading elements."""
     return Value(_NAMES[array.dtype], array.shape)
 
 
 def statistics(array: Array) -> Stats:
-    """The statistics of an array, exact in the counts."""
+    """Return the statistics of an array; counts are exact."""
     if 0 in array.strides and array.size:
         once = each_once(array)
         return repeated(statistics(once), array.size // once.size)
@@ -276,7 +277,7 @@ def statistics(array: Array) -> Stats:
         return Stats(missing, missing, missing, missing, 0, 0, 0)
     low, high = float(wide[wide.argmin()]), float(wide[wide.argmax()])  # faster than `min` and `max`
     zero = 0 if low > 0 or high < 0 else int(np.count_nonzero(wide == 0))
-    if isfinite(low) and isfinite(high):  # a nan anywhere would be both
+    if isfinite(low) and isfinite(high):  # a nan anywhere makes both nan
         largest = max(-low, high)
         if not _LEAST_IN_FLOAT32 < largest < _LARGEST_IN_FLOAT32:
             wide = wide.astype(np.float64, copy=False)
@@ -288,22 +289,22 @@ def statistics(array: Array) -> Stats:
 
 
 def each_once(array: Array) -> Array:
-    """An array that is not empty without the repeats of a broadcast: of what reads the same memory again, one place."""
+    """Return a nonempty array without broadcast repetition: one element for each group that shares memory."""
     if 0 not in array.strides:
         return array
     return array[tuple(slice(None) if stride else 0 for stride in array.strides)]
 
 
 def repeated(stats: Stats, times: int) -> Stats:
-    """The statistics of an array in which each element of the one that `stats` describes is there `times` times."""
+    """Return the statistics of an array that repeats each element of another one `times` times."""
     if times == 1:
         return stats
     return msgspec.structs.replace(stats, nan=stats.nan * times, inf=stats.inf * times, zero=stats.zero * times)
 
 
 def _ordinary(flat: Array) -> Stats | None:
-    """The statistics of float32 numbers that are finite and of ordinary size, in half the time; None for others."""
-    low, high = flat.item(flat.argmin()), flat.item(flat.argmax())  # a nan anywhere would be both
+    """Return the statistics of finite float32 numbers of ordinary size in half the time; None for others."""
+    low, high = flat.item(flat.argmin()), flat.item(flat.argmax())  # a nan anywhere makes both nan
     if not (low > -_LARGEST_IN_FLOAT32 and _LEAST_IN_FLOAT32 < max(-low, high) < _LARGEST_IN_FLOAT32):
         return None
     size = flat.size
@@ -320,7 +321,7 @@ def _ones() -> Array:
 
 
 def _real(flat: Array) -> Array:
-    """The numbers to sum up: magnitudes of complex ones, small types as float64."""
+    """Return the numbers to sum: magnitudes of complex numbers, small types as float64."""
     if flat.dtype == np.float32 and flat.size <= _SUMMED_IN_FLOAT32:
         return flat
     return (np.abs(flat) if flat.dtype.kind == "c" else flat).astype(np.float64, copy=False)
@@ -329,5 +330,5 @@ def _real(flat: Array) -> Array:
 def _root_mean_square(wide: Array, largest: float) -> float:
     if _LEAST_SQUARE < largest < _LARGEST_SQUARE:
         return sqrt(float(np.dot(wide, wide)) / wide.size)
-    scale = largest or 1.0  # squares would leave the range of numbers
+    scale = largest or 1.0  # squares would leave the range of the dtype
     return scale * sqrt(float(np.mean(np.square(wide / scale))))

@@ -1,6 +1,6 @@
-"""How a value is written: its elements where they are few, else what is known of them, and what adds up to what.
+"""Formats values: the elements if they are few, otherwise a summary; and sums of values.
 
-Where room is short digits go, then parts, and what remains is ``…``; a number is never cut in the middle.
+If space is short, digits go first, then parts, and the rest becomes ``…``. A number is never cut in the middle.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ BAD = "!"
 FEW = 4
 """Up to this number of elements are written one by one where the width is limited, or in a formula."""
 SOME = 12
-"""Up to this number are written one by one in a separate text, and where each row of a matrix has its own line."""
+"""Up to this number of elements are written one by one without a width limit, and with matrix rows on lines."""
 
 DEFAULT_DTYPE = "float32"
 SINGLE = ("float32", "float16", "bfloat16")
-"""The dtypes whose numbers are written in no more digits than single precision has."""
+"""The dtypes whose numbers are written with at most single precision digits."""
 _KEPT_TEXTS = 4096
-"""The number of texts that are remembered: stepping shows the same values again and again."""
+"""The number of cached texts: stepping shows the same values repeatedly."""
 
 
 def kind_text(value: Value) -> str:
-    """Shape and, unless it is the default ``float32``, dtype: ``(8,3)``, ``(8,3) f64``."""
+    """Format the shape and, unless it is the default ``float32``, the dtype: ``(8,3)``, ``(8,3) f64``."""
     return shape_text(value.shape) + ("" if value.dtype == DEFAULT_DTYPE else f" {dtype_text(value.dtype)}")
 
 
 def short(value: Value | None, width: int | None = None, digits: int = 4) -> str:
-    """A value in one line: a scalar as its number, a few elements in full, a tensor by shape, range, mean and rms.
+    """Format a value in one line: a scalar as its number, few elements in full, a tensor by shape, range, mean and rms.
 
-    The richest form that fits into `width` characters (None: no limit, up to `SOME` elements). The elements of a
-    tensor have at most this number of `digits`.
+    Chooses the richest form that fits into `width` characters (None: no limit, up to `SOME` elements). Elements of a
+    tensor have at most `digits` significant digits.
     """
     return _short(value, width, digits)
 
@@ -56,7 +56,7 @@ def _few(width: int | None) -> int:
 
 
 def grad(value: Value | None, width: int | None = None, digits: int = 4) -> str:
-    """A gradient in one line: as `short`, and for a tensor its length ``|g|`` (L2), because mean and rms hide it."""
+    """Format a gradient in one line: as `short`, and for a tensor also its L2 norm ``|g|``, which mean and rms hide."""
     return _grad(value, width, digits)
 
 
@@ -75,7 +75,7 @@ def _grad(value: Value | None, width: int | None, digits: int) -> str:
 
 
 def share(value: Value, width: int | None = None, digits: int = 4) -> str:
-    """One contribution on an edge: its number, or the length ``|g|`` of a tensor, or what is wrong with it."""
+    """Format one contribution: its number, the norm ``|g|`` of a tensor, or its nan and inf counts."""
     return _share(value, width, digits)
 
 
@@ -94,15 +94,15 @@ def _share_forms(value: Value, digits: int, few: int) -> list[str]:
 
 
 LENGTHS = " (lengths do not add)"
-"""The note on lengths in a sum."""
+"""The note on norms in a sum."""
 
 
 def added(
     old: Value, part: Value, total: Value | None = None, width: int | None = None, digits: int = 4, gives: str = " -> "
 ) -> str:
-    """What is added to what, and what it makes, all in one notation: ``1 += 3 -> 4``, elements, or lengths ``|g|``.
+    """Format an addition and its result in one notation: ``1 += 3 -> 4``, with elements, or with norms ``|g|``.
 
-    The first form that fits: fewer digits, then lengths, then without the sum, which None leaves out in any case.
+    Chooses the first form that fits: fewer digits, then norms, then without the sum (always left out if None).
     """
     values = [value for value in (old, part, total) if value is not None]
     ways = list(_in_one_notation(values, digits, _few(width)))
@@ -113,19 +113,19 @@ def added(
 
 
 def addition(old: Value, part: Value, total: Value) -> tuple[str, str, str]:
-    """What `added` says in all the room it wants, in its three parts: ``1``, ``3``, ``4``."""
+    """Return the three parts of `added` without a width limit: ``1``, ``3``, ``4``."""
     alone = (share(old), share(part), share(total))
     a, b, c = next(_in_one_notation([old, part, total], 4, _few(None)), alone)
     return a, b, f"{c}{_noted(a, b, c)}"
 
 
 def _noted(*words: str) -> str:
-    """The note that follows words if all are lengths."""
+    """Return the note after texts that are all norms, otherwise ""."""
     return LENGTHS if all("|g|" in word for word in words) else ""
 
 
 def _in_one_notation(values: Sequence[Value], digits: int, few: int) -> Iterator[tuple[str, ...]]:
-    """Ways to write several values of one shape alike, the richest first."""
+    """Yield ways to write several values of one shape alike, richest first."""
     written_out = all(_is_written_out(value, few) for value in values)
     if written_out:
         yield from zip(*(_richest(value, digits, few) for value in values), strict=True)
@@ -134,12 +134,12 @@ def _in_one_notation(values: Sequence[Value], digits: int, few: int) -> Iterator
 
 
 def _is_written_out(value: Value, few: int) -> bool:
-    """Whether all elements are known and few enough to be written one by one, and none is bad if more than `FEW`."""
+    """Whether all elements are known and few enough to list, and (above `FEW`) none is nan or inf."""
     return 0 < value.size <= few and value.array() is not None and (value.size <= FEW or not bad_text(value))
 
 
 def full(value: Value | None) -> str:
-    """Everything known about a value, numbers exact: dtype, shape, elements or statistics, size."""
+    """Format everything known about a value with exact numbers: dtype, shape, elements or statistics, size."""
     if value is None:
         return "no value"
     head = f"{value.dtype} {shape_text(value.shape)}"
@@ -157,7 +157,7 @@ def full(value: Value | None) -> str:
 
 
 def norm(value: Value) -> float | None:
-    """The length (L2) over the finite elements, or None where there are none or nothing was stored."""
+    """Return the L2 norm over the finite elements, or None if there are none or nothing was stored."""
     stats = value.statistics()
     if stats is None or not _has_finite(value, stats):
         return None
@@ -165,9 +165,9 @@ def norm(value: Value) -> float | None:
 
 
 def bad_text(value: Value | None) -> str:
-    """What is not a number in a value: ``3 nan, 1 inf``; empty if all is well or nothing is known.
+    """Format the counts of nan and inf in a value: ``3 nan, 1 inf``; empty if there are none or nothing is known.
 
-    If only statistics were kept, ``inf`` is either infinity.
+    If only statistics were kept, ``inf`` counts both infinities.
     """
     return "" if value is None else _bad_text(value)
 
@@ -186,26 +186,26 @@ def _bad_text(value: Value) -> str:
 
 
 def _all_finite(value: Value) -> bool:
-    """Whether that is certain without statistics, which take ten times as long."""
+    """Whether all elements are certainly finite, without statistics, which take ten times as long."""
     array = value.array() if value.stats is None else None
     return array is not None and (array.dtype.kind not in "fc" or bool(np.isfinite(array).all()))
 
 
 def fitting(forms: Iterable[str], width: int | None) -> str:
-    """The first of the forms that is not wider than `width`, else ``…``."""
+    """Return the first of the forms that fits into `width`, otherwise ``…``."""
     return next((form for form in forms if width is None or len(form) <= width), CUT)
 
 
 def or_unknown(text: str, whole: str) -> str:
-    """A text about a course of events that was not recorded: what is not stored there is not known.
+    """Return a text about an unrecorded course of events, or ``?`` if it is based on values that were not stored.
 
-    `whole` is that text where there is room for all of it.
+    `whole` is the same text without a width limit.
     """
     return UNKNOWN if NOT_STORED in whole or whole == UNKNOWN else text
 
 
 def _forms(value: Value | None, digits: int, few: int) -> Iterator[str]:
-    """The ways to write a value, richest first."""
+    """Yield the ways to write a value, richest first."""
     if value is None:
         yield NO_VALUE
         return
@@ -217,7 +217,7 @@ def _forms(value: Value | None, digits: int, few: int) -> Iterator[str]:
 
 
 def _richest(value: Value, most: int, few: int) -> Iterator[str]:
-    """A few elements in full, with fewer and fewer digits, else what is known of many."""
+    """Yield few elements in full with fewer and fewer digits, or summaries of many."""
     array = value.array()
     if array is not None and _is_written_out(value, few):
         for digits in range(most if array.size > 1 else 4, 1, -1):
@@ -244,7 +244,7 @@ def _summaries(value: Value, stats: Stats | None) -> Iterator[str]:
     if stats is None:
         yield f"{kind} {NOT_STORED}"
         yield NOT_STORED
-        if not value.shape:  # a tensor has a shape yet
+        if not value.shape:  # a tensor still has a shape
             yield UNKNOWN
         return
     remarks, bad = " ".join(_remarks(value, stats)), bool(bad_text(value))
@@ -274,7 +274,7 @@ def _range(value: Value, stats: Stats, *, mean: bool) -> str:
     if value.dtype == "bool":
         return f"{stats.mean:.0%} true"
     size = "abs " if value.dtype.startswith("complex") else ""
-    # No -0: of equal statistics there is one text.
+    # No -0: equal statistics give the same text.
     low, high, middle = (number(each + 0.0, 3) for each in (stats.min, stats.max, stats.mean))
     text = f"{size}[{low} .. {high}]"
     return f"{text} μ {middle} rms {number(stats.rms, 3)}" if mean else text
