@@ -1,6 +1,6 @@
-"""Work that takes long, done a little at a time: who drives it tells how far it is, stays awake, or gives it up.
+"""Long work in small steps: the caller can show progress, stay responsive, or abort it.
 
-It rests often. `finished` drives it to its end in one go, `paced` makes it rest as rarely as who drives it wants.
+Work yields often. `finished` runs it to its end, `paced` makes it yield only every so often.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TypeAlias, TypeVar
 T = TypeVar("T")
 
 AT_ONCE = 500
-"""So many nodes are asked about in one go."""
+"""The number of nodes processed per step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Far:
-    """How far work has come; `doing` is what is done, to be read before ``7 of 23``."""
+    """The progress of work. `doing` describes it, to be read before ``7 of 23``."""
 
     doing: str
     done: int
@@ -30,11 +30,11 @@ class Far:
 
 
 Driven: TypeAlias = Generator[Far, None, T]
-"""Work that gives, wherever it may rest, how far it has come, and returns its result."""
+"""Work that yields its progress wherever it can pause, and returns its result."""
 
 
 def finished(work: Driven[T], told: Callable[[Far], None] | None = None) -> T:
-    """The result of work, done in one go; wherever it could rest `told` hears how far it has come."""
+    """Run work to its end and return its result. `told` is called with the progress wherever it could pause."""
     results: list[T] = []
     for far in _resulting(work, results):
         if told is not None:
@@ -43,7 +43,7 @@ def finished(work: Driven[T], told: Callable[[Far], None] | None = None) -> T:
 
 
 def paced(work: Driven[T], seconds: float) -> Driven[T]:
-    """The same work, which rests only after it has gone on for so long."""
+    """Return the same work, which yields only after `seconds` have passed."""
     results: list[T] = []
     until = monotonic() + seconds
     for far in _resulting(work, results):
@@ -54,12 +54,12 @@ def paced(work: Driven[T], seconds: float) -> Driven[T]:
 
 
 def _resulting(work: Driven[T], results: list[T]) -> Iterator[Far]:
-    """The rests of work, whose result joins others: a loop over the work itself would lose it."""
+    """Yield the progress of work and append its result to a list; a loop over the work itself would lose it."""
     results.append((yield from work))
 
 
 def collected(found: Iterable[T | Far]) -> Driven[list[T]]:
-    """All that is found, but for how far that is: who drives it is told."""
+    """Collect everything that is found into a list; yields the progress among it."""
     kept: list[T] = []
     for one in found:
         if isinstance(one, Far):
@@ -70,7 +70,7 @@ def collected(found: Iterable[T | Far]) -> Driven[list[T]]:
 
 
 def parts(things: Sequence[T], doing: str) -> Iterator[Far | Sequence[T]]:
-    """The things in parts that are soon done, and before each how many were."""
+    """Yield the things in small parts, and before each part the progress."""
     for start in range(0, len(things), AT_ONCE):
         yield Far(doing, start, len(things))
         yield things[start : start + AT_ONCE]

@@ -1,6 +1,6 @@
-"""An error of gviz itself: a report in a file and one line on the terminal, never a traceback with values in it.
+"""Handles bugs in gviz: a report in a file and one line on the terminal, never a traceback with values in it.
 
-Whoever finds fault with gviz where it has raised nothing asks for a report too.
+A user who finds a bug that raised no error can request a report too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EXIT_CODE = 70
 
 
 def crash(error: BaseException) -> GvizError:
-    """Write a report about `error` and make the message that names it."""
+    """Write a report about `error` and return the error message that names it."""
     try:
         path = write_report(error)
     except OSError as trouble:
@@ -36,24 +36,24 @@ def crash(error: BaseException) -> GvizError:
 
 
 def reports() -> Path:
-    """The folder of crash reports."""
+    """Return the folder of crash reports."""
     from platformdirs import user_log_path
 
     return user_log_path("gviz")
 
 
 def write_report(error: BaseException, folder: Path | None = None) -> Path:
-    """Write versions, terminal and the traceback without locals; the last ten reports are kept."""
+    """Write versions, terminal and the traceback without locals to a report; the last ten reports are kept."""
     return _written(report(error), "crash", folder or reports())
 
 
 def write_asked_for(facts: Sequence[str]) -> Path:
-    """Write versions, terminal and some facts, without an error; the last ten reports are kept."""
+    """Write versions, terminal and some facts to a report, without an error; the last ten reports are kept."""
     return _written("\n".join((*_surroundings(), *facts, "")), "report", reports())
 
 
 def report(error: BaseException) -> str:
-    """The text of a report: no message of the error, because it may hold values of the program."""
+    """Return the text of a report. It excludes the error's message, which may contain values of the program."""
     frames = "".join(traceback.format_list(traceback.extract_tb(error.__traceback__)))
     return "\n".join((*_surroundings(), f"{type(error).__module__}.{type(error).__qualname__}", frames))
 

@@ -1,6 +1,6 @@
-"""Files that are written whole or not at all, and folders that only their owner can look into.
+"""Files that are written atomically, and folders that only their owner can read.
 
-Traces and reports are kept in such folders: they hold what a program computed.
+Traces and reports are kept in such folders, because they contain what a program computed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _OWNER_ONLY = 0o700
 
 
 def write_whole(files: Sequence[tuple[Path, bytes]]) -> None:
-    """Write every file beside where it goes, then put all in their places, over what may be there.
+    """Write all files to temporary files first, then move them into place, replacing existing ones.
 
-    A link stays: what it names is written; who may read and write a file stays as well. Raises GvizError, which names
-    the file that cannot be written.
+    A symbolic link stays, and its target is written; file permissions stay too. Raises GvizError naming the file that
+    cannot be written.
     """
     from tempfile import TemporaryDirectory
 
@@ -43,7 +43,9 @@ def write_whole(files: Sequence[tuple[Path, bytes]]) -> None:
 
 
 def _mode(target: Path) -> int | None:
-    """Who may do what with the file that will be written over, None if there is none; OSError for what is no file."""
+    """Return the permissions of the file to replace, None if there is none. Raises OSError if it is not a
+    regular file.
+    """
     try:
         mode = target.lstat().st_mode
     except FileNotFoundError:
@@ -56,7 +58,7 @@ def _mode(target: Path) -> int | None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """What the system refuses in here it refuses of this path: GvizError; before Python 3.13 also links in a circle."""
+    """Turn system errors in the block into a GvizError about this path; before Python 3.13 also circular links."""
     try:
         yield
     except (OSError, ValueError, RuntimeError) as error:
@@ -65,9 +67,9 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for their owner only, whatever the umask.
+    """Create a folder and its missing parents for their owner only, regardless of the umask.
 
-    A folder that is there already is closed to others if it belongs to this user. OSError if none can be made.
+    An existing folder is closed to others if it belongs to this user. Raises OSError if it cannot be created.
     """
     if not folder.parent.exists():
         make_private(folder.parent)

@@ -1,4 +1,4 @@
-"""Work without a search for garbage: where much is made, and no cycle, that search takes up to a third of the time."""
+"""Pauses the cyclic garbage collector during bulk allocation, where it takes up to a third of the time."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _SELDOM = 100
-"""How many searches of what is newer come between two of everything, instead of ten, where nobody rests."""
+"""How many collections of younger objects precede a full collection, instead of ten, if there are no pauses."""
 
 _RESTS = 0.1
-"""So many seconds of CPU time between two looks are little."""
+"""Less CPU time than this, in seconds, between two calls of `look` counts as idle."""
 
 
 @contextmanager
 def uncollected(*, lasting: bool = False) -> Iterator[None]:
-    """While this is entered nobody searches for garbage.
+    """Pause the garbage collector in the block.
 
-    What is made is `lasting` if it is there to stay, as modules are: afterwards it is searched as seldom as can be.
+    With `lasting`, what is created stays, as modules do: afterwards it is in the oldest generation, collected least
+    often.
     """
     collected = gc.isenabled()
     gc.disable()
@@ -27,16 +28,16 @@ def uncollected(*, lasting: bool = False) -> Iterator[None]:
     finally:
         if collected:
             gc.enable()
-        if lasting and not gc.get_freeze_count():  # else the program has set something aside that is to stay there
+        if lasting and not gc.get_freeze_count():  # otherwise the program has frozen objects that must stay frozen
             gc.freeze()
             gc.unfreeze()  # into the oldest generation
 
 
 class Rest:
-    """Searches for garbage while a person reads: a search of everything that is there takes longer than a repaint.
+    """Runs the garbage collector while the user reads: a full collection takes longer than a repaint.
 
-    Call `look` about every second. While little is done a search is made, and the first one sets aside, until `over`,
-    what it leaves: all that an application is made of.
+    Call `look` about every second. It collects while the program is idle. The first collection freezes what it leaves
+    (the objects of the application) until `over` is called.
     """
 
     def __init__(self) -> None:
@@ -46,7 +47,7 @@ class Rest:
         gc.set_threshold(*self._thresholds[:2], _SELDOM)
 
     def look(self) -> None:
-        """Search if the program has rested since the last look, and made something before."""
+        """Collect if the program has been idle since the last call and created objects before."""
         used = time.process_time()
         if used - self._used < _RESTS and gc.get_count()[2]:
             gc.collect()
@@ -56,7 +57,7 @@ class Rest:
         self._used = used
 
     def over(self) -> None:
-        """Search as before."""
+        """Restore the collector's previous settings."""
         gc.set_threshold(*self._thresholds)
         if self._may_set_aside:
             gc.unfreeze()

@@ -1,4 +1,4 @@
-"""Waits for a package to be imported, so that a program without it pays nothing."""
+"""Runs code when a package is imported, at no cost for programs that do not import it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from types import ModuleType
 
 
 def when_imported(package: str, then: Callable[[], None]) -> AbstractContextManager[None]:
-    """Call `then` once, as soon as a package has been imported within the block; at once, if it is already.
+    """Call `then` once, as soon as a package has been imported within the block; at once if it already is.
 
-    The block may be one that nobody leaves: then the end of the process meets nothing that is still to be done.
+    The block need not be left: nothing has to be done at the end of the process.
     """
     return _Waiting(package, then)
 
 
 class _Waiting(MetaPathFinder, AbstractContextManager[None]):
-    """Finds nothing itself, but wraps what loads the package it waits for, as often as anybody asks where it is."""
+    """Finds nothing itself, but wraps the loader of the package it waits for, whenever the import system asks."""
 
     def __init__(self, package: str, then: Callable[[], None]) -> None:
         self._package = package
@@ -40,7 +40,7 @@ class _Waiting(MetaPathFinder, AbstractContextManager[None]):
     ) -> ModuleSpec | None:
         if fullname != self._package:
             return None
-        others = (finder for finder in sys.meta_path if finder is not self)  # who has a say in what is found keeps it
+        others = (finder for finder in sys.meta_path if finder is not self)  # other finders keep their say
         found = (finder.find_spec(fullname, path, target) for finder in others)
         spec = next((spec for spec in found if spec is not None), None)
         if spec is not None and spec.loader is not None:
@@ -56,4 +56,4 @@ class _Waiting(MetaPathFinder, AbstractContextManager[None]):
                 sys.meta_path.remove(self)
                 self._then()
 
-        loader.exec_module = exec_module  # type: ignore[method-assign]  # made anew for everyone who asks
+        loader.exec_module = exec_module  # type: ignore[method-assign]  # wrapped anew at each request

@@ -1,4 +1,4 @@
-"""What gviz says beside the program it is in: on its standard error, harmlessly, and never at its cost."""
+"""Writes gviz's messages to the standard error of the program it runs in, safely and without disturbing it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gviz.values.plain_text import shown
 
 
 def say(*lines: str) -> None:
-    """Tell the person, in lines made harmless; where nobody can be told, the program goes on all the same."""
+    """Write lines, made safe, to standard error; failures to write are ignored."""
     if sys.__stderr__ is not None:  # closed from the start: printing to None would go to standard output
         with suppress(OSError, ValueError):  # full, gone, or closed meanwhile
             print(*map(shown, lines), sep="\n", file=sys.__stderr__, flush=True)

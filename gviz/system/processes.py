@@ -1,6 +1,6 @@
-"""Processes of gviz's own: this file, run, calls the `main` of a module of the gviz that it lies in.
+"""Processes of gviz's own. Run as a script, this file calls the `main` of a module of the gviz it belongs to.
 
-So that one is found wherever another stands on the path.
+This way the right gviz is used even if another one is first on the path.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 
 
 class Start(NamedTuple):
-    """What starts a process: its command line, and its whole environment."""
+    """How to start a process: its command line and its whole environment."""
 
     command: list[str]
     environment: dict[str, str]
 
 
 def command(module: str, arguments: Sequence[str]) -> list[str]:
-    """What starts the `main` of a module of gviz in another process, with the arguments in its ``sys.argv[1:]``."""
+    """Return the command line that runs the `main` of a gviz module, with the arguments in ``sys.argv[1:]``."""
     return [sys.executable, os.path.abspath(__file__), module, *arguments]
 
 
 def keep_to_this() -> None:
-    """Import this gviz, whose folder stands first on the path, and let it stand there last, or where it stood."""
-    import_module("gviz")  # this one, also where another one stands earlier on the path
+    """Import this gviz, whose folder is first on the path, and move the folder to its old position or to the end."""
+    import_module("gviz")  # this one, even if another one is earlier on the path
     del sys.path[0]
     if _ROOT not in sys.path:
         sys.path.append(_ROOT)
 
 
 def end_with(parent: int) -> None:
-    """Let this process get SIGTERM when the process `parent`, which started it, ends; its own children do not.
+    """Make this process receive SIGTERM when its parent process `parent` ends; its own children do not.
 
-    A recorded program must not live on where the gviz that started it was killed.
+    A recorded program must not survive the gviz that started it, even if that was killed.
     """
     import signal  # in here: a worker of the program, which needs only `keep_to_this`, should start as fast as ever
 

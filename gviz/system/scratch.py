@@ -1,4 +1,4 @@
-"""Folders for the time of one command; those that a killed one has left are removed by the next."""
+"""Temporary folders for one command; those left by a killed command are removed by the next."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from pathlib import Path
 
 _PREFIX = "gviz-scratch-"
 _SECONDS_TO_BEGIN = 60.0
-"""A folder is not locked yet for a moment: so young it is nobody's to remove."""
+"""A new folder is not locked for a moment, so younger ones are never removed."""
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A folder of its own, which is gone afterwards, with what is in it."""
+    """Create a temporary folder, which is removed afterwards with its contents."""
     if os.name == "posix":
         _remove_left()
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder, ExitStack() as held:
-        with suppress(OSError, ImportError):  # without locks there are none to ask for either, and nothing is removed
+        with suppress(OSError, ImportError):  # without locks, nothing is checked or removed
             held.enter_context(_locked(folder))
         yield Path(folder)
 
 
 def _remove_left() -> None:
-    """Remove what belongs to this user, and to no process any more: the system has let go of its lock."""
+    """Remove folders of this user whose process has ended, so that the system released their lock."""
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # somebody has it, or it is gone meanwhile
+        with suppress(OSError):  # in use, or already gone
             if _is_old_folder_of_ours(path.lstat()):
                 with _locked(str(path)):
                     shutil.rmtree(path)
@@ -44,7 +44,7 @@ def _is_old_folder_of_ours(status: os.stat_result) -> bool:
 
 @contextmanager
 def _locked(folder: str) -> Iterator[None]:
-    """Hold the folder, by a lock that no process outlives; OSError if somebody has it."""
+    """Lock the folder for the block; the lock ends with the process. Raises OSError if it is already locked."""
     import fcntl  # there is none on Windows
 
     handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
