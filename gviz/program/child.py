@@ -1,7 +1,7 @@
 """The recording process: records one program from its first line to the end of the interpreter.
 
-It is a process of its own, so that the program finds an ordinary environment, and the debugger survives whatever the
-program does. The standard streams are the terminal's, inherited. The interpreter itself runs the program, after
+It is a separate process, so that the program finds an ordinary environment, and the debugger survives whatever the
+program does. The standard streams are inherited from the terminal. The interpreter itself runs the program, after
 `begin` has returned.
 """
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 def begin(told: dict[str, Any], program: str) -> None:
-    """Begin to record the program that is about to run, as an order says; where it cannot, this process ends."""
+    """Start to record the program that is about to run, according to an order; on an error, end this process."""
     try:
         _begin(told, program)
     except GvizError as error:
         notice.say(*error.lines())
         sys.stderr.flush()
-        os._exit(error.exit_code)  # a SystemExit would be a fatal error: Python is not through with its own beginning
+        os._exit(error.exit_code)  # a SystemExit would be a fatal error, because Python is still starting
 
 
 def _begin(told: dict[str, Any], program: str) -> None:
@@ -56,7 +56,7 @@ def _begin(told: dict[str, Any], program: str) -> None:
     by_hand = "another gviz has just begun to write it: choose another name, or --force writes over it"
     recording = recording_to(Path(what.trace), what.kept, force=what.replace, hint=by_hand)
     recording.begin_program(debuggee.held_by(recording) if debuggee is not None else None)
-    ending = ExitStack()  # registered first, and so left after everything that the program leaves for the end
+    ending = ExitStack()  # registered first, and therefore run after all exit functions of the program
     atexit.register(ending.close)
     ending.push(program_end.told_to(recording))
     ending.callback(_say_what_had_no_effect, torch_alias.pytorch_options(what))
@@ -72,7 +72,7 @@ def _begin(told: dict[str, Any], program: str) -> None:
 
 
 def _make_way_for_ranks(trace: Path, *, force: bool) -> None:
-    """Remove the traces of ranks that another run has left; GvizError unless that is wanted."""
+    """Remove the traces of ranks that another run has left. Raises GvizError unless `force` is set."""
     for rank in rank_names.beside(trace):
         if not force:
             hint = "choose another folder, or --force writes over it"
@@ -82,7 +82,7 @@ def _make_way_for_ranks(trace: Path, *, force: bool) -> None:
 
 
 def _means_engine(what: order.Order, found: target.Target | None) -> bool:
-    """Whether ``import torch`` is to mean gviz's own engine; GvizError where it is to be PyTorch, and there is none."""
+    """Whether ``import torch`` is to mean gviz's own engine. Raises GvizError if PyTorch is requested but missing."""
     if what.engine == "builtin":
         return True
     if found is None or torch_alias.is_installed(found.folder) or not _imports_torch(found):
@@ -95,7 +95,7 @@ def _means_engine(what: order.Order, found: target.Target | None) -> bool:
 
 def _imports_torch(found: target.Target) -> bool:
     with warnings.catch_warnings(), suppress(SyntaxError, ValueError, OSError, GvizError):
-        warnings.simplefilter("ignore")  # its own run says what there is to say
+        warnings.simplefilter("ignore")  # the program's own run shows its warnings
         return torch_alias.is_imported_by(target.compiled(found))
     return False
 

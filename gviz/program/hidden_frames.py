@@ -1,6 +1,6 @@
-"""What a program is shown of its frames: those that it would have under ``python``, where nobody listens.
+"""Shows a program only the frames it would have under plain ``python``.
 
-Where tracebacks and stacks are made of them, those by which a recording listens in the middle of its work are left out.
+Frames by which a recording listens in the middle of the program are left out of tracebacks and stacks.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from gviz.source.site import of_listening
 
 
 def show_stacks() -> None:
-    """From now on `traceback` and `inspect` see stacks of the program alone."""
+    """Make `traceback` and `inspect` show only the program's own frames from now on."""
     walk, outer = traceback.walk_stack, inspect.getouterframes
 
     @wraps(walk)
     def walk_stack(f: FrameType | None) -> Iterator[tuple[FrameType, int]]:
-        # Without a frame it finds its caller by counting frames, and one more would be between them.
+        # Without a frame, it finds its caller by counting frames, and this function would be one more.
         return walk(f) if f is None else iter([(frame, frame.f_lineno) for frame in _of_the_program(f)])
 
     @wraps(outer)
@@ -32,7 +32,7 @@ def show_stacks() -> None:
 
 
 def _of_the_program(frame: FrameType | None) -> list[FrameType]:
-    """The frames from here outwards that are the program's own, or of what it uses, innermost first."""
+    """Return the frames, innermost first, that belong to the program or to what it uses."""
     frames: list[FrameType] = []
     while frame is not None:
         frames.append(frame)
@@ -42,7 +42,7 @@ def _of_the_program(frame: FrameType | None) -> list[FrameType]:
 
 
 def leave_out_listening(entry: TracebackType | None) -> None:
-    """Take the frames by which gviz listens out of a traceback; it begins with one of the program's."""
+    """Remove gviz's listening frames from a traceback, which begins with one of the program's."""
     entries = []
     while entry is not None:
         entries.append(entry)

@@ -1,12 +1,12 @@
-"""The end of a recorded program: its recording is complete before anybody could notice, however the program ends.
+"""The end of a recorded program: the recording is complete however the program ends.
 
-An error that nobody catches: the recording gets it before Python shows it. The interpreter puts that error into
-``sys.last_value`` and ``sys.last_traceback``, and then calls ``sys.excepthook``, which belongs to the program. So
-something of ours stands in ``sys.last_traceback``, and goes when the error comes.
+Uncaught error: it must be recorded before Python shows it. The interpreter puts the error into ``sys.last_value`` and
+``sys.last_traceback`` before it calls ``sys.excepthook``, which belongs to the program. So an object of ours is stored
+in ``sys.last_traceback``, and is freed when the error replaces it.
 
-An end that is not Python's own, ``os._exit`` and its like: what would be lost is brought into the file first. Signals
-are left as they are: a handler in Python acts only between two of its instructions, so that a program that is stuck in
-C would not end, and Python forgets the signal that a child gets while it is being forked.
+Ends that bypass Python, such as ``os._exit``: pending events are flushed to the file first. Signals are left alone. A
+handler in Python runs only between two instructions, so a program stuck in C would not end. Python also loses a signal
+that a child receives during the fork.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _Exit = Callable[[type[BaseException] | None, BaseException | None, TracebackTyp
 
 
 class _Replaced:
-    """Calls back as soon as nothing holds it any more, if no Python runs then: nobody but the interpreter let it go.
+    """Calls back when it is freed while no Python code runs: then the interpreter has freed it.
 
-    Where the program has forgotten what it does at its end, the interpreter takes it out with all else: too late.
+    If the program has cleared its exit functions, the interpreter frees it during shutdown: too late, and ignored.
     """
 
     def __init__(self, then: Callable[[], None]) -> None:
@@ -39,14 +39,14 @@ class _Replaced:
             self._then()
 
     def disarm(self) -> None:
-        """Do nothing any more."""
+        """Do not call back any more."""
         self._then = None
 
 
 def told_to(recording: Recording) -> _Exit:
-    """From now on an error that ends the program ends the recording; give what ends it in any case, with the program.
+    """Let an uncaught error end the recording from now on. Returns the function that ends it in any case.
 
-    The program may have taken out what stands in ``sys.last_traceback``; then the error is found at the end.
+    The program may have replaced our object in ``sys.last_traceback``; then the error is found at the end.
     """
     sys.last_traceback = _Replaced(lambda: _tell_before_it_is_shown(recording))  # type: ignore[assignment]
 
@@ -63,11 +63,11 @@ def _tell_before_it_is_shown(recording: Recording) -> None:
     _tell(recording)
     if issubclass(type(sys.last_value), KeyboardInterrupt):
         with suppress(KeyboardInterrupt):
-            exec("raise KeyboardInterrupt")  # of the text that it ran last Python notes whether Ctrl-C has ended it
+            exec("raise KeyboardInterrupt")  # Python notes whether Ctrl+C ended the text it ran last
 
 
 def _tell(recording: Recording) -> None:
-    """End the recording, with the error that Python has found nobody to catch, if there is one."""
+    """End the recording, with the uncaught error if there is one."""
     error: BaseException | None = getattr(sys, "last_value", None)
     entry: TracebackType | None = getattr(sys, "last_traceback", None)
     if error is not None and issubclass(type(error), BaseException) and _left_the_program(entry):
@@ -78,15 +78,15 @@ def _tell(recording: Recording) -> None:
 
 
 def _left_the_program(entry: object) -> bool:
-    """Whether a traceback begins where nothing called: code of the program, a debugger, may have put another there."""
+    """Whether a traceback starts at an outermost frame: a debugger in the program may have stored another one there."""
     return entry is None or (isinstance(entry, TracebackType) and entry.tb_frame.f_back is None)
 
 
 def keep_the_last(recording: Recording) -> None:
-    """Before ``os._exit``, ``os.abort`` and ``os.exec…``, which run nothing that was registered for the end.
+    """Complete the recording before ``os._exit``, ``os.abort`` and ``os.exec…``, which run no exit functions.
 
-    Only the first closes the recording: ``exec`` may fail, and the program goes on; after one that does not, and after
-    ``abort``, the recording has broken off.
+    Only ``_exit`` closes the recording. ``exec`` may fail, and then the program continues; after a successful ``exec``,
+    and after ``abort``, the recording is unfinished.
     """
     _let("_exit", recording.close)
     for name in ("abort", "execv", "execve"):  # every other ``exec`` calls one of these two
@@ -94,7 +94,7 @@ def keep_the_last(recording: Recording) -> None:
 
 
 def _let(name: str, come_first: Callable[[], None]) -> None:
-    """Do this before the function of ``os`` with this name, in this process and in no child of it."""
+    """Call `come_first` before the ``os`` function with this name, only in this process and not in its children."""
     leave, process = getattr(os, name), os.getpid()
 
     @wraps(leave)

@@ -1,4 +1,4 @@
-"""What the traces of the ranks of one training run are called, in the folder that holds them."""
+"""The file names of the ranks' traces of one training run, in the folder that holds them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ RESTART = "-restart"
 OF_A_RANK = re.compile(rf"rank(\d+)(?:{RESTART}(\d+))?\.gviz")
 
 MAIN = "main.gviz"
-"""The program that starts the ranks, where no launcher has started each of them."""
+"""The trace of the program that starts the ranks, unless a launcher starts each of them."""
 
 
 def trace_of(rank: int | str, again: int = 0) -> str:
-    """The name of the trace of one rank, which has been started `again` so many times."""
+    """Return the file name of the trace of a rank, which has been restarted `again` times."""
     return f"rank{called(rank, again)}.gviz"
 
 
 def called(rank: int | str, again: int | None) -> str:
-    """The number of a rank, and for which time it was started again, if it was."""
+    """Return the label of a rank: its number and, if restarted, the number of the restart."""
     return f"{rank}{RESTART}{again}" if again else str(rank)
 
 
 def beside(trace: Path) -> list[Path]:
-    """The traces of ranks that the program of a trace has started, in the order of their names; none of any other."""
+    """Return the traces of ranks that a trace's program has started, sorted by name; [] for any other trace."""
     if trace.name != MAIN:
         return []
     return sorted(path for path in trace.parent.glob("rank*.gviz") if OF_A_RANK.fullmatch(path.name))
 
 
 def whole(trace: Path) -> Path:
-    """What holds all that was recorded: the folder where ranks are beside a trace, else the trace."""
+    """Return the folder if there are ranks next to a trace, otherwise the trace."""
     return trace.parent if beside(trace) else trace

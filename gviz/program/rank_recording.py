@@ -1,8 +1,8 @@
-"""Ranks: processes that a program starts, and that are recorded as soon as they join a process group.
+"""Ranks: processes that a program starts, recorded as soon as they join a process group.
 
-Until then there is nothing but an entry in ``sys.meta_path``: a worker that only loads data, or computes alone, never
-joins one. What joins a group is a rank of a training run, recorded from there to its end. So what records is imported
-in functions, when a process has joined.
+Before that, there is only an entry in ``sys.meta_path``, because a worker that only loads data, or computes alone,
+never joins a group. A process that joins is a rank of a training run, and is recorded from there to its end. The
+recording modules are imported inside functions, when a process has joined.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ if TYPE_CHECKING:
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _GROUPS = "torch.distributed.distributed_c10d"
 _JOINED = "_update_default_pg"
-"""What PyTorch calls with the group that this process has joined, or None when it has left it."""
+"""The PyTorch function that is called with the group this process has joined, or None when it has left it."""
 
 _STARTED = "from multiprocessing.spawn ", "from multiprocessing.forkserver "
-"""How the line begins that a Python runs which was started to be a process, or to fork processes."""
+"""How the command of a Python begins that was started as a process, or to fork processes."""
 
 _RUNS_A_PROCESS = ("multiprocessing/process.py", "torch/multiprocessing/spawn.py")
-"""What calls the function of a process, and shows the error that ends it."""
+"""The files that call a process's function, and show the error that ends it."""
 
 _waiting = ExitStack()
-"""Left by nobody: a process waits as long as it runs."""
+"""Never closed: a process waits as long as it runs."""
 
 
 def expect_ranks(told: dict[str, Any]) -> None:
-    """From now on processes that `multiprocessing` starts, by forking or anew, are recorded when they join a group.
+    """Record processes that `multiprocessing` starts, by fork or spawn, when they join a group.
 
-    `told` is an `Order`, as it goes over to another process; this process has a recording already.
+    `told` is an `Order` in serialized form. This process already has a recording.
     """
     _waiting.enter_context(when_imported(_GROUPS, partial(_listen, told, os.getpid())))
     _waiting.enter_context(when_imported("multiprocessing.util", partial(_tell_new_ones, told)))
 
 
 def expect_group(told: str) -> None:
-    """In a process that was started anew: wait for it to join a group."""
+    """Wait for the group, in a process that was spawned."""
     _waiting.enter_context(when_imported(_GROUPS, partial(_listen, json.loads(told), 0)))
 
 
 def _listen(told: dict[str, Any], recorded: int) -> None:
-    """Hear of the group that is joined, in every process but the one that is `recorded` already."""
+    """Watch for the joined group, in every process except the one that is `recorded` already."""
     groups = sys.modules[_GROUPS]
     join = getattr(groups, _JOINED, None)
     if join is None:
@@ -68,7 +68,7 @@ def _listen(told: dict[str, Any], recorded: int) -> None:
 
 
 def _tell_new_ones(told: dict[str, Any]) -> None:
-    """Let Python, started anew for processes, wait for their group before it does what it was started for."""
+    """Make spawned Pythons wait for their group before they do what they were started for."""
     util = sys.modules["multiprocessing.util"]
     start = util.spawnv_passfds
     begin = f"import sys; sys.path.insert(0, {_ROOT!r})\n" \
@@ -85,7 +85,7 @@ def _tell_new_ones(told: dict[str, Any]) -> None:
 
 
 def _record(told: dict[str, Any], rank: int) -> None:
-    """Record this process, as an order says; where it cannot be, it goes on without."""
+    """Record this process according to an order; if that fails, it continues unrecorded."""
     from pathlib import Path
 
     from gviz import frameworks
@@ -112,7 +112,7 @@ def _record(told: dict[str, Any], rank: int) -> None:
 
 
 def _new_trace(folder: Path, rank: int) -> Path:
-    """What its trace is called: a program may start the ranks again."""
+    """Return an unused trace path for a rank: a program may restart its ranks."""
     from gviz.program.rank_names import trace_of
 
     paths = (folder / trace_of(rank, again) for again in count())
@@ -120,7 +120,7 @@ def _new_trace(folder: Path, rank: int) -> Path:
 
 
 def _hear_of_errors(recording: Recording) -> None:
-    """Tell the recording of an error that ends this process, where it is caught and shown: it never leaves Python."""
+    """Record an error that ends this process. It is caught and shown by `multiprocessing`, and never leaves Python."""
     import traceback
 
     for name in ("print_exc", "format_exc"):

@@ -1,4 +1,4 @@
-"""What the recording process is told to do; goes over in its environment, for its command line is the program's."""
+"""The order to the recording process, passed in its environment, since its command line belongs to the program."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 _START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start")
 
 Engine = Literal["auto", "builtin", "torch"]
-"""What ``import torch`` means: gviz's own engine, PyTorch, or the first only where PyTorch is not installed."""
+"""What ``import torch`` means: gviz's own engine, PyTorch, or the engine only if PyTorch is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
     """How much of a program is kept.
 
-    Of arrays: whole up to `limit` bytes (None: the recorder's own), less if `keep` asks for it. Of time: between the
-    marks `first` and `last`; of a long run the `newest` parts and bytes, as `gviz.trace.file.bounds` reads them (empty:
-    all); `until` is what ends it (a nan). Of a PyTorch program: `phase`, `module` and `compiled`.
+    Arrays: whole up to `limit` bytes (None: the recorder's default), or less according to `keep`. Time: between the
+    marks `first` and `last`. Long runs: the `newest` parts and at most `max_size` bytes, in the syntax of
+    `gviz.trace.file.bounds` (empty: everything); `until` ends the recording (for example at a nan). PyTorch programs:
+    `phase`, `module` and `compiled`.
     """
 
     keep: Keep = "whole"
@@ -56,12 +57,12 @@ WHOLE = Keeping()
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Where the trace goes, which engine ``import torch`` means, whether a module is run, how much is kept.
+    """Where the trace is written, which engine ``import torch`` means, whether a module is run, how much is kept.
 
-    `share` lets the umask say who may read the trace, instead of its owner only. `replace` lets the new trace take the
-    place of one that is there, once everything before the recording has succeeded. `parent` is the process that gives
-    the order: the program ends with it. `live` is the socket of the debugger that holds the program. `graph_breaks`:
-    what a static graph could not hold is noted, too.
+    `share` lets the umask decide who may read the trace, instead of only its owner. `replace` replaces an existing
+    trace, once everything before the recording has succeeded. `parent` is the process that gives the order; the program
+    ends with it. `live` is the socket of the debugger that controls the program. `graph_breaks`: also record what a
+    static graph could not contain.
     """
 
     trace: str
@@ -77,7 +78,7 @@ class Order:
 
     @property
     def kept(self) -> Kept:
-        """What the recording keeps of the program."""
+        """The recording options for this order."""
         from gviz.trace.recording.record import Kept, Window
 
         how = self.keeping
@@ -86,14 +87,14 @@ class Order:
 
     @property
     def records_ranks(self) -> bool:
-        """Whether processes that the program starts are recorded, too: beside its own trace, which is called so."""
+        """Whether processes that the program starts are recorded too, next to its own trace `main.gviz`."""
         return os.path.basename(self.trace) == MAIN
 
 
 def start(order: Order, argv: Sequence[str]) -> Start:
-    """What starts the recording process: Python as it is called by hand, with the options of this interpreter.
+    """Return how to start the recording process: Python as called by hand, with the options of this interpreter.
 
-    GvizError where gviz lies in a folder that cannot be one of several in ``PYTHONPATH``.
+    Raises GvizError if gviz is in a folder whose name cannot be part of ``PYTHONPATH``.
     """
     if os.pathsep in _START:
         why, hint = f"Python cannot be told of a folder with {os.pathsep} in its name", "install gviz in another folder"
@@ -103,7 +104,7 @@ def start(order: Order, argv: Sequence[str]) -> Start:
 
 
 def _environment(order: Order, argv: Sequence[str]) -> dict[str, str]:
-    """What lets that process record: its order, which it takes before the program begins, and then all is put back."""
+    """Return the environment of that process. It contains the order, and is restored before the program starts."""
     found = dict(os.environ)
     left = {name: text for name, text in found.items() if not (sys.flags.ignore_environment and _is_pythons(name))}
     begin = {"PYTHONPATH": os.pathsep.join(filter(None, [_START, left.get("PYTHONPATH")]))}
@@ -117,26 +118,26 @@ def _is_pythons(name: str) -> bool:
 
 
 def read(told: dict[str, Any]) -> Order:
-    """An order from what went over."""
+    """Return an order from its serialized form."""
     return Order(**(told | {"keeping": Keeping(**told["keeping"])}))
 
 
 _NAMES_THE_PROGRAM, _TAKES_A_VALUE = "cm", "WX"
 _OTHERWISE = {"-I": ["-s", "-P"], "-E": [], "-S": [], "-i": []}
-"""Without its environment and its site a process could not be told to record; the first is taken from it by hand."""
+"""An isolated process, without environment or site, could not be started to record; -I is replaced by its parts."""
 
 
 def interpreter_options() -> list[str]:
-    """The options that this interpreter was called with, for one that runs a program in the same way."""
+    """Return the options this interpreter was called with, for one that runs a program in the same way."""
     return [word for flag in _given(sys.orig_argv[1:]) for word in _OTHERWISE.get(flag, [flag])]
 
 
 def _given(words: Sequence[str]) -> Iterator[str]:
-    """One option at a time: several may share a word, and a value may have one of its own."""
+    """Yield one option at a time: several may share a word, and a value may be a separate word."""
     left = iter(words)
     for word in left:
         if word.startswith("--") and word != "--":
-            yield from (word, next(left, ""))  # the only one that runs a program has a value
+            yield from (word, next(left, ""))  # the only such option that runs a program has a value
             continue
         if not word.startswith("-") or word in ("-", "--"):
             return

@@ -1,7 +1,6 @@
-"""What ``python`` is about to run, found before it does, without running anything of it.
+"""Finds what ``python`` is about to run, without running any of it.
 
-What ``python`` itself would say no word of gviz's about (a script that is not there) is refused here; the rest is left
-to it.
+What ``python`` would not explain in gviz's terms (a missing script) is refused here; the rest is left to it.
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ from gviz.errors import GvizError, did_you_mean
 from gviz.values.plain_text import shown
 
 STANDARD_INPUT = "-"
-"""The script that ``python`` reads from there."""
+"""The script name for which ``python`` reads standard input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A program that was found: its file, and how it is loaded (None for a plain script)."""
+    """A program that was found: its file, and its module spec (None for a plain script)."""
 
     path: str
     spec: ModuleSpec | None
 
     @property
     def folder(self) -> str:
-        """The folder of a plain script, in which Python looks first for what it imports; empty for all else."""
+        """The folder of a plain script, where Python looks first for imports; empty for anything else."""
         return "" if self.spec is not None else os.path.dirname(os.path.abspath(self.path))
 
 
 def find(name: str, *, as_module: bool) -> Target | None:
-    """Find what ``python [-m] NAME`` would run; None for what only its run can tell.
+    """Find what ``python [-m] NAME`` would run; None if only running it can show that.
 
-    GvizError for what is not there, or cannot be run.
+    Raises GvizError for what does not exist or cannot be run.
     """
     if as_module or not (name == STANDARD_INPUT or os.path.isabs(name)):
         _check_folder()
@@ -59,7 +58,7 @@ def _check_folder() -> None:
 
 
 def compiled(target: Target) -> CodeType:
-    """The program as code; SyntaxError, ValueError, OSError or GvizError where it is none."""
+    """Return the program as code. Raises SyntaxError, ValueError, OSError or GvizError if it is not Python code."""
     if target.spec is not None and target.spec.loader is not None:
         code = target.spec.loader.get_code(target.spec.name)  # type: ignore[attr-defined]
         if not isinstance(code, CodeType):
@@ -71,7 +70,7 @@ def compiled(target: Target) -> CodeType:
 
 
 def _where_it_may_be(name: str) -> str:
-    """What to try for a script that is not there: a file named alike, another folder, or that it is a module."""
+    """Return a suggestion for a missing script: a similar file, another folder, or running it as a module."""
     if all(map(str.isidentifier, name.split("."))) and not name.endswith(".py"):
         return f"-m {name} runs a module"
     folder, file = os.path.split(os.path.abspath(name))
@@ -83,7 +82,7 @@ def _where_it_may_be(name: str) -> str:
 
 
 def _find_module(name: str) -> Target | None:
-    """A module as the files lie there: what its packages make of their paths when they are imported is not known."""
+    """Find a module from its files; paths that its packages change on import are not considered."""
     here = [] if sys.flags.safe_path else [os.getcwd()]
     spec = _spec(name.partition(".")[0], [*here, *sys.path])
     if spec is None:
@@ -100,13 +99,13 @@ def _within(package: ModuleSpec, name: str) -> ModuleSpec | None:
 
 
 def _spec(name: str, path: Sequence[str]) -> ModuleSpec | None:
-    """How any finder but Python's own would find a module, or that one in these folders."""
+    """Return the spec of a module from any finder; Python's own searches these folders."""
     others = (finder for finder in sys.meta_path if finder is not PathFinder)
     return PathFinder.find_spec(name, path) or next(filter(None, (one.find_spec(name, path) for one in others)), None)
 
 
 def _find_container(name: str) -> Target | None:
-    """A folder or zip file with a ``__main__`` in it."""
+    """Find a folder or zip file that contains a ``__main__``."""
     path = os.path.abspath(name)
     spec = PathFinder.find_spec("__main__", [path])
     if spec is None and os.path.isdir(path):
@@ -115,7 +114,7 @@ def _find_container(name: str) -> Target | None:
 
 
 def _find_script(name: str) -> Target | None:
-    """A script; what is no ordinary file can be read only once."""
+    """Find a script; anything but an ordinary file can be read only once."""
     if not os.access(name, os.R_OK):
         raise GvizError(f"cannot read {name}", why="permission denied", exit_code=3)
     return Target(os.path.abspath(name), None) if os.path.isfile(name) else None

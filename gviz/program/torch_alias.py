@@ -1,4 +1,4 @@
-"""For one run, lets ``import torch`` mean gviz's own engine, so that a tutorial needs no PyTorch install."""
+"""Lets ``import torch`` mean gviz's own engine for one run, so that a tutorial needs no PyTorch installation."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ torch.utils.data.dataloader torch.utils.data.dataset torch.utils.data.sampler to
 torch.xpu
 """
 SHAPED = frozenset(_NAMES.split())
-"""Modules of PyTorch: those of them that the engine has are found, its own others are not."""
+"""Modules of PyTorch: found if the engine has them. The engine's other modules are not found."""
 
 ANSWERED = {"torchviz": "gviz.integrations.torchviz"}
-"""Packages built on PyTorch that gviz answers for."""
+"""Packages built on PyTorch that gviz replaces."""
 
 REFUSED = ("torchaudio", "torchtext", "torchvision")
-"""Packages built on PyTorch that would fail inside, on something the engine has not."""
+"""Packages built on PyTorch that would fail on something the engine lacks."""
 
 
 class BuiltinTorch(MetaPathFinder):
@@ -68,12 +68,12 @@ def exists(module: str) -> bool:
     """Whether a module of the engine can be imported."""
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # its parent is no package
+    except ModuleNotFoundError:  # its parent is not a package
         return False
 
 
 def install() -> None:
-    """Make ``import torch`` mean the engine in this process; refused where the real one is already imported."""
+    """Make ``import torch`` mean the engine in this process. Raises GvizError if a torch is already imported."""
     if "torch" in sys.modules:
         raise GvizError("torch is already imported, so it cannot mean gviz's engine", exit_code=2)
     sys.meta_path.insert(0, BuiltinTorch())
@@ -81,9 +81,9 @@ def install() -> None:
 
 
 def is_imported_by(code: CodeType) -> bool:
-    """Whether a program says ``import torch`` anywhere in its own file."""
+    """Whether a program imports torch anywhere in its own file."""
     steps = [step for step in dis.get_instructions(code) if step.opname != "EXTENDED_ARG"]
-    # Before it come how far up the package the name is looked for, 0 for none, and what is taken from it.
+    # Two instructions before it is the number of package levels to go up, 0 for none; one before, the imported names.
     imports = ((steps[at - 2].argval, step.argval) for at, step in enumerate(steps) if step.opname == "IMPORT_NAME")
     if any(level == 0 and name.partition(".")[0] == "torch" for level, name in imports):
         return True
@@ -91,19 +91,21 @@ def is_imported_by(code: CodeType) -> bool:
 
 
 def is_installed(folder: str = "") -> bool:
-    """Whether a ``torch`` can be imported that is not gviz's, also from the folder a script lies in."""
+    """Whether a ``torch`` other than gviz's can be imported, also from the folder of a script."""
     beside = PathFinder.find_spec("torch", [folder]) if folder else None
     return (beside or importlib.util.find_spec("torch")) is not None
 
 
 def pytorch_options(what: Order) -> str:
-    """Which options are given that leave out parts of a PyTorch program: they do nothing where the engine runs it."""
+    """Return the options in use that limit a PyTorch recording; they have no effect when the engine runs the
+    program.
+    """
     given = ("--phase", what.keeping.phase != "all"), ("--module", bool(what.keeping.module))
     return " and ".join(option for option, is_given in given if is_given)
 
 
 def refuse_pytorch_options(what: Order) -> None:
-    """Raise GvizError where such options are given, and it is known already that PyTorch will not run the program."""
+    """Raise GvizError if such options are used and PyTorch will certainly not run the program."""
     if not pytorch_options(what) or what.engine == "torch" or (what.engine == "auto" and is_installed()):
         return
     why = "gviz's own engine is recorded whole"

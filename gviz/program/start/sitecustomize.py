@@ -1,8 +1,7 @@
-"""Python imports this before it runs a program: here gviz begins to listen, and no frame of it stays beneath.
+"""Python imports this before it runs a program: gviz starts to listen here and leaves no frame below the program.
 
-The program is then run by the interpreter, not by gviz. `gviz.program.recording_request` puts this folder on the path
-for that one import; before anybody else looks, the path, the environment and the modules are those that the program
-would find.
+The interpreter then runs the program, not gviz. `gviz.program.recording_request` puts this folder on the path for this
+one import. Path, environment and modules are restored before other code sees them.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # built in: nothing has to be imported before
 
 _interrupts = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
-if _interrupts:  # a KeyboardInterrupt in here would be a fatal error of Python, with exit code 1
+if _interrupts:  # a KeyboardInterrupt here would be a fatal error of Python, with exit code 1
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 import json
@@ -26,7 +25,7 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))
 
 
 def _leave_as_found() -> dict[str, Any]:
-    """Undo what was changed to get here; give what was told."""
+    """Undo what was changed to get here. Returns the order."""
     told: dict[str, Any] = json.loads(os.environ.pop("GVIZ_PROGRAM"))
     for name, text in told["environment"].items():
         if text is None:
@@ -40,12 +39,12 @@ def _leave_as_found() -> dict[str, Any]:
 
 
 def _is_the_program(argv: list[str]) -> bool:
-    """Whether this is to run it: a ``.pth`` file may have started another Python ahead of it."""
+    """Whether this is the Python that runs the program: a ``.pth`` file may have started another one before."""
     return sys.orig_argv[-len(argv) :] == argv
 
 
 def _begin(told: dict[str, Any]) -> None:
-    """Begin, or end this process: of an error Python would say a line and run the program, with nobody listening."""
+    """Start recording or end this process: Python would only print an error and run the program unrecorded."""
     interrupts = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
     if interrupts:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
