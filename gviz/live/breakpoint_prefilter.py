@@ -1,7 +1,7 @@
-"""Breakpoints as tests of single events in the program's process: cheap, and never wrong when they say no.
+"""Tests single events against breakpoints in the program's process: cheap, and never wrong when the answer is no.
 
-Where a test says yes, the program is held and the debugger looks at the timeline, in which the same breakpoint is
-exact. A condition is tested with the event and the `NodeCache`; where these do not know, the test says yes.
+If a test says yes, the program pauses and the debugger evaluates the breakpoint exactly in the timeline. A condition is
+tested with the event and the `NodeCache`. If these are not sufficient, the test says yes.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from gviz.where.stop import AT_A_NODE, CALLED, Stop, stop
 Test = Callable[[e.Event], bool]
 
 _LASTING = {"value", "op", "module", "node"}
-"""The names in a condition that are the same at all events of a node, as long as its memory is not written to."""
+"""Names in a condition that stay the same for all events of a node, unless its memory is written to."""
 
 
 class Unknown(Exception):
-    """What a condition asks for is not known on this side."""
+    """What a condition uses is not known in this process."""
 
 
 class Prefilter:
-    """One breakpoint."""
+    """The prefilter of one breakpoint."""
 
     def __init__(self, text: str, cache: NodeCache, chapters: Chapters) -> None:
         self.stop: Stop = stop(text)
@@ -44,18 +44,18 @@ class Prefilter:
         self.asks_for_values, self._asks_for_names = "value" in asked, "name" in asked
         self._may_last = asked <= _LASTING and {*self.stop.at.kinds} <= {*AT_A_NODE}
         self._word, self._place = self.stop.event, self.stop.at.place
-        self._denied = bytearray()  # by node: 1 where the condition does not hold, until its memory is written to
+        self._denied = bytearray()  # by node: 1 if the condition is false, until its memory is written to
         self._cache = cache
         self._chapters = chapters
         self._fits: dict[int, bool] = {}
         self._calls: dict[int, int] = {}
         self._begun: set[tuple[int, int]] = set()
-        """Passes (0: none) with the module calls to which they have come."""
+        """Passes (0: none) with the module calls they have reached."""
         self._storages: set[int] = set()
         self._searched = self._late = 0
 
     def may_stop(self, event: e.Event) -> bool:
-        """Whether the debugger has to look at an event, which is one of the stop's kinds."""
+        """Whether the debugger has to check an event, which is one of the stop's kinds."""
         word, condition = self._word, self.stop.condition
         if word in ("nan", "inf"):
             if not may_be_nonfinite(event):
@@ -74,7 +74,7 @@ class Prefilter:
         return not names or any(_may_hold(condition, known) for known in situations)
 
     def _may_hold_of(self, node: int, event: e.Event, condition: Condition) -> bool:
-        """The same for conditions about the node only, which are tested once for all of its events."""
+        """Same for conditions that use only the node: they are tested once for all of its events."""
         denied = self._denied
         if node < len(denied) and denied[node] and not self._cache.is_rewritten(node):
             return False
@@ -85,7 +85,7 @@ class Prefilter:
         return holds
 
     def _may_begin(self, event: e.Event, node: int) -> bool:
-        """Whether a module call may begin with an event, or the node may be meant by its own name."""
+        """Whether a module call may begin at an event, or the place may refer to the node itself."""
         number = self._cache.number_of(node)
         if self._place is None or self._may_be_named(self._place, node, self._cache.kinds[number]):
             return True
@@ -103,7 +103,7 @@ class Prefilter:
         return not known
 
     def _may_be_named(self, place: Place, node: int, kind: Kind) -> bool:
-        """Whether the place may mean a node by its own name, or its operation."""
+        """Whether the place may refer to a node by its own name or operation."""
         cache = self._cache
         if node in cache.gradients or node in cache.parts:
             return True
@@ -111,11 +111,11 @@ class Prefilter:
         return place.names(cache.possible(kind, node)) or any(path in given for _, path in place.parameters)
 
     def _is_open(self, node: int) -> bool:
-        """Whether more than its kind decides what a node is called."""
+        """Whether the names of a node depend on more than its kind."""
         return node in self._cache.given or node in self._cache.gradients or node in self._cache.parts
 
     def goes_by_name(self, node: int) -> bool:
-        """Whether the stop's place means the node only by the name that it may get."""
+        """Whether the stop's place matches the node only through a name that it may get."""
         place, kind = self._place, self._cache.kinds[self._cache.number_of(node)]
         if place is None:
             return False
@@ -146,7 +146,7 @@ class Prefilter:
         return place.names(self._cache.possible(kind)) or self._cache.is_of_module(kind, place)
 
     def _memory(self, place: Place) -> set[int]:
-        """The storages of all nodes that the place may mean."""
+        """Return the storages of all nodes that the place may refer to."""
         cache = self._cache
         for node in (*cache.late[self._late :], *range(self._searched, len(cache.kind_of))):
             if self._means(place, node):
@@ -156,7 +156,7 @@ class Prefilter:
 
 
 class KnownSoFar(dict[str, Any]):
-    """What a condition may ask about an event, as far as it is known at once, of a node that is called `name`."""
+    """The variables of a condition about an event, as far as they are known at once; `name` is the node's name."""
 
     __slots__ = ("_cache", "_chapters", "_event", "_name", "_node")
 
@@ -177,7 +177,7 @@ class KnownSoFar(dict[str, Any]):
     def _value(self) -> Any:
         match self._event:
             case e.NodeCreated(outputs=(_, _, *_)):
-                raise Unknown  # which of them is meant
+                raise Unknown  # which output is meant is unknown
             case e.NodeCreated(outputs=outputs):
                 return _numbers(outputs[0].value if outputs else None)
             case e.StorageWritten() | e.DataSet() | e.GradFlowed() | e.GradSet() | e.GradRetained():
@@ -227,7 +227,7 @@ def _may_hold(condition: Condition, known: KnownSoFar) -> bool:
         return condition.holds(known)
     except Absent:
         return False
-    except Exception:  # whatever it is: the debugger evaluates it too, and shows it
+    except Exception:  # the debugger evaluates it too, and shows any error
         return True
 
 
@@ -241,7 +241,7 @@ def _numbers(value: Value | None) -> Any:
 
 
 def concerns(node: int, storages: frozenset[int]) -> Test:
-    """Whether an event concerns a node, or memory that its outputs lie in."""
+    """Return a test whether an event concerns a node, or memory of its outputs."""
 
     def test(event: e.Event) -> bool:
         match event:

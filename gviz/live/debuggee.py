@@ -1,8 +1,8 @@
-"""The program's side of a session: it holds the program when the gate says so, and listens to the debugger.
+"""The program's side of a session: pauses the program when the gate says so, and receives the debugger's messages.
 
-The main thread runs the program. A thread of its own receives the messages of the debugger, at any time. It ends the
-program if the debugger ends without releasing it. A pause must also reach a program that emits no events, so it comes
-as SIGURG, a signal that programs rarely use, whose handler runs between two instructions of the main thread.
+The main thread runs the program. A separate thread receives messages at any time. It ends the program if the debugger
+ends without detaching. A pause must also reach a program that emits no events. So it arrives as SIGURG, a signal that
+programs rarely use, whose handler runs between two instructions of the main thread.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from gviz.trace.recording.record import Recording
 
 SECONDS_TO_END = 2.0
 _SECONDS_BETWEEN_POKES = 0.05
-_LONGEST_NAME = 1000  # letters of the name of a thread in a message
+_LONGEST_NAME = 1000  # characters of a thread's name in a message
 
 current: Debuggee | None = None
-"""The session of this process, if it is a program under a debugger's control."""
+"""The session of this process, if it is under a debugger's control."""
 
 
 class Debuggee:
-    """This process under the control of the debugger behind a socket."""
+    """This process under the control of the debugger at a socket address."""
 
     def __init__(self, address: str) -> None:
         global current
-        with suppress(OSError):  # without one of its own the program has whatever terminal there is
+        with suppress(OSError):  # without a terminal of its own, the program uses the existing one
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         _outlive_terminal()
         end = socket.socket(socket.AF_UNIX)
@@ -67,17 +67,17 @@ class Debuggee:
         self._recording: Recording | None = None
         self._alone = False
         self._passed: tuple[str, ...] = ()
-        """Calls in lines of the program that do not hold it."""
+        """Call sites in the program that do not pause it any more."""
         self._process = os.getpid()
         current = self
 
     def held_by(self, recording: Recording) -> Callable[[TraceWriter], Listener]:
-        """What begins a recording whose program this holds."""
+        """Return a function that starts a recording whose program this pauses."""
         self._recording = recording
         return self._begin
 
     def stop_here(self, why: Why, node: int = 0) -> bool:
-        """Hold the program where it is, to look at a node, unless it was detached; False in another process."""
+        """Pause the program here to look at a node, unless it was detached. Returns False in another process."""
         if self._gate is None or os.getpid() != self._process:
             return False
         if not self._alone and not (self._passed and CallSite(ASKED_FOR[why], *site.user_line()).key in self._passed):
@@ -114,7 +114,7 @@ class Debuggee:
             raise
 
     def _answer(self) -> Wish:
-        """Wait until the debugger answers this stop: other answers are for stops that a signal has ended."""
+        """Wait until the debugger answers this stop; answers to stops that a signal ended are ignored."""
         while not self._alone:
             go = self._answers.get()
             if go.number == self._stops:
@@ -146,16 +146,16 @@ class Debuggee:
             threading.Thread(target=partial(self._poke, self._gate), name="gviz pause", daemon=True).start()
 
     def _poke(self, gate: Gate) -> None:
-        """Interrupt the main thread until the gate is closed: one signal may come while it is busy with an event."""
+        """Interrupt the main thread until the program pauses: a single signal may arrive while it handles an event."""
         main = threading.main_thread().ident
         while gate.pausing and main is not None:
             signal.pthread_kill(main, signal.SIGURG)
             time.sleep(_SECONDS_BETWEEN_POKES)
 
     def _run_alone(self) -> None:
-        """Run without a debugger, and without the terminal that ends with it."""
+        """Continue without a debugger, and without its terminal."""
         self._alone = True
-        _at_hang_up(1)  # ignored; Python's own is for the main thread only
+        _at_hang_up(1)  # ignored; Python's own handler is for the main thread only
         nowhere = os.open(os.devnull, os.O_RDWR)
         for number in range(3):
             if os.isatty(number):
@@ -163,12 +163,12 @@ class Debuggee:
         os.close(nowhere)
         if self._gate is not None:
             self._gate.let_go()
-        self._answers.put(Go(Wish("run")))  # for a stop that waits: it checks whether the program is detached
+        self._answers.put(Go(Wish("run")))  # for a waiting stop, which then sees that the program is detached
         self._line.send(Left())
 
     def _end(self) -> None:
-        """Close the trace and end, whatever the program is doing."""
-        ctypes.CDLL(None).alarm(0)  # that of a hang-up, if there was one: this thread ends the program now
+        """Close the trace and end the process, whatever the program is doing."""
+        ctypes.CDLL(None).alarm(0)  # cancel the alarm of a hang-up: this thread ends the program now
         last = threading.Timer(SECONDS_TO_END, os.kill, (self._process, signal.SIGKILL))
         last.daemon = True
         last.start()
@@ -178,14 +178,15 @@ class Debuggee:
 
 
 def _outlive_terminal() -> None:
-    """Let SIGHUP, which comes where the debugger was killed, end the program a second later: its trace is closed first.
+    """Let SIGHUP, sent when the debugger is killed, end the program one second later, so that its trace is closed
+    first.
 
-    The handler is C's own ``alarm``, whose argument, the number of the signal, is 1: it needs no Python to run.
+    The handler is C's own ``alarm``, which receives the signal number 1 as its argument; it needs no Python to run.
     """
     if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
         _at_hang_up(ctypes.cast(ctypes.CDLL(None).alarm, ctypes.c_void_p).value or 0)
 
 
 def _at_hang_up(handler: int) -> None:
-    """Set a handler in C: Python does not see it, nor do the children of the program."""
+    """Set a handler in C, invisible to Python and to the program's children."""
     ctypes.CDLL(None).signal(signal.SIGHUP, ctypes.c_void_p(handler))

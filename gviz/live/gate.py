@@ -1,11 +1,11 @@
-"""Holds a program between two of its events. It has no I/O of its own: it holds by calling the `wait` it is given.
+"""Pauses a program between two of its events. It has no I/O of its own: it pauses by calling `wait`.
 
-The gate is between a `Channel` and the writer of the trace. It follows what happens just far enough to stop where a
-`Timeline` of the same events would stop: live stepping and stepping through a recording meet the same moments. An event
-is handed on first and then the program is held, with one exception: the end of a phase, for `finish`, or of a closed
-module, for `next`, which only the first event after it shows, and that one waits outside.
+The gate is between a `Channel` and the writer of the trace. It tracks just enough state to stop where a `Timeline` of
+the same events would stop, so that live stepping and stepping through a recording visit the same moments. An event is
+passed on before the program pauses. The exceptions are the end of a phase, for `finish`, and of a collapsed module, for
+`next`: only the first event afterwards shows these, and that event waits outside.
 
-All threads of the program wait where one of them is held: each says its next event behind the same lock.
+If one thread of the program pauses, all of them wait: each emits its next event under the same lock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gviz.trace.nonfinite import FirstBad
 from gviz.trace.phases import DECIDING, Chapters
 
 Wait = Callable[[Why], Wish]
-"""Called while the program is held; returns how it runs on."""
+"""Called while the program is paused; returns how it continues."""
 
 _DECIDING, _CONTEXT, _DEFINITIONS = frozenset(DECIDING), frozenset(CONTEXT), frozenset(e.DEFINITIONS)
 _FOLLOWED = LEARNED_FROM | _DECIDING | _CONTEXT
@@ -37,7 +37,7 @@ _SCOPE_KINDS = (e.ScopeEntered, e.ScopeLeft)
 
 
 class Gate:
-    """`say` is the listener of a channel; `first` is how the program begins."""
+    """The gate of one program. `say` is the listener of a channel; `first` is how the program starts."""
 
     def __init__(self, hand_on: Listener, wait: Wait, first: Wish) -> None:
         self._hand_on = hand_on
@@ -46,7 +46,7 @@ class Gate:
         self._owner = 0
         """The thread that holds the lock."""
         self.aside: frozenset[int] = frozenset()
-        """Threads that are never held, because the program may need them to run on."""
+        """Threads that are never paused, because the program may need them to continue."""
         self.count = 0
         self._pausing = False
         self._cache = NodeCache()
@@ -56,13 +56,13 @@ class Gate:
         self._prefilters: dict[str, Prefilter] = {}
         self._bad, self._is_first_bad = FirstBad(), False
         self._inside = 0
-        """The closed module call whose nodes are going through, while `next` takes them for one."""
+        """The collapsed module call whose nodes are passing, while `next` treats them as one."""
         self._asked_of = 0
-        """The stack of the node that the debugger was asked about last, while its statement may still run."""
+        """The stack of the node the debugger was last asked about, while its statement may still run."""
         self._take_up(first)
 
     def say(self, event: e.Event) -> None:
-        """Hand an event on, and hold the program if that is what was wished for."""
+        """Pass an event on, and pause the program if the current wish asks for it."""
         me = get_ident()
         if me not in self.aside:
             with self._lock:
@@ -76,29 +76,30 @@ class Gate:
             self._hand_on(event)
 
     def pause(self) -> None:
-        """Hold the program at its next event, or at the next `pause_here`, whichever comes first."""
+        """Pause the program at its next event or `pause_here`, whichever comes first."""
         self._pausing = True
 
     @property
     def pausing(self) -> bool:
-        """Whether the program was asked to pause and has not yet."""
+        """Whether a pause was requested and has not happened yet."""
         return self._pausing
 
     def let_go(self) -> None:
-        """Never hold the program again, from any thread, while it runs."""
+        """Never pause the program again, from any thread."""
         self._take_up(Wish("run"))
 
     def pause_here(self) -> bool:
-        """Hold the program where it is, if it is asked to pause; whether this was the moment for it.
+        """Pause the program here if a pause was requested. Returns whether no pause is pending any more.
 
-        For a signal handler: between two instructions of a thread, also inside `say`, which then sees to it itself.
+        For a signal handler: it runs between two instructions of a thread, also inside `say`, which then handles the
+        pause.
         """
         if self._pausing and self._owner != get_ident():
             self.stop_here("pause")
         return not self._pausing
 
     def stop_here(self, why: Why) -> None:
-        """Hold the program where it is."""
+        """Pause the program here."""
         with self._lock:
             outer, self._owner = self._owner, get_ident()
             try:
@@ -137,7 +138,7 @@ class Gate:
                 self._test(event, tests)
 
     def _test(self, event: e.Event, tests: tuple[Test, ...]) -> None:
-        """Hold if this event may be a stop, or shows that one before was: names come when their statements end."""
+        """Pause if this event may be a stop, or shows that an earlier one was: names are known when statements end."""
         for test in tests:
             if test(event):
                 break
@@ -148,7 +149,7 @@ class Gate:
         self._asked_of = event.stack if isinstance(event, e.NodeCreated) and self._may_be_named(event.node) else 0
 
     def _may_be_named(self, node: int) -> bool:
-        """Whether what the node is called decides if the program is to be held there."""
+        """Whether the name of the node decides if the program pauses there."""
         return any(self._prefilters[text].goes_by_name(node) for text in self._wish.stops if text in self._prefilters)
 
     def _ends_statement(self, event: e.Event) -> bool:
@@ -157,7 +158,7 @@ class Gate:
         return isinstance(event, OF_NO_STATEMENT)
 
     def _is_whole_node(self, event: e.Event, kind: type[e.Event], depth: int) -> bool:
-        """Whether a node is through, of `depth` before the event, or an optimizer's step with all it computes."""
+        """Whether a node is complete (`depth` is that before the event), or an optimizer step with all it computes."""
         if kind in _CONTEXT:
             return depth > 0 == self._depth
         if kind not in WHOLE_NODE or self._depth:
@@ -166,13 +167,15 @@ class Gate:
         return not (own and self._steps_closed)
 
     def _call_of(self, event: e.Event) -> int:
-        """The closed call of the node that is through, 0 if there is none; of a parameter that of the rule before."""
+        """Return the collapsed call of the completed node, 0 if none; for a parameter, that of the previous backward
+        rule.
+        """
         node = subject(event)[0]
         of_parameter = isinstance(event, e.GradAccumulated) and node in self._cache.parameters
         return self._cache.outermost(self._ran if of_parameter else node, self._closed)
 
     def _leaves(self, event: e.Event) -> bool:
-        """Whether this event comes after all that the closed call in progress does, forward or in a pass."""
+        """Whether this event follows everything in the current collapsed call, forward or in a pass."""
         match event:
             case e.ScopeLeft(scope=scope):
                 return scope == self._inside
@@ -180,7 +183,7 @@ class Gate:
                 return False
             case e.StepStarted(node=node) | e.GradAccumulated(node=node) | e.GradCaptured(node=node):
                 return not self._depth and self._cache.outermost(node, self._closed) != self._inside
-            case e.BackwardFinished(pass_nr=pass_nr):  # one that its forward runs, or a rule, is a part of it
+            case e.BackwardFinished(pass_nr=pass_nr):  # a pass run by its forward, or by a backward rule, is part of it
                 return self._inside not in self._context.scopes and self._context.passes[:1] == [pass_nr]
         return isinstance(event, e.Failed)
 
@@ -190,7 +193,7 @@ class Gate:
             self._hold("wish")
 
     def _follow(self, event: e.Event, kind: type[e.Event]) -> None:
-        """Follow phases, passes and module calls; hold first if this event shows that a phase is over."""
+        """Track phases, passes and module calls; pause first if this event shows that a phase has ended."""
         if kind in _DECIDING:
             phases = len(self._chapters.rows)
             self._chapters.happen(self.count + 1, event)
@@ -208,15 +211,15 @@ class Gate:
             _, _, self._scope, self._depth = self._context.happen(KIND_NUMBERS[kind], node, pass_nr, scope)
 
     def _phase_is_over(self) -> bool:
-        """Whether the event that waits shows that a phase ended with the one before, or the next began even earlier.
+        """Whether the waiting event shows that a phase ended with the event before, or that the next one began earlier.
 
-        Not if the program went on from just there.
+        False if the program continued from that same moment.
         """
         (_, _, end, _), (_, start, _, _) = self._chapters.rows[-2:]
         return end > self._wished_at and (end == self.count or start <= self.count)
 
     def _hold(self, why: Why) -> None:
-        """Wait for the next wish; whatever comes out of the wait goes to the program, which then runs to a stop."""
+        """Wait for the next wish. An exception during the wait goes to the program, which then runs to a stop."""
         self._pausing = False
         wish = Wish("continue", stops=self._wish.stops)
         try:
@@ -236,7 +239,7 @@ class Gate:
         self._tests = self._tests_of(wish)
 
     def _tests_of(self, wish: Wish) -> dict[type[e.Event], tuple[Test, ...]]:
-        """The tests that say whether to hold, by the class of the event."""
+        """Return the tests that decide whether to pause, by event class."""
         tests: dict[type[e.Event], tuple[Test, ...]] = {}
         for kind, test in self._wanted(wish):
             tests[kind] = (*tests.get(kind, ()), test)
@@ -264,7 +267,7 @@ class Gate:
 
     def _begins_phase(self) -> Test:
         rows = self._chapters.rows
-        known = len(rows) - bool(rows and rows[-1][1] > self.count)  # the last may begin with the event that waits
+        known = len(rows) - bool(rows and rows[-1][1] > self.count)  # the last one may begin with the waiting event
         return lambda event: len(self._chapters.rows) > known
 
     def _stops(self, texts: tuple[str, ...]) -> list[tuple[type[e.Event], Test]]:
@@ -285,5 +288,5 @@ def _always(event: e.Event) -> bool:
 
 
 def _failed(event: e.Event) -> bool:
-    """Whether an error ended a pass; that nothing catches it, if so, is known later."""
+    """Whether an error ended a pass; whether it is caught is known only later."""
     return isinstance(event, e.BackwardFinished) and bool(event.error)

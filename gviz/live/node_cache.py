@@ -1,4 +1,4 @@
-"""What the program's side remembers of its nodes: which of them a breakpoint may mean."""
+"""What the program's side remembers of its nodes, to decide which of them a breakpoint may refer to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gviz.where.place import Place, Possible
 
 
 class Kind(NamedTuple):
-    """What nodes have in common that were made by one op at one place: all that a place can ask of a new node."""
+    """What nodes created by one op at one place have in common: all that a place can check on a new node."""
 
     op: int
     stack: int
@@ -26,7 +26,9 @@ class Kind(NamedTuple):
 
 
 class Remembered(NamedTuple):
-    """The value of a node's first output when it was made, its memory, and whether it fills that memory plainly."""
+    """The value of a node's first output when it was created, its memory, and whether it fills that memory
+    contiguously.
+    """
 
     value: Value | None
     storage: int
@@ -34,7 +36,7 @@ class Remembered(NamedTuple):
 
 
 class NodeCache:
-    """Grows with the program: definitions, and a few bytes for every node. `keep_values` also keeps their values."""
+    """Grows with the program: definitions, and a few bytes per node. `keep_values` also keeps their values."""
 
     def __init__(self) -> None:
         self.ops: dict[int, e.OpSeen] = {}
@@ -45,41 +47,41 @@ class NodeCache:
         self.given: dict[int, tuple[str, ...]] = {}
         self.gradients: set[int] = set()
         self.parts: set[int] = set()
-        """Nodes whose outputs are parts of the result of a call."""
+        """Nodes whose outputs are parts of a call's return value."""
         self.kinds: list[Kind] = [Kind(0, 0, 0, False)]
         self.kind_of = array("I", [0])
         self.storage_of = array("I", [0])
         self.more_storages: dict[int, tuple[int, ...]] = {}
         self.late = array("I")
-        """Nodes that were named, or announced, after others with larger numbers."""
+        """Nodes that were named or recorded after others with larger numbers."""
         self.keep_values = False
         self.values: dict[int, Remembered] = {}
         self.written: dict[int, Value] = {}
-        """What was written last, by the storage, as long as a value is kept of a node that lies there."""
+        """The last value written to each storage, while a value of one of its nodes is kept."""
         self.set_data: dict[int, Value] = {}
-        """What tensors show that were given other data, by the node."""
+        """The values of tensors that were given other data, by node."""
         self._lying_in: Counter[int] = Counter()
         self._numbers: dict[Kind, int] = {}
         self._sources: dict[str, str | None] = {}
         self._claims = Claims(self.stacks, self._sources)
 
     def learn(self, event: e.Event) -> None:
-        """Take in what one of `LEARNED_FROM` says."""
+        """Process an event, one of `LEARNED_FROM`."""
         _LEARN[event.__class__](self, event)
 
     def possible(self, kind: Kind, node: int = 0) -> Possible:
-        """What a node of a kind is called where it is called anything."""
+        """Return the possible names of a node of this kind, with its operation, module and stack."""
         names = self.given.get(node) or self._claims.possible(kind.stack)
         op = self.ops.get(kind.op, UNKNOWN_OP)
         return Possible(node, names, op, self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ()))
 
     def is_of_module(self, kind: Kind, place: Place) -> bool:
-        """Whether a place means a module that makes nodes of a kind."""
+        """Whether a place refers to a module that creates nodes of this kind."""
         path, frames = self.scopes.get(kind.scope, ""), self.stacks.get(kind.stack, ())
         return is_of_module(place, path, frames, self._sources.get)
 
     def call(self, kind: Kind, place: Place) -> int:
-        """The outermost module call that a place means around nodes of a kind; 0 if there is none."""
+        """Return the outermost matching module call around nodes of this kind; 0 if there is none."""
         around, found = kind.scope, 0
         while around:
             found = around if self.is_of_module(kind._replace(scope=around), place) else found
@@ -87,18 +89,18 @@ class NodeCache:
         return found
 
     def possible_names(self, node: int) -> tuple[str, ...]:
-        """Every name that a node may have; empty where that is not known."""
+        """Return every name that a node may have; empty if unknown."""
         number = self.number_of(node)
         if node in self.given or node in self.gradients or node in self.parts or not number:
             return ()
         return *self.possible(self.kinds[number]).names, ""  # it has one of these names, or none
 
     def number_of(self, node: int) -> int:
-        """The place in `kinds` of a node's kind, 0 for a node that was never announced."""
+        """Return the index of a node's kind in `kinds`, 0 for a node that was never recorded."""
         return self.kind_of[node] if 0 <= node < len(self.kind_of) else 0
 
     def outermost(self, node: int, paths: Collection[str]) -> int:
-        """The outermost call with one of these paths that made a node, 0 if there is none or a pass made it."""
+        """Return the outermost call with one of these paths that created a node; 0 if none, or a pass created it."""
         kind, found = self.kinds[self.number_of(node)], 0
         scope = 0 if kind.in_pass else kind.scope
         while scope:
@@ -107,12 +109,12 @@ class NodeCache:
         return found
 
     def storages(self, node: int) -> tuple[int, ...]:
-        """The memory that a node's outputs lie in."""
+        """Return the storages of a node's outputs."""
         known = node < len(self.storage_of)
         return self.more_storages.get(node) or ((self.storage_of[node],) if known else ())
 
     def value(self, node: int) -> Value | None:
-        """The value of a node's first output now; KeyError if that is not known here."""
+        """Return the current value of a node's first output. Raises KeyError if it is not known here."""
         if node in self.set_data:
             return self.set_data[node]
         value, storage, plain = self.values[node]
@@ -124,7 +126,7 @@ class NodeCache:
         return Value(value.dtype, value.shape, written.data, written.stats)
 
     def is_rewritten(self, node: int) -> bool:
-        """Whether a node whose value is kept holds another since it was made: its memory may be older than it is."""
+        """Whether the value of a node has changed since it was created; its memory may be older than the node."""
         kept = self.values.get(node)
         return kept is not None and (kept.storage in self.written or node in self.set_data)
 

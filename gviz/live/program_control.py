@@ -1,7 +1,7 @@
 """The debugger's side: one program in a process, session and terminal of its own.
 
-Three threads wait for what the program does: sends messages, prints, ends. Each calls `on_report`, which must not take
-long. The methods that act on the program return at once, except `let_go` and `stop`.
+Three threads wait for the program: for messages, for output, and for its end. Each calls `on_report`, which must return
+quickly. The methods that act on the program return at once, except `let_go` and `stop`.
 
 The states of a `ControlledProgram`. All threads change them, through `_turn`, under a lock:
 
@@ -17,14 +17,14 @@ The states of a `ControlledProgram`. All threads change them, through `_turn`, u
     these 3    `let_go`                                         ``LetGo`` is sent; waits for ``Left``   let go
     these 3    `stop`                                           ``End``, then SIGTERM or SIGKILL        (ended)
     these 3    `interrupt`, `type`, `hang_up`, `resize`         the process or its terminal gets it     the same
-    let go     ``Held``, ``Released``, `go`                     nothing: the session is over            let go
+    let go     ``Held``, ``Released``, `go`                     nothing: the session has ended          let go
     any        the process ends                                 reported: ``Ended``                     ended
 
-For example ``n`` at the first node: `go` sends ``Go(Wish("next"), 0)``, *running*; the program makes the node and sends
-``Held("wish", number=1)``, *held*; `on_report` gets that. Stops are numbered, because messages may cross: the program
-ignores a ``Go`` for any stop but the one that it is at.
+Example: ``n`` at the first node. `go` sends ``Go(Wish("next"), 0)``, *running*; the program creates the node and sends
+``Held("wish", number=1)``, *held*; `on_report` receives that. Stops are numbered because messages may cross: the
+program ignores a ``Go`` for any stop except its current one.
 
-`stopped` is no state: it says that the user ended the program, so that its exit code is no failure.
+`stopped` is not a state: it means that the user ended the program, so that its exit code does not count as a failure.
 """
 
 from __future__ import annotations
@@ -52,28 +52,28 @@ _FINAL: dict[State, tuple[State, ...]] = {"let go": ("ended",), "ended": ()}
 """The states after which only these can follow."""
 PATIENCE = SECONDS_TO_END + 1.0
 KEPT_OUTPUT = 2000
-"""How many pieces of the program's last output are kept, for the terminal that the debugger leaves."""
+"""The number of pieces of the program's last output that are kept, for the terminal after the debugger ends."""
 
 _LONGEST_FOLDER = 80
-"""A socket's address has room for 104 bytes, on macOS; the part after the folder takes 23."""
+"""A socket's address is limited to 104 bytes on macOS; the part after the folder takes 23."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The program wrote to its terminal, whichever part of it did."""
+    """Any part of the program wrote to its terminal."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The program is gone; `code` is its exit code, or less than zero the signal that killed it."""
+    """The program has ended; `code` is its exit code, or the negative number of the signal that killed it."""
 
     code: int
 
     @property
     def words(self) -> str:
-        """What happened to it."""
+        """A description of how it ended."""
         if self.code >= 0:
             return f"the program has ended with exit code {self.code}"
         try:
@@ -86,7 +86,7 @@ Report = Ready | Held | Released | Written | Ended
 
 
 class ControlledProgram:
-    """Starts a process, which connects to a socket, and controls it until it ends or is let go."""
+    """Starts a process, which connects to a socket, and controls it until it ends or is detached."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class ControlledProgram:
 
     def _start(self, start: Callable[[str], Start], size: tuple[int, int]) -> None:
         with ExitStack() as undo:
-            self._folder = tempfile.mkdtemp(prefix="gviz-", dir=_temporary_folder())  # for its owner only
+            self._folder = tempfile.mkdtemp(prefix="gviz-", dir=_temporary_folder())  # only its owner has access
             undo.callback(self._forget_address)
             address = os.path.join(self._folder, "program")
             self._listener = undo.enter_context(_listening(address))
@@ -120,22 +120,22 @@ class ControlledProgram:
                 command, environment = start(address)
                 self._process = subprocess.Popen(
                     command, env=environment, stdin=inner, stdout=inner, stderr=inner, start_new_session=True,
-                    close_fds=False,  # what a shell has opened for the program
+                    close_fds=False,  # files that a shell has opened for the program
                 )  # fmt: skip
             undo.pop_all()
 
     @property
     def pid(self) -> int:
-        """The process of the program."""
+        """The process id of the program."""
         return self._process.pid
 
     @property
     def waits_for_line(self) -> bool:
-        """Whether the program is known to wait for typed input; not every system shows it."""
+        """Whether the program is known to wait for typed input; not every system shows that."""
         return self.state == "running" and reads_input(self.pid)
 
     def go(self, wish: Wish) -> None:
-        """Let the program run on, if it is held or about to begin."""
+        """Continue the program, if it is paused or about to start."""
         if self._line is not None and self._turn("running", since=("held", "starting")):
             self._line.send(Go(wish, self._stop_number))
 
@@ -144,7 +144,7 @@ class ControlledProgram:
         self._send(Pause())
 
     def interrupt(self) -> None:
-        """What Ctrl-C does to a program in a terminal: SIGINT for all of its processes."""
+        """Send SIGINT to all processes of the program, as Ctrl+C does in a terminal."""
         self._kill(signal.SIGINT)
 
     def type(self, text: str) -> None:
@@ -152,21 +152,23 @@ class ControlledProgram:
         self._terminal.write(text + "\n")
 
     def hang_up(self) -> None:
-        """Type the end of the input (Ctrl+D), for a program that waits for a line."""
+        """Type the end of input (Ctrl+D), for a program that waits for a line."""
         self._terminal.write("\x04")
 
     def resize(self, columns: int, rows: int) -> None:
-        """Give the program's terminal another size."""
+        """Resize the program's terminal."""
         self._terminal.resize(columns, rows)
 
     def let_go(self) -> None:
-        """Let the program run on without a debugger; waits until it has disconnected. The session is over then."""
+        """Detach: the program continues without a debugger. Waits until it has disconnected; the session is
+        then over.
+        """
         if self._turn("let go"):
             self._send(LetGo())
             self._left.wait(PATIENCE)
 
     def stop(self) -> None:
-        """End the program and wait until it is gone."""
+        """End the program and wait until it has ended."""
         if self.state in ("let go", "ended"):
             return
         self.stopped = True
@@ -180,7 +182,7 @@ class ControlledProgram:
             self._waiting.join(PATIENCE)
 
     def _turn(self, state: State, since: tuple[State, ...] = ()) -> bool:
-        """Change the state, if it is one of `since`; False if it cannot be left. Called by all threads."""
+        """Change the state if the current one is in `since`; False if it cannot be left. Called by all threads."""
         with self._turning:
             turned = state in _FINAL.get(self.state, (state,)) and (not since or self.state in since)
             if turned:
@@ -235,7 +237,7 @@ class ControlledProgram:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for thread in self._threads:
-            thread.join(0.5)  # a process that it left behind may hold the other ends
+            thread.join(0.5)  # a process it left behind may hold the other ends
         self._turn("ended")
         self.ended = Ended(code)
         if self._line is not None:
@@ -244,7 +246,7 @@ class ControlledProgram:
         self._on_report(self.ended)
 
     def _forget_address(self) -> None:
-        """One program connects, once."""
+        """Remove the socket file: only one program connects, once."""
         with suppress(OSError):
             os.unlink(os.path.join(self._folder, "program"))
         with suppress(OSError):
@@ -252,12 +254,12 @@ class ControlledProgram:
 
 
 def exit_code(ended: Ended) -> int:
-    """The exit code as a shell gives it."""
+    """Return the exit code as a shell reports it."""
     return 128 - ended.code if ended.code < 0 else ended.code
 
 
 def _temporary_folder() -> str:
-    """Where a socket can have an address: the folder of a job's own may have a longer path than fits into one."""
+    """Return a folder for the socket: a long temporary folder does not fit into a socket's address."""
     usual = tempfile.gettempdir()
     return usual if len(os.fsencode(usual)) <= _LONGEST_FOLDER else "/tmp"
 

@@ -14,19 +14,19 @@ from pathlib import Path
 
 _PIECE = 65536
 _MARK = b"\xfe"
-"""The second end-of-line character: it is in no text, so it is never typed, and marks the terminal as one of gviz."""
+"""The second end-of-line character. It occurs in no text, so it is never typed; it marks the terminal as gviz's."""
 _CHARACTERS = 6
-"""Where `termios` has the list of special characters."""
+"""The index of the special characters in the result of `termios`."""
 
 _READS: dict[str, frozenset[tuple[int, int]]] = {
     "x86_64": frozenset({(0, 0), (23, 1), (270, 1)}),
     "aarch64": frozenset({(63, 0), (72, 1)}),
 }
-"""Numbers of system calls with their first argument: to read from 0, and to select from only 0, as readline does."""
+"""System call numbers with their first argument: reading from 0, and selecting from only 0, as readline does."""
 
 
 class Terminal:
-    """Our end of a pty. The other one belongs to the program, once it has been started with it."""
+    """Our end of a pty. The other end belongs to the program once it has been started with it."""
 
     def __init__(self, columns: int, rows: int) -> None:
         ours, self._inner = pty.openpty()
@@ -36,40 +36,40 @@ class Terminal:
         self.resize(columns, rows)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Set the size of the terminal, in cells; the program gets a signal."""
+        """Set the size of the terminal in cells; the program gets a signal."""
         with suppress(OSError, ValueError):  # it has ended
             fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", max(rows, 1), max(columns, 1), 0, 0))
 
     @contextmanager
     def handed_over(self) -> Iterator[int]:
-        """The program's end, to start it with: then that is its own."""
+        """Yield the program's end, to start it with; afterwards only the program has it open."""
         try:
             yield self._inner
         finally:
             os.close(self._inner)
 
     def read(self) -> bytes:
-        """Wait for output; empty when no process can write any more."""
+        """Wait for output; empty if no process can write any more."""
         try:
             return self._ours.read(_PIECE) or b""
         except (OSError, ValueError):
             return b""
 
     def write(self, text: str) -> None:
-        """Type something."""
+        """Type a text into the terminal."""
         data = text.encode("utf-8", "surrogateescape")
         with suppress(OSError, ValueError):
             while data:
                 data = data[self._ours.write(data) or 0 :]
 
     def close(self) -> None:
-        """Hang up: programs that still run in this terminal get SIGHUP."""
+        """Close the terminal: programs still running in it get SIGHUP."""
         with suppress(OSError):
             self._ours.close()
 
 
 def is_of_a_program(number: int) -> bool:
-    """Whether this is the terminal of a program under control, or a process of it: the person is at another one."""
+    """Whether this is the terminal of a program under control or of its child: the user is at another terminal."""
     try:
         mark: object = termios.tcgetattr(number)[_CHARACTERS][termios.VEOL2]
     except (OSError, termios.error):
@@ -84,18 +84,18 @@ def _mark(number: int) -> None:
 
 
 def reads_input(process: int) -> bool:
-    """Whether one of its threads waits in a system call for its standard input; False also where that is not known.
+    """Whether one of its threads waits in a system call for standard input; False if that is unknown.
 
-    Only Linux shows it, for the children of a process.
+    Only Linux shows this, for child processes.
     """
     calls = _READS.get(platform.machine(), frozenset())
     return any(_call(thread) in calls for thread in Path(f"/proc/{process}/task").glob("*/syscall"))
 
 
 def _call(thread: Path) -> tuple[int, int] | None:
-    """The system call that a thread is in, and its first argument; None if it runs."""
+    """Return the system call a thread is in, and its first argument; None if it is running."""
     try:
         number, first, *_ = thread.read_text().split()
         return int(number), int(first, 16)
-    except (OSError, ValueError):  # it has ended, runs, or may not be read
+    except (OSError, ValueError):  # it has ended, is running, or may not be read
         return None
