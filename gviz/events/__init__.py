@@ -75,6 +75,7 @@ __all__ = [
     "DEFINITIONS",
     "KINDS",
     "NOT_SEEN",
+    "SILENT",
     "Attr",
     "BackwardFinished",
     "BackwardStarted",
@@ -130,6 +131,9 @@ KINDS: tuple[type[Event], ...] = (
 
 DEFINITIONS = (OpSeen, StackSeen, SourceSeen)
 """Events that only define a number; a debugger does not stop at them."""
+
+SILENT = (VariableHeld,)
+"""Events that say what names mean, and that nothing happens in: a step of one event passes them."""
 
 
 def changing(*what: Change) -> tuple[type[Event], ...]:

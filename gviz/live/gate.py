@@ -31,6 +31,7 @@ Wait = Callable[[Why], Wish]
 """Called while the program is paused; returns how it continues."""
 
 _DECIDING, _CONTEXT, _DEFINITIONS = frozenset(DECIDING), frozenset(CONTEXT), frozenset(e.DEFINITIONS)
+_SILENT = frozenset(e.SILENT)
 _FOLLOWED = LEARNED_FROM | _DECIDING | _CONTEXT
 _STEP_KINDS = (e.StepStarted, e.StepFinished)
 _SCOPE_KINDS = (e.ScopeEntered, e.ScopeLeft)
@@ -126,7 +127,8 @@ class Gate:
         if self._pausing:
             self._hold("pause")
         elif self._every:
-            self._counted()
+            if kind not in _SILENT:
+                self._counted()
         elif self._nodes:
             if self._is_whole_node(event, kind, before):
                 self._inside = self._inside or self._call_of(event)

@@ -33,13 +33,19 @@ def end(timeline: Timeline, n: int) -> int:
 
 
 def step(timeline: Timeline, n: int) -> int:
-    """Move one event forward."""
-    return min(n + 1, len(timeline))
+    """Move one event forward, past those of `gviz.events.SILENT`."""
+    n += 1
+    while n < len(timeline) and isinstance(timeline.event(n), e.SILENT):
+        n += 1
+    return min(n, len(timeline))
 
 
 def reverse_step(timeline: Timeline, n: int) -> int:
-    """Move one event back."""
-    return max(n - 1, 0)
+    """Move one event back, past those of `gviz.events.SILENT`."""
+    n -= 1
+    while n > 0 and isinstance(timeline.event(n), e.SILENT):
+        n -= 1
+    return max(n, 0)
 
 
 def next_node(timeline: Timeline, n: int) -> int:

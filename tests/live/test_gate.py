@@ -648,8 +648,9 @@ def test_a_closed_module_is_one_next_as_in_the_recording(program, data, begin, c
     for path in data.draw(st.sets(st.sampled_from(paths_of(events)))):
         folds.close(0, path)
     first_call = next(n for n in range(1, len(timeline)) if isinstance(timeline.event(n), e.ScopeEntered))
-    n = min(first_call + begin, len(timeline) - 1)
-    wishes = [Wish("step", count=n), *[Wish("next", count=count, closed=folds.closed)] * 80]
+    n = navigation.step(timeline, min(first_call + begin, len(timeline) - 1) - 1)
+    so_far = sum(1 for seq in range(1, n + 1) if not isinstance(timeline.event(seq), e.SILENT))
+    wishes = [Wish("step", count=so_far), *[Wish("next", count=count, closed=folds.closed)] * 80]
     stops = before_the_end(held(events, *wishes), events)[1:]
     for stop_at in stops:
         for _ in range(count):
@@ -680,3 +681,11 @@ def test_of_what_is_gone_no_numbers_are_kept():
     assert max(kept) > 0
     assert max(kept) == max(kept[: len(kept) // 10])
     assert len(cache.written) == len({remembered.storage for remembered in cache.values.values()} & {*cache.written})
+
+
+def test_a_step_passes_the_same_events_as_in_a_recording():
+    said = [event for event in closed(tell([("leaf", 1, 0, 0), ("op", 0, 0, 1), ("op", 0, 0, 1)]))]
+    first = next(at for at, event in enumerate(said) if isinstance(event, e.NodeCreated)) + 1
+    events = [*said[:first], e.VariableHeld("w", 1, "", "<module>"), e.VariableHeld("v", 1, "", "f"), *said[first:]]
+    wishes = [Wish("step")] * len(events)
+    assert before_the_end(held(events, *wishes), events) == replayed(events, wishes)

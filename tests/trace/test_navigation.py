@@ -110,3 +110,22 @@ def test_continue_stops_at_marks_the_first_nan_and_failures():
     assert navigation.reverse_continue(timeline, 5) == 3
     assert timeline.at(4).failed is None
     assert timeline.at(5).failed.message == "no"
+
+
+def test_a_step_passes_what_only_says_which_variable_holds_what():
+    world = World()
+    world.leaf(1, 0, 0)
+    world.say(e.VariableHeld("w", 1, "", "<module>"))
+    world.say(e.VariableHeld("weights[0]", 1, "", "<module>"))
+    world.op(0, 0, 1)
+    world.say(e.VariableHeld("last", 1, "", "<module>"))
+    timeline = Timeline(MemoryLog(world.log))
+    spoken = [n for n in range(1, len(timeline) + 1) if not isinstance(timeline.event(n), e.VariableHeld)]
+    stops, n = [], 0
+    while (there := navigation.step(timeline, n)) != n:
+        stops.append(n := there)
+    assert stops == [*spoken, len(timeline)], "the end of a recording is a stop"
+    back = []
+    while (there := navigation.reverse_step(timeline, n)) != n:
+        back.append(n := there)
+    assert back == [*reversed(spoken), 0]

@@ -12,7 +12,7 @@ from itertools import chain, groupby
 from pathlib import PurePath
 from typing import Any
 
-from gviz.events import StorageWritten
+from gviz.events import SILENT, StorageWritten
 from gviz.explain.display_names import phase_words, title
 from gviz.explain.event_description import description
 from gviz.explain.parameter_updates import write_place
@@ -328,8 +328,10 @@ Steps = tuple[list[int], list[int]]
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Moments to stop at, ascending (`nodes`, `phases`, `stops`), and where `finish` and its reverse lead to."""
+    """Moments to stop at, ascending (`nodes`, `phases`, `stops`), those that a step passes (`silent`), and where
+    `finish` and its reverse lead to."""
 
+    silent: list[int]
     nodes: list[int]
     phases: list[int]
     stops: list[int]
@@ -345,6 +347,7 @@ def moves(timeline: Timeline, low: int, high: int, part: Collection[int] | None 
         return [n for n in moments if low <= n <= high]
 
     return Moves(
+        [n for n, _ in timeline.select(SILENT, low, high + 1)],
         [n for n in shown_ends(timeline, low, high) if part is None or timeline.at(n).actor in part],
         within(phase.start for phase in timeline.phases),
         within(navigation.stops(timeline)),

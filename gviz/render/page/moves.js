@@ -12,12 +12,20 @@ function before(moments, n, otherwise) {
   return place >= 0 ? moments[place] : otherwise;
 }
 
+/** One event on (`way` 1) or back (-1), past those in which nothing happens. */
+function stepped({ low, high, moves }, n, way) {
+  do n += way;
+  while (low < n && n < high && moves.silent.includes(n));
+  return Math.max(low, Math.min(n, high));
+}
+
 /** For every key the moment it leads to from moment `n`, with node `selected`. */
-function movesOf({ low, high, moves, nodes }) {
+function movesOf(page) {
+  const { low, high, moves, nodes } = page;
   const eventsOf = (node) => (nodes[node] ? nodes[node].events : []);
   return {
-    s: (n) => Math.min(n + 1, high),
-    S: (n) => Math.max(n - 1, low),
+    s: (n) => stepped(page, n, 1),
+    S: (n) => stepped(page, n, -1),
     n: (n) => after(moves.nodes, n, high),
     N: (n) => before(moves.nodes, n, low),
     f: (n) => valueAt(moves.finish, n),
@@ -32,7 +40,7 @@ function movesOf({ low, high, moves, nodes }) {
     ">": () => high,
     Home: () => low,
     End: () => high,
-    ArrowRight: (n) => Math.min(n + 1, high),
-    ArrowLeft: (n) => Math.max(n - 1, low),
+    ArrowRight: (n) => stepped(page, n, 1),
+    ArrowLeft: (n) => stepped(page, n, -1),
   };
 }

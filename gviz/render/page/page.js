@@ -152,7 +152,7 @@ function play() {
   if (now === page.high) go(page.low);
   find("said").setAttribute("aria-live", "off"); // nobody can listen that fast
   find("play").setAttribute("aria-pressed", "true");
-  timer = setInterval(() => (now === page.high ? pause() : go(now + 1)), 1000 / Number(find("speed").value));
+  timer = setInterval(() => (now === page.high ? pause() : go(moves.s(now))), 1000 / Number(find("speed").value));
 }
 
 function pause() {
