@@ -96,7 +96,7 @@ INSIDE = {
         change_text branch branch_recording inputs named_calls function_body forward iteration
         finite_differences surrogates second_order pytorch_text checked_script script""",
     "explain": """
-        finding question operations formula program_text grad_history parameter_updates backward_passes
+        finding question operations formula program_text grad_history parameter_updates backward_passes training
         display_names hooks recording_overview program_errors tracking computation outgoing_gradients
         contributions findings._nan_operation findings.nan findings.optimizer findings.gradient findings.zero
         findings.value findings.no_gradient findings.in_place findings.second_backward findings.error
@@ -122,8 +122,8 @@ INSIDE = {
     "tui": """
         _finding_hits arrangement driver folds glyphs lines keymaps stop_reason breakpoints stop_search terminal
         themes config type_ahead
-        drawing.elements drawing.help drawing.lists drawing.node_details drawing.pairs drawing.pass_list
-        drawing.saved drawing.source drawing.status drawing.tape
+        drawing.training drawing.elements drawing.help drawing.lists drawing.node_details drawing.pairs
+        drawing.pass_list drawing.saved drawing.source drawing.status drawing.tape
         source_location cursor session_options session tutorial
         language.command language.other_debuggers
         commands._paths commands.breakpoint_commands commands.compare commands.evaluation

@@ -72,7 +72,7 @@ _NOW = ", now "
 _TOLD = 8
 """The most outputs of one node whose gradients a sentence mentions."""
 _BEFORE_THE_KEPT_PART = "from before the part that was kept"
-_STARTING = "no tensor is made yet: the program starts and imports (PyTorch takes seconds)"
+_STARTING = "starting: no tensors yet (importing PyTorch can take a few seconds)"
 
 
 def description(timeline: Timeline, moment: Moment, told: int = 0) -> str:

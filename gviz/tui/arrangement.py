@@ -25,9 +25,6 @@ STANDS_IN = {"watch": "side-watch", "breaks": "side-watch", "output": "side-outp
 
 LEAST = (40, 10)
 WIDE, HUGE, TALL, LARGE = 110, 170, 32, 44
-MODULES_WIDTH = 44
-"""Columns of the module tree at the left of a large screen, as in app.tcss."""
-
 ROOMY = (60, 16)
 """Columns and rows in which boxes with a row for each number can be seen with what they are connected to."""
 
@@ -53,7 +50,8 @@ def size_class(width: int, height: int) -> str:
 class Wishes:
     """What the user asked for: a view, the panel in front below it (`asked`: by its digit), one panel only.
 
-    Without `modules` the recording called none, and their tree needs no place of its own.
+    Without `modules` the recording called none, and their tree needs no place of its own. Without `watches` nothing is
+    watched and no breakpoint is set: these have one line, and the modules have their place.
     """
 
     view: View
@@ -62,6 +60,7 @@ class Wishes:
     zoomed: str
     leading: str
     modules: bool = False
+    watches: bool = True
 
 
 def arranged(width: int, height: int, wishes: Wishes) -> frozenset[str]:
@@ -72,7 +71,7 @@ def arranged(width: int, height: int, wishes: Wishes) -> frozenset[str]:
     if wishes.zoomed or size == "single":
         return frozenset({wishes.zoomed or wishes.leading})
     main = {"graph", "tape"} if wishes.view == "both" else {wishes.view}
-    beside = own_panels(width, height, modules=wishes.modules)
+    beside = own_panels(width, height, modules=wishes.modules, watches=wishes.watches)
     if beside:
         tab = wishes.tab if in_its_place(wishes.tab, beside) == wishes.tab else TABS[0]
         return frozenset({"node", tab, *beside, *main})
@@ -80,14 +79,13 @@ def arranged(width: int, height: int, wishes: Wishes) -> frozenset[str]:
     return frozenset({"node", *main} if crowded else {"node", wishes.tab, *main})
 
 
-def graph_area(width: int, height: int, view: View, nodes: int, *, modules: bool = False) -> tuple[int, int]:
+def graph_area(width: int, height: int, view: View, nodes: int) -> tuple[int, int]:
     """The cells inside the graph panel in a view, of a recording with `nodes` nodes."""
     side = {"huge": 60, "wide": 44, "narrow": 32}.get(size_class(width, height), 0)
     below = {"huge": 14, "wide": 9}.get(size_class(width, height), BELOW) if height >= TALL else 0
     body = height - 3 - says_what_happened(width, height)
     tape = min(nodes + 3, (body - below) // 2) if view == "both" else 0
-    left = MODULES_WIDTH if "side-modules" in own_panels(width, height, modules=modules) else 0
-    return width - side - left - 2, body - below - tape - 2
+    return width - side - 2, body - below - tape - 2
 
 
 def label_density(width: int, height: int) -> Density:
@@ -100,13 +98,16 @@ def says_what_happened(width: int, height: int) -> bool:
     return size_class(width, height) not in ("tiny", "single")
 
 
-def own_panels(width: int, height: int, *, modules: bool) -> frozenset[str]:
-    """The panels that need not share their place: what is watched, on large screens the output, the modules."""
+def own_panels(width: int, height: int, *, modules: bool, watches: bool = True) -> frozenset[str]:
+    """The panels that need not share their place: what is watched, the modules, on large screens the output.
+
+    The modules, where there are any, have the place of watches and breakpoints while there are none.
+    """
     if width < WIDE or height < TALL:
         return frozenset()
-    if width < HUGE or height < LARGE:
-        return frozenset(BESIDE[:1])
-    return frozenset(BESIDE if modules else BESIDE[:2])
+    large = width >= HUGE and height >= LARGE
+    tree = {"side-modules"} if modules and (large or not watches) else set[str]()
+    return frozenset({"side-watch", *tree, *(["side-output"] if large else [])})
 
 
 def in_its_place(panel: str, shown: Collection[str]) -> str:

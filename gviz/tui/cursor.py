@@ -12,7 +12,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gviz.errors import GvizError
-from gviz.events import Marked, NodeFreed
+from gviz.events import (
+    BackwardFinished,
+    DataSet,
+    GradSet,
+    Marked,
+    Named,
+    NodeFreed,
+    OptimizerStarted,
+    OptimizerStepped,
+    Printed,
+    SavedFreed,
+    ScopeLeft,
+    StorageWritten,
+    VariableHeld,
+)
+from gviz.explain.training import last_pass, root_of_pass
 from gviz.explain.whatif import value_in_branch
 from gviz.query import node_lookup
 from gviz.query.expressions import Evaluator
@@ -83,6 +98,13 @@ class Asker(Evaluator):
                 return min(found) if first else max(found)
         when = "anywhere" if first else f"before event {n}"
         raise GvizError(f"{clipped(text, 40)} did not change {when}", exit_code=2)
+
+
+AFTERMATH = (
+    GradSet, OptimizerStarted, OptimizerStepped, StorageWritten, DataSet, Printed, NodeFreed, SavedFreed, ScopeLeft,
+    VariableHeld, Named,
+)  # fmt: skip
+"""What a recording may end with, and a reader of its end hardly asks about."""
 
 
 class Cursor:
@@ -281,8 +303,18 @@ class Cursor:
         return self._looked_at(self.position)
 
     def _looked_at(self, n: int) -> int:
-        """The node that acts in an event; 0 if there is none, or if one of an earlier graph is freed."""
+        """The node that acts in an event; 0 if there is none, or if one of an earlier graph is freed.
+
+        Where a backward pass ends it is the loss, and so at the end of a recording unless a node is made there.
+        """
         moment = self.timeline.at(n)
+        if isinstance(moment.event, BackwardFinished) and not moment.event.error:
+            return root_of_pass(self.timeline, moment.event.pass_nr)
+        if n == len(self.timeline) and not self.timeline.growing and isinstance(moment.event, AFTERMATH):
+            ended = last_pass(self.timeline, n)
+            loss = self._looked_at(ended) if ended and ended < n else 0
+            if loss in self.timeline.nodes.of(self.timeline.iteration_at(n)):
+                return loss
         if isinstance(moment.event, NodeFreed) and moment.actor in self.timeline.nodes:
             in_sight = self.timeline.nodes.of(self.timeline.iteration_at(n))
             return moment.actor if moment.actor in in_sight else 0

@@ -104,6 +104,8 @@ class LiveSessionOptions:
     """Commands that are carried out before the program begins, for example to set breakpoints."""
     commands: tuple[str, ...] = ()
     """Commands that are carried out one after the other, each when the program pauses."""
+    script: tuple[str, str] = ("", "")
+    """The path and the text of the program, which are shown until it has recorded anything."""
 
 
 def start_of(timeline: Timeline) -> int:

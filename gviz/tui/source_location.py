@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gviz.events import (
+    BackwardFinished,
     BackwardStarted,
     DataSet,
     Failed,
@@ -64,6 +65,9 @@ def running_frame(timeline: Timeline, moment: Moment, held_stack: HeldStack | No
     event = moment.event
     if isinstance(event, Failed | Warned | OptimizerStarted | OptimizerStepped | GradSet | DataSet):
         return _innermost(timeline, event.stack)
+    if isinstance(event, BackwardFinished):
+        began = timeline.event(timeline.pass_start(event.pass_nr)) if timeline.pass_start(event.pass_nr) else None
+        return _innermost(timeline, began.stack) if isinstance(began, BackwardStarted) else None
     phase = moment.phase
     if moment.pass_nr and phase is not None and phase.pass_nr:
         started = timeline.event(phase.start)

@@ -42,14 +42,14 @@ class Reason:
 
 START = Reason("start", "start of recording")
 END = Reason("end", "end of recording")
-LIVE_END = Reason("live end", "live end")
+LIVE_END = Reason("live end", "stopped at the live end")
 ERROR = Reason("error", "error")
 FIRST_BAD: dict[Bad, Reason] = {bad: Reason("nonfinite", f"first {bad}") for bad in BAD}
 
 ENDS: dict[Kind, str] = {
     "end": "nothing comes after this event",
-    "start": "nothing was before it (Caps Lock? small letters go on)",
-    "live end": "s n f c let the program run on",
+    "start": "nothing comes before it (Caps Lock? small letters go forward)",
+    "live end": "the program is paused here. s n f c let it run on",
 }
 """What helps at an end of the recording."""
 

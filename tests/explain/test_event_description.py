@@ -80,7 +80,7 @@ def test_a_program_that_has_made_nothing_yet_is_starting():
     timeline = Timeline(MemoryLog([]))
     assert description(timeline, timeline.at(0)) == "nothing has happened yet"
     timeline.growing = True
-    assert "no tensor is made yet" in description(timeline, timeline.at(0))
+    assert "no tensors yet" in description(timeline, timeline.at(0))
 
 
 def test_an_error_without_a_message_is_named_alone():

@@ -684,7 +684,7 @@ def test_of_what_is_gone_no_numbers_are_kept():
 
 
 def test_a_step_passes_the_same_events_as_in_a_recording():
-    said = [event for event in closed(tell([("leaf", 1, 0, 0), ("op", 0, 0, 1), ("op", 0, 0, 1)]))]
+    said = list(closed(tell([("leaf", 1, 0, 0), ("op", 0, 0, 1), ("op", 0, 0, 1)])))
     first = next(at for at, event in enumerate(said) if isinstance(event, e.NodeCreated)) + 1
     events = [*said[:first], e.VariableHeld("w", 1, "", "<module>"), e.VariableHeld("v", 1, "", "f"), *said[first:]]
     wishes = [Wish("step")] * len(events)

@@ -199,7 +199,7 @@ def test_a_refused_command_that_nobody_typed_is_an_exit_code(tmp_path):
 
 def test_running_on_in_the_past_says_where_the_live_end_is(tmp_path):
     _, out, _ = live(tmp_path, commands="n\nS\nc\nS\nfinish\nquit\n")
-    assert out.count("live end: s n f c let the program run on.") == 2
+    assert out.count("stopped at the live end: the program is paused here. s n f c let it run on.") == 2
     assert "| step" not in out
 
 

@@ -98,7 +98,7 @@ def test_steps_at_the_live_end_let_the_program_run(tmp_path):
         assert len(running.live.timeline) == 3
         await running.press("c")
         assert (running.screen.moment.n, len(running.live.timeline)) == (3, 3)
-        assert running.screen.remark == "live end: s n f c let the program run on"
+        assert running.screen.remark == "stopped at the live end: the program is paused here. s n f c let it run on"
         await running.press("c")
         await running.until(lambda: "A answers: name?" in running.status)
 
@@ -125,7 +125,7 @@ def test_a_key_that_has_to_wait_is_answered(tmp_path):
         await running.press("c")
         await running.until(lambda: running.live.timeline.printed(len(running.live.timeline)))
         await running.press("n")
-        assert "waits until the program stands still" in running.screen.remark
+        assert "kept until the program pauses" in running.screen.remark
         await running.press("ctrl+c")
         await running.until(lambda: not running.live.running)
         assert not running.screen.remark
@@ -171,7 +171,7 @@ def test_a_program_is_ended_by_the_answer_that_says_so_and_by_no_other(tmp_path,
     async def scenario(running):
         await running.stands_at(1)
         await running.press("q")
-        assert running.screen.remark.startswith("not ended: s stops it, k keeps it running")
+        assert running.screen.remark.startswith("The program is still running. s: stop it · k: leave it running")
         assert len(running.screen.remark) <= 78  # it fits into 80 columns
         await running.press(answer)
         assert running.live.program.state in states
@@ -205,9 +205,9 @@ def test_ctrl_c_pauses_an_endless_loop(tmp_path):
 def test_before_its_first_node_a_program_is_starting(tmp_path, monkeypatch):
     async def scenario(running):
         await running.pilot.pause()
-        assert running.screen.query_one(GraphCanvas)._nothing() == " starting: nothing yet"
+        assert running.screen.query_one(GraphCanvas)._nothing() == " Starting: no tensors yet"
         text = "".join(text for line in nothing(running) for text, _ in line)
-        assert text == "starting: nothing yet"
+        assert text.startswith("Starting: no tensors yet")
 
     monkeypatch.setattr(Live, "begin", lambda self, mode: None)
     debugged(scenario, tmp_path)

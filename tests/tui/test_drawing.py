@@ -1,5 +1,7 @@
 """What panels show, compared as text: no application runs here."""
 
+from dataclasses import replace
+
 import pytest
 from recording import timeline_of
 from stories import AGAIN, Story, chain, demo, failed, hostile, iterations, value
@@ -285,7 +287,7 @@ def test_the_source_shows_expression_and_running_line_if_both_fit():
 
 
 def test_output_travels_in_time():
-    assert [plain(row) for row in output_lines(demo(), 10, 40)] == ["nothing printed yet"]
+    assert [plain(row) for row in output_lines(demo(), 10, 40)] == ["No output yet"]
     assert [plain(row) for row in output_lines(demo(), 11, 40)] == ["loss -24.0"]
 
 
@@ -296,7 +298,7 @@ def test_the_keys_fit_and_can_be_clicked(width):
     assert len(row) <= width
     assert any(key.word == "Help" for key in keys)
     for key in keys:
-        assert key_at(keys, row.index(key.word)) is key
+        assert key_at(keys, row.index(f"{key.keys} {key.word} ")) is key
     assert fitting_keys(200) == KEYS
 
 
@@ -357,6 +359,9 @@ def test_which_panels_are_shown():
     wishes = Wishes("tape", "source", False, "", "tape")
     assert arranged(80, 24, wishes) == {"node", "tape", "source"}
     assert arranged(120, 40, wishes) == {"node", "tape", "source", "side-watch"}
+    assert arranged(120, 40, replace(wishes, modules=True, watches=False)) == {
+        "node", "tape", "source", "side-watch", "side-modules"
+    }  # fmt: skip
     assert arranged(200, 60, wishes) == {"node", "tape", "source", "side-watch", "side-output"}
     assert arranged(50, 20, wishes) == {"tape"}
     assert arranged(30, 8, wishes) == {"small"}

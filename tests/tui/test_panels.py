@@ -184,7 +184,7 @@ async def test_rows_of_breakpoints_can_be_switched_removed_edited_and_gone_to():
         assert app.screen.cursor.breakpoints.listed[0].stop.text == "b if value > 0"
         await press(pilot, "3", "delete")
         assert not app.screen.cursor.breakpoints.listed
-        assert said(app, "breaks") == ["no breakpoints: b sets one, :break on nan too"]
+        assert said(app, "breaks") == ["No breakpoints. b: set one here"]
 
 
 async def test_the_stack_and_the_source_follow_up_down_and_enter():
@@ -241,7 +241,7 @@ async def test_modules_have_the_left_column_of_a_large_screen():
 
 
 def test_empty_panels_say_what_to_do():
-    assert "nn.Module makes them" in transcript(demo(), "modules")
+    assert "No module was called" in transcript(demo(), "modules")
 
 
 async def test_source_that_comes_on_the_screen_shows_its_lines_from_the_first_column():
@@ -261,7 +261,7 @@ async def test_a_source_that_is_not_in_the_trace_is_named_in_full():
     app = app_of(story.timeline())
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "n", "1")
-        assert "".join(said(app, "source")).replace(" ", "") == f"thetextofand_a_module.pyisnotinthetrace:{path}"
+        assert "".join(said(app, "source")).replace(" ", "") == f"Thetextofand_a_module.pyisnotinthetrace:{path}"
 
 
 async def test_a_panel_that_was_hidden_between_two_frames_shows_what_it_missed():

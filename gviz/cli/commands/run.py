@@ -68,7 +68,11 @@ def _live(settings: GlobalOptions, program: Program, opening: Opening, first: Mo
         from gviz.tui import live_line_mode
 
         launch = Launcher(program)
-        options = LiveSessionOptions(launch, first, _title(program), opening.breaks, opening.commands)
+        title = _title(program)
+        from gviz.trace.recording.source_text import read_source
+
+        script = title.path, read_source(title.path) or ""
+        options = LiveSessionOptions(launch, first, title, opening.breaks, opening.commands, script)
         if plain:
             code = live_line_mode.debug(options, sys.stdin, sys.stdout)
         else:

@@ -98,7 +98,7 @@ def edit(session: Session, place: str) -> Outside:
         session.cursor.select(session.cursor.node_at(place))
     mark = session.place
     if mark is None:
-        raise GvizError("no place in the source is known here", exit_code=2)
+        raise GvizError("no source line for this event", exit_code=2)
     path, line = Path(mark.frame.path), mark.frame.line
     if not path.is_absolute() or not path.is_file():
         raise GvizError(f"there is no file {clipped(mark.frame.path, 60)} here", exit_code=2)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gviz.errors import GvizError
 from gviz.explain import finding
 from gviz.explain.display_names import frame_text, label
 from gviz.explain.event_description import sentence
 from gviz.explain.program_text import about
+from gviz.explain.training import last_pass, pass_result, reading_progress
 from gviz.source.site import Frame
 from gviz.system.cooperative import Driven
 from gviz.trace.node_gradients import in_its_iteration
+from gviz.trace.timeline import Timeline
 from gviz.tui import lines
 from gviz.tui.commands import evaluation, source_listing
 from gviz.tui.drawing import tape as drawing
@@ -21,13 +24,17 @@ from gviz.tui.drawing.lists import output_lines
 from gviz.tui.drawing.node_details import Subject, node_lines
 from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.drawing.saved import saved_lines
+from gviz.tui.drawing.training import pass_at, training_lines
 from gviz.tui.keymaps import key_lines
-from gviz.tui.language.command import Answer, Command, Look
+from gviz.tui.language.command import Answer, Choice, Command, Look, Place
 from gviz.tui.lines import TIED, Line, line, link, wrapped
 from gviz.tui.session import Session
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown
 from gviz.where.place import split_aspect
+
+if TYPE_CHECKING:
+    from gviz.explain.check import Checked
 
 ROWS = 200
 """Nodes of the tape shown at most where there is no panel for it."""
@@ -38,9 +45,61 @@ def explain(session: Session, text: str) -> Look:
     from gviz.explain.why import answer  # it has every kind of answer: imported with the first
 
     cursor, (place, whole) = session.cursor, _in_full(text)
-    found = answer(cursor.asker.names, place, cursor.position, cursor.selected)
+    found = answer(cursor.asker.names, place or _missing(session), cursor.position, cursor.selected)
     rest = f'("explain {shown(f"{place} all".lstrip())}" has them)'
-    return Look("Why", partial(explanation_lines, list(finding.lines(found)) if whole else finding.brief(found, rest)))
+    rows = list(finding.lines(found)) if whole else finding.brief(found, rest)
+    cause = cause_of(found)
+    if cause in session.timeline.nodes and cause != cursor.selected:
+        cursor.select(cause)
+        rows = [*rows, (1, f"selected: {label(session.timeline, cause)}, the cause", 0)]
+    return Look("Why", partial(explanation_lines, rows))
+
+
+def _missing(session: Session) -> str:
+    """Where a pass ended and its loss is selected, the question is about the first parameter without a gradient."""
+    result = pass_at(session.timeline, session.cursor.position, session.cursor.selected)
+    return f"#{result.missing[0]}.grad" if result is not None and result.missing and not result.asked else ""
+
+
+def cause_of(found: finding.Finding) -> int:
+    """The node that is to blame for what is wrong with another one; 0 where nothing is, or it is that node itself."""
+    from gviz.explain.kinds import BY_NAME
+
+    kind = BY_NAME.get(found.kind)
+    if kind is None or kind.severity == "fact":
+        return 0
+    return next((one.node for one in finding.whole(found) if one.node not in (0, found.node)), 0)
+
+
+def findings(session: Session, _: str) -> Driven[Choice | Answer]:
+    """What is wrong, and the parameters without a gradient after the last pass: each leads to its moment and node."""
+    from gviz.explain.check import checking, nothing_found
+    from gviz.explain.kinds import findable
+
+    timeline = session.timeline
+    found = yield from checking(timeline)
+    places = [Place(_heading(one), one.finding.event, one.finding.node) for one in found]
+    places += _without_gradient(timeline, len(timeline), {one.finding.node for one in found})
+    if not places:
+        return Answer((nothing_found([timeline], len(findable())),))
+    return Choice("Findings", lambda _: (line(place.text) for place in places), places=tuple(places))
+
+
+def _heading(one: Checked) -> str:
+    """``! warning  cut.py:9  #3 w got no gradient``; a note has no mark."""
+    mark = " " if one.level == "note" else "!"
+    where = f"{one.finding.where}  " if one.finding.where else ""
+    return f"{mark} {one.level:<7}  {where}{one.finding.text}{f' (and {one.more} more)' if one.more else ''}"
+
+
+def _without_gradient(timeline: Timeline, n: int, known: Container[int]) -> Iterator[Place]:
+    ended = last_pass(timeline, n)
+    result = pass_result(timeline, ended) if ended else None
+    if result is None or result.asked:
+        return
+    for node in result.missing:
+        if node not in known:
+            yield Place(f"  no gradient  {label(timeline, node)}", ended, node)
 
 
 def explanation_lines(rows: Sequence[tuple[int, str, int]], width: int) -> Iterator[Line]:
@@ -200,6 +259,12 @@ def passes(session: Session, _: str) -> Look:
     rows = pass_rows(session.timeline, session.cursor.position)
     marks = session.glyphs
     return Look("Passes", lambda _: (line(f"{marks.now if here else ' '} {text}") for text, _, here in rows))
+
+
+def training(session: Session, _: str) -> Driven[Look]:
+    """``training``: losses and gradients from pass to pass."""
+    found = yield from reading_progress(session.timeline)
+    return Look("Training", lambda width: training_lines(found, width, session.glyphs))
 
 
 def saved(session: Session, place: str) -> Look:

@@ -56,7 +56,7 @@ def function(session: Session, _: str) -> Look:
     """``longlist``: the function around the current line, else the whole file."""
     seen = session.place
     if seen is None:
-        raise GvizError("no place in the source is known here", exit_code=2)
+        raise GvizError("no source line for this event", exit_code=2)
     first, last = _around_line(session.timeline.source(seen.frame.path) or "", seen.frame.line)
     return _listing(session, seen, range(first, last + 1))
 
@@ -140,7 +140,7 @@ def _path_of(session: Session, word: str) -> str:
 def _source_lines(session: Session) -> Iterator[Line]:
     seen = session.place
     if seen is None:
-        yield line("no place in the source is known here.")
+        yield line("no source line for this event.")
     else:
         yield from _lines_at(session, seen)
 

@@ -20,7 +20,9 @@ from gviz.tui.lines import Line, cells, columns, fitted, line, link, wrapped
 from gviz.values.number_text import count_text, number
 from gviz.values.plain_text import clipped, shown
 
-EMPTY = "nothing is watched: w asks for an expression"
+EMPTY = "No watches. w: add one"
+NOTHING_SET = "No watches (w) · No breakpoints (b)"
+"""Instead of both lists, where they share one line."""
 COLUMN = 20
 """Cells of the column of expressions, at most."""
 
@@ -56,7 +58,7 @@ SO_FAR = " so far"
 def break_rows(breakpoints: Breakpoints, n: int, glyphs: Glyphs, width: int) -> list[tuple[Line, int]]:
     """A row for each breakpoint, and its number (0: none)."""
     if not breakpoints.listed:
-        said = "no breakpoints: b sets one, :break on nan too"
+        said = "No breakpoints. b: set one here"
         return [(row, 0) for row in wrapped(line((said, "muted")), width)]
     return [(_break_row(one, n, glyphs, width), one.number) for one in breakpoints.listed]
 
@@ -78,7 +80,7 @@ def _break_row(one: Listed, n: int, glyphs: Glyphs, width: int) -> Line:
 def frame_rows(frames: tuple[Frame, ...], node: int, depth: int, glyphs: Glyphs, width: int) -> list[tuple[Line, int]]:
     """A row for each frame, innermost first, and its depth (-1: no frame); the one that is looked at is marked."""
     if not frames:
-        said = "where it was made is not known" if node else "no node is selected"
+        said = "The line that made it is not known" if node else "No node is selected"
         return [(line((said, "muted")), -1)]
     here = min(depth, len(frames) - 1)
     return [
@@ -103,7 +105,7 @@ def module_rows(folds: Folds, moment: Moment, glyphs: Glyphs, width: int) -> lis
     iteration = timeline.iteration_at(moment.n)
     found = module_tree(folds.graph(iteration))
     if not found:
-        text = "no module was called in this iteration: nn.Module makes them"
+        text = "No module was called in this iteration"
         return [(row, "") for row in wrapped(line((text, "muted")), width)]
     closed = folds.wanted(iteration).closed
     lengths = {module.path: gradient_of(module, moment) for module in found}
@@ -111,7 +113,7 @@ def module_rows(folds: Folds, moment: Moment, glyphs: Glyphs, width: int) -> lis
     rows = []
     for module in found:
         left = _named(timeline, moment, module, glyphs, closed=module.path in closed)
-        right = _gradient(module, lengths[module.path], most, glyphs, has_bar=width >= 60)
+        right = _gradient(module, lengths[module.path], most, glyphs, has_bar=width >= 40)
         rows.append((columns(left, right, width, glyphs.cut), module.path))
     return rows
 
@@ -159,7 +161,7 @@ def output_lines(timeline: Timeline, n: int, width: int) -> Iterator[Line]:
     """stdout as it is, stderr in the style of errors; each piece leads to the event that printed it."""
     printed = timeline.printed(n)
     if not printed:
-        yield line(("nothing printed yet", "muted"))
+        yield line(("No output yet", "muted"))
     if len(printed) > LAST:
         yield line((f"({len(printed) - LAST} earlier pieces are left out)", "muted"))
     spans: list[tuple[str, str]] = []

@@ -20,6 +20,7 @@ from gviz.trace.graph_state import NodeInfo, NodeState
 from gviz.trace.moment import Moment
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline
+from gviz.tui.drawing.training import beginning, nonfinite_lines, overview
 from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
 from gviz.tui.lines import TIED, Line, Span, cells, columns, cut, labelled, line, link, plain, wrapped
 from gviz.values.plain_text import clipped_name, shown
@@ -61,7 +62,10 @@ class Subject:
 
 def node_lines(subject: Subject) -> Iterator[Line]:
     """The whole panel."""
-    yield from failure_lines(subject.timeline, subject.moment, subject.width)
+    timeline, moment, width, glyphs = subject.timeline, subject.moment, subject.width, subject.glyphs
+    yield from failure_lines(timeline, moment, width)
+    yield from overview(timeline, moment, subject.node, width, glyphs)
+    yield from nonfinite_lines(timeline, moment, width)
     if not subject.node:
         yield from _nothing(subject)
         return
@@ -72,6 +76,7 @@ def node_lines(subject: Subject) -> Iterator[Line]:
             yield from _drawn(subject, section.name, fact)
         if section.name == "value":
             yield from _what_if(subject)
+    yield from beginning(timeline, moment, width, glyphs)
 
 
 def _view(subject: Subject) -> NodeView:
@@ -82,11 +87,11 @@ def _view(subject: Subject) -> NodeView:
 
 def _nothing(subject: Subject) -> Iterator[Line]:
     if not subject.timeline.nodes and subject.timeline.growing:
-        text = "starting: nothing yet"
+        text = "Starting: no tensors yet (importing PyTorch can take a few seconds). Keys you press now are kept."
     elif not subject.timeline.nodes:
-        text = "this recording holds no tensors: the program made none while it was recorded"
+        text = "This recording has no tensors: the program made none while it was recorded"
     else:
-        text = "no node is concerned here: s goes one event on, j selects a node"
+        text = "No node at this event. s: next event · j: select a node"
     yield from wrapped(line((text, "muted")), subject.width)
 
 

@@ -10,6 +10,7 @@ from gviz.events import Failed
 from gviz.explain.display_names import iteration_called, label, phase_words
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
+from gviz.tui.drawing.training import SEARCHED
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.keymaps import Keys, first, keys_of
 from gviz.tui.lines import Line, Span, cells, columns, line
@@ -19,7 +20,7 @@ from gviz.values.plain_text import clipped
 ROOMY = 100
 """Rows of this width in cells need not be brief."""
 
-_BRIEF: dict[Kind, str] = {"end": "the end", "start": "the start"}
+_BRIEF: dict[Kind, str] = {"end": "the end", "start": "the start", "live end": "live end"}
 
 
 class Standing(NamedTuple):
@@ -107,9 +108,6 @@ CROWDED = 6
 
 WIDEST = 4096
 """No bar has more cells, so none shows more than these can."""
-
-SEARCHED = 200_000
-"""In a longer recording the first nan is searched for on request only: that reads every value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,16 +204,19 @@ class Key:
 _OFFERED = (
     (("time.step", "time.reverse-step"), "Step", "travel('step')"),
     (("time.next", "time.reverse-next"), "Node", "travel('next')"),
+    (("time.phase",), "Phase", "travel('phase')"),
     (("time.continue", "time.reverse-continue"), "Run", "travel('continue')"),
     (("time.finish", "time.reverse-finish"), "Call", "travel('finish')"),
     (("time.to", "time.reverse-to"), "Here", "travel('to')"),
+    (("look.explain",), "Why", "do('explain')"),
+    (("look.findings",), "Findings", "do('findings')"),
     (("view.next",), "View", "view"),
     (("find.ask",), "Find", "ask('find')"),
     (("act.command",), "Cmd", "ask('command')"),
     (("act.help",), "Help", "open('help')"),
     (("act.quit",), "Quit", "quit"),
 )
-_GIVE_WAY = ("Here", "View", "Find", "Call", "Run", "Cmd", "Node", "Step", "Quit")
+_GIVE_WAY = ("Here", "View", "Find", "Call", "Cmd", "Findings", "Phase", "Why", "Run", "Node", "Step", "Quit")
 
 
 def offered(keys: Keys) -> tuple[Key, ...]:

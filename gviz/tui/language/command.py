@@ -45,6 +45,22 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A row to choose: its text, and the event and node that it leads to (node 0: the one that acts there)."""
+
+    text: str
+    event: int
+    node: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Look):
+    """Rows of which the user may choose one to go to; line by line they are only shown."""
+
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Script:
     """Lines to carry out next; they come from `origin`."""
 

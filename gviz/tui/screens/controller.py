@@ -39,7 +39,7 @@ from gviz.system.cooperative import paced
 from gviz.tui.arrangement import PANELS
 from gviz.tui.commands.compare import Compared
 from gviz.tui.commands.inspection import wrapped_lines
-from gviz.tui.language.command import Answer, Command, Confirm, FrontEnd, Look, Outside, Reply, Work
+from gviz.tui.language.command import Answer, Choice, Command, Confirm, FrontEnd, Look, Outside, Reply, Work
 from gviz.tui.language.parser import Reader, spec_of
 from gviz.tui.screens import pages
 from gviz.tui.screens.panels import Panels
@@ -194,6 +194,8 @@ class Controller:
             self._panels.bring(look.panel)
             if look.at_end:
                 screen.query_one(NodePanel).scroll_end(animate=False)
+        elif isinstance(look, Choice):
+            pages.choose(screen, look)
         elif isinstance(look, Compared):
             from gviz.tui.screens.comparison_screen import show_compared  # all of gviz.compare, for this page only
 

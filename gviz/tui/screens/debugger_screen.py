@@ -78,6 +78,11 @@ class DebuggerScreen(SessionScreen):
         for text in self._opening:
             self.run_line(text)
 
+    def follow_settings(self) -> None:
+        """Let the panels follow what is set in the session."""
+        super().follow_settings()
+        self.panels.follow_contents()
+
     def show_arrival(self, stop: Arrival) -> None:
         """Let every panel follow the cursor; a large graph is read first."""
         super().show_arrival(stop)

@@ -25,9 +25,14 @@ from gviz.tui.screens.debugger_screen import DebuggerScreen
 from gviz.tui.session_options import LiveSessionOptions, SessionOptions
 from gviz.tui.stop_reason import Arrival, saying
 from gviz.tui.widgets.list_panels import OutputPanel
+from gviz.tui.widgets.source_panel import SourcePane
+from gviz.values.plain_text import clipped
 
 TICK_SECONDS = 0.2
-WAITS = "that waits until the program stands still; ctrl+c pauses it"
+KEPT = "kept until the program pauses: "
+"""What the remark begins with while commands wait."""
+_MOST_KEPT = 4
+"""How many waiting commands are named."""
 
 
 def room_for(nodes: int) -> int:
@@ -71,6 +76,7 @@ class LiveScreen(DebuggerScreen):
         """Let the program begin, once its breakpoints are set."""
         if event is not None:
             event.prevent_default()  # Textual would call the next one again
+        self.query_one(SourcePane).script = self._options.script
         super().on_mount()
         self._opened_with = self.remark
         self._listens = True
@@ -107,9 +113,16 @@ class LiveScreen(DebuggerScreen):
             super().perform(command)
         elif self.live.running:
             self._queue.append(command)
-            self.say(WAITS)
+            self.say(self._kept())
         else:
             self._set_out(command)
+
+    def _kept(self) -> str:
+        """The commands that wait, in words: ``kept until the program pauses: next, next (Ctrl+C pauses it)``."""
+        names = [f"{each.name} {each.argument}".rstrip() for each in self._queue]
+        more = len(names) - _MOST_KEPT
+        listed = ", ".join(clipped(name, 24) for name in names[:_MOST_KEPT]) + (f" and {more} more" if more > 0 else "")
+        return f"{KEPT}{listed} (Ctrl+C pauses it)"
 
     def _act(self, command: Command) -> None:
         then = act_on_program(self.live, command.name, command.argument).then
@@ -130,7 +143,7 @@ class LiveScreen(DebuggerScreen):
         self._tick(follow=False)
         if arrival.reason.asked_for and self.remark == self._opened_with:
             self.remark = ""  # that nothing fits its place yet
-        if self.remark == WAITS:
+        if self.remark.startswith(KEPT):
             self.remark = ""
         if not self.length and not self.live.alive:
             self.moment = None  # the only one there is looks different now: nothing starts any more
@@ -153,7 +166,7 @@ class LiveScreen(DebuggerScreen):
         made = [self.timeline.info(node).created for node in self.timeline.nodes]
         if made and made[0].kind == "constant":
             key = first(self.session.keys, "time.phase")
-            self.say(f"data comes first: {key} runs on to backward(), :until :LINE to a line of yours")
+            self.say(f"Data comes first. {key}: run to backward() · :until :LINE: run to a line of yours")
 
     def action_pause_program(self) -> None:
         """Pause the program."""
@@ -165,7 +178,7 @@ class LiveScreen(DebuggerScreen):
         elif waiting:
             return
         else:
-            self.say("the program stands still already; q leaves")
+            self.say("The program is paused already. q: quit")
 
     def _restart(self) -> None:
         """Run the program again, with all that was set."""
@@ -175,7 +188,7 @@ class LiveScreen(DebuggerScreen):
     def action_quit(self) -> None:
         """Leave; for a program that has not ended ask first what it does next."""
         if self.live.alive:
-            question = "not ended: s stops it, k keeps it running alone (output to the trace), else no"
+            question = "The program is still running. s: stop it · k: leave it running · Esc: stay"
             self.prompts.choose(question, {"s": self._stop, "k": self._let_go})
         else:
             self.app.exit()

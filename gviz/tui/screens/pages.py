@@ -26,6 +26,7 @@ from gviz.tui.commands.inspection import wrapped_lines
 from gviz.tui.drawing.help import help_page
 from gviz.tui.drawing.pass_list import pass_rows
 from gviz.tui.glyphs import Glyphs
+from gviz.tui.language.command import Choice, Place
 from gviz.tui.lines import Line, line
 from gviz.tui.screens.key_actions import toggle_node
 from gviz.tui.screens.session_screen import SessionScreen
@@ -33,6 +34,7 @@ from gviz.tui.session import Session
 from gviz.tui.widgets.node_panel import NodePanel
 from gviz.tui.widgets.panel import LinkedPage
 from gviz.tui.widgets.panel_messages import Seek
+from gviz.values.plain_text import shown
 
 Result = TypeVar("Result")
 
@@ -249,7 +251,7 @@ class MenuScreen(Page[str | None]):
 
 
 class ChooserScreen(Page[int | None]):
-    """Rows with an event each; Enter or a click answers with the event, Esc with None."""
+    """Rows to go to; Enter or a click answers with the number of the row, Esc with None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", show=False),
@@ -257,21 +259,21 @@ class ChooserScreen(Page[int | None]):
         Binding("k", "move(-1)", show=False),
     ]
 
-    def __init__(self, title: str, rows: Sequence[tuple[str, int, bool]], glyphs: Glyphs) -> None:
+    def __init__(self, title: str, rows: Sequence[tuple[str, bool]], glyphs: Glyphs) -> None:
         super().__init__()
         self._heading, self._rows, self._glyphs = title, rows, glyphs
 
     def compose(self) -> ComposeResult:
         """The list, in which the row of the current moment is marked."""
-        marks = ((self._glyphs.now if here else " ", text, event) for text, event, here in self._rows)
-        options = [Option(Content(self._glyphs.text(f"{mark} {text}"))) for mark, text, event in marks]
+        marks = ((self._glyphs.now if here else " ", text) for text, here in self._rows)
+        options = [Option(Content(self._glyphs.text(f"{mark} {text}"))) for mark, text in marks]
         yield OptionList(*options, id="chooser", classes="-panel", compact=True)
 
     def on_mount(self) -> None:
         """Start at the row of the current moment."""
         chooser = self.query_one(OptionList)
-        chooser.border_title = Content(f"{self._heading}: enter goes there, esc leaves")
-        chooser.highlighted = max((at for at, (_, _, here) in enumerate(self._rows) if here), default=0)
+        chooser.border_title = Content(f"{self._heading}: Enter goes there, Esc closes")
+        chooser.highlighted = max((at for at, (_, here) in enumerate(self._rows) if here), default=0)
         chooser.focus()
 
     def action_move(self, steps: int) -> None:
@@ -284,9 +286,9 @@ class ChooserScreen(Page[int | None]):
         self.dismiss(None)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Answer with the event of the row."""
+        """Answer with the row."""
         event.stop()
-        self.dismiss(self._rows[event.option_index][1])
+        self.dismiss(event.option_index)
 
 
 def show_sheet(screen: SessionScreen, title: str, draw: Draw) -> None:
@@ -334,12 +336,35 @@ def passes(screen: SessionScreen) -> None:
     """Choose an iteration, or a pass of one, and go there."""
     session = screen.session
 
-    def go(event: int | None) -> None:
-        if event is not None:
-            screen.action_seek(event)
-
     rows = pass_rows(session.timeline, session.cursor.position)
-    screen.app.push_screen(ChooserScreen("Iterations and passes", rows, session.glyphs), go)
+
+    def go(row: int | None) -> None:
+        if row is not None:
+            screen.action_seek(rows[row][1])
+
+    listed = [(text, here) for text, _, here in rows]
+    screen.app.push_screen(ChooserScreen("Iterations and passes", listed, session.glyphs), go)
+
+
+def choose(screen: SessionScreen, choice: Choice) -> None:
+    """Choose a place: its moment, with its node selected."""
+
+    def go(row: int | None) -> None:
+        if row is not None:
+            screen.attempt(partial(_go_to, screen, choice.places[row]))
+
+    listed = [(shown(place.text), False) for place in choice.places]
+    screen.app.push_screen(ChooserScreen(choice.title, listed, screen.session.glyphs), go)
+
+
+def _go_to(screen: SessionScreen, place: Place) -> None:
+    cursor = screen.session.cursor
+    screen.pause()
+    stop = cursor.seek(place.event) if place.event else None
+    if place.node:
+        cursor.select(place.node)
+    screen.follow_settings()
+    screen.show_arrival(stop or cursor.select(cursor.selected))
 
 
 def _lay_over(screen: SessionScreen, page: Callable[[], Overlay]) -> None:

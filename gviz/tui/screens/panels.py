@@ -63,9 +63,7 @@ def composed(screen: SessionScreen) -> ComposeResult:
     timeline, glyphs, here = screen.timeline, screen.glyphs, type(screen)
     yield StatusRow(timeline, screen.session.title, glyphs).data_bind(here.moment, here.stop, here.time, here.beside)
     yield TimelineBar(timeline, glyphs).data_bind(here.moment, here.length)
-    left = ModuleTree(screen.session, "Modules", id="side-modules")
     with Body(id="body"):
-        yield left.data_bind(here.moment, here.selected, here.wanted)
         with Column(id="main"):
             yield from _views(screen)
             yield from _tabs(screen)
@@ -107,6 +105,8 @@ def _beside(screen: SessionScreen) -> Iterator[Widget]:
     timeline, glyphs, here = screen.timeline, screen.glyphs, type(screen)
     node = NodePanel(timeline, glyphs, screen.cursor.asker)
     yield node.data_bind(here.moment, here.selected, here.full, here.watched, here.beside)
+    tree = ModuleTree(screen.session, numbered("modules", "Modules"), id="side-modules")
+    yield tree.data_bind(here.moment, here.selected, here.wanted)
     heading = f"{numbered('watch', 'Watch')}, {numbered('breaks', 'Breaks')}"
     watch = WatchList(screen.session, heading, id="side-watch", stops=True)
     yield watch.data_bind(here.moment, here.watched, here.breaks)
@@ -124,6 +124,7 @@ class Panels:
         self._tab = "source"
         self._zoomed = ""
         self._leading = "tape"
+        self._contents = True, True
         self.room = 0
         """The number of nodes for which the tape has room, also if there are fewer by now."""
 
@@ -131,6 +132,17 @@ class Panels:
     def _modules(self) -> bool:
         """Whether the recording called any."""
         return self._screen.timeline.contexts.call(1) is not None
+
+    @property
+    def _watches(self) -> bool:
+        """Whether anything is watched, or a breakpoint is set."""
+        cursor = self._screen.cursor
+        return bool(cursor.asker.watched) or bool(cursor.breakpoints.listed)
+
+    @property
+    def _prints(self) -> bool:
+        """Whether the program has printed anything, at whatever moment: panels keep their size while time moves."""
+        return bool(self._screen.timeline.printed(len(self._screen.timeline)))
 
     @property
     def _graph_is_known(self) -> bool:
@@ -155,7 +167,7 @@ class Panels:
         self.focus()
 
     def _area(self, view: View) -> tuple[int, int]:
-        return graph_area(*self._screen.room, view, len(self._screen.timeline.nodes), modules=self._modules)
+        return graph_area(*self._screen.room, view, len(self._screen.timeline.nodes))
 
     def _room_below(self) -> bool:
         """Whether the graph leaves room for a panel below: it is no less seen whole, or there is much of it to see."""
@@ -173,7 +185,7 @@ class Panels:
     def bring(self, panel: str) -> None:
         """Bring a panel to the front and focus it."""
         self._chosen, self._leading = True, panel
-        beside = own_panels(*self._screen.room, modules=self._modules)
+        beside = own_panels(*self._screen.room, modules=self._modules, watches=self._watches)
         if panel in TABS and in_its_place(panel, beside) == panel:
             self._tab, self._asked = panel, True
         if self._zoomed:
@@ -219,8 +231,8 @@ class Panels:
         """Show the panels that belong to the size and the wishes, hide the others."""
         screen, (width, height) = self._screen, self._screen.room
         self.classify()
-        modules = self._modules
-        wishes = Wishes(self._view, self._tab, self._asked, self._zoomed, self._leading, modules)
+        self._contents = self._watches, self._prints
+        wishes = Wishes(self._view, self._tab, self._asked, self._zoomed, self._leading, self._modules, self._watches)
         self._show(arranged(width, height, wishes))
         if screen.focused is None or not screen.focused.display:
             self.focus()
@@ -229,8 +241,11 @@ class Panels:
         screen = self._screen
         for panel in (*PANELS, *BESIDE, "small"):
             screen.query_one(f"#{panel}").display = panel in shown
+        empty = {"side-watch": not self._watches, "side-output": not self._prints}
+        for panel, is_empty in empty.items():
+            screen.query_one(f"#{panel}").set_class(is_empty and not self._zoomed, "-line")
         screen.query_one("#main").display = not shown.isdisjoint({"graph", "tape", *TABS})
-        screen.query_one("#side").display = not shown.isdisjoint({"node", "side-watch", "side-output"})
+        screen.query_one("#side").display = not shown.isdisjoint({"node", *BESIDE})
         screen.query_one(NodePanel).watching = shown.isdisjoint({"watch", "side-watch"})
         self._name_tabs([tab for tab in TABS if in_its_place(tab, shown) == tab])
         screen.query_one("#small", Static).update("terminal too small\nneed {}x{}, q quits".format(*screen.least))
@@ -243,6 +258,12 @@ class Panels:
         tape.subtitle(Content(f"{view}: graph" if view and "graph" not in shown else ""))
         source = first(screen.session.keys, f"view.{PANELS.index('source') + 1}")
         screen.query_one(GraphCanvas).hint(f"{source}: source" if source and shown.isdisjoint(TABS) else "")
+
+    def follow_contents(self) -> None:
+        """Watches, breakpoints or output came or went: a panel that has become empty, or no longer is, changes."""
+        now = self._watches, self._prints
+        if now != self._contents:
+            self.arrange()
 
     def show_rows(self) -> None:
         """Show the rows at the bottom: the prompt while it is open, else the keys."""

@@ -396,7 +396,7 @@ class GraphCanvas(Painted, can_focus=True):
 
     def _nothing(self) -> str:
         if self._timeline.growing:
-            return " starting: nothing yet"
+            return " Starting: no tensors yet"
         return " nothing of this iteration is shown: a shows all" if self._timeline.nodes else " no nodes were recorded"
 
     def _renew(self) -> None:

@@ -13,7 +13,7 @@ from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
 from gviz.tui.breakpoints import Listed
-from gviz.tui.drawing.lists import break_rows, frame_rows, module_rows, output_lines, watch_rows
+from gviz.tui.drawing.lists import NOTHING_SET, break_rows, frame_rows, module_rows, output_lines, watch_rows
 from gviz.tui.glyphs import Glyphs
 from gviz.tui.lines import Line, cut, line
 from gviz.tui.session import Session
@@ -146,6 +146,8 @@ class WatchList(RowList):
 
     def rows(self, moment: Moment, width: int) -> list[tuple[Line, Key | None]]:
         """Expressions and values, then the breakpoints if they belong here."""
+        if self.has_class("-line"):
+            return [(line((NOTHING_SET, "muted")), None)]
         watching = tuple(self.session.cursor.asker.watching(moment.n))
         if moment.n != self._at:
             self._before, self._at = self._last, moment.n

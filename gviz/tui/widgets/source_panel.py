@@ -9,6 +9,7 @@ from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.strip import Strip
 
+from gviz.source.site import Frame
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.arrangement import numbered
@@ -52,6 +53,8 @@ class SourcePane(Lines):
         self._code: tuple[Line, ...] = ()
         self._excuse: tuple[Line, ...] = ()
         self._followed: tuple[SourceMark | None, Size] | None = None
+        self.script = "", ""
+        """The path and the text of the program, until anything of it is recorded."""
         self.glyphs = glyphs
 
     def row(self, y: int) -> Line:
@@ -129,8 +132,11 @@ class SourcePane(Lines):
         size = self.content_size
         if (place, size) == self._followed:
             return
-        self._place, self._followed = place, (place, size)
-        text = self._timeline.source(self._place.frame.path) if self._place is not None else None
+        self._followed = place, size
+        text = self._timeline.source(place.frame.path) if place is not None else None
+        if place is None and not len(self._timeline) and self.script[1]:
+            place, text = SourceMark(Frame(self.script[0], "", 1, 1, -1, -1), -1), self.script[1]
+        self._place = place
         self._code = code_lines(text) if text is not None else ()
         self._mark()
         self._entitle()
@@ -161,11 +167,12 @@ class SourcePane(Lines):
             room = self.outer_size.width - len(numbered("source", "Source ")) - AROUND_TITLE - len(self.glyphs.cut) + 1
             lines = f":{frame.line}" + (f", running :{running}" if running > 0 and running != frame.line else "")
             lines = lines if len(lines) < room else f":{frame.line}"
+            lines = "" if not frame.function else lines  # of a program that has not begun
             where = f" {clipped(PurePath(frame.path).name, max(min(room - len(lines), 30), 1))}{lines}"
         self.set_title(numbered("source", f"Source{where}"))
 
     def _why_none(self) -> str:
         if self._place is None:
-            return "no place in the source is known here"
+            return "No source line for this event"
         path = PurePath(self._place.frame.path)
-        return f"the text of {clipped(path.name, 60)} is not in the trace: {clipped(str(path), 200)}"
+        return f"The text of {clipped(path.name, 60)} is not in the trace: {clipped(str(path), 200)}"

@@ -10,6 +10,7 @@ from textual.reactive import reactive
 
 from gviz.explain.display_names import label
 from gviz.explain.event_description import description
+from gviz.explain.training import pass_result
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.tui.drawing.node_details import what_if_title
@@ -80,7 +81,9 @@ class HappeningRow(StyledRow):
         if self.remark:
             return _remark(self.remark, width, self.glyphs)
         who = f"{label(self._timeline, self.moment.actor)}: " if self.moment.actor else ""
-        text = line(self.glyphs.text(f" {who}{description(self._timeline, self.moment)}"))
+        result = pass_result(self._timeline, self.moment.n)
+        verdict = f": {result.verdict}" if result is not None else ""
+        text = line(self.glyphs.text(f" {who}{description(self._timeline, self.moment)}{verdict}"))
         if cells(text) <= width or not self.more:
             return cut(text, width, self.glyphs.cut)
         rest = line(" ", (self.more, "key"), " more ")

@@ -1,0 +1,246 @@
+"""What a backward pass left in the parameters, and how losses and gradients went from pass to pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import hypot, nan
+from typing import Literal
+
+import numpy as np
+
+from gviz.events import BackwardFinished, BackwardStarted, NodeCreated
+from gviz.explain.backward_passes import loss_at, start_of_pass
+from gviz.source.site import Frame
+from gviz.system.cooperative import Driven, Far, finished
+from gviz.trace.state import LEAF, Phase
+from gviz.trace.timeline import Timeline
+from gviz.values.value_text import bad_text, norm
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleGradient:
+    """The length (Euclidean norm) of the accumulated gradients of the parameters right in one module.
+
+    None where no gradient is known. A leaf that is in no module counts as a module of its own. `bad` says which
+    elements are no numbers: ``64 nan``.
+    """
+
+    module: str
+    length: float | None
+    bad: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PassResult:
+    """The end of a backward pass: where it began, and which leaves that require a gradient have one.
+
+    `root` is the node that the pass began at (0: several, or not recorded), `loss` the one number of the loss, `at` the
+    line that called ``backward()``. `bad` are those of `received` with a nan or an infinity in their gradient. `asked`
+    says that the pass was for some inputs only: others may well have none. `noun` is what the leaves are.
+    """
+
+    pass_nr: int
+    root: int
+    loss: float | None
+    at: Frame | None
+    received: tuple[int, ...]
+    missing: tuple[int, ...]
+    bad: tuple[int, ...]
+    modules: tuple[ModuleGradient, ...]
+    noun: Literal["parameter", "leaf"] = "parameter"
+    asked: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """The main result in words: ``6 of 8 parameters have a gradient, 2 have none``."""
+        have, lack = len(self.received), len(self.missing)
+        if not have + lack:
+            return "nothing requires a gradient"
+        all_of_them = f"{_counted(have + lack, self.noun)} {_has(have + lack)}"
+        if not lack:
+            text = f"{'all ' if have > 1 else ''}{all_of_them} a gradient"
+        elif not have:
+            text = f"{'none of ' if lack > 1 else ''}{all_of_them} {'a' if lack > 1 else 'no'} gradient"
+        else:
+            text = f"{have} of {_counted(have + lack, self.noun)} {_has(have)} a gradient, {lack} {_has(lack)} none"
+        return f"{text}, {len(self.bad)} of them not finite" if self.bad else text
+
+
+def _has(count: int) -> str:
+    return "has" if count == 1 else "have"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun if count == 1 else {'leaf': 'leaves'}.get(noun, noun + 's')}"
+
+
+def pass_result(timeline: Timeline, n: int) -> PassResult | None:
+    """What the pass left that ended with event `n`; None for any other event, a pass that failed, and one in a pass."""
+    return timeline.once(_pass_result, n)
+
+
+def _pass_result(timeline: Timeline, n: int) -> PassResult | None:
+    event = timeline.event(n) if 0 < n <= len(timeline) else None
+    if not isinstance(event, BackwardFinished) or event.error or timeline.at(n).pass_nr not in (0, event.pass_nr):
+        return None
+    start = start_of_pass(timeline, event.pass_nr)
+    began = timeline.event(start) if start else None
+    if not isinstance(began, BackwardStarted):
+        return None
+    received, missing, bad, modules = _gradients(timeline, n)
+    loss = loss_at(timeline, start)
+    at = next(iter(timeline.stack(began.stack)), None)
+    root = root_of_pass(timeline, event.pass_nr)
+    number = loss[1] if loss is not None else None
+    kinds = {timeline.info(node).created.kind for node in (*received, *missing)}
+    noun: Literal["parameter", "leaf"] = "parameter" if "parameter" in kinds else "leaf"
+    asked = bool(began.inputs)
+    return PassResult(event.pass_nr, root, number, at, received, missing, bad, modules, noun, asked)
+
+
+def root_of_pass(timeline: Timeline, pass_nr: int) -> int:
+    """The node that a pass began at, or the loss that this is a multiple of; 0 if there are several, or none known."""
+    start = start_of_pass(timeline, pass_nr)
+    began = timeline.event(start) if start else None
+    if not isinstance(began, BackwardStarted) or len(began.roots) != 1 or began.roots[0][0] not in timeline.nodes:
+        return 0
+    loss = loss_at(timeline, start)
+    return loss[0] if loss is not None else began.roots[0][0]
+
+
+def last_pass(timeline: Timeline, n: int) -> int:
+    """The event that ended the last whole backward pass by moment `n`, 0 if there is none."""
+    for phase in reversed(timeline.phases):
+        if phase.kind == "backward" and phase.start <= n and (end := _end_of(timeline, phase, n)):
+            return end
+    return 0
+
+
+def _end_of(timeline: Timeline, phase: Phase, n: int) -> int:
+    ends = timeline.select((BackwardFinished,), phase.start, min(phase.end, n) + 1)
+    return max((seq for seq, event in ends if event.pass_nr == phase.pass_nr and not event.error), default=0)
+
+
+def trained_leaves(timeline: Timeline, n: int) -> tuple[int, ...]:
+    """The leaves at moment `n` that require a gradient and that something still refers to, in order of creation."""
+    leaves = timeline.once(_leaves_of_iteration, timeline.iteration_at(n).index) if timeline.iterations else ()
+    freed = timeline.nodes.freed(n)
+    return tuple(made.node for born, made in leaves if born <= n and made.node not in freed)
+
+
+def _leaves_of_iteration(timeline: Timeline, index: int) -> tuple[tuple[int, NodeCreated], ...]:
+    """Those made up to the end of the first iteration, where models are made, and those of this iteration."""
+    first, here = timeline.iterations[0], timeline.iterations[index - timeline.iterations[0].index]
+    nodes = np.asarray(timeline.nodes[:], np.int64)
+    is_leaf = np.isin(timeline.nodes.origins.op, [nr for nr in _ops(timeline) if timeline.op(nr).name == LEAF])
+    births = [(timeline.nodes.born(node), node) for node in nodes[is_leaf].tolist()]
+    near = [node for born, node in births if born <= first.end or here.start <= born <= here.end]
+    wanted = sorted({*near, *(set(timeline.nodes.of(here)) & {node for _, node in births})})
+    made = timeline.nodes.all_created(wanted)
+    return tuple((timeline.nodes.born(node), created) for node, created in made if created.requires_grad)
+
+
+def _ops(timeline: Timeline) -> Iterable[int]:
+    return np.unique(timeline.nodes.origins.op).tolist() if len(timeline.nodes) else ()
+
+
+_Gradients = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[ModuleGradient, ...]]
+
+
+def _gradients(timeline: Timeline, n: int) -> _Gradients:
+    """At a moment: the leaves with a gradient, those without, those with a bad one; and the gradients by module.
+
+    The longest is first; one with a nan comes before it.
+    """
+    nodes = trained_leaves(timeline, n)
+    received, missing, bad = list[int](), list[int](), list[int]()
+    lengths, troubles = dict[str, list[float | None]](), dict[str, str]()
+    for node, state in zip(nodes, timeline.at(n).states(list(nodes)), strict=True):
+        gradient = state.outputs[0].grad if state is not None and state.outputs else None
+        if gradient is None:
+            missing.append(node)
+            continue
+        received.append(node)
+        module = module_of(timeline, node)
+        lengths.setdefault(module, []).append(norm(gradient))
+        if trouble := bad_text(gradient):
+            bad.append(node)
+            troubles.setdefault(module, trouble)
+    modules = [ModuleGradient(path, _together(parts), troubles.get(path, "")) for path, parts in lengths.items()]
+    modules.sort(key=lambda one: (not one.bad, one.length is None, -(one.length or 0.0)))
+    return tuple(received), tuple(missing), tuple(bad), tuple(modules)
+
+
+def _together(lengths: Sequence[float | None]) -> float | None:
+    known = [length for length in lengths if length is not None]
+    return hypot(*known) if known else None
+
+
+def module_of(timeline: Timeline, node: int) -> str:
+    """The path of the module that a parameter is in, by its name; of a leaf in no module its own name."""
+    info = timeline.info(node)
+    return info.name.rpartition(".")[0] or info.name or f"#{node}"
+
+
+# From pass to pass
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Losses and gradients over the backward passes of a recording, in order: one entry for each pass shown.
+
+    `ends` are the events that ended the passes; `losses` are None where a pass did not begin at one known number.
+    `modules` has a series of lengths for each module, None where a module had no gradient, nan for a bad one. Of a
+    long recording some passes are left out; `passes` counts all.
+    """
+
+    passes: int
+    ends: tuple[int, ...]
+    loss_name: str
+    losses: tuple[float | None, ...]
+    modules: tuple[tuple[str, tuple[float | None, ...]], ...]
+
+    @property
+    def known_losses(self) -> tuple[float, ...]:
+        """The losses that are numbers known to the recording."""
+        return tuple(loss for loss in self.losses if loss is not None)
+
+
+MOST_PASSES = 60
+"""Passes that are looked at, spread evenly over a longer recording."""
+
+
+def progress(timeline: Timeline, n: int = 0, most: int = MOST_PASSES) -> Progress:
+    """The progress up to moment `n` (0: the end), of at most `most` passes."""
+    return finished(reading_progress(timeline, n, most))
+
+
+def reading_progress(timeline: Timeline, n: int = 0, most: int = MOST_PASSES) -> Driven[Progress]:
+    """The same, a little at a time."""
+    n = n or len(timeline)
+    phases = [phase for phase in timeline.phases if phase.kind == "backward" and phase.start <= n]
+    chosen = _spread(phases, most)
+    ends, losses = list[int](), list[float | None]()
+    rows = list[dict[str, float | None]]()
+    name = ""
+    for at, phase in enumerate(chosen):
+        yield Far("reading backward pass", at, len(chosen))
+        end = _end_of(timeline, phase, n)
+        if not end:
+            continue
+        loss = loss_at(timeline, phase.start)
+        name = name or (timeline.info(loss[0]).title if loss is not None else "")
+        ends.append(end)
+        losses.append(loss[1] if loss is not None else None)
+        rows.append({one.module: nan if one.bad else one.length for one in _gradients(timeline, end)[3]})
+    modules = dict.fromkeys(module for row in rows for module in row)
+    series = tuple((module, tuple(row.get(module) for row in rows)) for module in modules)
+    return Progress(len(phases), tuple(ends), name, tuple(losses), series)
+
+
+def _spread(phases: Sequence[Phase], most: int) -> Sequence[Phase]:
+    """The first and the last, and as many between them as there is room for."""
+    if len(phases) <= most:
+        return phases
+    return [phases[round(at * (len(phases) - 1) / (most - 1))] for at in range(most)]

@@ -1,0 +1,199 @@
+"""Training at a glance: what a backward pass left, both ends of a recording, losses and gradients as sparklines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isfinite
+
+from gviz.explain.finding import Finding
+from gviz.explain.names import called, frame_text, iteration_called
+from gviz.explain.program_text import line_text
+from gviz.explain.training import ModuleGradient, PassResult, Progress, last_pass, pass_result, progress
+from gviz.trace.moment import Moment
+from gviz.trace.navigation import stops
+from gviz.trace.timeline import Timeline
+from gviz.tui.glyphs import Glyphs
+from gviz.tui.lines import Line, cells, fitted, labelled, line, wrapped
+from gviz.values.number_text import number
+from gviz.values.plain_text import clipped, shown
+
+LEVELS = "▁▂▃▄▅▆▇█"
+NAMED = 4
+"""How many parameters without a gradient are named."""
+LISTED = 6
+"""How many modules are listed: of more the ones with the longest gradients, and those with the shortest."""
+BAR = 8
+SEARCHED = 200_000
+"""In a longer recording the first nan is searched for on request only: that reads every value."""
+GLANCE = 24
+"""Passes in the sparkline of an overview."""
+
+
+def sparkline(values: Sequence[float | None], width: int) -> str:
+    """A series in at most `width` cells, from its least to its greatest: a blank for no value, ``!`` for nan or inf."""
+    if len(values) > width:
+        values = [values[round(at * (len(values) - 1) / max(width - 1, 1))] for at in range(width)]
+    known = [value for value in values if value is not None and isfinite(value)]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    return "".join(_level(value, low, high) for value in values)
+
+
+def _level(value: float | None, low: float, high: float) -> str:
+    if value is None:
+        return " "
+    if not isfinite(value):
+        return "!"
+    share = (value / 2 - low / 2) / (high / 2 - low / 2) if high > low else 0.5  # halves: the range may be infinite
+    return LEVELS[min(int(share * len(LEVELS)), len(LEVELS) - 1)]
+
+
+def pass_at(timeline: Timeline, n: int, node: int) -> PassResult | None:
+    """The pass that the screen sums up at a moment, where `node` is selected: the one that ended there.
+
+    At the end of a recording it is the last one. It gives way to a node that the user has selected.
+    """
+    at_end = n == len(timeline) and not timeline.growing
+    result = pass_result(timeline, last_pass(timeline, n) if at_end else n)
+    return result if result is not None and (not result.root or node == result.root) else None
+
+
+def overview(timeline: Timeline, moment: Moment, node: int, width: int, glyphs: Glyphs) -> Iterator[Line]:
+    """What a person wants to know first where a pass or the recording ends; nothing at any other moment."""
+    result = pass_at(timeline, moment.n, node)
+    at_end = moment.n == len(timeline) and not timeline.growing
+    if result is None:
+        return
+    if at_end and len(timeline.phases) > 1:
+        yield from _recording(timeline, width, glyphs)
+    yield from _pass(timeline, result, width, glyphs)
+    yield ()
+
+
+def beginning(timeline: Timeline, moment: Moment, width: int, glyphs: Glyphs) -> Iterator[Line]:
+    """What is in a recording and how to walk through it, at its start."""
+    if moment.n > 1 or timeline.growing or not len(timeline):
+        return
+    yield ()
+    yield from _recording(timeline, width, glyphs)
+    for key, what in _ways(timeline):
+        yield from wrapped(line((f" {key}  ", "key"), what), width, 4)
+
+
+def _ways(timeline: Timeline) -> Iterator[tuple[str, str]]:
+    yield "n", "next node"
+    if any(phase.kind == "backward" for phase in timeline.phases):
+        yield "}", "next phase"
+    ahead = next(iter(stops(timeline)), 0) if len(timeline) <= SEARCHED else 0
+    if ahead in timeline.errors:
+        yield "c", f"the error at event {ahead}"
+    elif ahead and ahead == timeline.troubles.first_bad():
+        yield "c", f"the first {timeline.troubles.kind_of_first_bad()} at event {ahead}"
+    yield ">", "the end"
+
+
+def _recording(timeline: Timeline, width: int, glyphs: Glyphs) -> Iterator[Line]:
+    """How long it is, and how its loss went."""
+    count = len(timeline.iterations)
+    iterations = f"{count:,} {iteration_called(timeline)}{'' if count == 1 else 's'}, "
+    yield from wrapped(line((f"{iterations if count else ''}{len(timeline):,} events", "title")), width)
+    found = progress(timeline, most=GLANCE)
+    losses = found.known_losses
+    if len(losses) > 1:
+        yield _series(found.loss_name or "loss", found.losses, width, glyphs, "value")
+
+
+def _series(name: str, values: Sequence[float | None], width: int, glyphs: Glyphs, style: str, room: int = 0) -> Line:
+    """``loss  1.082 → 0.6388  █▆▅▃▁``, the name in `room` cells where it is one row of several."""
+    known = [value for value in values if value is not None]
+    ends = f"{number(known[0], 4)} → {number(known[-1], 4)}" if known else "none"
+    name = fitted(shown(name), room, glyphs.cut) if room else clipped(name, 16)
+    row = line((name, "key"), "  ", (glyphs.text(f"{ends:<{ENDS if room else 0}}"), style), "  ")
+    left = max(width - cells(row), 0)
+    return (*row, (glyphs.text(sparkline(values, left)) if left >= 4 else "", style))
+
+
+ENDS = 19
+"""Cells of the first and the last number of a series."""
+
+
+def _pass(timeline: Timeline, result: PassResult, width: int, glyphs: Glyphs) -> Iterator[Line]:
+    """Where the pass began, which parameters it reached, and how long the gradients of each module are."""
+    loss = f" of {shown(timeline.info(result.root).title)}" if result.root else ""
+    began = "" if result.loss is None else f" = {number(result.loss)}"
+    yield from wrapped(line((f"backward pass {result.pass_nr}{clipped(loss, 40)}{began}", "title")), width)
+    if result.at is not None:
+        code = (line_text(timeline, result.at) or "").strip()
+        yield from wrapped(line((f"{frame_text(result.at, 24)}  ", "muted"), clipped(code, 60)), width, 2)
+    style = "error" if (result.missing and not result.asked) or result.bad else ""
+    yield from wrapped(line((result.verdict, style)), width, 2)
+    if result.asked:
+        yield from wrapped(line(("the pass was for some inputs only", "muted")), width, 2)
+    elif result.missing:
+        named = ", ".join(shown(called(timeline.info(node))) for node in result.missing[:NAMED])
+        more = f" and {len(result.missing) - NAMED} more" if len(result.missing) > NAMED else ""
+        yield from wrapped(line(("no gradient: ", "error"), f"{named}{more}  ", ("e", "key"), ": why"), width, 2)
+    yield from _modules(result.modules, width, glyphs)
+
+
+def _modules(modules: Sequence[ModuleGradient], width: int, glyphs: Glyphs) -> Iterator[Line]:
+    if not modules:
+        return
+    yield line((".grad by module, |g|", "muted"))
+    left_out = len(modules) - LISTED
+    shown_ones = modules if left_out <= 0 else (*modules[: LISTED // 2], *modules[-LISTED // 2 :])
+    most = max((one.length for one in modules if one.length), default=0.0)
+    room = min(max(len(shown(one.module)) for one in shown_ones), max(width - 12 - BAR, 8))
+    for at, one in enumerate(shown_ones):
+        if left_out > 0 and at == LISTED // 2:
+            yield line((f" {glyphs.cut} {left_out} more", "muted"))
+        text = "not known" if one.length is None else number(one.length, 3)
+        cells_of_bar = max(1, round(BAR * one.length / most)) if one.length and most else 0
+        bar = (f"! {one.bad}", "error") if one.bad else (glyphs.past * cells_of_bar, "grad")
+        yield line((f" {fitted(shown(one.module), room, glyphs.cut)} ", "key"), (f"{text:>9} ", "grad"), bar)
+
+
+# The page of all passes
+
+
+def training_lines(found: Progress, width: int, glyphs: Glyphs) -> Iterator[Line]:
+    """The loss and the gradient of each module from pass to pass, each with its first and last number."""
+    if not found.ends:
+        yield line(("no backward pass was recorded", "muted"))
+        return
+    count = f"{found.passes:,} backward pass{'' if found.passes == 1 else 'es'}"
+    some = f", {len(found.ends)} of them shown" if len(found.ends) < found.passes else ""
+    yield line((f"{count}{some}", "title"), ("   first → last" if not glyphs.ascii else "   first -> last", "muted"))
+    names = [found.loss_name or "loss", *(name for name, _ in found.modules)]
+    room = min(max(len(shown(name)) for name in names), max(width - ENDS - 16, 8))
+    if found.known_losses:
+        yield _series(names[0], found.losses, width, glyphs, "value", room)
+    if found.modules:
+        yield line((".grad by module, |g|", "muted"))
+    for name, lengths in found.modules:
+        yield _series(name, lengths, width, glyphs, "grad", room)
+    if any(value is not None and not isfinite(value) for row in (found.losses, *_rows(found)) for value in row):
+        yield line(("!", "error"), (" is a pass with a nan or an infinity", "muted"))
+
+
+def _rows(found: Progress) -> Iterator[Sequence[float | None]]:
+    return (lengths for _, lengths in found.modules)
+
+
+def nonfinite_lines(timeline: Timeline, moment: Moment, width: int) -> Iterator[Line]:
+    """Where the first nan or infinity appears: why, and what to do; nothing at any other moment."""
+    if not moment.actor or len(timeline) > SEARCHED or moment.n != timeline.troubles.first_bad():
+        return
+    found = timeline.once(_why_nonfinite, moment.n)
+    kind = timeline.troubles.kind_of_first_bad()
+    yield from wrapped(line((f"the first {kind} appears here", "error")), width)
+    yield from labelled("why", [(found.text, "")], width)
+    if found.fix:
+        yield from labelled("fix", [(found.fix, "title")], width)
+    yield ()
+
+
+def _why_nonfinite(timeline: Timeline, n: int) -> Finding:
+    from gviz.explain.why import why  # with every kind of finding: imported where something is wrong
+
+    moment = timeline.at(n)
+    return why(timeline, moment, moment.actor)
