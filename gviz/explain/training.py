@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot, nan
 from typing import Literal
@@ -13,7 +13,7 @@ from gviz.events import BackwardFinished, BackwardStarted, NodeCreated
 from gviz.explain.backward_passes import loss_at, start_of_pass
 from gviz.source.site import Frame
 from gviz.system.cooperative import Driven, Far, finished
-from gviz.trace.state import LEAF, Phase
+from gviz.trace.state import Phase
 from gviz.trace.timeline import Timeline
 from gviz.values.value_text import bad_text, norm
 
@@ -133,7 +133,7 @@ def _leaves_of_iteration(timeline: Timeline, index: int) -> tuple[tuple[int, Nod
     """Those made up to the end of the first iteration, where models are made, and those of this iteration."""
     first, here = timeline.iterations[0], timeline.iterations[index - timeline.iterations[0].index]
     nodes = np.asarray(timeline.nodes[:], np.int64)
-    is_leaf = np.isin(timeline.nodes.origins.op, [nr for nr in _ops(timeline) if timeline.op(nr).name == LEAF])
+    is_leaf = np.isin(timeline.nodes.origins.op, _leaf_ops(timeline))
     births = [(timeline.nodes.born(node), node) for node in nodes[is_leaf].tolist()]
     near = [node for born, node in births if born <= first.end or here.start <= born <= here.end]
     wanted = sorted({*near, *(set(timeline.nodes.of(here)) & {node for _, node in births})})
@@ -141,8 +141,11 @@ def _leaves_of_iteration(timeline: Timeline, index: int) -> tuple[tuple[int, Nod
     return tuple((timeline.nodes.born(node), created) for node, created in made if created.requires_grad)
 
 
-def _ops(timeline: Timeline) -> Iterable[int]:
-    return np.unique(timeline.nodes.origins.op).tolist() if len(timeline.nodes) else ()
+def _leaf_ops(timeline: Timeline) -> list[int]:
+    """The numbers of the operations that stand for tensors which no operation made."""
+    numbers, first = np.unique(timeline.nodes.origins.op, return_index=True)
+    made = (timeline.nodes.created(timeline.nodes[place]) for place in first.tolist())
+    return [number for number, created in zip(numbers.tolist(), made, strict=True) if created.kind != "op"]
 
 
 _Gradients = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[ModuleGradient, ...]]
@@ -234,7 +237,11 @@ def reading_progress(timeline: Timeline, n: int = 0, most: int = MOST_PASSES) ->
         ends.append(end)
         losses.append(loss[1] if loss is not None else None)
         rows.append({one.module: nan if one.bad else one.length for one in _gradients(timeline, end)[3]})
-    modules = dict.fromkeys(module for row in rows for module in row)
+    leaves = dict.fromkeys(node for end in {*ends[:1], *ends[-1:]} for node in trained_leaves(timeline, end))
+    modules = dict.fromkeys(
+        [*(module_of(timeline, node) for node in sorted(leaves)), *(key for row in rows for key in row)]
+    )
+    modules = {module: None for module in modules if any(module in row for row in rows)}
     series = tuple((module, tuple(row.get(module) for row in rows)) for module in modules)
     return Progress(len(phases), tuple(ends), name, tuple(losses), series)
 

@@ -7,7 +7,6 @@ from recording import timeline_of
 
 import gviz.engine as torch
 from gviz.explain.training import last_pass, pass_result, progress, trained_leaves
-from gviz.trace.state import LEAF
 
 
 def trained(steps=3, *, used=True):
@@ -106,6 +105,11 @@ def test_progress_has_one_entry_for_each_pass_and_a_long_recording_is_thinned_ou
     assert all(len(lengths) == 12 for _, lengths in whole.modules)
 
 
-def test_leaves_are_known_by_the_operation_that_stands_for_them():
+def test_leaves_are_those_that_no_operation_made_and_that_require_a_gradient():
     timeline = trained(steps=1)
-    assert {timeline.info(node).op.name for node in trained_leaves(timeline, len(timeline))} == {LEAF}
+    wanted = [
+        node
+        for node in timeline.nodes
+        if timeline.info(node).created.kind != "op" and timeline.info(node).created.requires_grad
+    ]
+    assert list(trained_leaves(timeline, len(timeline))) == wanted

@@ -101,6 +101,31 @@ def passes_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     return plain_passes(timeline)
 
 
+def training_data(timeline: Timeline, n: int, node: int) -> dict[str, Any]:
+    """The loss and the gradient of each module after each backward pass; of a long recording after some of them."""
+    from gviz.explain.training import progress
+
+    found = progress(timeline, n)
+    return {
+        "passes": found.passes,
+        "events": found.ends,
+        "losses": [*map(_json_number, found.losses)],
+        "gradients": {module: [*map(_json_number, lengths)] for module, lengths in found.modules},
+    }
+
+
+def _json_number(value: float | None) -> float | str | None:
+    return value if value is None or isfinite(value) else str(value)
+
+
+def training_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
+    """The same as sparklines."""
+    from gviz.explain.training import progress
+    from gviz.tui.drawing.training import plain_training
+
+    return plain_training(progress(timeline, n), _width())
+
+
 def tape_data(timeline: Timeline, n: int, node: int) -> list[dict[str, Any]]:
     """Every node in order of creation, with its state at one moment."""
     moment = timeline.at(n)
@@ -166,6 +191,7 @@ def _width() -> int:
 PAGES: dict[str, tuple[Data, Text]] = {
     "stats": (stats_data, stats_text),
     "passes": (passes_data, passes_text),
+    "training": (training_data, training_text),
     "tape": (tape_data, tape_text),
     "events": (events_data, events_text),
     "node": (node_data, node_text),
@@ -178,7 +204,7 @@ PAGES: dict[str, tuple[Data, Text]] = {
     "page", type=argument_order.Page(PAGES), default="stats", required=False, metavar=f"[{'|'.join(PAGES)}]"
 )
 @click.argument("place", required=False, metavar="[NODE]")
-@at_option("The moment that tape and node show")
+@at_option("The moment that training, tape and node show")
 @click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @engine_option
 def command(
@@ -188,8 +214,8 @@ def command(
 
     A script is run first, and its trace is not kept. A folder with the traces of ranks is printed rank by rank.
 
-    stats counts events, nodes and bytes. passes lists the iterations with their passes and losses. tape lists every
-    node at one moment. events lists every event in order. node NODE prints one node (#4 or its name).
+    stats counts events, nodes and bytes. passes lists the iterations with their passes and losses. training
+    draws the loss and the gradients of each module over all passes. tape lists every node at one moment. events lists every event in order. node NODE prints one node (#4 or its name).
     """
     if (page == "node") != (place is not None):
         raise GvizError("node, and only node, needs a NODE", hint=f"gviz show {shell.word(source)} node 4", exit_code=2)

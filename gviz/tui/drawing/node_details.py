@@ -39,7 +39,10 @@ ELEMENTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the panel is about, and how it is to be drawn. `full` asks for every digit and statistic."""
+    """What the panel is about, and how it is to be drawn.
+
+    `full` asks for every digit and statistic, `glance` for what is to be known first of the moment, above the node.
+    """
 
     timeline: Timeline
     moment: Moment
@@ -48,6 +51,7 @@ class Subject:
     glyphs: Glyphs
     full: bool = False
     beside: BranchView | None = None
+    glance: bool = False
 
     @property
     def info(self) -> NodeInfo:
@@ -64,8 +68,9 @@ def node_lines(subject: Subject) -> Iterator[Line]:
     """The whole panel."""
     timeline, moment, width, glyphs = subject.timeline, subject.moment, subject.width, subject.glyphs
     yield from failure_lines(timeline, moment, width)
-    yield from overview(timeline, moment, subject.node, width, glyphs)
-    yield from nonfinite_lines(timeline, moment, width)
+    if subject.glance:
+        yield from overview(timeline, moment, subject.node, width, glyphs)
+        yield from nonfinite_lines(timeline, moment, width)
     if not subject.node:
         yield from _nothing(subject)
         return
@@ -76,7 +81,8 @@ def node_lines(subject: Subject) -> Iterator[Line]:
             yield from _drawn(subject, section.name, fact)
         if section.name == "value":
             yield from _what_if(subject)
-    yield from beginning(timeline, moment, width, glyphs)
+    if subject.glance:
+        yield from beginning(timeline, moment, width, glyphs)
 
 
 def _view(subject: Subject) -> NodeView:

@@ -12,8 +12,8 @@ from gviz.explain.training import ModuleGradient, PassResult, Progress, last_pas
 from gviz.trace.moment import Moment
 from gviz.trace.navigation import stops
 from gviz.trace.timeline import Timeline
-from gviz.tui.glyphs import Glyphs
-from gviz.tui.lines import Line, cells, fitted, labelled, line, wrapped
+from gviz.tui.glyphs import Glyphs, glyphs, wants_ascii
+from gviz.tui.lines import Line, cells, fitted, labelled, line, plain, wrapped
 from gviz.values.number_text import number
 from gviz.values.plain_text import clipped, shown
 
@@ -173,6 +173,12 @@ def training_lines(found: Progress, width: int, glyphs: Glyphs) -> Iterator[Line
         yield _series(name, lengths, width, glyphs, "grad", room)
     if any(value is not None and not isfinite(value) for row in (found.losses, *_rows(found)) for value in row):
         yield line(("!", "error"), (" is a pass with a nan or an infinity", "muted"))
+
+
+def plain_training(found: Progress, width: int) -> Iterator[str]:
+    """The same as plain text."""
+    marks = glyphs(ascii=wants_ascii())
+    return (plain(row).rstrip() for row in training_lines(found, width, marks))
 
 
 def _rows(found: Progress) -> Iterator[Sequence[float | None]]:

@@ -88,7 +88,8 @@ class NodePanel(LinkedPage):
             yield from node_tensors(self._timeline, moment, self.selected, width, self.glyphs)
 
     def _subject(self, moment: Moment, width: int) -> Subject:
-        return Subject(self._timeline, moment, self.selected, width, self.glyphs, self.full, self.beside)
+        glance = not self.tensors  # the panel that stays; a page about a node says nothing of other things
+        return Subject(self._timeline, moment, self.selected, width, self.glyphs, self.full, self.beside, glance)
 
 
 def node_tip(timeline: Timeline, moment: Moment | None, node: int, glyphs: Glyphs) -> Content | None:

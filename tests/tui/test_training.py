@@ -1,0 +1,150 @@
+"""What the screen says first: at the start, at the ends of passes and of the recording; findings and causes."""
+
+import pytest
+from driving import app_of, transcript
+from recording import timeline_of
+from stories import demo, iterations
+
+import gviz.engine as torch
+from gviz.explain.training import last_pass, pass_result
+from gviz.tui.drawing.training import sparkline
+from gviz.tui.screens.pages import ChooserScreen, SheetScreen
+
+NAMED = {"}": "right_curly_bracket", "!": "exclamation_mark", ">": "greater_than_sign"}
+
+
+def cut():
+    """A net whose encoder gets no gradient, because of a detach."""
+
+    def program():
+        torch.manual_seed(0)
+        encoder, head = torch.nn.Linear(2, 3), torch.nn.Linear(3, 1)
+        h = encoder(torch.tensor([[1.0, 2.0]])).detach()
+        loss = (head(h) ** 2).mean()
+        loss.backward()
+        del h, loss
+
+    return timeline_of(program)
+
+
+def text(app, panel="node"):
+    widget = app.screen.query_one(f"#{panel}")
+    rows = ["".join(part.text for part in widget.render_line(y)) for y in range(widget.size.height)]
+    return " ".join(" ".join(rows).split())
+
+
+async def press(pilot, *keys):
+    await pilot.press(*(NAMED.get(key, key) for key in keys))
+    await pilot.pause(0.3)
+
+
+def root_at(timeline, end):
+    return pass_result(timeline, end).root
+
+
+async def test_where_a_pass_ends_the_loss_is_selected_and_the_panel_says_what_came_of_it():
+    timeline = cut()
+    app = app_of(timeline, at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "}", "f")
+        end = last_pass(timeline, len(timeline))
+        assert app.screen.cursor.position == end
+        assert app.screen.cursor.selected == root_at(timeline, end)
+        assert "2 of 4 parameters have a gradient, 2 have none" in text(app)
+        assert "loss.backward()" in text(app)
+        assert "no gradient: encoder.weight, encoder.bias e: why" in text(app)
+        assert "head" in text(app)
+        await press(pilot, "k")
+        assert "2 of 4 parameters" not in text(app), "a node that the user selects comes first"
+
+
+async def test_e_where_a_pass_ends_asks_about_the_missing_gradient_and_goes_to_the_cause():
+    timeline = cut()
+    app = app_of(timeline, at=last_pass(timeline, len(timeline)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        before = app.screen.cursor.position
+        await press(pilot, "e")
+        assert isinstance(app.screen, SheetScreen)
+        await press(pilot, "escape")
+        cursor = app.screen.cursor
+        assert cursor.position == before
+        assert "detach" in timeline.info(cursor.selected).op.name.lower()
+        assert app.screen.selected == cursor.selected
+
+
+async def test_findings_lead_from_a_question_to_its_cause_in_three_keys():
+    timeline = cut()
+    app = app_of(timeline, at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "!")
+        assert isinstance(app.screen, ChooserScreen)
+        await press(pilot, "enter")
+        found = app.screen.cursor.selected
+        assert timeline.info(found).name.startswith("encoder.")
+        await press(pilot, "e", "escape")
+        assert "detach" in timeline.info(app.screen.cursor.selected).op.name.lower()
+
+
+async def test_an_answer_about_a_healthy_node_moves_nothing():
+    app = app_of(demo(), at=33)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "g", "e", "escape")
+        assert app.screen.cursor.selected == 1
+
+
+async def test_where_nothing_is_wrong_the_key_says_so():
+    app = app_of(demo(), at=33)
+    async with app.run_test(size=(200, 24)) as pilot:
+        await press(pilot, "!")
+        assert not isinstance(app.screen, ChooserScreen)
+        assert app.screen.remark or isinstance(app.screen, SheetScreen)
+
+
+async def test_the_start_says_how_long_the_recording_is_and_how_to_walk():
+    app = app_of(iterations(3), at=1)
+    async with app.run_test(size=(80, 24)):
+        assert "3 iterations" in text(app)
+        assert "n next node" in text(app)
+        assert "} next phase" in text(app)
+
+
+async def test_the_end_sums_up_the_last_pass_and_the_losses():
+    timeline = iterations(3)
+    app = app_of(timeline, at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, ">")
+        assert "3 iterations" in text(app)
+        assert "have a gradient" in text(app) or "has a gradient" in text(app)
+        assert "→" in text(app)
+
+
+async def test_training_is_a_page_of_sparklines():
+    app = app_of(iterations(3), at=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "L")
+        assert isinstance(app.screen, SheetScreen)
+    said_by_line = transcript(iterations(3), "training")
+    assert "3 backward passes" in said_by_line
+
+
+@pytest.mark.parametrize("size", [(120, 40), (200, 60)])
+async def test_empty_panels_take_one_line_and_the_modules_their_place(size):
+    app = app_of(cut(), at=1)
+    async with app.run_test(size=size) as pilot:
+        watch, modules = app.screen.query_one("#side-watch"), app.screen.query_one("#side-modules")
+        assert watch.outer_size.height == 1
+        assert modules.display
+        before = app.screen.query_one("#graph").region if app.screen.query_one("#graph").display else None
+        await press(pilot, *"wloss", "enter")
+        assert watch.outer_size.height > 1
+        if before is not None:
+            assert app.screen.query_one("#graph").region == before, "the graph stays where it is"
+
+
+@pytest.mark.parametrize(
+    ("values", "width", "drawn"),
+    [((1.0, 2.0, 3.0), 8, "▁▅█"), ((3.0, 3.0), 8, "▅▅"), ((1.0, float("nan"), None, 2.0), 8, "▁! █"), ((), 8, ""),
+     (tuple(map(float, range(100))), 4, "▁▃▆█"), ((-1e308, 1e308), 8, "▁█")],
+)  # fmt: skip
+def test_a_sparkline_goes_from_the_least_to_the_greatest(values, width, drawn):
+    assert sparkline(values, width) == drawn
