@@ -214,8 +214,9 @@ def command(
 
     A script is run first, and its trace is not kept. A folder with the traces of ranks is printed rank by rank.
 
-    stats counts events, nodes and bytes. passes lists the iterations with their passes and losses. training
-    draws the loss and the gradients of each module over all passes. tape lists every node at one moment. events lists every event in order. node NODE prints one node (#4 or its name).
+    stats counts events, nodes and bytes. passes lists the iterations with their passes and losses. training draws the
+    loss and the gradients of each module over all passes. tape lists every node at one moment. events lists every event
+    in order. node NODE prints one node (#4 or its name).
     """
     if (page == "node") != (place is not None):
         raise GvizError("node, and only node, needs a NODE", hint=f"gviz show {shell.word(source)} node 4", exit_code=2)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import isfinite
 
+from gviz.explain.display_names import called, frame_text, iteration_called
 from gviz.explain.finding import Finding
-from gviz.explain.names import called, frame_text, iteration_called
 from gviz.explain.program_text import line_text
 from gviz.explain.training import ModuleGradient, PassResult, Progress, last_pass, pass_result, progress
 from gviz.trace.moment import Moment
