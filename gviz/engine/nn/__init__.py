@@ -2,16 +2,17 @@
 
 Read in this order:
 
-1. ``module.py``: `Module`, which registers what is assigned to it, and what can be done with all of it.
-2. ``linear.py``: the smallest family. A module keeps parameters and options; its ``forward`` calls a function.
-3. ``functional.py``: the namespace that the families put their functions into.
+1. ``module.py``: `Module`, which registers what is assigned to it, and the operations on all of it.
+2. ``linear.py``: the smallest family. A module has parameters and options; its ``forward`` calls a function.
+3. ``functional.py``: the namespace to which the families add their functions.
 
 A family of layers is one file, with its functions and its modules: ``conv.py``, ``pooling.py``, ``loss.py``, …. One
-declaration serves one, two and three dimensions. ``parameter.py`` and ``init.py`` make the first values of parameters.
+declaration covers one, two and three dimensions. ``parameter.py`` and ``init.py`` create the initial values of
+parameters.
 
-The walk of one batch through ``Conv2d``: ``conv(x)`` is `Module.__call__`, which runs hooks and reports the call to a
-recording, if there are any. ``Conv2d.forward`` calls ``F.conv2d``. This checks the arguments in PyTorch's words, and
-applies the operation ``convolution`` of ``gviz/engine/ops``. The operation computes on numpy arrays and adds a node to
+The path of one batch through ``Conv2d``: ``conv(x)`` is `Module.__call__`, which runs hooks and emits the call to a
+recording, if there are any. ``Conv2d.forward`` calls ``F.conv2d``. This checks the arguments as PyTorch does, and
+applies the operation ``convolution`` of ``gviz/engine/ops``. The operation computes on NumPy arrays and adds a node to
 the graph.
 """
 
@@ -196,7 +197,7 @@ from gviz.engine.nn.vision import (
 )
 from gviz.engine.unsupported_names import lookup_in
 
-_HOME = "gviz.engine.nn"  # also where a program has imported this as ``torch.nn``
+_HOME = "gviz.engine.nn"  # also if a program has imported this as ``torch.nn``
 for _file, _former in {
     "activation": "smooth_activation functional.activation functional.softmax",
     "container": "containers parameter_containers",
@@ -214,7 +215,7 @@ for _file, _former in {
     "rnn": "rnn_cell functional.recurrent",
     "vision": "resampling functional.vision",
 }.items():
-    for _name in _former.split():  # where pickles of older versions of gviz find classes and functions
+    for _name in _former.split():  # pickles of older versions of gviz look for classes and functions there
         sys.modules[f"{_HOME}.{_name}"] = sys.modules[f"{_HOME}.{_file}"]
 
 __getattr__ = lookup_in(__name__)

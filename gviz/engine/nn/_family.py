@@ -1,4 +1,4 @@
-"""What families of functions and modules share: names, sizes, and the refusal of tensors without a derivative."""
+"""Helpers of all families of functions and modules: names, sizes, and errors for tensors without a derivative."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAST = {1: "the last dimension", 2: "the last two dimensions", 3: "the last thre
 
 
 def named(name: str, doc: str) -> Callable[[_F], _F]:
-    """Give a function of a family the name and docstring of one member."""
+    """Gives a function of a family the name and docstring of one member."""
 
     def name_it(function: _F) -> _F:
         function.__name__ = function.__qualname__ = name
@@ -27,12 +27,12 @@ def named(name: str, doc: str) -> Callable[[_F], _F]:
 
 
 def each(value: Any, count: int) -> tuple[Any, ...]:
-    """`value` as one entry a dimension, as modules keep it: given once for all, or one by one."""
+    """`value` as one entry per dimension, as modules store it: passed once for all, or one by one."""
     return tuple(value) if isinstance(value, Iterable) else (value,) * count
 
 
 def sizes_of(name: str, what: str, value: Sizes, dims: int, omitted: str = "") -> Shape:
-    """One number a dimension, for the pool `name`. RuntimeError, in PyTorch's words, for another count."""
+    """One number per dimension, for the pool `name`. Raises RuntimeError, with PyTorch's text, for another count."""
     given = (value,) if isinstance(value, int) else tuple(value)
     if len(given) not in (1, dims):
         raise RuntimeError(f"{name}: {what} must either be {omitted}a single int, or a tuple of {COUNTS[dims]} ints")
@@ -40,14 +40,14 @@ def sizes_of(name: str, what: str, value: Sizes, dims: int, omitted: str = "") -
 
 
 def stride_of(name: str, stride: Sizes | None, kernel: Shape) -> Shape:
-    """The stride of the pool `name`: by default, the size of its windows."""
+    """The stride of the pool `name`; it defaults to the size of the windows."""
     if stride is None or (not isinstance(stride, int) and not len(stride)):
         return kernel
     return sizes_of(name, "stride", stride, len(kernel), "omitted, ")
 
 
 def refuse_tracked(function: str, **constants: Tensor | None) -> None:
-    """RuntimeError, in PyTorch's words, for a tensor that requires grad where `function` has no derivative."""
+    """Raises RuntimeError, with PyTorch's text, for a tensor that requires grad where `function` has no derivative."""
     for name, tensor in constants.items():
         if tensor is not None and tensor.requires_grad and thread.grad_enabled:
             raise RuntimeError(

@@ -1,7 +1,7 @@
-"""Reports module calls and the paths of parameters as events; used only while a recording listens.
+"""Emits module calls and the paths of parameters; used only while a recording listens.
 
-A scope is one call of a module. Its name is the path of the module: the class of the outermost module that was called,
-then the names from there, as in ``Net.encoder.0``.
+A scope is one call of a module. It is named by the path of the module: the class of the outermost module that was
+called, followed by attribute names, as in ``Net.encoder.0``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _named_buffers: WeakSet[Seen] = WeakSet()
 
 @contextmanager
 def call(channel: Channel, module: Module, kind: type[Any]) -> Iterator[None]:
-    """The scope of one call, also if it ends by an exception; `kind` is the base class of all modules."""
+    """The scope of one call, even if it ends by an exception; `kind` is the base class of all modules."""
     model = None if thread.modules else _model_of(channel, module, kind)
     path = _path(channel, module)
     if model is not None:
@@ -46,7 +46,7 @@ def call(channel: Channel, module: Module, kind: type[Any]) -> Iterator[None]:
 
 
 def name_parameters(channel: Channel, root: Module) -> None:
-    """Report each parameter's path in the model, once per recording."""
+    """Records each parameter's path in the model, once per recording."""
     fresh = []
     for name, parameter in parameters_in(root):
         mark = emission.seen(channel, parameter)
@@ -58,7 +58,7 @@ def name_parameters(channel: Channel, root: Module) -> None:
 
 
 def _further_paths(root: Module, named: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """The other paths of a model's parameters: of a weight that decoder and encoder share, of ``[layer] * 3``."""
+    """The other paths of a model's parameters, such as a weight shared by decoder and encoder, or ``[layer] * 3``."""
     nodes = {*named.values()}
     for name, parameter in model_names.places(modules_in(root)):
         mark = parameter._named
@@ -67,7 +67,7 @@ def _further_paths(root: Module, named: Mapping[str, int]) -> Iterator[tuple[str
 
 
 def _name_buffers(channel: Channel, module: Module, path: str) -> None:
-    """Report the names of the buffers that the module has used; most are never part of a graph."""
+    """Records the names of the buffers that the module has used; most are never part of a graph."""
     for name, buffer in module._buffers.items():
         mark = None if buffer is None else buffer._seen
         if mark is not None and mark.channel is channel and mark not in _named_buffers:
@@ -76,7 +76,7 @@ def _name_buffers(channel: Channel, module: Module, path: str) -> None:
 
 
 def _model_of(channel: Channel, module: Module, kind: type[Any]) -> Module:
-    """The model that the called module is a part of, if the program has one; else the module itself."""
+    """The model that contains the called module, or the module itself if there is none."""
     model = model_names.model_of(channel, module, kind)
     if model is not module:
         model_names.path(channel, model, type(model).__name__, partial(modules_in, model))
@@ -84,7 +84,7 @@ def _model_of(channel: Channel, module: Module, kind: type[Any]) -> Module:
 
 
 def _path(channel: Channel, module: Module) -> str:
-    """The module's path in the innermost running module that contains it, or in the model that contains it."""
+    """The module's path in the innermost running module that contains it, or else in its model."""
     for outer, path in reversed(thread.modules):
         for name, inner in modules_in(outer):
             if inner is module:

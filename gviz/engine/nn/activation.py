@@ -1,7 +1,8 @@
-"""Activations, as functions and as modules: with a kink (ReLU and its kin), smooth ones (GELU, SiLU, …), and softmax.
+"""Activations, as functions and as modules: piecewise ones (ReLU and similar), smooth ones (GELU, SiLU, …), and
+softmax.
 
-A function with an `inplace` option has a form ``name_`` that always writes into its input. Where the derivative needs
-what the in-place form overwrites, that form is an operation of its own, ``…_written``.
+A function with an `inplace` option has a variant ``name_`` that always writes to its input. If the derivative needs
+what the in-place variant overwrites, that variant is an operation of its own, ``…_written``.
 """
 
 from __future__ import annotations
@@ -43,22 +44,22 @@ class InPlace(Module):
 
 
 class ReLU(InPlace):
-    """Zero in place of what is below zero."""
+    """The input, with negative values set to zero."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.relu(input, inplace=self.inplace)
 
 
 class LeakyReLU(InPlace):
-    """The input, times `negative_slope` where it is below zero."""
+    """The input, with negative values multiplied by `negative_slope`."""
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__(inplace)
         self.negative_slope = negative_slope
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
     def extra_repr(self) -> str:
@@ -67,7 +68,7 @@ class LeakyReLU(InPlace):
 
 
 class PReLU(Module):
-    """The input, times a learned slope where it is below zero: one for all channels, or one each."""
+    """The input, with negative values multiplied by a learned slope: one for all channels, or one per channel."""
 
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: DType | None = None
@@ -79,20 +80,20 @@ class PReLU(Module):
         begin(self)
 
     def reset_parameters(self) -> None:
-        """Give the slope its first value."""
+        """Initializes the slope."""
         init.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
-        """How many slopes."""
+        """The number of slopes."""
         return f"num_parameters={self.num_parameters}"
 
 
 class RReLU(InPlace):
-    """The input, times a random slope where it is below zero; in evaluation, the middle one."""
+    """The input, with negative values multiplied by a random slope; in evaluation, by the mean slope."""
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -100,7 +101,7 @@ class RReLU(InPlace):
         self.upper = upper
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self) -> str:
@@ -109,7 +110,7 @@ class RReLU(InPlace):
 
 
 class Hardtanh(InPlace):
-    """The input, limited to two bounds."""
+    """The input, limited to the range of two bounds."""
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -119,7 +120,7 @@ class Hardtanh(InPlace):
             raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
     def extra_repr(self) -> str:
@@ -128,7 +129,7 @@ class Hardtanh(InPlace):
 
 
 class ReLU6(Hardtanh):
-    """The input, limited to 0 and 6."""
+    """The input, limited to the range from 0 to 6."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -139,10 +140,10 @@ class ReLU6(Hardtanh):
 
 
 class Hardsigmoid(InPlace):
-    """A sigmoid of three straight parts."""
+    """A piecewise linear approximation of the sigmoid."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.hardsigmoid(input, self.inplace)
 
     def extra_repr(self) -> str:
@@ -154,7 +155,7 @@ class Hardswish(InPlace):
     """The input times its `Hardsigmoid`."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.hardswish(input, self.inplace)
 
     def extra_repr(self) -> str:
@@ -163,7 +164,7 @@ class Hardswish(InPlace):
 
 
 class Threshold(InPlace):
-    """The input where it is above `threshold`, else `value`."""
+    """The input where it is above `threshold`, otherwise `value`."""
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -171,7 +172,7 @@ class Threshold(InPlace):
         self.value = value
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
     def extra_repr(self) -> str:
@@ -180,14 +181,14 @@ class Threshold(InPlace):
 
 
 class Hardshrink(Module):
-    """The input, with zero for what is within `lambd` of zero."""
+    """The input, with values within `lambd` of zero set to zero."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.hardshrink(input, self.lambd)
 
     def extra_repr(self) -> str:
@@ -196,10 +197,10 @@ class Hardshrink(Module):
 
 
 class Softshrink(Hardshrink):
-    """The input, nearer to zero by `lambd`, but not beyond it."""
+    """The input, moved towards zero by `lambd`; zero within `lambd` of it."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.softshrink(input, self.lambd)
 
 
@@ -211,7 +212,7 @@ class GLU(Module):
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.glu(input, self.dim)
 
     def extra_repr(self) -> str:
@@ -223,7 +224,7 @@ class Tanh(Module):
     """The hyperbolic tangent."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.tanh(input)
 
 
@@ -231,7 +232,7 @@ class Sigmoid(Module):
     """``1 / (1 + exp(-x))``."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.sigmoid(input)
 
 
@@ -239,7 +240,7 @@ class LogSigmoid(Module):
     """The logarithm of the sigmoid."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.logsigmoid(input)
 
 
@@ -247,7 +248,7 @@ class Softsign(Module):
     """``x / (1 + |x|)``."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.softsign(input)
 
 
@@ -255,7 +256,7 @@ class Tanhshrink(Module):
     """The input minus its hyperbolic tangent."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.tanhshrink(input)
 
 
@@ -268,11 +269,11 @@ class Softplus(Module):
         self.threshold = threshold
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.softplus(input, self.beta, self.threshold)
 
     def extra_repr(self) -> str:
-        """Its options."""
+        """The options."""
         return f"beta={self.beta}, threshold={self.threshold}"
 
 
@@ -284,7 +285,7 @@ class GELU(Module):
         self.approximate = approximate
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.gelu(input, approximate=self.approximate)
 
     def extra_repr(self) -> str:
@@ -296,7 +297,7 @@ class SiLU(InPlace):
     """The input times its sigmoid."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.silu(input, inplace=self.inplace)
 
 
@@ -304,7 +305,7 @@ class Mish(InPlace):
     """The input times the hyperbolic tangent of its softplus."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.mish(input, inplace=self.inplace)
 
 
@@ -312,19 +313,19 @@ class SELU(InPlace):
     """An `ELU` scaled so that mean and variance stay the same from layer to layer."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.selu(input, self.inplace)
 
 
 class ELU(InPlace):
-    """The input, ``alpha * (exp(x) - 1)`` where it is below zero."""
+    """The input, with ``alpha * (exp(x) - 1)`` for negative values."""
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__(inplace)
         self.alpha = alpha
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.elu(input, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
@@ -333,10 +334,10 @@ class ELU(InPlace):
 
 
 class CELU(ELU):
-    """The input, ``alpha * (exp(x / alpha) - 1)`` where it is below zero."""
+    """The input, with ``alpha * (exp(x / alpha) - 1)`` for negative values."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.celu(input, self.alpha, self.inplace)
 
 
@@ -350,7 +351,7 @@ class Softmax(Module):
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.softmax(input, self.dim)
 
     def extra_repr(self) -> str:
@@ -362,7 +363,7 @@ class Softmin(Softmax):
     """The softmax of the negative input."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.softmin(input, self.dim)
 
 
@@ -370,41 +371,41 @@ class LogSoftmax(Softmax):
     """The logarithm of the softmax."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         return F.log_softmax(input, self.dim)
 
 
 class Softmax2d(Module):
-    """Softmax over the channels, for every pixel of a picture."""
+    """Softmax over the channels, for every pixel of an image."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Applies the activation."""
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3)
 
 
 def _either(op: Op, written: Op, input: Tensor, inplace: bool, **attrs: Any) -> Tensor:
-    """Run `op`, or let `written` write to `input`."""
+    """Runs `op`, or `written` in place on `input`."""
     result: Tensor = apply_in_place(written, (input,), attrs) if inplace else apply(op, (input,), attrs)
     return result
 
 
 @F._declare
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`input` with zero in place of what is below zero."""
+    """`input`, with negative values set to zero."""
     return input.relu_() if inplace else input.relu()
 
 
 @F._declare
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """`input`, at least 0, at most 6."""
+    """`input`, limited to the range from 0 to 6."""
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
 @F._declare
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """`input`, at least `min_val`, at most `max_val`."""
+    """`input`, limited to the range from `min_val` to `max_val`."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     low, high = hardtanh_bounds(input, min_val, max_val)
@@ -413,7 +414,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 @F._declare
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """`input`, times `negative_slope` where below zero."""
+    """`input`, with negative values multiplied by `negative_slope`."""
     op, written = activations.leaky_relu, activations.leaky_relu_written
     return _either(op, written, input, inplace, negative_slope=negative_slope)
 
@@ -421,7 +422,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 @F._declare
 @front("prelu")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """`input`, times `weight` (one for all, or one per channel) where below zero."""
+    """`input`, with negative values multiplied by `weight` (one for all, or one per channel)."""
     if weight.ndim > 1:
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
     if input.dtype is not weight.dtype:
@@ -446,7 +447,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """`input`, where below zero times a slope between two bounds: random if `training`, else the mean one."""
+    """`input`, with negative values multiplied by a slope between two bounds: random if `training`, else the mean."""
     if not lower <= upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     array = input._array
@@ -461,14 +462,14 @@ def rrelu(
 
 @F._declare
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`input`, below zero ``alpha * (exp(input) - 1)``."""
+    """`input`, with ``alpha * (exp(input) - 1)`` for negative values."""
     return _either(activations.elu, activations.elu_written, input, inplace, alpha=alpha, scale=1, input_scale=1)
 
 
 @F._declare
 @front("selu", method=False)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`elu` with the constants that keep mean and variance."""
+    """`elu` with the constants that preserve mean and variance."""
     attrs = {"alpha": SELU_ALPHA, "scale": SELU_SCALE, "input_scale": 1}
     return _either(activations.elu, activations.elu_written, input, inplace, **attrs)
 
@@ -476,7 +477,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 @F._declare
 @front("celu", method=False)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`input`, below zero ``alpha * (exp(input / alpha) - 1)``."""
+    """`input`, with ``alpha * (exp(input / alpha) - 1)`` for negative values."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return _either(activations.celu, activations.celu_written, input, inplace, alpha=alpha)
@@ -485,7 +486,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 @F._declare
 @front("threshold", method=False)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """`input` where it is above `threshold`, else `value`."""
+    """`input` where it is above `threshold`, otherwise `value`."""
     attrs = {"threshold": threshold, "value": value}
     return _either(activations.threshold, activations.threshold_written, input, inplace, **attrs)
 
@@ -525,13 +526,13 @@ def softsign(input: Tensor) -> Tensor:
 @F._declare
 @front("hardshrink")
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """`input` outside ``-lambd`` and ``lambd``, else 0."""
+    """`input`, with values from ``-lambd`` to ``lambd`` set to zero."""
     return run(activations.hardshrink, input, lambd=lambd)
 
 
 @F._declare
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """`input`, nearer to zero by `lambd`; zero between ``-lambd`` and ``lambd``."""
+    """`input`, moved towards zero by `lambd`; zero from ``-lambd`` to ``lambd``."""
     kind = input.dtype
     if kind.is_floating_point and not lambd >= 0:
         largest = float(np.finfo(kind.numpy).max)
@@ -549,7 +550,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 @F._declare
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """``(input + 3) / 6``, at least 0, at most 1."""
+    """``(input + 3) / 6``, limited to the range from 0 to 1."""
     return _either(activations.hardsigmoid, activations.hardsigmoid, input, inplace)
 
 
@@ -589,7 +590,7 @@ def tanh(input: Tensor) -> Tensor:
 
 
 def _in_place(function: Any) -> Any:
-    """The in-place form of an activation, ``name_``."""
+    """The in-place variant of an activation, ``name_``."""
 
     @F._declare
     @named(function.__name__ + "_", f"`{function.__name__}`, in place.")
@@ -623,9 +624,9 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 
 def _softmax_dim(name: str, dim: int | None, input: Tensor) -> int:
-    """The dimension of a softmax; if none is given, the one PyTorch guesses, with a warning."""
+    """The dimension of a softmax; without `dim`, the one PyTorch assumes, with a warning."""
     if dim is not None:
-        return int(dim)  # which may be a tensor
+        return int(dim)  # it may be a tensor
     warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
     )
@@ -634,7 +635,7 @@ def _softmax_dim(name: str, dim: int | None, input: Tensor) -> int:
 
 @F._declare
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A sample of the Gumbel-softmax distribution; with `hard` one-hot, with the gradient of the soft one."""
+    """A sample of the Gumbel-softmax distribution; with `hard` it is one-hot, with the gradient of the soft sample."""
     if eps != 1e-10:
         warn("`eps` parameter is deprecated and has no effect.")
     gumbels = -creation.empty_like(logits).exponential_().log()
@@ -647,5 +648,5 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
 
 def _options(text: str, inplace: bool) -> str:
-    """A module's options for its ``repr``, and whether it overwrites its input."""
+    """A module's options for its ``repr``, including ``inplace`` if set."""
     return ", ".join([part for part in (text, "inplace=True" if inplace else "") if part])

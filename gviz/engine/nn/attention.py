@@ -1,7 +1,8 @@
-"""Attention: scaled dot products, and several heads of them (Vaswani and others, 2017); as functions and as a module.
+"""Scaled dot-product attention and multi-head attention (Vaswani and others, 2017), as functions and as a module.
 
-``softmax(query @ key.T / sqrt(width) + mask) @ value``. Where PyTorch has one fused operation on the CPU, so does the
-engine (`_is_fused`); elsewhere the steps are written out, in PyTorch's order, and a recording shows them.
+It computes ``softmax(query @ key.T / sqrt(width) + mask) @ value``. Where PyTorch has one fused operation on the CPU,
+so does the engine (`_is_fused`). Otherwise the steps are separate operations, in PyTorch's order, and a recording shows
+them.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from gviz.source.site import warn
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A `Linear` under the name that PyTorch prints."""
+    """A `Linear` with the class name that PyTorch prints."""
 
 
 class MultiheadAttention(Module):
-    """For every query, a mean of the values, weighted by how well the query fits each key; in several heads."""
+    """For every query, the mean of the values weighted by the similarity of query and key, in several heads."""
 
     in_proj_weight: Parameter | None
     in_proj_bias: Parameter | None
@@ -86,7 +87,7 @@ class MultiheadAttention(Module):
         born(self)
 
     def _shapes(self, bias: bool) -> dict[str, tuple[int, ...] | None]:
-        """The shapes of the weights; None for a weight that is absent."""
+        """The shapes of the weights; None for an absent weight."""
         size = self.embed_dim
         together: dict[str, tuple[int, ...] | None] = {"in_proj_weight": (3 * size, size)}
         apart: dict[str, tuple[int, ...] | None] = {
@@ -120,7 +121,7 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """The weighted values, and (if `need_weights`) the weights."""
+        """Returns the weighted values, and the weights if `need_weights` (else None)."""
         key_padding_mask = added_mask("key_padding_mask", key_padding_mask, query, "attn_mask", attn_mask)
         attn_mask = added_mask("attn_mask", attn_mask, query)
         batch_first = self.batch_first and query.dim() == 3
@@ -156,7 +157,10 @@ class MultiheadAttention(Module):
 
 
 def _sequence_first(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The sequence dimension first. Equal tensors stay equal: self-attention is recognized by that."""
+    """Puts the sequence dimension first.
+
+    Identical tensors stay identical, because self-attention is recognized by that.
+    """
     if key is value:
         if query is key:
             query = key = value = query.transpose(1, 0)
@@ -179,7 +183,7 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """For each query, a mean of `value`, weighted by how well the query fits each key."""
+    """For each query, the mean of `value` weighted by the similarity of query and key."""
     _check(query, key, value, attn_mask)
     mask = _added(attn_mask, query)
     if enable_gqa:
@@ -212,7 +216,7 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) 
 
 
 def _added(attn_mask: Tensor | None, query: Tensor) -> Tensor | None:
-    """A mask as a summand of the scores: 0 where a query may look, -inf where not."""
+    """A mask as a term to add to the scores: 0 where a query may attend, -inf elsewhere."""
     if attn_mask is None or attn_mask.dtype.name != "bool":
         return attn_mask
     kind = query._array.dtype.type
@@ -287,7 +291,7 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention by several heads, each in its own projection; their results joined and projected once more."""
+    """Multi-head attention: each head uses its own projection; the results are joined and projected again."""
     is_batched = query.ndim == 3
     if not is_batched:
         query, key, value = (t.unsqueeze(1) for t in (query, key, value))
@@ -322,7 +326,7 @@ def _heads(
     *,
     with_zero: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Query, key and value of every head; a bias and a zero may follow keys and values."""
+    """Query, key and value of every head; a bias and a zero may be appended to keys and values."""
     q, k, v = projected
     bias_k, bias_v = biases
     if bias_k is not None and bias_v is not None:
@@ -348,7 +352,7 @@ def _check_sizes(query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_
 
 
 def _projected(query: Tensor, key: Tensor, value: Tensor, weights: Any, bias: Tensor | None) -> tuple[Tensor, ...]:
-    """Queries, keys and values. One weight for all three is used in as few products as the inputs allow."""
+    """Queries, keys and values. A weight for all three is applied in as few products as the inputs allow."""
     width = query.shape[-1]
     if isinstance(weights, tuple):
         biases = (None, None, None) if bias is None else bias.chunk(3)
@@ -378,9 +382,9 @@ def _in_heads(tensor: Tensor, num_heads: int) -> Tensor:
 def added_mask(
     name: str, mask: Tensor | None, like: Tensor, other_name: str = "", other: Tensor | None = None
 ) -> Tensor | None:
-    """A mask of a layer as what is added to scores: -inf where a mask of bools hides, which is where it is True.
+    """A layer's mask as a term to add to the scores: -inf where a bool mask is True.
 
-    AssertionError for integers; a warning where the `other` mask has another dtype.
+    Raises AssertionError for integers, and warns if the `other` mask has another dtype.
     """
     for given in (mask, other):
         if given is not None and not isinstance(given, Tensor):
@@ -401,7 +405,7 @@ def added_mask(
 def _merged(
     mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor, num_heads: int, columns: int
 ) -> Tensor | None:
-    """Both masks as one, ``(batch * heads or 1, queries, keys)``."""
+    """Merges both masks to the shape ``(batch * heads or 1, queries, keys)``."""
     length, batch, _ = query.shape
     if mask is not None:
         mask = mask.unsqueeze(0) if mask.ndim == 2 else mask

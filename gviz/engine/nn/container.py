@@ -43,24 +43,24 @@ class _ModuleSequence(Module):
         self._renumber(list(self._modules.values()))
 
     def append(self, module: Module) -> Self:
-        """Add a module at the end."""
+        """Adds a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
     def extend(self, modules: Iterable[Module]) -> Self:
-        """Add modules at the end."""
+        """Adds modules at the end."""
         for module in modules:
             self.append(module)
         return self
 
     def pop(self, key: Any) -> Any:
-        """Remove a module and return it."""
+        """Removes a module and returns it."""
         taken = self[key]
         del self[key]
         return taken
 
     def _part(self, key: slice) -> Self:
-        """A container of this kind with some of the modules."""
+        """A container of the same type with some of the modules."""
         raise NotImplementedError
 
     def _renumber(self, modules: list[Module]) -> None:
@@ -75,7 +75,7 @@ class _ModuleSequence(Module):
 
 
 class Sequential(_ModuleSequence):
-    """Modules run one after the other, each on the result of the one before."""
+    """Runs modules in order, each on the result of the previous one."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
@@ -84,13 +84,13 @@ class Sequential(_ModuleSequence):
             self.add_module(str(name), module)
 
     def forward(self, input: Any) -> Any:
-        """Run them all."""
+        """Runs all modules."""
         for module in self:
             input = module(input)
         return input
 
     def insert(self, index: int, module: Module) -> Self:
-        """Add a module before the one at `index`."""
+        """Inserts a module before the one at `index`."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         if not -len(self) <= index <= len(self):
@@ -132,7 +132,7 @@ def _sequential(other: Any) -> Sequential:
 
 
 class ModuleList(_ModuleSequence):
-    """A list of modules, registered as children; it has no forward of its own."""
+    """A list of modules, registered as children; it has no forward."""
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -140,13 +140,13 @@ class ModuleList(_ModuleSequence):
             self.extend(modules)
 
     def extend(self, modules: Iterable[Module]) -> Self:
-        """Add modules at the end."""
+        """Adds modules at the end."""
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         return super().extend(modules)
 
     def insert(self, index: int, module: Module) -> None:
-        """Add a module before the one at `index`."""
+        """Inserts a module before the one at `index`."""
         modules = list(self)
         modules.insert(index, module)
         self._renumber(modules)
@@ -161,7 +161,7 @@ class ModuleList(_ModuleSequence):
         return ModuleList(chain(self, other))
 
     def __repr__(self) -> str:
-        """As in PyTorch, equal neighbours are shown once: ``(0-2): 3 x Linear(...)``."""
+        """As in PyTorch, consecutive equal modules are shown once: ``(0-2): 3 x Linear(...)``."""
         runs: list[tuple[int, int, str]] = []
         for i, text in enumerate(map(repr, self)):
             if runs and runs[-1][2] == text:
@@ -173,7 +173,7 @@ class ModuleList(_ModuleSequence):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules, registered as children; it has no forward of its own."""
+    """A dictionary of modules, registered as children; it has no forward."""
 
     _modules: dict[str, Any]
 
@@ -202,11 +202,11 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Remove all modules."""
+        """Removes all modules."""
         self._modules.clear()
 
     def pop(self, key: str) -> Module:
-        """Remove a module and return it."""
+        """Removes a module and returns it."""
         module: Module = self._modules.pop(key)
         return module
 
@@ -223,13 +223,13 @@ class ModuleDict(Module):
         return self._modules.items()
 
     def update(self, modules: Any) -> None:
-        """Add all of `modules`: a mapping, or pairs."""
+        """Adds all of `modules`: a mapping, or pairs."""
         for name, module in _pairs("ModuleDict", "ModuleDict", modules):
             self[name] = module
 
 
 class ParameterList(Module):
-    """A list that makes its tensors parameters."""
+    """A list that converts its tensors to parameters."""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -255,13 +255,13 @@ class ParameterList(Module):
         return self.extend(values)
 
     def append(self, value: Any) -> Self:
-        """Add a value at the end."""
+        """Adds a value at the end."""
         self._size += 1
         self[len(self) - 1] = value
         return self
 
     def extend(self, values: Iterable[Any]) -> Self:
-        """Add values at the end."""
+        """Adds values at the end."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in values:
@@ -275,7 +275,7 @@ class ParameterList(Module):
         return str(position % len(self))
 
     def extra_repr(self) -> str:
-        """One line each."""
+        """One line per value."""
         return "\n".join([_line(i, p, str(getattr(p, "dtype", ""))) for i, p in enumerate(self)])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -283,7 +283,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dictionary that makes its tensors parameters."""
+    """A dictionary that converts its tensors to parameters."""
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
@@ -319,29 +319,29 @@ class ParameterDict(Module):
         return ParameterDict(OrderedDict(self.items()))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """What is at `key`; if nothing is, put `default` there."""
+        """The value at `key`; sets it to `default` first if absent."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Removes all entries."""
         for key in list(self):
             del self[key]
 
     def pop(self, key: str) -> Any:
-        """Remove what is at `key` and return it."""
+        """Removes the value at `key` and returns it."""
         value = self[key]
         del self[key]
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Remove the newest entry and return its key and value."""
+        """Removes the newest entry and returns its key and value."""
         key = next(reversed(self))
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """What is at `key`, or `default`."""
+        """The value at `key`, or `default` if absent."""
         return getattr(self, key) if key in self else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
@@ -361,14 +361,14 @@ class ParameterDict(Module):
         return ((key, self[key]) for key in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Add all of `parameters`: a mapping (a plain one in order of its names), or pairs."""
+        """Adds all of `parameters`: a mapping (a plain one in the order of its sorted names), or pairs."""
         pairs = _pairs("ParameterDict", "ParametersDict", parameters)
         plain = isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict)
         for key, value in sorted(pairs) if plain else pairs:
             self[key] = value
 
     def extra_repr(self) -> str:
-        """One line each."""
+        """One line per parameter."""
         return "\n".join([_line(key, p, typename(p)) for key, p in self.items()])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -390,7 +390,7 @@ class ParameterDict(Module):
 
 
 def _pairs(name: str, update: str, given: Any) -> list[tuple[str, Any]]:
-    """The argument of an update of the container `name` as pairs. TypeError or ValueError for anything else."""
+    """The argument of an update of the container `name`, as pairs. Raises TypeError or ValueError for anything else."""
     if not isinstance(given, Iterable):
         raise TypeError(
             f"{update}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
@@ -401,7 +401,7 @@ def _pairs(name: str, update: str, given: Any) -> list[tuple[str, Any]]:
     for position, pair in enumerate(pairs):
         if not isinstance(pair, Iterable):
             raise TypeError(f"{name} update sequence element #{position} should be Iterable; is{type(pair).__name__}")
-        length = len(pair)  # type: ignore[arg-type]  # as in PyTorch, what has no length raises here
+        length = len(pair)  # type: ignore[arg-type]  # as in PyTorch, an object without a length raises here
         if length != 2:
             raise ValueError(f"{name} update sequence element #{position} has length {length}; 2 is required")
     return pairs

@@ -1,7 +1,7 @@
 """Convolutions: ``conv1d`` to ``conv3d`` and their transposes, as functions and as modules.
 
-One declaration serves each family. The functions give sizes one number a dimension, check them in PyTorch's words, and
-call one operation, `convolution`. The modules keep weights and options, and call the functions.
+One declaration covers each family. The functions expand sizes to one number per dimension, check them as PyTorch does,
+and call one operation, `convolution`. The modules have weights and options, and call the functions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class Convolution(Module):
-    """Base of all convolutions: `weight` and `bias`, and how the weight moves over the input."""
+    """Base class of all convolutions: `weight`, `bias`, and the options of the convolution."""
 
     dims: ClassVar[int]
     transposed: ClassVar[bool] = False
@@ -82,7 +82,7 @@ class Convolution(Module):
             raise ValueError(f"padding_mode must be one of {known}, but got padding_mode='{self.padding_mode}'")
 
     def reset_parameters(self) -> None:
-        """Draw first values."""
+        """Initializes the parameters."""
         init.kaiming_uniform_(self.weight, a=sqrt(5))
         if self.bias is not None:
             fan_in = self.weight.shape[1] * prod(self.kernel_size)
@@ -90,7 +90,7 @@ class Convolution(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self) -> str:
-        """The sizes, and options that are not the default."""
+        """The sizes, and options that differ from the default."""
         parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
         defaults = {"padding": 0, "dilation": 1, "output_padding": 0}
         for name, number in defaults.items():
@@ -107,7 +107,7 @@ class Convolution(Module):
 
 
 class _Conv(Convolution):
-    """The convolutions, by `dims`."""
+    """Base class of the convolutions with `dims` dimensions."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class _Conv(Convolution):
         super().__init__(in_channels, out_channels, *moved, groups, bias, padding_mode, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Convolve."""
+        """Applies the convolution."""
         padding = self.padding
         if self.padding_mode != "zeros":
             input = F.pad(input, self._sides(), mode=self.padding_mode)
@@ -137,7 +137,7 @@ class _Conv(Convolution):
         return result
 
     def _sides(self) -> list[int]:
-        """The padding on every side, the last dimension first."""
+        """The padding on every side, last dimension first."""
         if self.padding == "valid":
             return [0, 0] * self.dims
         if self.padding != "same":
@@ -153,7 +153,7 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    """A convolution over pictures."""
+    """A convolution over images."""
 
     dims = 2
 
@@ -165,7 +165,7 @@ class Conv3d(_Conv):
 
 
 class _ConvTranspose(Convolution):
-    """The transposed convolutions, by `dims`."""
+    """Base class of the transposed convolutions with `dims` dimensions."""
 
     transposed = True
 
@@ -190,7 +190,7 @@ class _ConvTranspose(Convolution):
         super().__init__(in_channels, out_channels, *moved, groups, bias, padding_mode, device, dtype)
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        """Convolve; `output_size` chooses among the possible sizes of the result."""
+        """Applies the convolution; `output_size` selects one of the possible sizes of the result."""
         convolve: Any = getattr(F, f"conv_transpose{self.dims}d")
         extra = self.output_padding if output_size is None else self._output_padding(input, list(output_size))
         result: Tensor = convolve(
@@ -199,7 +199,7 @@ class _ConvTranspose(Convolution):
         return result
 
     def _output_padding(self, input: Tensor, sizes: list[int]) -> list[int]:
-        """The output padding that gives the output the sizes asked for."""
+        """The output padding that results in the requested output sizes."""
         dims = self.dims
         others = 2 if input.dim() == dims + 2 else 1
         if len(sizes) == others + dims:
@@ -227,7 +227,7 @@ class ConvTranspose1d(_ConvTranspose):
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """The transposed convolution over pictures."""
+    """The transposed convolution over images."""
 
     dims = 2
 
@@ -319,7 +319,7 @@ def any_convolution(
 
 
 def _convolved(input: Tensor, weight: Tensor, bias: Tensor | None, attrs: dict[str, Any]) -> Tensor:
-    """The convolution of a batch, with or without a bias, once its arguments are checked."""
+    """The convolution of a batch, with or without a bias, after checking its arguments."""
     _check(input, weight, bias, **attrs)
     op, tensors = convolution.present((input, weight, bias))
     return run(op, *tensors, **attrs)
@@ -339,7 +339,7 @@ def _unbatched(result: Tensor, input: Tensor) -> Tensor:
 
 
 def _sizes(name: str, value: Sizes, dims: int) -> Shape:
-    """One number a dimension. RuntimeError, in PyTorch's words, for another count."""
+    """One number per dimension. Raises RuntimeError, with PyTorch's text, for another count."""
     given = (value,) if isinstance(value, int) else tuple(value)
     if len(given) not in (1, dims):
         raise RuntimeError(
@@ -350,7 +350,7 @@ def _sizes(name: str, value: Sizes, dims: int) -> Shape:
 
 
 def _by_name(padding: str, input: Tensor, weight: Tensor, attrs: dict[str, Any]) -> tuple[Tensor, Shape]:
-    """The input and the padding for ``'same'`` or ``'valid'``; an odd rest is padded at the end first."""
+    """The input and the padding for ``'same'`` or ``'valid'``; an odd remainder is first padded at the end."""
     dims = weight.ndim - 2
     if padding == "valid":
         return input, (0,) * dims
@@ -375,7 +375,7 @@ def _check(
     output_padding: Shape,
     groups: int,
 ) -> None:
-    """RuntimeError, in PyTorch's words, for what cannot be convolved."""
+    """Raises RuntimeError, with PyTorch's text, for invalid arguments."""
     for bad, text in (
         (any(p < 0 for p in padding), "negative padding is not supported"),
         (any(p < 0 for p in output_padding), "negative output_padding is not supported"),
@@ -426,7 +426,7 @@ def _check_channels(input: Tensor, weight: Tensor, bias: Tensor | None, transpos
 
 
 def _check_kinds(input: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> None:
-    """RuntimeError for mixed dtypes; which of the two is looked at first differs, as in PyTorch."""
+    """Raises RuntimeError for mixed dtypes; which of the two is checked first differs, as in PyTorch."""
     if transposed and weight.dtype is not input.dtype:
         raise RuntimeError(f"expected scalar type {input.dtype.tensor_type} but found {weight.dtype.tensor_type}")
     if bias is not None and bias.dtype is not input.dtype:

@@ -1,4 +1,4 @@
-"""Distances of vectors, as functions and as modules."""
+"""Distances between vectors, as functions and as modules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CosineSimilarity(Module):
         self.eps = eps
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Compare."""
+        """Computes the cosines."""
         return F.cosine_similarity(x1, x2, self.dim, self.eps)
 
 
@@ -38,7 +38,7 @@ class PairwiseDistance(Module):
         self.keepdim = keepdim
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Compare."""
+        """Computes the distances."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 

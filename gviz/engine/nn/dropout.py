@@ -1,4 +1,4 @@
-"""Dropout, as functions and as modules: elements set to zero at random while training."""
+"""Dropout, as functions and as modules: sets random elements to zero during training."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gviz.source.site import warn
 
 
 class _Dropout(Module):
-    """Dropout with probability `p`, in training only."""
+    """Base class of dropout with probability `p`, during training only."""
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -36,42 +36,42 @@ class _Dropout(Module):
 
 
 class Dropout(_Dropout):
-    """Each element is set to zero with probability `p`; the others are scaled by ``1 / (1 - p)``."""
+    """Sets each element to zero with probability `p`; the others are scaled by ``1 / (1 - p)``."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Drop out."""
+        """Applies dropout."""
         return F.dropout(input, self.p, self.training, self.inplace)
 
 
 class Dropout1d(_Dropout):
-    """Each channel of a sequence is set to zero with probability `p`."""
+    """Sets each channel of a sequence to zero with probability `p`."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Drop out."""
+        """Applies dropout."""
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_Dropout):
-    """Each channel of a picture is set to zero with probability `p`."""
+    """Sets each channel of an image to zero with probability `p`."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Drop out."""
+        """Applies dropout."""
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_Dropout):
-    """Each channel of a volume is set to zero with probability `p`."""
+    """Sets each channel of a volume to zero with probability `p`."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Drop out."""
+        """Applies dropout."""
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_Dropout):
-    """Dropout that keeps mean and variance, for `SELU`."""
+    """Dropout that preserves mean and variance, for `SELU`."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Drop out."""
+        """Applies dropout."""
         return F.alpha_dropout(input, self.p, self.training)
 
 
@@ -79,12 +79,12 @@ class FeatureAlphaDropout(_Dropout):
     """`AlphaDropout` of whole channels."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Drop out."""
+        """Applies dropout."""
         return F.feature_alpha_dropout(input, self.p, self.training)
 
 
 ALPHA = 1.7580993408473766
-"""The limit of selu far below zero, with the sign changed. Alpha dropout keeps mean and variance of what selu gives."""
+"""The limit of -selu for large negative inputs. Alpha dropout preserves mean and variance of selu's output."""
 
 
 def _check_p(p: float) -> None:
@@ -93,7 +93,7 @@ def _check_p(p: float) -> None:
 
 
 def _noise(input: Tensor, p: float, by_channel: bool) -> Tensor:
-    """1 where an element is kept, 0 where it is dropped; drawn for each element, or for whole channels."""
+    """A mask, 1 for elements that are kept and 0 for dropped ones; drawn for each element, or for whole channels."""
     if by_channel and input.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     shape = (*input.shape[:2], *[1] * (input.ndim - 2)) if by_channel else tuple(input.shape)
@@ -111,7 +111,7 @@ def _times(input: Tensor, factor: Tensor, inplace: bool) -> Tensor:
 
 
 def _dropped(input: Tensor, p: float, training: bool, inplace: bool, name: str = "dropout") -> Tensor:
-    """The product of `input` and the mask that the dropout of this `name` draws."""
+    """The product of `input` and the mask that the dropout called `name` draws."""
     if p == 0 or not training or not input.numel():
         return input
     kept = np.zeros((), input._array.dtype) if p == 1 else _noise(input, p, name != "dropout")._array
@@ -122,14 +122,14 @@ def _dropped(input: Tensor, p: float, training: bool, inplace: bool, name: str =
 
 @F._declare
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Each element zero with probability `p`, else larger by ``1 / (1 - p)``; `input` itself outside of training."""
+    """Sets each element to zero with probability `p` and scales the others by ``1 / (1 - p)``; only if `training`."""
     _check_p(p)
     return _dropped(input, p, training, inplace)
 
 
 @front("dropout", method=False)
 def torch_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """`dropout` with all its arguments."""
+    """`dropout` without defaults."""
     _check_p_of_torch(p)
     return _dropped(input, p, train, False)
 
@@ -206,7 +206,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def _alpha_dropped(input: Tensor, p: float, training: bool, inplace: bool, by_channel: bool) -> Tensor:
-    """Set dropped elements to the limit of selu, then scale and shift: mean and variance stay."""
+    """Sets dropped elements to the limit of selu, then scales and shifts, which preserves mean and variance."""
     if p == 0 or not training or not input.numel():
         return input
     if p == 1:
@@ -222,7 +222,7 @@ def _alpha_dropped(input: Tensor, p: float, training: bool, inplace: bool, by_ch
 
 @F._declare
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """`dropout` that keeps the mean and variance of the output of selu."""
+    """`dropout` that preserves the mean and variance of the output of selu."""
     _check_p(p)
     return _alpha_dropped(input, p, training, inplace, by_channel=False)
 

@@ -1,4 +1,4 @@
-"""Embeddings: the rows of a table, looked up by integers; as functions and as a module."""
+"""Embeddings: look up rows of a table by integers; as functions and as a module."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gviz.engine.views import apply_in_place
 
 
 class Embedding(Module):
-    """A table whose rows integers look up."""
+    """A table whose rows are looked up by integers."""
 
     weight: Parameter
 
@@ -58,7 +58,7 @@ class Embedding(Module):
             self.weight = Parameter(_weight, requires_grad=not _freeze)
 
     def reset_parameters(self) -> None:
-        """Draw first values; the padding row is zero."""
+        """Initializes the table; the padding row is zero."""
         init.normal_(self.weight)
         if self.padding_idx is None:
             return
@@ -80,7 +80,7 @@ class Embedding(Module):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Self:
-        """An embedding with these rows; not trained if `freeze`."""
+        """An embedding with these rows; they are not trained if `freeze`."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
@@ -89,7 +89,7 @@ class Embedding(Module):
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        """Look up the rows."""
+        """Looks up the rows."""
         return F.embedding(
             input,
             self.weight,
@@ -101,7 +101,7 @@ class Embedding(Module):
         )
 
     def extra_repr(self) -> str:
-        """The sizes, and options that are not the default."""
+        """The sizes, and options that differ from the default."""
         defaults = {"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False, "sparse": False}
         parts = [f"{name}={getattr(self, name)}" for name, value in defaults.items() if getattr(self, name) != value]
         return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *parts])
@@ -117,7 +117,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of `weight` that `input` numbers; row `padding_idx` gets no gradient."""
+    """The rows of `weight` at the indices `input`; row `padding_idx` gets no gradient."""
     skipped = -1
     if padding_idx is not None:
         rows = weight.shape[0]
@@ -133,7 +133,7 @@ def embedding(
 def torch_embedding(
     weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
 ) -> Tensor:
-    """`embedding` with the table first."""
+    """`embedding` with the table as its first argument."""
     if sparse:
         raise NotImplementedError("the built-in engine has no sparse gradients; embed with sparse=False")
     if weight.ndim != 2:
@@ -149,7 +149,7 @@ def torch_embedding(
 
 @F._declare
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """1 at the class that each element names, 0 elsewhere, along a new last dimension."""
+    """1 at the class of each element, 0 elsewhere, along a new last dimension."""
     if tensor.dtype.name != "int64":
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     array = tensor._array

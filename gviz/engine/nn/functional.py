@@ -1,9 +1,9 @@
-"""``torch.nn.functional``: the functions of all layers under one roof.
+"""``torch.nn.functional``: the functions of all layers in one namespace.
 
-Each function is written next to its module: ``conv2d`` and `Conv2d` in ``conv.py``, ``cross_entropy`` and
-`CrossEntropyLoss` in ``loss.py``. There, `_declare` puts it into this namespace, with a check of its arguments in
-PyTorch's words around it. Modules call the functions through this namespace, as in PyTorch, so that a program can
-replace one. ``python -m gviz.engine.stub`` writes ``functional.pyi``, which shows the signatures to type checkers.
+Each function is defined next to its module: ``conv2d`` and `Conv2d` in ``conv.py``, ``cross_entropy`` and
+`CrossEntropyLoss` in ``loss.py``. There, `_declare` adds it to this namespace, wrapped in a check of its arguments with
+PyTorch's error texts. Modules call the functions through this namespace, as in PyTorch, so that a program can replace
+one. ``python -m gviz.engine.stub`` writes ``functional.pyi``, which gives type checkers the signatures.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _declare(function: _F) -> _F:
-    """Offer a function in this namespace, under its name; returns it as it is."""
+    """Adds a function to this namespace under its name. Returns it unchanged."""
     declared: dict[str, Any] = {"__name__": __name__, function.__name__: function}
     _want_tensors(declared)
     globals()[function.__name__] = declared[function.__name__]

@@ -1,12 +1,12 @@
 """Hooks of modules: the global ones, and backward hooks of one call.
 
-Forward hooks are plain calls, which `Module` makes. Backward hooks need two places in the graph. The module's inputs
-pass through a node that changes nothing, and so do its outputs::
+`Module` calls forward hooks directly. Backward hooks need two places in the graph. The module's inputs pass through a
+node that changes nothing, and so do its outputs::
 
     inputs --[node]--> forward --[node]--> outputs
 
-In the backward pass, the node after the outputs comes first. It calls the pre-hooks, and keeps the gradients of the
-outputs. The node before the inputs comes last. It has the gradients of the inputs, and calls the hooks with both. If no
+In the backward pass, the node after the outputs runs first. It calls the pre-hooks, and stores the gradients of the
+outputs. The node before the inputs runs last. It has the gradients of the inputs, and calls the hooks with both. If no
 input requires grad, there is no such node, and the hooks run at the outputs.
 """
 
@@ -34,31 +34,31 @@ EVERY_ALWAYS_CALLED: dict[int, bool] = {}
 
 
 def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
-    """Call ``hook(module, args)`` before every module's `forward`."""
+    """Calls ``hook(module, args)`` before every module's `forward`."""
     return RemovableHandle(EVERY_FORWARD_PRE, hook)
 
 
 def register_module_forward_hook(
     hook: Hook, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Call ``hook(module, args, output)`` after every module's `forward`."""
+    """Calls ``hook(module, args, output)`` after every module's `forward`."""
     return add_hook(EVERY_FORWARD, hook, False, (EVERY_WITH_KWARGS, with_kwargs), (EVERY_ALWAYS_CALLED, always_call))
 
 
 def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
-    """Call ``hook(module, grad_output)`` before every module's backward."""
+    """Calls ``hook(module, grad_output)`` before every module's backward."""
     return RemovableHandle(EVERY_BACKWARD_PRE, hook)
 
 
 def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
-    """Call ``hook(module, grad_input, grad_output)`` after every module's backward."""
+    """Calls ``hook(module, grad_input, grad_output)`` after every module's backward."""
     return RemovableHandle(EVERY_BACKWARD, hook)
 
 
 def add_hook(
     hooks: dict[int, Hook], hook: Hook, prepend: bool, *marks: tuple[dict[int, bool], bool]
 ) -> RemovableHandle:
-    """Add a hook behind or (`prepend`) before the others, and to each registry of `marks` that is wanted."""
+    """Adds a hook after or (`prepend`) before the others, and to each requested registry of `marks`."""
     before = dict(hooks)
     handle = RemovableHandle(hooks, hook)
     if prepend:
@@ -69,22 +69,22 @@ def add_hook(
 
 
 class BackwardHookFunction(Function):
-    """Changes nothing; its node carries the hooks."""
+    """An identity function; its node has the hooks."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
-        """The tensors."""
+        """Returns the tensors."""
         ctx.mark_non_differentiable(*[arg for arg in args if not arg.requires_grad])
         return args
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Their gradients."""
+        """Returns their gradients."""
         return grads
 
 
 class BackwardHooks:
-    """The hooks of one module call, and the gradients of its outputs, from the one node to the other."""
+    """The backward hooks of one module call; passes the gradients of its outputs from one node to the other."""
 
     def __init__(self, module: object, hooks: Sequence[Hook], pre_hooks: Sequence[Hook]) -> None:
         self._module = module
@@ -118,7 +118,9 @@ class BackwardHooks:
         return passed if isinstance(result, tuple) else passed[0]
 
     def _note(self, grads: Grads, positions: list[int], count: int) -> Grads | None:
-        """The gradients of the outputs have arrived: call the pre-hooks, and keep the gradients for the hooks."""
+        """Runs when the gradients of the outputs have arrived: calls the pre-hooks, and stores the gradients for the
+        hooks.
+        """
         known = self._grad_outputs = _spread(positions, grads, count)
         for hook in self._pre_hooks:
             given = hook(self._module, known)
@@ -150,7 +152,9 @@ class BackwardHooks:
         self._grad_outputs = None
 
     def _finish(self, grad_inputs: Grads, _: Grads) -> Grads | None:
-        """The gradients of the inputs have arrived: call the hooks, unless no gradient came through the outputs."""
+        """Runs when the gradients of the inputs have arrived: calls the hooks, unless no gradient came through the
+        outputs.
+        """
         if self._grad_outputs is None or self._inputs is None:
             return None
         known = _spread(self._inputs, grad_inputs, self._input_count)
@@ -169,7 +173,7 @@ class BackwardHooks:
 
 
 def _through_node(values: tuple[Any, ...], register: Callable[[Node], Any]) -> tuple[Any, list[int] | None]:
-    """`values` with its tensors as outputs of one node, and their positions, or None without a node.
+    """`values` with its tensors as outputs of one node, and their positions; None instead of these without a node.
 
     `register` is called with the node.
     """
@@ -186,7 +190,7 @@ def _through_node(values: tuple[Any, ...], register: Callable[[Node], Any]) -> t
 
 
 def _spread(places: Sequence[int], grads: Sequence[Tensor | None], count: int) -> Grads:
-    """Gradients at their positions among `count`, None elsewhere."""
+    """The gradients at their positions among `count`, None elsewhere."""
     spread: list[Tensor | None] = [None] * count
     for place, grad in zip(places, grads, strict=True):
         spread[place] = grad
@@ -194,7 +198,7 @@ def _spread(places: Sequence[int], grads: Sequence[Tensor | None], count: int) -
 
 
 def register_on_result(module: object, hooks: Sequence[Hook], result: Any) -> None:
-    """Put hooks of the older kind on the last node of a module's result."""
+    """Registers hooks of the older kind on the last node of a module's result."""
     tensor = result
     while not isinstance(tensor, Tensor):
         parts = tensor.values() if isinstance(tensor, dict) else tensor

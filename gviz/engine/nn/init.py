@@ -1,4 +1,4 @@
-"""``torch.nn.init``: first values of parameters, written in place without gradients; returns the tensor."""
+"""``torch.nn.init``: initializes parameters in place without recording. Each function returns the tensor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_tra
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that makes up for how much a nonlinearity shrinks its input."""
+    """The factor that compensates for the shrinking of its input by a nonlinearity."""
     if nonlinearity == "leaky_relu":
         if param is not None and (isinstance(param, bool) or not isinstance(param, (int, float))):
             raise ValueError(f"negative_slope {param} not a valid number")
@@ -34,7 +34,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Uniform between `a` and `b`."""
+    """Draws from the uniform distribution between `a` and `b`."""
     array = tensor._array
     if getattr(tensor, "_unborn", False):
         set_first(tensor, random.uniform(a, b, array.shape, array.dtype, generator))
@@ -44,7 +44,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Normal."""
+    """Draws from the normal distribution."""
     array = tensor._array
     if getattr(tensor, "_unborn", False):
         set_first(tensor, random.normal(mean, std, array.shape, array.dtype, generator))
@@ -61,7 +61,7 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Normal, limited to the range from `a` to `b`."""
+    """Draws from the normal distribution, truncated to the range from `a` to `b`."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
@@ -75,7 +75,7 @@ def trunc_normal_(
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """`val` everywhere."""
+    """Fills with `val`."""
     if set_first(tensor, np.asarray(val)):
         return tensor
     with no_grad():
@@ -83,7 +83,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Zero everywhere."""
+    """Fills with zeros."""
     if set_first(tensor, np.asarray(0)):
         return tensor
     with no_grad():
@@ -91,7 +91,7 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """One everywhere."""
+    """Fills with ones."""
     return constant_(tensor, 1.0)
 
 
@@ -103,7 +103,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """The weight of a convolution that returns its input, for as many channels as there are."""
+    """The weight of a convolution that returns its input, for as many channels as possible."""
     shape = tensor._array.shape
     if len(shape) not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -120,13 +120,13 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Uniform, so that variances stay equal forward and backward (Glorot and Bengio, 2010)."""
+    """Uniform, such that variances are preserved forward and backward (Glorot and Bengio, 2010)."""
     bound = sqrt(3.0) * gain * sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Normal, so that variances stay equal forward and backward (Glorot and Bengio, 2010)."""
+    """Normal, such that variances are preserved forward and backward (Glorot and Bengio, 2010)."""
     return normal_(tensor, 0.0, gain * sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor))), generator)
 
 
@@ -137,7 +137,7 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
 ) -> Tensor:
-    """Uniform, made for rectifiers (He and others, 2015)."""
+    """Uniform, designed for rectifiers (He and others, 2015)."""
     if _is_nothing(tensor):
         return tensor
     bound = sqrt(3.0) * calculate_gain(nonlinearity, a) / sqrt(_fan(tensor, mode))
@@ -151,14 +151,14 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
 ) -> Tensor:
-    """Normal, made for rectifiers (He and others, 2015)."""
+    """Normal, designed for rectifiers (He and others, 2015)."""
     if _is_nothing(tensor):
         return tensor
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / sqrt(_fan(tensor, mode)), generator)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
-    """A (semi-)orthogonal matrix (Saxe and others, 2013); dimensions from the second on count as one."""
+    """A (semi-)orthogonal matrix (Saxe and others, 2013); all dimensions after the first are flattened."""
     shape = tensor._array.shape
     if len(shape) < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -174,7 +174,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
-    """Normal, with a part of each column set to zero (Martens, 2010)."""
+    """Normal, with a fraction of each column set to zero (Martens, 2010)."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor._array.shape
@@ -199,7 +199,7 @@ def _fan(tensor: Tensor, mode: str) -> int:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """How many inputs and outputs a weight of this shape connects."""
+    """The fan-in and fan-out of a weight of this shape."""
     shape = tensor._array.shape
     if len(shape) < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")

@@ -18,7 +18,7 @@ from gviz.engine.tensor import Tensor
 
 
 class Linear(Module):
-    """``input @ weight.T + bias``; both start uniform within ±1 / sqrt(`in_features`)."""
+    """``input @ weight.T + bias``; both are initialized uniformly within ±1 / sqrt(`in_features`)."""
 
     weight: Parameter
     bias: Parameter | None
@@ -34,14 +34,14 @@ class Linear(Module):
         begin(self)
 
     def reset_parameters(self) -> None:
-        """Draw first values."""
+        """Initializes the parameters."""
         init.kaiming_uniform_(self.weight, a=sqrt(5))
         if self.bias is not None:
             bound = 1 / sqrt(self.in_features) if self.in_features > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply the map to the last dimension."""
+        """Applies the map to the last dimension."""
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -73,7 +73,7 @@ class Bilinear(Module):
         begin(self)
 
     def reset_parameters(self) -> None:
-        """Draw first values."""
+        """Initializes the parameters."""
         if self.in1_features <= 0:
             raise ValueError(f"in1_features must be > 0, but got (in1_features={self.in1_features})")
         bound = 1 / sqrt(self.in1_features)
@@ -82,7 +82,7 @@ class Bilinear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """Apply the map to the last dimensions."""
+        """Applies the map to the last dimensions."""
         result: Tensor = F.bilinear(input1, input2, self.weight, self.bias)
         return result
 
@@ -99,12 +99,12 @@ class Identity(Module):
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
-        """Its input."""
+        """Returns its input."""
         return input
 
 
 class Flatten(Module):
-    """Dimensions `start_dim` to `end_dim` as one; by default all but the first, which counts the samples."""
+    """Flattens dimensions `start_dim` to `end_dim` into one; by default all but the first, which is the batch."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class Flatten(Module):
         self.end_dim = end_dim
 
     def forward(self, input: Tensor) -> Tensor:
-        """Flatten."""
+        """Flattens the input."""
         return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
@@ -121,7 +121,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One dimension as several."""
+    """Splits one dimension into several."""
 
     def __init__(self, dim: int, unflattened_size: tuple[int, ...] | list[int]) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ class Unflatten(Module):
         self.unflattened_size = unflattened_size
 
     def forward(self, input: Tensor) -> Tensor:
-        """Unflatten."""
+        """Unflattens the input."""
         return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:

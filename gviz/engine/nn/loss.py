@@ -1,8 +1,8 @@
 """Losses, as functions and as modules.
 
-First come losses between an input and a target of the same shape, then those whose target names classes, then those
-that want one number to be larger than another by a margin. Every function checks its arguments in PyTorch's words,
-computes a loss for each element or example, and reduces them as `reduction` says: to the mean, the sum, or not at all.
+The first losses compare an input and a target of the same shape. Then follow those whose target is a class, then those
+that require one number to be larger than another by a margin. Every function checks its arguments as PyTorch does,
+computes a loss for each element or example, and reduces them by `reduction`: to the mean, the sum, or not at all.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gviz.source.site import warn
 
 
 class Loss(Module):
-    """Base of losses: their values are averaged, summed, or left as they are (``none``)."""
+    """Base class of losses: their values are averaged, summed, or left as they are (``none``)."""
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Loss(Module):
 
 
 class WeightedLoss(Loss):
-    """Base of losses with a weight for every class."""
+    """Base class of losses with a weight for every class."""
 
     weight: Tensor | None
 
@@ -62,23 +62,23 @@ class WeightedLoss(Loss):
 
 
 class L1Loss(Loss):
-    """The absolute differences."""
+    """The absolute difference."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare with `target`."""
+        """Computes the loss."""
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class MSELoss(Loss):
-    """The squared differences."""
+    """The squared difference."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare with `target`."""
+        """Computes the loss."""
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(Loss):
-    """Absolute differences, squared ones (over `beta`) where they are below `beta`."""
+    """The absolute difference; below `beta`, half the squared difference divided by `beta`."""
 
     def __init__(
         self,
@@ -91,12 +91,12 @@ class SmoothL1Loss(Loss):
         self.beta = beta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare with `target`."""
+        """Computes the loss."""
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
 class HuberLoss(Loss):
-    """Squared differences, straight beyond `delta`."""
+    """Half the squared difference, linear beyond `delta`."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         if not isinstance(delta, (float, int)):
@@ -105,20 +105,20 @@ class HuberLoss(Loss):
         self.delta = delta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare with `target`."""
+        """Computes the loss."""
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
 class BCELoss(WeightedLoss):
-    """The cross entropy of probabilities and yes-or-no targets."""
+    """The cross entropy of probabilities and binary targets."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare with `target`."""
+        """Computes the loss."""
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(Loss):
-    """The cross entropy of the sigmoid of the input and yes-or-no targets."""
+    """The cross entropy of the sigmoid of the input and binary targets."""
 
     weight: Tensor | None
     pos_weight: Tensor | None
@@ -136,14 +136,14 @@ class BCEWithLogitsLoss(Loss):
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare with `target`."""
+        """Computes the loss."""
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
         )
 
 
 class NLLLoss(WeightedLoss):
-    """The negative logarithms of the probabilities of the target classes, given logarithms of probabilities."""
+    """The negative log-probabilities of the target classes; the input has log-probabilities."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class NLLLoss(WeightedLoss):
         self.ignore_index = ignore_index
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare with `target`."""
+        """Computes the loss."""
         return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
@@ -178,7 +178,7 @@ class CrossEntropyLoss(WeightedLoss):
         self.label_smoothing = label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare with `target`."""
+        """Computes the loss."""
         return F.cross_entropy(
             input,
             target,
@@ -190,7 +190,7 @@ class CrossEntropyLoss(WeightedLoss):
 
 
 class KLDivLoss(Loss):
-    """How much a distribution, given by logarithms, diverges from the target's (Kullback and Leibler)."""
+    """The Kullback-Leibler divergence of a distribution, given by log-probabilities, from the target's."""
 
     def __init__(
         self,
@@ -203,12 +203,12 @@ class KLDivLoss(Loss):
         self.log_target = log_target
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare with `target`."""
+        """Computes the loss."""
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
 class PoissonNLLLoss(Loss):
-    """The negative logarithms of the Poisson probabilities of the targets."""
+    """The negative log-likelihood of the targets under a Poisson distribution."""
 
     def __init__(
         self,
@@ -225,14 +225,14 @@ class PoissonNLLLoss(Loss):
         self.eps = eps
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
-        """Compare with `target`."""
+        """Computes the loss."""
         return F.poisson_nll_loss(
             log_input, target, log_input=self.log_input, full=self.full, eps=self.eps, reduction=self.reduction
         )
 
 
 class GaussianNLLLoss(Loss):
-    """The negative logarithms of the normal probabilities of the targets."""
+    """The negative log-likelihood of the targets under a normal distribution."""
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
@@ -240,12 +240,12 @@ class GaussianNLLLoss(Loss):
         self.eps = eps
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
-        """Compare with `target`, given variances."""
+        """Computes the loss, given variances."""
         return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
 
 class _MarginLoss(Loss):
-    """Base of losses with a margin, `_margin` by default."""
+    """Base class of losses with a margin, which defaults to `_margin`."""
 
     _margin = 0.0
 
@@ -261,28 +261,29 @@ class _MarginLoss(Loss):
 
 
 class HingeEmbeddingLoss(_MarginLoss):
-    """Small distances for targets of 1, distances beyond the margin for targets of -1."""
+    """Rewards small distances for targets of 1, and distances beyond the margin for targets of -1."""
 
     _margin = 1.0
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare with `target`."""
+        """Computes the loss."""
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_MarginLoss):
-    """Small angles for targets of 1, angles beyond the margin for targets of -1."""
+    """Rewards small angles for targets of 1, and angles beyond the margin for targets of -1."""
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """Compare two inputs."""
+        """Computes the loss of two inputs."""
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class MarginRankingLoss(_MarginLoss):
-    """The first input larger than the second by the margin for targets of 1, smaller for targets of -1."""
+    """Requires the first input to exceed the second by the margin for targets of 1, and the reverse for targets of
+    -1."""
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """Compare two inputs."""
+        """Computes the loss of two inputs."""
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
@@ -290,28 +291,28 @@ class SoftMarginLoss(Loss):
     """The logistic loss of targets of 1 and -1."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare with `target`."""
+        """Computes the loss."""
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelMarginLoss(Loss):
-    """Every target class larger than every other by 1."""
+    """Requires every target class to exceed every other class by 1."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare with `target`."""
+        """Computes the loss."""
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(WeightedLoss):
-    """The cross entropy of the sigmoid of every class and yes-or-no targets."""
+    """The cross entropy of the sigmoid of every class and binary targets."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare with `target`."""
+        """Computes the loss."""
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class MultiMarginLoss(WeightedLoss):
-    """The target class larger than every other by the margin."""
+    """Requires the target class to exceed every other class by the margin."""
 
     def __init__(
         self,
@@ -331,14 +332,14 @@ class MultiMarginLoss(WeightedLoss):
         self.margin = margin
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare with `target`."""
+        """Computes the loss."""
         return F.multi_margin_loss(
             input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction
         )
 
 
 class TripletMarginLoss(Loss):
-    """An anchor nearer to the positive example than to the negative one by the margin."""
+    """Requires an anchor to be closer to the positive example than to the negative one by the margin."""
 
     def __init__(
         self,
@@ -359,7 +360,7 @@ class TripletMarginLoss(Loss):
         self.swap = swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Compare the distances."""
+        """Computes the loss of the distances."""
         return F.triplet_margin_loss(
             anchor,
             positive,
@@ -415,7 +416,7 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """The mean of the absolute differences, squared and scaled where they are below `beta`."""
+    """The mean of the absolute differences; below `beta`, of half the squared ones divided by `beta`."""
     how = _reduction(size_average, reduce, reduction)
     first, second = _alike(input, target)
     if beta < 0:
@@ -429,9 +430,9 @@ def smooth_l1_loss(
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    """The mean of the squared differences, growing linearly where they are above `delta`."""
+    """The mean of half the squared differences, linear beyond `delta`."""
     first, second = _alike(input, target)
-    delta = float(delta)  # which may be a tensor
+    delta = float(delta)  # it may be a tensor
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     second = second.to(first.dtype)  # the only one of these losses whose result has the dtype of `input`
@@ -459,7 +460,7 @@ def soft_margin_loss(
 
 
 def _alike(input: Tensor, target: Tensor) -> tuple[Tensor, ...]:
-    """Both in the shape they broadcast to, with a warning if their shapes differ."""
+    """Both tensors broadcast to a common shape, with a warning if their shapes differ."""
     if target.shape != input.shape:
         warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
@@ -500,7 +501,7 @@ def binary_cross_entropy(
 
 
 def _optional(op: Op, *tensors: Tensor | None, **attrs: Any) -> Tensor:
-    """Run an op; some of its tensors may be None."""
+    """Runs an op; some of its tensors may be None."""
     result: Tensor = op(*tensors, **attrs)
     return result
 
@@ -532,7 +533,7 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """How far the distribution `target` is from that whose logarithms are `input`."""
+    """The Kullback-Leibler divergence of the distribution with log-probabilities `input` from `target`."""
     how = _reduction(size_average, reduce, reduction)
     if how == "mean":
         warn(
@@ -560,7 +561,9 @@ def poisson_nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """How improbable the counts `target` are where `input` (or its exponential) are expected."""
+    """The negative log-likelihood of the counts `target` under Poisson distributions with mean `input` (or its
+    exponential).
+    """
     how = _reduction(size_average, reduce, reduction)
     losses = input.exp() - target * input if log_input else input - target * run(plus_number, input, other=eps).log()
     if full:
@@ -577,12 +580,12 @@ def poisson_nll_loss(
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """How improbable `target` is where normal numbers of mean `input` and variance `var` are expected."""
+    """The negative log-likelihood of `target` under normal distributions of mean `input` and variance `var`."""
     variance = var if isinstance(var, Tensor) else var * input.detach().new_ones(tuple(input.shape))
     if bool((variance._array < 0).any()):
         raise ValueError("var has negative entry/entries")
     if variance.shape != input.shape:
-        if input.shape[:-1] == variance.shape:  # a variance a row
+        if input.shape[:-1] == variance.shape:  # one variance per row
             variance = variance.unsqueeze(-1)
         elif input.shape[:-1] != variance.shape[:-1] or variance.shape[-1] != 1:
             raise ValueError("var is of incorrect size")
@@ -607,7 +610,7 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """How improbable the classes `target` are, where `input` are logarithms of probabilities."""
+    """The negative log-likelihood of the classes `target`; `input` has log-probabilities."""
     return _nll(input, target, weight, ignore_index, _checked(_reduction(size_average, reduce, reduction)))
 
 
@@ -619,7 +622,7 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
         raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({found}).")
     if input.ndim in (1, 2, 4):
         return _nll_of(ops.nll2d if input.ndim == 4 else ops.nll, input, target, weight, ignore_index, reduction)
-    # 1 or many places an example: as if the places lay in a plane
+    # several positions per example: as if they lay in a plane
     batch, classes, *places = input.shape
     expected = (batch, *places)
     if tuple(target.shape) != expected:
@@ -665,7 +668,7 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """How improbable `target` (classes, or their probabilities) is, where `input` are scores of the classes."""
+    """The cross entropy of `target` (classes, or their probabilities) and the softmax of the scores `input`."""
     how = _checked(_reduction(size_average, reduce, reduction))
     if input.shape == target.shape:
         if not target.dtype.is_floating_point:
@@ -689,12 +692,12 @@ def _class_dim(input: Tensor) -> int:
 
 
 def _per_class(weight: Tensor, input: Tensor) -> Tensor:
-    """A weight a class, in a shape that broadcasts with `input`."""
+    """A weight per class, in a shape that broadcasts with `input`."""
     return weight.view([-1 if d == _class_dim(input) else 1 for d in range(input.ndim)])
 
 
 def _smoothed(scores: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
-    """The loss against a target that is the same for all classes."""
+    """The loss against a target that is uniform over the classes."""
     weighed = scores if weight is None else scores * _per_class(weight, scores)
     losses = -weighed.sum(_class_dim(scores))
     ignored = target == ignore_index
@@ -752,7 +755,7 @@ def multi_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """By how much other classes come nearer than `margin` to the class `target`."""
+    """How far the other classes come within `margin` of the class `target`."""
     how = _checked(_reduction(size_average, reduce, reduction))
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -782,7 +785,7 @@ def multilabel_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """By how much other classes come nearer than 1 to those that `target` lists, up to its first -1."""
+    """How far the other classes come within 1 of those in `target`, up to its first -1."""
     how = _checked(_reduction(size_average, reduce, reduction))
     if target.shape != input.shape:
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
@@ -791,7 +794,7 @@ def multilabel_margin_loss(
 
 
 def _minus(value: float, tensor: Tensor) -> Tensor:
-    """`value` minus a tensor, as PyTorch computes it here: the number becomes a tensor first."""
+    """`value` minus a tensor, as PyTorch computes it here: the number is converted to a tensor first."""
     return run(sub, number(value, tensor._array), tensor)
 
 
@@ -805,7 +808,7 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Distances themselves where `target` is 1; where it is -1, by how much they are below `margin`."""
+    """The distance where `target` is 1; where it is -1, how far it is below `margin`."""
     how = _reduction(size_average, reduce, reduction)
     short = _minus(margin, input).clamp_min_(0)
     nothing = creation.zeros_like(input.detach())
@@ -823,7 +826,7 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """By how much `input1` is not above (`target` 1) or below (-1) `input2` by `margin`."""
+    """How far `input1` fails to exceed (`target` 1) or stay below (-1) `input2` by `margin`."""
     how = _reduction(size_average, reduce, reduction)
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError(
@@ -848,7 +851,7 @@ def triplet_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """By how much `anchor` is not nearer to `positive` than to `negative` by `margin`."""
+    """How far `anchor` fails to be closer to `positive` than to `negative` by `margin`."""
     how = _reduction(size_average, reduce, reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -875,7 +878,7 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """`triplet_margin_loss` with any distance."""
+    """`triplet_margin_loss` with any distance function."""
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     distance = distance_function or pairwise_distance
@@ -896,7 +899,7 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """How far from 1 the cosine is where `target` is 1; where it is -1, by how much it is above `margin`."""
+    """How far the cosine is from 1 where `target` is 1; where it is -1, how far it is above `margin`."""
     how = _reduction(size_average, reduce, reduction)
     if target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -919,7 +922,7 @@ def cosine_embedding_loss(
 
 
 def _checked(reduction: str) -> str:
-    """`reduction`. ValueError in PyTorch's words for an unknown one."""
+    """Returns `reduction`. Raises ValueError with PyTorch's text for an unknown one."""
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
@@ -932,7 +935,7 @@ def _reduced(losses: Tensor, reduction: str) -> Tensor:
 
 
 def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """The reduction for two older arguments, with a warning; `reduction` if they are not given."""
+    """The reduction for two deprecated arguments, with a warning; `reduction` if they are not given."""
     if size_average is None and reduce is None:
         return reduction
     meant = "none" if reduce is False else "sum" if size_average is False else "mean"

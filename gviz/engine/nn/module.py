@@ -1,11 +1,11 @@
-"""``nn.Module``: what has a ``forward``, with the parameters, buffers and modules in it.
+"""``nn.Module``: an object with a ``forward``, and its parameters, buffers and submodules.
 
-A module keeps three registries: ``_parameters``, ``_buffers`` and ``_modules``. Assigning to an attribute fills them
+A module has three registries: ``_parameters``, ``_buffers`` and ``_modules``. Assigning an attribute fills them
 (`__setattr__`), and `__getattr__` looks names up in them, so that ``self.fc = Linear(2, 3)`` makes ``fc`` a child and
-``fc.weight`` one of `parameters`. Everything else in this file walks them: `named_modules` and its kin, `state_dict`
-and `load_state_dict`, `to` and other conversions, `train`, `apply`, `zero_grad`, and ``repr``.
+``fc.weight`` one of `parameters`. Everything else in this file walks them: `named_modules` and similar iterators,
+`state_dict` and `load_state_dict`, `to` and other conversions, `train`, `apply`, `zero_grad`, and ``repr``.
 
-Calling a module runs ``forward``. Two things may be around it:
+Calling a module runs ``forward``. Two things may surround it:
 
 * **Hooks**, of all modules (``hooks.py``) and then of this one, before and after ``forward``. Backward hooks put a node
   around the inputs and one around the outputs, see `BackwardHooks`. A call without hooks skips all of that.
@@ -44,7 +44,7 @@ from gviz.source.site import forwards, warn
 Convert = Callable[[Tensor], Tensor]
 
 EXTRA = "_extra_state"
-"""The key of a state dict under which a module saves what its `get_extra_state` returns."""
+"""The key of a state dict under which a module saves the result of its `get_extra_state`."""
 
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
 _HOOKS = (
@@ -63,9 +63,9 @@ _HOOKS = (
 
 
 class Module:
-    """Base of everything with a ``forward``.
+    """Base class of all modules, which have a ``forward``.
 
-    What is assigned to it is registered: parameters, modules, and buffers that `register_buffer` has named.
+    Attributes assigned to it are registered: parameters, modules, and buffers named by `register_buffer`.
     """
 
     training: bool
@@ -105,7 +105,7 @@ class Module:
             super().__init__(*args, **kwargs)
 
     def _forward_unimplemented(self, *args: Any) -> Any:
-        """Compute the result; subclasses define it."""
+        """Computes the result; subclasses define it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     forward: Callable[..., Any] = _forward_unimplemented
@@ -179,7 +179,7 @@ class Module:
         return result
 
     def _run_always_called(self, args: tuple[Any, ...], kwargs: dict[str, Any], ran: set[int]) -> None:
-        """After an error, call the hooks that are always called; warn of an error in one of them."""
+        """After an error, calls the hooks that are always called; warns of an error in one of them."""
         result: Any = None
         for number, hook in [*of_all.EVERY_FORWARD.items(), *self._forward_hooks.items()]:
             is_global = number in of_all.EVERY_FORWARD
@@ -200,30 +200,34 @@ class Module:
     def register_forward_pre_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(module, args)`` before `forward`; what it returns replaces the arguments."""
+        """Calls ``hook(module, args)`` before `forward`; a value that it returns replaces the arguments."""
         return add_hook(self._forward_pre_hooks, hook, prepend, (self._forward_pre_hooks_with_kwargs, with_kwargs))
 
     def register_forward_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(module, args, output)`` after `forward`; what it returns replaces the output.
+        """Calls ``hook(module, args, output)`` after `forward`; a value that it returns replaces the output.
 
-        `always_call`: also if `forward` raised.
+        With `always_call` it also runs if `forward` raised.
         """
         marks = ((self._forward_hooks_with_kwargs, with_kwargs), (self._forward_hooks_always_called, always_call))
         return add_hook(self._forward_hooks, hook, prepend, *marks)
 
     def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(module, grad_output)`` before the module's backward; what it returns replaces the gradient."""
+        """Calls ``hook(module, grad_output)`` before the module's backward; a value that it returns replaces the
+        gradient.
+        """
         return add_hook(self._backward_pre_hooks, hook, prepend)
 
     def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(module, grad_input, grad_output)`` after backward; what it returns replaces `grad_input`."""
+        """Calls ``hook(module, grad_input, grad_output)`` after backward; a value that it returns replaces
+        `grad_input`.
+        """
         self._set_backward_kind(full=True)
         return add_hook(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Hook) -> RemovableHandle:
-        """Call ``hook(module, grad_input, grad_output)`` at the last node of the module (PyTorch's older kind)."""
+        """Calls ``hook(module, grad_input, grad_output)`` at the last node of the module (PyTorch's older kind)."""
         self._set_backward_kind(full=False)
         return add_hook(self._backward_hooks, hook, False)
 
@@ -276,7 +280,7 @@ class Module:
             self.register_buffer(name, value)
 
     def _forget(self, name: str, kept: str) -> None:
-        """Remove `name` everywhere except in the registry `kept`."""
+        """Removes `name` everywhere except in the registry `kept`."""
         for registry in _REGISTRIES:
             if registry != kept:
                 self.__dict__[registry].pop(name, None)
@@ -302,7 +306,7 @@ class Module:
         return sorted(name for name in names if not name[0].isdigit())
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Make `param` a parameter of this module; None reserves the name."""
+        """Makes `param` a parameter of this module; None reserves the name."""
         self._check_name("_parameters", "parameter", name)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
@@ -316,7 +320,7 @@ class Module:
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Make `tensor` part of the module, not trained; if `persistent`, also part of its state dict."""
+        """Makes `tensor` a part of the module that is not trained; if `persistent`, also of its state dict."""
         self._check_name("_buffers", "buffer", name)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
@@ -326,14 +330,14 @@ class Module:
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Make `module` a child of this one."""
+        """Makes `module` a child of this one."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("_modules", "module", name)
         self._modules[name] = module
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Another name of `add_module`."""
+        """Alias of `add_module`."""
         self.add_module(name, module)
 
     def _check_name(self, registry: str, what: str, name: Any) -> None:
@@ -349,11 +353,11 @@ class Module:
             raise KeyError(f"attribute '{name}' already exists")
 
     def children(self) -> Iterator[Module]:
-        """The children: modules that were assigned to this one."""
+        """The child modules."""
         return (module for _, module in self.named_children())
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The children with their names, each module once."""
+        """The child modules with their names, each module once."""
         found: set[Module] = set()
         for name, module in self._modules.items():
             if module is not None and module not in found:
@@ -412,7 +416,7 @@ class Module:
                 yield f"{path}.{name}" if path else name, member
 
     def get_submodule(self, target: str) -> Module:
-        """The module at a path such as ``encoder.0``. AttributeError if there is none."""
+        """The module at a path such as ``encoder.0``. Raises AttributeError if there is none."""
         module: Any = self
         for name in target.split(".") if target else ():
             module = _attribute(module, name)
@@ -422,7 +426,7 @@ class Module:
         return found
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put `module` at a path; if `strict`, only where there is one already."""
+        """Sets the module at a path; if `strict`, only if one exists there."""
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
         if not isinstance(module, Module):
@@ -434,7 +438,7 @@ class Module:
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter at a path. AttributeError if there is none."""
+        """The parameter at a path. Raises AttributeError if there is none."""
         path, _, name = target.rpartition(".")
         found = _attribute(self.get_submodule(path), name)
         if not isinstance(found, Parameter):
@@ -442,7 +446,7 @@ class Module:
         return found
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer at a path. AttributeError if there is none."""
+        """The buffer at a path. Raises AttributeError if there is none."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         found: Tensor = _attribute(module, name)
@@ -451,14 +455,14 @@ class Module:
         return found
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
-        """Call `fn` with every module below this one, then with this one."""
+        """Calls `fn` with every module below this one, then with this one."""
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
     def train(self, mode: bool = True) -> Self:
-        """Set the training mode of this module and all below it."""
+        """Sets the training mode of this module and all below it."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -467,22 +471,22 @@ class Module:
         return self
 
     def eval(self) -> Self:
-        """Set evaluation mode: `train` with False."""
+        """Sets evaluation mode: `train` with False."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Set `requires_grad` of all parameters."""
+        """Sets `requires_grad` of all parameters."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set the gradients of all parameters to None, or to zero."""
+        """Sets the gradients of all parameters to None, or to zero."""
         for parameter in self.parameters():
             clear_grad(parameter, set_to_none)
 
     def _apply(self, fn: Convert, recurse: bool = True) -> Self:
-        """Apply `fn` to the data of every parameter and of its gradient, and to every buffer."""
+        """Applies `fn` to the data of every parameter and its gradient, and to every buffer."""
         for module in self.children() if recurse else ():
             module._apply(fn)
         for parameter in self._parameters.values():
@@ -499,7 +503,7 @@ class Module:
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Convert floating parameters and buffers to another dtype. Another device than the CPU is refused."""
+        """Converts floating parameters and buffers to another dtype. Any device but the CPU raises an error."""
         kwargs.pop("non_blocking", None)
         order = kwargs.pop("memory_format", None)
         if order is not None:
@@ -518,32 +522,32 @@ class Module:
         return self if kind is None and order is None else self._apply(_to(kind, order))
 
     def type(self, dst_type: DType) -> Self:
-        """Convert all parameters and buffers to another dtype."""
+        """Converts all parameters and buffers to another dtype."""
         return self._apply(lambda t: t.to(dst_type))
 
     def float(self) -> Self:
-        """Convert floating parameters and buffers to float32."""
+        """Converts floating parameters and buffers to float32."""
         return self._apply(_to(dtypes.float32))
 
     def double(self) -> Self:
-        """Convert floating parameters and buffers to float64."""
+        """Converts floating parameters and buffers to float64."""
         return self._apply(_to(dtypes.float64))
 
     def half(self) -> Self:
-        """Convert floating parameters and buffers to float16."""
+        """Converts floating parameters and buffers to float16."""
         return self._apply(_to(dtypes.float16))
 
     def cpu(self) -> Self:
-        """This module: there is no other device."""
+        """Returns this module: there is no other device."""
         return self
 
     def cuda(self, device: Any = None) -> Self:
-        """Refused, unless ``cuda`` means the CPU: then nothing changes."""
+        """Raises an error, unless ``cuda`` means the CPU: then nothing changes."""
         say_what_cuda_means()
         return self
 
     def share_memory(self) -> Self:
-        """RuntimeError: the engine's tensors live in one process."""
+        """Raises RuntimeError: the engine's tensors exist in one process."""
         raise RuntimeError("the built-in engine's tensors live in one process; share_memory() needs PyTorch")
 
     def state_dict(
@@ -561,7 +565,7 @@ class Module:
         state: Any = destination
         if state is None:
             state = OrderedDict()
-            state._metadata = OrderedDict()  # the version of each module's way of saving itself
+            state._metadata = OrderedDict()  # the format version of each module's saved state
         metadata = {"version": self._version}
         if hasattr(state, "_metadata"):
             state._metadata[prefix[:-1]] = metadata
@@ -582,7 +586,7 @@ class Module:
         return done
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        """Put this module's own tensors into `destination`; subclasses may add more."""
+        """Adds this module's own tensors to `destination`; subclasses may add more."""
         for name, tensor in self._saved_members().items():
             destination[prefix + name] = tensor if keep_vars else tensor.detach()
         if hasattr(self, "get_extra_state"):
@@ -595,9 +599,9 @@ class Module:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
-        """Copy a state into the tensors of this module; with `assign`, put its tensors in their place.
+        """Copies a state into the tensors of this module; with `assign`, replaces them by the state's tensors.
 
-        RuntimeError if sizes do not match or, with `strict`, if names do not.
+        Raises RuntimeError if sizes do not match or, with `strict`, if names do not.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -624,7 +628,7 @@ class Module:
         keys: IncompatibleKeys,
         errors: list[str],
     ) -> None:
-        """Load this module and all below it from the part of a state that begins with `prefix`."""
+        """Loads this module and all below it from the part of a state whose keys start with `prefix`."""
         local = dict(metadata.get(prefix[:-1], {}), **({"assign_to_params_buffers": True} if assign else {}))
         self._load_from_state_dict(state, prefix, local, True, keys.missing_keys, keys.unexpected_keys, errors)
         for name, module in self._modules.items():
@@ -649,7 +653,7 @@ class Module:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Load this module's own tensors; subclasses may convert older states first."""
+        """Loads this module's own tensors; subclasses may convert older states first."""
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         members = self._saved_members()
@@ -694,11 +698,11 @@ class Module:
                 own.copy_(loaded)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, prefix, keep_vars)`` before this module is saved."""
+        """Calls ``hook(module, prefix, keep_vars)`` before this module is saved."""
         return RemovableHandle(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, local_metadata)`` after this module was saved."""
+        """Calls ``hook(module, state_dict, prefix, local_metadata)`` after this module was saved."""
         hook._from_public_api = True  # type: ignore[attr-defined]  # every function may have attributes
         return RemovableHandle(self._state_dict_hooks, hook)
 
@@ -706,7 +710,7 @@ class Module:
         return RemovableHandle(self._state_dict_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, ...)`` before this module is loaded."""
+        """Calls ``hook(module, state_dict, prefix, ...)`` before this module is loaded."""
         return RemovableHandle(self._load_state_dict_pre_hooks, partial(hook, self))
 
     def _register_load_state_dict_pre_hook(
@@ -715,14 +719,14 @@ class Module:
         return RemovableHandle(self._load_state_dict_pre_hooks, partial(hook, self) if with_module else hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, incompatible_keys)`` after this module was loaded."""
+        """Calls ``hook(module, incompatible_keys)`` after this module was loaded."""
         return RemovableHandle(self._load_state_dict_post_hooks, hook)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
     def extra_repr(self) -> str:
-        """What ``repr`` shows besides the children."""
+        """The text that ``repr`` shows besides the children."""
         return ""
 
     def _get_name(self) -> str:
@@ -742,7 +746,7 @@ class _Keys(NamedTuple):
 
 
 class IncompatibleKeys(_Keys):
-    """The keys that a state lacks for a module, and those that the module has no place for."""
+    """The keys of a module that a loaded state lacks, and the state's keys that the module lacks."""
 
     __slots__ = ()
 
@@ -753,7 +757,7 @@ class IncompatibleKeys(_Keys):
 
 
 def _as_own(own: Tensor, loaded: Tensor) -> Tensor:
-    """A loaded tensor as a parameter, if it replaces one."""
+    """A loaded tensor, converted to a parameter if it replaces one."""
     if not isinstance(own, Parameter):
         return loaded
     if not isinstance(loaded, Parameter):
@@ -768,7 +772,7 @@ def _attribute(module: Any, name: str) -> Any:
 
 
 def _to(kind: DType | None, order: MemoryFormat | None = None) -> Convert:
-    """Conversion of floating tensors to a dtype, and of images and volumes to a memory format."""
+    """Returns a conversion of floating tensors to a dtype, and of images and volumes to a memory format."""
 
     def convert(t: Tensor) -> Tensor:
         dtype = kind if t.dtype.is_floating_point else None
@@ -779,18 +783,18 @@ def _to(kind: DType | None, order: MemoryFormat | None = None) -> Convert:
 
 
 def laid_out(name: str, lines: list[str]) -> str:
-    """``Name(...)`` with one entry a line."""
+    """``Name(...)`` with one entry per line."""
     return f"{name}(\n  " + "\n  ".join(lines) + "\n)" if lines else f"{name}()"
 
 
 def indented(text: str) -> str:
-    """`text` with its lines, except the first, indented by two."""
+    """`text` with all lines but the first indented by two."""
     first, *rest = text.split("\n")
     return "\n".join([first, *("  " + line if line.strip() else "" for line in rest)])
 
 
 def typename(value: object) -> str:
-    """The name of a value's type as PyTorch's messages write it, such as ``torch.nn.modules.linear.Linear``."""
+    """The name of a value's type in PyTorch's messages, such as ``torch.nn.modules.linear.Linear``."""
     if isinstance(value, Tensor):
         return f"torch.{value.dtype.tensor_type}Tensor"
     kind = value if isinstance(value, type) else type(value)
@@ -815,4 +819,4 @@ PYTORCH_FILES = {
     }.items()
     for name in names.split()
 }
-"""The file in ``torch/nn/modules`` of each class that is in a file of another name here."""
+"""The file in ``torch/nn/modules`` of each class that is in a differently named file here."""

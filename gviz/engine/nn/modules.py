@@ -1,4 +1,4 @@
-"""``torch.nn.modules``: where PyTorch keeps its modules, for programs that look for them there."""
+"""``torch.nn.modules``: the path under which PyTorch has its modules."""
 
 from typing import Any
 

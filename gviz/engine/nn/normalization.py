@@ -1,6 +1,6 @@
 """Normalizations, as functions and as modules: batch, instance, layer, group, RMS and local response.
 
-All but the last two subtract a mean and divide by a standard deviation. These are taken over a channel of the whole
+All but the last two subtract a mean and divide by a standard deviation. These are computed over a channel of the whole
 batch (batch), a channel of one example (instance), a group of channels of one example (group), or the last dimensions
 (layer). Batch and instance normalization can also keep running statistics, for evaluation.
 """
@@ -33,7 +33,7 @@ from gviz.source.site import warn
 
 
 class _RunningNorm(Module):
-    """Weights, and the running statistics of past batches."""
+    """Base class with weights, and running statistics of past batches."""
 
     _version = 2
     dims: ClassVar[tuple[int, ...]]
@@ -69,18 +69,18 @@ class _RunningNorm(Module):
         self.register_buffer("num_batches_tracked", new_tensor(np.zeros((), dtypes.int64.numpy)) if tracked else None)
         for statistic in (self.running_mean, self.running_var, self.num_batches_tracked):
             if statistic is not None:
-                statistic._counter[0] = 1  # PyTorch resets what it has just made, and messages count that
+                statistic._counter[0] = 1  # PyTorch resets the new tensors, and messages show that version
         begin(self)
 
     def reset_running_stats(self) -> None:
-        """Reset the running statistics to mean 0 and variance 1."""
-        if self.track_running_stats:  # an AttributeError where there are none, as in PyTorch
+        """Resets the running statistics to mean 0 and variance 1."""
+        if self.track_running_stats:  # AttributeError without statistics, as in PyTorch
             self.running_mean.zero_()  # type: ignore[union-attr]
             self.running_var.fill_(1)  # type: ignore[union-attr]
             self.num_batches_tracked.zero_()  # type: ignore[union-attr]
 
     def reset_parameters(self) -> None:
-        """Reset the weights and the running statistics."""
+        """Resets the weights and the running statistics."""
         if self.weight is not None and not self.weight._unborn:
             self.reset_running_stats()
         if self.weight is not None:
@@ -94,7 +94,7 @@ class _RunningNorm(Module):
             raise ValueError(f"expected {expected} input (got {input.dim()}D input)")
 
     def extra_repr(self) -> str:
-        """Its size and options."""
+        """The size and options."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
             f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
@@ -110,10 +110,10 @@ class _RunningNorm(Module):
 
 
 class _BatchNorm(_RunningNorm):
-    """Batch normalization, by the possible `dims` of the input."""
+    """Base class of batch normalization for inputs with one of `dims` dimensions."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalize: by the batch while training, by the running statistics afterwards."""
+        """Normalizes: by the batch during training, by the running statistics in evaluation."""
         self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
@@ -133,7 +133,7 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalization of pictures."""
+    """Batch normalization of images."""
 
     dims = (4,)
 
@@ -145,7 +145,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class _InstanceNorm(_RunningNorm):
-    """Instance normalization, by the possible `dims` of the input, without and with a batch."""
+    """Base class of instance normalization for inputs with `dims` dimensions, without and with a batch."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class _InstanceNorm(_RunningNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalize each instance separately."""
+        """Normalizes each instance separately."""
         self._check_input_dim(input)
         without_batch = self.dims[0]
         channels = input.dim() - without_batch
@@ -196,7 +196,7 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalization of pictures."""
+    """Instance normalization of images."""
 
     dims = (3, 4)
 
@@ -208,13 +208,13 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class _Affine(Module):
-    """A weight that starts as ones and a bias that starts as zeros; either may be missing."""
+    """Base class with a weight initialized to ones and a bias initialized to zeros; either may be absent."""
 
     weight: Parameter | None
     bias: Parameter | None
 
     def reset_parameters(self) -> None:
-        """Give the weights their first values."""
+        """Initializes the weights."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
@@ -222,7 +222,7 @@ class _Affine(Module):
 
 
 class LayerNorm(_Affine):
-    """Mean 0 and variance 1 over the last dimensions."""
+    """Normalizes to mean 0 and variance 1 over the last dimensions."""
 
     def __init__(
         self,
@@ -243,17 +243,17 @@ class LayerNorm(_Affine):
         begin(self)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalize."""
+        """Normalizes the input."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Its shape and options."""
+        """The shape and options."""
         options = f"eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
         return f"{self.normalized_shape}, {options}"
 
 
 class RMSNorm(Module):
-    """A root mean square of 1 over the last dimensions."""
+    """Normalizes to a root mean square of 1 over the last dimensions."""
 
     weight: Parameter | None
 
@@ -274,21 +274,21 @@ class RMSNorm(Module):
         begin(self)
 
     def reset_parameters(self) -> None:
-        """Give the weight its first value."""
+        """Initializes the weight."""
         if self.weight is not None:
             init.ones_(self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalize."""
+        """Normalizes the input."""
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        """Its shape and options."""
+        """The shape and options."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
 class GroupNorm(_Affine):
-    """Mean 0 and variance 1 over each group of channels."""
+    """Normalizes to mean 0 and variance 1 over each group of channels."""
 
     def __init__(
         self,
@@ -313,17 +313,17 @@ class GroupNorm(_Affine):
         begin(self)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalize."""
+        """Normalizes the input."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Its sizes and options."""
+        """The sizes and options."""
         options = f"eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
         return f"{self.num_groups}, {self.num_channels}, {options}"
 
 
 class LocalResponseNorm(Module):
-    """Each channel divided by a power of the mean square of its neighbours."""
+    """Divides each channel by a power of the mean square of its neighbours."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -333,11 +333,11 @@ class LocalResponseNorm(Module):
         self.k = k
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalize."""
+        """Normalizes the input."""
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:
-        """Its options."""
+        """The options."""
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
@@ -358,7 +358,7 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-05,
 ) -> Tensor:
-    """`input` with mean 0 and variance 1 over its last dimensions, then scaled and shifted."""
+    """`input` normalized to mean 0 and variance 1 over its last dimensions, then scaled and shifted."""
     shape = _normalized_shape("layer_norm", normalized_shape)
     _check_last(input, shape, "*, ", weight=weight, bias=bias)
     _check_kinds(input, weight, bias)
@@ -374,7 +374,7 @@ def torch_layer_norm(
     eps: float = 1e-05,
     cudnn_enable: bool = True,
 ) -> Tensor:
-    """`layer_norm`; the last argument is about other devices."""
+    """`layer_norm`; the last argument is for other devices."""
     return layer_norm(input, normalized_shape, weight, bias, eps)
 
 
@@ -424,12 +424,12 @@ def _check_last(input: Tensor, shape: tuple[int, ...], star: str, **parameters: 
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05
 ) -> Tensor:
-    """`input` with mean 0 and variance 1 per group of channels, then scaled and shifted per channel."""
+    """`input` normalized to mean 0 and variance 1 per group of channels, then scaled and shifted per channel."""
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
     batch, channels = input.shape[:2]
     size = [batch * channels // num_groups, num_groups, *input.shape[2:]]
-    if size[0] * prod(size[2:]) == 1:  # one value in a group has no variance
+    if size[0] * prod(size[2:]) == 1:  # a group of one value has no variance
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
     for name, parameter in (("weight", weight), ("bias", bias)):
         if parameter is not None and tuple(parameter.shape) != (channels,):
@@ -456,7 +456,7 @@ def torch_group_norm(
     eps: float = 1e-05,
     cudnn_enabled: bool = True,
 ) -> Tensor:
-    """`group_norm`; the last argument is about other devices."""
+    """`group_norm`; the last argument is for other devices."""
     return group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -471,7 +471,7 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-05,
 ) -> Tensor:
-    """`input` with mean 0 and variance 1 per channel: of the batch if `training`, and else the running ones.
+    """`input` normalized per channel by the statistics of the batch if `training`, else by the running ones.
 
     In training, the running statistics move towards those of the batch by `momentum`.
     """
@@ -481,7 +481,7 @@ def batch_norm(
 
 
 def _check_kinds(input: Tensor, *parameters: Tensor | None) -> None:
-    """RuntimeError, in PyTorch's words, for parameters of another dtype than the input's."""
+    """Raises RuntimeError, with PyTorch's text, for parameters of another dtype than the input's."""
     other = [t.dtype.name for t in parameters if t is not None and t.dtype is not input.dtype]
     if other and input.dtype.is_floating_point:
         share = "all inputs must share same datatype."
@@ -502,7 +502,7 @@ def torch_batch_norm(
     eps: float,
     cudnn_enabled: bool = True,
 ) -> Tensor:
-    """`batch_norm` with its arguments in another order; the last one is about other devices."""
+    """`batch_norm` with its arguments in another order; the last one is for other devices."""
     channels = input.shape[1] if input.ndim > 1 else 0
     running = {"running_mean": running_mean, "running_var": running_var}
     for name, tensor in (*running.items(), ("weight", weight), ("bias", bias)):
@@ -520,7 +520,7 @@ def torch_batch_norm(
     result, mean, inverse = _first(normalization.batch_norm, *tensors, training=training, eps=eps)
     if training and running_mean is not None and running_var is not None and input.numel():
         count = input.numel() // input.shape[1]
-        with no_grad():  # through `data`: PyTorch leaves the versions of the running statistics as they are, too
+        with no_grad():  # through `data`: PyTorch does not bump the versions of the running statistics either
             apply_in_place(normalization.move_mean, (running_mean.data, mean), {"momentum": momentum})
             attrs = {"momentum": momentum, "count": count, "eps": eps}
             apply_in_place(normalization.move_variance, (running_var.data, inverse), attrs)
@@ -538,7 +538,7 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-05,
 ) -> Tensor:
-    """`input` with mean 0 and variance 1 per channel of each example, then scaled and shifted per channel."""
+    """`input` normalized to mean 0 and variance 1 per channel of each example, then scaled and shifted per channel."""
     if use_input_stats and prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
     if not use_input_stats and (running_mean is None or running_var is None):
@@ -554,7 +554,7 @@ def instance_norm(
 
 
 def _repeated(parameter: Tensor | None, batch: int) -> Tensor | None:
-    """A parameter a channel as one a channel of each example."""
+    """A parameter per channel, repeated for each example."""
     return None if parameter is None else parameter.repeat(batch)
 
 

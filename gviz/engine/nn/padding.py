@@ -1,4 +1,4 @@
-"""Borders around the last dimensions, as modules; ``F.pad`` is in ``ops/images.py``."""
+"""Padding of the last dimensions, as modules; ``F.pad`` is in ``ops/images.py``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gviz.engine.tensor import Tensor
 
 
 class _Pad(Module):
-    """`padding`: the number of elements on each side, the last dimension first."""
+    """`padding` is the number of elements on each side, last dimension first."""
 
     dims: ClassVar[int]
     mode: ClassVar[str]
@@ -21,7 +21,7 @@ class _Pad(Module):
         self.padding = each(padding, 2 * self.dims)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Pad."""
+        """Pads the input."""
         return F.pad(input, self.padding, self.mode)
 
     def extra_repr(self) -> str:
@@ -33,7 +33,7 @@ class _CircularPad(_Pad):
     mode = "circular"
 
     def forward(self, input: Tensor) -> Tensor:
-        """Pad."""
+        """Pads the input."""
         allowed = (self.dims + 1, self.dims + 2)
         if input.dim() not in allowed:
             raise ValueError(f"expected {allowed[0]}D or {allowed[1]}D input (got {input.dim()}D input)")
@@ -41,19 +41,19 @@ class _CircularPad(_Pad):
 
 
 class CircularPad1d(_CircularPad):
-    """A sequence continued at each end from its other end."""
+    """Pads a sequence circularly: each end continues at the other."""
 
     dims = 1
 
 
 class CircularPad2d(_CircularPad):
-    """A picture continued at each side from its opposite side."""
+    """Pads an image circularly: each side continues at the opposite one."""
 
     dims = 2
 
 
 class CircularPad3d(_CircularPad):
-    """A volume continued at each side from its opposite side."""
+    """Pads a volume circularly: each side continues at the opposite one."""
 
     dims = 3
 
@@ -63,19 +63,19 @@ class _ReflectionPad(_Pad):
 
 
 class ReflectionPad1d(_ReflectionPad):
-    """A mirror at each end of a sequence."""
+    """Pads a sequence by reflection at each end."""
 
     dims = 1
 
 
 class ReflectionPad2d(_ReflectionPad):
-    """A mirror at each side of a picture."""
+    """Pads an image by reflection at each side."""
 
     dims = 2
 
 
 class ReflectionPad3d(_ReflectionPad):
-    """A mirror at each side of a volume."""
+    """Pads a volume by reflection at each side."""
 
     dims = 3
 
@@ -85,19 +85,19 @@ class _ReplicationPad(_Pad):
 
 
 class ReplicationPad1d(_ReplicationPad):
-    """The last element repeated at each end of a sequence."""
+    """Pads a sequence by repeating the last element at each end."""
 
     dims = 1
 
 
 class ReplicationPad2d(_ReplicationPad):
-    """The last element repeated at each side of a picture."""
+    """Pads an image by repeating the last element at each side."""
 
     dims = 2
 
 
 class ReplicationPad3d(_ReplicationPad):
-    """The last element repeated at each side of a volume."""
+    """Pads a volume by repeating the last element at each side."""
 
     dims = 3
 
@@ -110,7 +110,7 @@ class _ConstantPad(_Pad):
         self.value = value
 
     def forward(self, input: Tensor) -> Tensor:
-        """Pad."""
+        """Pads the input."""
         return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self) -> str:
@@ -119,19 +119,19 @@ class _ConstantPad(_Pad):
 
 
 class ConstantPad1d(_ConstantPad):
-    """A constant at each end of a sequence."""
+    """Pads a sequence with a constant."""
 
     dims = 1
 
 
 class ConstantPad2d(_ConstantPad):
-    """A constant at each side of a picture."""
+    """Pads an image with a constant."""
 
     dims = 2
 
 
 class ConstantPad3d(_ConstantPad):
-    """A constant at each side of a volume."""
+    """Pads a volume with a constant."""
 
     dims = 3
 
@@ -146,18 +146,18 @@ class _ZeroPad(_ConstantPad):
 
 
 class ZeroPad1d(_ZeroPad):
-    """Zeros at each end of a sequence."""
+    """Pads a sequence with zeros."""
 
     dims = 1
 
 
 class ZeroPad2d(_ZeroPad):
-    """Zeros at each side of a picture."""
+    """Pads an image with zeros."""
 
     dims = 2
 
 
 class ZeroPad3d(_ZeroPad):
-    """Zeros at each side of a volume."""
+    """Pads a volume with zeros."""
 
     dims = 3

@@ -1,7 +1,8 @@
 """Tensors that belong to a module: parameters, which are trained, and buffers, which are not.
 
-A module makes its parameters in three steps: `empty`, its ``reset_parameters`` with functions of ``init``, and `begin`
-or `born`. In between a parameter is *unborn*: its first values are no writes, and listeners see it once it has them.
+A module creates its parameters in three steps: `empty`, its ``reset_parameters`` with functions of ``init``, and
+`begin` or `born`. In between a parameter is *unborn*: its initial values do not count as writes, and a recording sees
+it once it has them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from gviz.values.value import Array
 class Parameter(Tensor):
     """A leaf that modules list among their parameters; it requires grad by default.
 
-    `_named` is the announcement under which its path in a model was reported. `_unborn`: its module still makes it.
+    `_named` is the announcement under which its path in a model was recorded. `_unborn` is True while its module
+    creates it.
     """
 
     _is_parameter: ClassVar[bool] = True
@@ -40,7 +42,7 @@ class Parameter(Tensor):
             raise RuntimeError(messages.FACTORY_CANNOT_REQUIRE)
         if requires_grad and data is not None and data.is_inference() and not thread.inference:
             raise RuntimeError(messages.INFERENCE_FLAG)
-        parameter: Parameter = new_tensor(array, cls)  # type: ignore[assignment]  # it makes the class it is given
+        parameter: Parameter = new_tensor(array, cls)  # type: ignore[assignment]  # it creates the class it is given
         if data is not None:
             parameter._counter = data._counter
         parameter._requires_grad = requires_grad
@@ -60,14 +62,14 @@ class Parameter(Tensor):
 
 
 class Buffer(Tensor):
-    """A tensor that becomes a buffer of the module it is assigned to."""
+    """A tensor that becomes a buffer when it is assigned to a module."""
 
     persistent: bool
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
-        """A buffer that shares the memory of `data`; `persistent`: part of the module's state dict."""
+        """A buffer that shares the memory of `data`. If `persistent`, it is part of the module's state dict."""
         array = _array_of(data)
-        buffer: Buffer = new_tensor(array, cls)  # type: ignore[assignment]  # it makes the class it is given
+        buffer: Buffer = new_tensor(array, cls)  # type: ignore[assignment]  # it creates the class it is given
         if data is not None:
             buffer._counter = data._counter
             buffer._requires_grad = data.requires_grad
@@ -90,29 +92,29 @@ def _parameter(cls: type[Parameter], held: InMemory, requires_grad: bool, attrib
 
 
 def empty(*shape: int, dtype: DType | None = None, device: Any = None, requires_grad: bool = True) -> Parameter:
-    """A parameter that is still without values; `begin` gives it the first ones."""
+    """A parameter without values; `begin` initializes it."""
     check(device, "empty")
     array = np.zeros(possible(shape), (dtype or dtypes.get_default_dtype()).numpy)
-    parameter: Parameter = new_tensor(array, Parameter)  # type: ignore[assignment]  # it makes the class it is given
+    parameter: Parameter = new_tensor(array, Parameter)  # type: ignore[assignment]  # it creates the class it is given
     parameter._requires_grad = requires_grad
     parameter._unborn = True
     return parameter
 
 
 def buffer(values: Array, dtype: DType | None = None, device: Any = None) -> Tensor:
-    """A tensor for a module's state, of the default dtype if none is given."""
+    """A tensor for a module's state, in the default dtype if none is given."""
     check(device, "empty")
     return new_tensor(np.asarray(values, (dtype or dtypes.get_default_dtype()).numpy))
 
 
 def begin(module: Any) -> None:
-    """Give a new module's own parameters their first values, and announce them."""
+    """Initializes a new module's own parameters, and announces them."""
     module.reset_parameters()
     born(module)
 
 
 def born(module: Any) -> None:
-    """Announce a new module's own parameters."""
+    """Announces a new module's own parameters."""
     for parameter in module._parameters.values():
         if parameter is not None and parameter._unborn:
             del parameter._unborn
@@ -121,7 +123,7 @@ def born(module: Any) -> None:
 
 
 def set_first(tensor: Tensor, values: Array) -> bool:
-    """Write the first values of an unborn parameter; False for any other tensor."""
+    """Sets the initial values of an unborn parameter. Returns False for any other tensor."""
     if not (isinstance(tensor, Parameter) and tensor._unborn):
         return False
     tensor._array[...] = values
@@ -130,7 +132,7 @@ def set_first(tensor: Tensor, values: Array) -> bool:
 
 
 def clear_grad(tensor: Tensor, set_to_none: bool) -> None:
-    """Set a tensor's gradient to None, or to zero in place."""
+    """Sets a tensor's gradient to None, or to zero in place."""
     grad = tensor.grad
     if grad is None:
         return

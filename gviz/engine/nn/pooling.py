@@ -1,8 +1,8 @@
-"""Pooling: the largest, the mean or the norm of each window, and the inverse of the first; as functions and as modules.
+"""Pooling: the maximum, mean or norm of each window, and the inverse of max pooling; as functions and as modules.
 
 A pool has windows of `kernel_size` at every `stride`. An *adaptive* pool has a number of parts instead, `output_size`.
-One declaration serves each family. Pools of lines are pools of planes with one row, except that `max_pool1d` checks its
-arguments in words of its own, as in PyTorch.
+One declaration covers each family. Pools in one dimension are pools in two dimensions with one row, except that
+`max_pool1d` has its own error texts, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Parts = int | None | Sequence[int | None]
 
 
 class _MaxPool(Module):
-    """The largest element of every window, and with `return_indices` where it is."""
+    """The maximum of every window; with `return_indices` also its index."""
 
     dims: ClassVar[int]
 
@@ -47,7 +47,7 @@ class _MaxPool(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, input: Tensor) -> Any:
-        """Pool."""
+        """Pools the input."""
         return getattr(F, f"max_pool{self.dims}d")(
             input,
             self.kernel_size,
@@ -59,31 +59,31 @@ class _MaxPool(Module):
         )
 
     def extra_repr(self) -> str:
-        """The window, and how it moves."""
+        """The window and its movement."""
         window = f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
         return f"{window}, dilation={self.dilation}, ceil_mode={self.ceil_mode}"
 
 
 class MaxPool1d(_MaxPool):
-    """The largest element of every window of a sequence."""
+    """The maximum of every window of a sequence."""
 
     dims = 1
 
 
 class MaxPool2d(_MaxPool):
-    """The largest element of every window of a picture."""
+    """The maximum of every window of an image."""
 
     dims = 2
 
 
 class MaxPool3d(_MaxPool):
-    """The largest element of every window of a volume."""
+    """The maximum of every window of a volume."""
 
     dims = 3
 
 
 class _MaxUnpool(Module):
-    """Elements back where a `_MaxPool` found them, zeros elsewhere."""
+    """Puts elements back where a `_MaxPool` found them, with zeros elsewhere."""
 
     dims: ClassVar[int]
 
@@ -94,30 +94,30 @@ class _MaxUnpool(Module):
         self.padding = each(padding, self.dims)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Put them back."""
+        """Puts the elements back."""
         unpool = getattr(F, f"max_unpool{self.dims}d")
         result: Tensor = unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
         return result
 
     def extra_repr(self) -> str:
-        """The window, and how it moves."""
+        """The window and its movement."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """The inverse of `MaxPool1d`, with zeros for what it dropped."""
+    """The inverse of `MaxPool1d`, with zeros for the elements that it dropped."""
 
     dims = 1
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """The inverse of `MaxPool2d`, with zeros for what it dropped."""
+    """The inverse of `MaxPool2d`, with zeros for the elements that it dropped."""
 
     dims = 2
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """The inverse of `MaxPool3d`, with zeros for what it dropped."""
+    """The inverse of `MaxPool3d`, with zeros for the elements that it dropped."""
 
     dims = 3
 
@@ -141,12 +141,12 @@ class AvgPool1d(Module):
         self.count_include_pad = count_include_pad
 
     def forward(self, input: Tensor) -> Tensor:
-        """Pool."""
+        """Pools the input."""
         window = (self.kernel_size, self.stride, self.padding)
         return F.avg_pool1d(input, *window, self.ceil_mode, self.count_include_pad)
 
     def extra_repr(self) -> str:
-        """The window, and how it moves."""
+        """The window and its movement."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -173,19 +173,19 @@ class _AvgPool(Module):
         self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        """Pool."""
+        """Pools the input."""
         window = (self.kernel_size, self.stride, self.padding)
         pool = getattr(F, f"avg_pool{self.dims}d")
         result: Tensor = pool(input, *window, self.ceil_mode, self.count_include_pad, self.divisor_override)
         return result
 
     def extra_repr(self) -> str:
-        """The window, and how it moves."""
+        """The window and its movement."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AvgPool2d(_AvgPool):
-    """The mean of every window of a picture."""
+    """The mean of every window of an image."""
 
     dims = 2
 
@@ -209,13 +209,13 @@ class _LPPool(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, input: Tensor) -> Tensor:
-        """Pool."""
+        """Pools the input."""
         pool = getattr(F, f"lp_pool{self.dims}d")
         result: Tensor = pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
         return result
 
     def extra_repr(self) -> str:
-        """The norm, the window, and how it moves."""
+        """The norm, the window and its movement."""
         window = f"kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
         return f"norm_type={self.norm_type}, {window}"
 
@@ -227,7 +227,7 @@ class LPPool1d(_LPPool):
 
 
 class LPPool2d(_LPPool):
-    """The norm of every window of a picture."""
+    """The norm of every window of an image."""
 
     dims = 2
 
@@ -239,7 +239,7 @@ class LPPool3d(_LPPool):
 
 
 class _AdaptivePool(Module):
-    """Pooling to a given size."""
+    """Base class of pooling to a given size."""
 
     dims: ClassVar[int]
 
@@ -256,55 +256,55 @@ class _AdaptiveAvgPool(_AdaptivePool):
     """The mean of every part."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Pool."""
+        """Pools the input."""
         result: Tensor = getattr(F, f"adaptive_avg_pool{self.dims}d")(input, self.output_size)
         return result
 
 
 class _AdaptiveMaxPool(_AdaptivePool):
-    """The largest element of every part, and with `return_indices` where it is."""
+    """The maximum of every part; with `return_indices` also its index."""
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__(output_size)
         self.return_indices = return_indices
 
     def forward(self, input: Tensor) -> Any:
-        """Pool."""
+        """Pools the input."""
         return getattr(F, f"adaptive_max_pool{self.dims}d")(input, self.output_size, self.return_indices)
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """A sequence of a given length, of means."""
+    """Average pooling to a sequence of a given length."""
 
     dims = 1
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """A picture of a given size, of means."""
+    """Average pooling to an image of a given size."""
 
     dims = 2
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """A volume of a given size, of means."""
+    """Average pooling to a volume of a given size."""
 
     dims = 3
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """A sequence of a given length, of largest elements."""
+    """Max pooling to a sequence of a given length."""
 
     dims = 1
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """A picture of a given size, of largest elements."""
+    """Max pooling to an image of a given size."""
 
     dims = 2
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """A volume of a given size, of largest elements."""
+    """Max pooling to a volume of a given size."""
 
     dims = 3
 
@@ -380,7 +380,7 @@ def _max_pool1d(
     dilation: Sizes,
     ceil_mode: bool,
 ) -> tuple[Tensor, Tensor]:
-    """`_max_pool` over lines, which are checked in other words and pooled as planes of one row."""
+    """`_max_pool` in one dimension, with its own error texts; computed as an image with one row."""
     if input.ndim not in (2, 3):
         raise RuntimeError(
             "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:"

@@ -1,7 +1,7 @@
-"""Recurrent nets: simple ones, GRU and LSTM; as functions, and as modules over whole sequences and of single steps.
+"""Recurrent networks: simple ones, GRU and LSTM; as functions, and as modules for whole sequences and for single steps.
 
-A *step* goes from the projected input and the state to the next state. A *cell* projects the input and does one step. A
-net runs its step along the sequence, in one or both directions (`_direction`), layer after layer (`_layers`).
+A *step* computes the next state from the projected input and the state. A *cell* projects the input and does one step.
+A network runs its step along the sequence, in one or both directions (`_direction`), layer by layer (`_layers`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from gviz.source.site import warn
 
 State = tuple[Tensor, ...]
 Step = Callable[[Tensor, State, Tensor, Tensor | None], State]
-"""From the projected input, the state, and the weight and bias of the state to the next state."""
+"""Computes the next state from the projected input, the state, and the weight and bias of the state."""
 Layers = Callable[..., tuple[Tensor, ...]]
-"""A whole net: its output at every step, and its last states."""
+"""A whole network: returns its output at every step, and its last states."""
 
 
 class RNNBase(Module):
-    """Layers of recurrent nets, in one or both directions: their weights, and checks of their inputs."""
+    """Base class of recurrent networks with several layers, in one or both directions: weights, and checks of
+    inputs."""
 
     gates: ClassVar[int]
 
@@ -73,7 +74,7 @@ class RNNBase(Module):
         self._flat_weights = [getattr(self, name, None) for name in self._flat_weights_names]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute; a weight counts in the next call."""
+        """Sets an attribute; a new weight is used from the next call on."""
         names = self.__dict__.get("_flat_weights_names", ())
         if name in names and "_flat_weights" in self.__dict__:
             self._flat_weights[names.index(name)] = value
@@ -90,7 +91,7 @@ class RNNBase(Module):
         return [(layer, back) for layer in range(self.num_layers) for back in directions]
 
     def _make_weights(self, layer: int, back: bool, device: Any, dtype: DType | None) -> list[str]:
-        """The weights of one layer in one direction; their names."""
+        """Creates the weights of one layer in one direction. Returns their names."""
         out = self.proj_size or self.hidden_size
         width = self.input_size if layer == 0 else out * (2 if self.bidirectional else 1)
         rows = self.gates * self.hidden_size
@@ -105,17 +106,17 @@ class RNNBase(Module):
         return list(names.values())
 
     def reset_parameters(self) -> None:
-        """Draw first values."""
+        """Initializes the parameters."""
         bound = 1.0 / sqrt(self.hidden_size)
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Do nothing: the layout of the weights in memory does not matter."""
+        """Does nothing: the memory layout of the weights does not matter."""
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
-        """The weights, one list for each layer and direction."""
+        """The weights, one list per layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def _run(self, function: Layers, input: Tensor, states: Any) -> tuple[Tensor, ...]:
@@ -148,7 +149,7 @@ class RNNBase(Module):
             raise RuntimeError(f"Expected {name} size {expected}, got {list(state.shape)}")
 
     def extra_repr(self) -> str:
-        """The sizes, and options that are not the default."""
+        """The sizes, and options that differ from the default."""
         defaults = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0}
         defaults["bidirectional"] = False
         parts = [f"{name}={getattr(self, name)}" for name, value in defaults.items() if getattr(self, name) != value]
@@ -156,7 +157,7 @@ class RNNBase(Module):
 
 
 class _OneState(RNNBase):
-    """Recurrent nets whose state is one tensor."""
+    """Base class of recurrent networks whose state is one tensor."""
 
     def _forward(
         self, name: str, function: Layers, input: Tensor, hx: Tensor | None, got: str
@@ -179,7 +180,7 @@ class _OneState(RNNBase):
 
 
 class RNN(_OneState):
-    """Simple recurrent nets."""
+    """A simple recurrent network."""
 
     gates = 1
 
@@ -193,14 +194,14 @@ class RNN(_OneState):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The output of every step, and the last hidden state of every layer."""
+        """Returns the output of every step, and the last hidden state of every layer."""
         if self.mode not in ("RNN_TANH", "RNN_RELU"):
             raise AssertionError(f"mode must be RNN_TANH or RNN_RELU, got {self.mode}")
         return self._forward("RNN", rnn_tanh if self.mode == "RNN_TANH" else rnn_relu, input, hx, "tensor instead")
 
 
 class GRU(_OneState):
-    """Gated recurrent units."""
+    """A gated recurrent unit (GRU)."""
 
     gates = 3
 
@@ -210,12 +211,12 @@ class GRU(_OneState):
         super().__init__("GRU", *args, **kwargs)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The output of every step, and the last hidden state of every layer."""
+        """Returns the output of every step, and the last hidden state of every layer."""
         return self._forward("GRU", gru, input, hx, "instead")
 
 
 class LSTM(RNNBase):
-    """Long short-term memories."""
+    """A long short-term memory (LSTM)."""
 
     gates = 4
 
@@ -225,7 +226,7 @@ class LSTM(RNNBase):
             raise RuntimeError("gviz's built-in engine has no LSTM with projections yet; leave proj_size out")
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """The output of every step, and the last hidden and cell state of every layer."""
+        """Returns the output of every step, and the last hidden and cell state of every layer."""
         if input.dim() not in (2, 3):
             raise ValueError(f"LSTM: Expected input to be 2D or 3D, got {input.dim()}D instead")
         single = input.dim() == 2
@@ -288,7 +289,7 @@ def _check_sizes(input_size: Any, hidden_size: Any, num_layers: int, proj_size: 
 
 
 class RNNCellBase(Module):
-    """Weights for the input and for the hidden state, one stretch of rows for each gate."""
+    """Base class of cells: weights for the input and for the hidden state, with a block of rows for each gate."""
 
     gates: ClassVar[int]
     weight_ih: Parameter
@@ -311,13 +312,13 @@ class RNNCellBase(Module):
         begin(self)
 
     def reset_parameters(self) -> None:
-        """Draw first values."""
+        """Initializes the parameters."""
         bound = 1.0 / sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
     def extra_repr(self) -> str:
-        """The sizes, and options that are not the default."""
+        """The sizes, and options that differ from the default."""
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias is True else f", bias={self.bias}")
 
     def _step(self, function: Callable[..., Any], input: Tensor, hidden: Any) -> Any:
@@ -329,7 +330,7 @@ class RNNCellBase(Module):
             raise ValueError(f"{type(self).__name__}: Expected {what} to be 1D or 2D, got {tensor.dim()}D instead")
 
     def _batched(self, function: Callable[..., Tensor], input: Tensor, hx: Tensor | None) -> Tensor:
-        """One step from a hidden state (zeros if None), also for a single sample."""
+        """One step from a hidden state (zeros if None); also accepts a single sample."""
         self._check("input", input)
         if hx is not None:
             self._check("hidden", hx)
@@ -345,7 +346,7 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """A step of a simple recurrent net."""
+    """One step of a simple recurrent network."""
 
     gates = 1
 
@@ -368,13 +369,13 @@ class RNNCell(RNNCellBase):
         return self._batched(rnn_tanh_cell if self.nonlinearity == "tanh" else rnn_relu_cell, input, hx)
 
     def extra_repr(self) -> str:
-        """The sizes, and options that are not the default."""
+        """The sizes, and options that differ from the default."""
         usual = self.nonlinearity == "tanh"
         return super().extra_repr() + ("" if usual else f", nonlinearity={self.nonlinearity}")
 
 
 class GRUCell(RNNCellBase):
-    """A step of a gated recurrent unit."""
+    """One step of a gated recurrent unit."""
 
     gates = 3
 
@@ -384,7 +385,7 @@ class GRUCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """A step of a long short-term memory."""
+    """One step of a long short-term memory."""
 
     gates = 4
 
@@ -436,7 +437,7 @@ def _gru_step(projected: Tensor, state: State, weight: Tensor, bias: Tensor | No
 
 
 def _check_cell(input: Tensor, state: Tensor, w_ih: Tensor, w_hh: Tensor, name: str) -> None:
-    """RuntimeError, in PyTorch's words, for sizes that do not fit."""
+    """Raises RuntimeError, with PyTorch's text, for mismatched sizes."""
     if input.ndim < 2:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     if input.shape[-1] != w_ih.shape[1]:
@@ -475,7 +476,7 @@ def lstm_cell(
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """One step of a long short-term memory: the next output and the next cell."""
+    """One step of a long short-term memory. Returns the next output and the next cell state."""
     hidden, cell = hx
     _check_cell(input, hidden, w_ih, w_hh, "0")
     hidden, cell = _lstm_step(linear(input, w_ih, b_ih), (hidden, cell), w_hh, b_hh)
@@ -485,7 +486,7 @@ def lstm_cell(
 def _direction(
     input: Tensor, state: State, weights: Sequence[Tensor], step: Step, backwards: bool
 ) -> tuple[Tensor, State]:
-    """One layer in one direction: its output at every step, and its last state."""
+    """One layer in one direction. Returns its output at every step, and its last state."""
     w_ih, w_hh, *biases = weights
     b_ih, b_hh = biases or (None, None)
     steps = list(linear(input, w_ih, b_ih).unbind(0))
@@ -507,7 +508,10 @@ def _layers(
     train: bool,
     bidirectional: bool,
 ) -> tuple[Tensor, list[State]]:
-    """All layers, each on the output of the one before; and the last states, in the order of `states`."""
+    """All layers, each on the output of the previous one.
+
+    Returns the output, and the last states in the order of `states`.
+    """
     directions, size = 1 + bidirectional, 4 if has_biases else 2
     all_tensors(params, 2)
     if len(params) % size:

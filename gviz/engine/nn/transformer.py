@@ -1,4 +1,4 @@
-"""Transformers (Vaswani and others, 2017): their layers, stacks of these, and the whole, as modules."""
+"""Transformers (Vaswani and others, 2017), as modules: their layers, stacks of these, and the whole model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ Activation = Callable[[Tensor], Tensor]
 
 
 class _Layer(Module):
-    """Attention, and a net of two linear layers; each is added to its input, and normalized before or after."""
+    """Base class of layers: attention, and a feed-forward network; each is added to its input, normalized before or
+    after.
+    """
 
     blocks: int
     activation: Activation
@@ -67,7 +69,7 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention, and a net of two linear layers."""
+    """Self-attention, and a feed-forward network of two linear layers."""
 
     blocks = 2
     self_attn: MultiheadAttention
@@ -79,7 +81,7 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """Run the layer."""
+        """Runs the layer."""
         padding = added_mask("src_key_padding_mask", src_key_padding_mask, src, "src_mask", src_mask)
         mask = added_mask("src_mask", src_mask, src)
 
@@ -92,7 +94,7 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to the output of an encoder, and a net of two linear layers."""
+    """Self-attention, attention to the output of an encoder, and a feed-forward network of two linear layers."""
 
     blocks = 3
     self_attn: MultiheadAttention
@@ -109,7 +111,7 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Run the layer."""
+        """Runs the layer."""
 
         def attend(x: Tensor) -> Tensor:
             masks = {"attn_mask": tgt_mask, "key_padding_mask": tgt_key_padding_mask}
@@ -126,7 +128,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 class _Stack(Module):
-    """Copies of a layer, run one after the other."""
+    """Copies of a layer that run one after the other."""
 
     def __init__(self, layer: Module, num_layers: int, norm: Module | None) -> None:
         super().__init__()
@@ -141,7 +143,7 @@ class _Stack(Module):
 
 
 class TransformerEncoder(_Stack):
-    """Encoder layers, run one after the other."""
+    """Encoder layers that run one after the other."""
 
     def __init__(
         self,
@@ -162,13 +164,13 @@ class TransformerEncoder(_Stack):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        """Run all layers."""
+        """Runs all layers."""
         causal = _is_causal(mask, is_causal)
         return self._run(src, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
 
 
 class TransformerDecoder(_Stack):
-    """Decoder layers, one after the other."""
+    """Decoder layers that run one after the other."""
 
     def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None) -> None:
         super().__init__(decoder_layer, num_layers, norm)
@@ -184,7 +186,7 @@ class TransformerDecoder(_Stack):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Run all layers."""
+        """Runs all layers."""
         return self._run(
             tgt,
             memory,
@@ -198,13 +200,13 @@ class TransformerDecoder(_Stack):
 
 
 def generate_square_subsequent_mask(size: int, dtype: DType | None = None) -> Tensor:
-    """A mask that lets every position look at itself and at earlier ones."""
+    """A mask that lets every position attend to itself and to earlier ones."""
     ones: Tensor = full((size, size), float("-inf"), dtype=dtype)
     return ones.triu(diagonal=1)
 
 
 def _is_causal(mask: Tensor | None, given: bool | None) -> bool:
-    """Whether a mask hides all later positions: as `given` says, or by comparison."""
+    """Whether a mask is causal: `given` if set, otherwise by comparison."""
     if given is not None or mask is None:
         return given is True
     causal = generate_square_subsequent_mask(mask.shape[-2], mask.dtype)
@@ -275,7 +277,7 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Encode `src`, and decode `tgt` with attention to it."""
+        """Encodes `src`, and decodes `tgt` with attention to the result."""
         self._check(src, tgt)
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         result: Tensor = self.decoder(

@@ -1,4 +1,4 @@
-"""Pictures: other sizes (`interpolate`), windows as columns, channels as pixels; as functions and as modules."""
+"""Images: resizing (`interpolate`), windows as columns, channels as pixels; as functions and as modules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEEDED = {"linear": 3, "bilinear": 4, "trilinear": 5}
 
 
 class Upsample(Module):
-    """A sequence, picture or volume of another size."""
+    """Resizes a sequence, image or volume."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Upsample(Module):
         self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """Resample."""
+        """Resizes the input."""
         result: Tensor = F.interpolate(
             input,
             self.size,
@@ -62,28 +62,28 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """A picture of another size, of the nearest elements."""
+    """Resizes an image, using the nearest elements."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """A picture of another size, of means of the four nearest elements."""
+    """Resizes an image, using means of the four nearest elements."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
 
 
 class PixelShuffle(Module):
-    """Channels as finer pixels."""
+    """Rearranges channels into finer pixels."""
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """Rearrange."""
+        """Rearranges the input."""
         result: Tensor = F.pixel_shuffle(input, self.upscale_factor)
         return result
 
@@ -93,14 +93,14 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """Pixels as channels of a coarser picture."""
+    """Rearranges pixels into channels of a coarser image."""
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
         self.downscale_factor = downscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """Rearrange."""
+        """Rearranges the input."""
         result: Tensor = F.pixel_unshuffle(input, self.downscale_factor)
         return result
 
@@ -110,14 +110,14 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Channels of groups, interleaved."""
+    """Interleaves the channels of groups."""
 
     def __init__(self, groups: int) -> None:
         super().__init__()
         self.groups = groups
 
     def forward(self, input: Tensor) -> Tensor:
-        """Rearrange."""
+        """Rearranges the input."""
         result: Tensor = F.channel_shuffle(input, self.groups)
         return result
 
@@ -127,7 +127,7 @@ class ChannelShuffle(Module):
 
 
 class Unfold(Module):
-    """Every window of a picture as a column."""
+    """Extracts every window of an image as a column."""
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()
@@ -137,18 +137,18 @@ class Unfold(Module):
         self.stride = stride
 
     def forward(self, input: Tensor) -> Tensor:
-        """Cut into windows."""
+        """Extracts the windows."""
         result: Tensor = F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
         return result
 
     def extra_repr(self) -> str:
-        """The window, and how it moves."""
+        """The window and its movement."""
         window = f"kernel_size={self.kernel_size}, dilation={self.dilation}"
         return f"{window}, padding={self.padding}, stride={self.stride}"
 
 
 class Fold(Unfold):
-    """Columns as the windows of a picture, summed where they overlap."""
+    """Puts columns back as the windows of an image, summed where they overlap."""
 
     def __init__(
         self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
@@ -157,13 +157,13 @@ class Fold(Unfold):
         self.output_size = output_size
 
     def forward(self, input: Tensor) -> Tensor:
-        """Sum the windows."""
+        """Sums the windows."""
         window = (self.kernel_size, self.dilation, self.padding, self.stride)
         result: Tensor = F.fold(input, self.output_size, *window)
         return result
 
     def extra_repr(self) -> str:
-        """The size, the window, and how it moves."""
+        """The size, the window and its movement."""
         return f"output_size={self.output_size}, {super().extra_repr()}"
 
 
@@ -175,7 +175,7 @@ def _pair(value: Sizes, name: str) -> Shape:
 
 
 def _window(kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> tuple[Shape, Shape, Shape, Shape]:
-    """The four as pairs. RuntimeError for sizes that no window has."""
+    """The four sizes as pairs. Raises RuntimeError for invalid sizes."""
     kernel, gaps = _pair(kernel_size, "kernel_size"), _pair(dilation, "dilation")
     edges, steps = _pair(padding, "padding"), _pair(stride, "stride")
     for name, short, (height, width) in (
@@ -194,7 +194,7 @@ def _window(kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) 
 
 @F._declare
 def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
-    """Each window of the last two dimensions as a column."""
+    """Extracts each window of the last two dimensions as a column."""
     kernel, gaps, edges, steps = _window(kernel_size, dilation, padding, stride)
     if input.ndim not in (3, 4) or 0 in input.shape[-3:]:
         raise RuntimeError(
@@ -221,7 +221,7 @@ def fold(
     padding: Sizes = 0,
     stride: Sizes = 1,
 ) -> Tensor:
-    """The columns of `input`, summed as the windows of an image of `output_size`."""
+    """Sums the columns of `input` as the windows of an image of `output_size`."""
     if not isinstance(output_size, int) and len(output_size) != 2:
         raise RuntimeError(f"It is expected output_size equals to 2, but got size {len(output_size)}")
     size = _pair(output_size, "output_size")
@@ -254,7 +254,7 @@ def fold(
 @F._declare
 @front("pixel_shuffle", method=False)
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """Channels as pixels: an image larger by `upscale_factor` with fewer channels."""
+    """Rearranges channels into pixels: an image larger by `upscale_factor` with fewer channels."""
     if input.ndim < 3:
         raise RuntimeError(
             f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
@@ -274,7 +274,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 @F._declare
 @front("channel_shuffle", method=False)
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Channels of `groups`, interleaved: the first of each group, then the second of each."""
+    """Interleaves the channels of `groups`: the first of each group, then the second of each."""
     if type(groups) is not int:
         kind = type(groups).__name__
         raise TypeError(f"channel_shuffle(): argument 'groups' (position 2) must be int, not {kind}")
@@ -292,7 +292,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
 @F._declare
 @front("pixel_unshuffle", method=False)
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """Pixels as channels: an image smaller by `downscale_factor` with more channels."""
+    """Rearranges pixels into channels: an image smaller by `downscale_factor` with more channels."""
     if input.ndim < 3:
         raise RuntimeError(
             f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
@@ -318,7 +318,7 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """`input` in another size, from the nearest pixels, mixtures of neighbours, or means of areas."""
+    """Resizes `input`, using the nearest pixels, mixtures of neighbours, or means of areas."""
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
             raise ValueError(
@@ -347,7 +347,7 @@ def interpolate(
 def _target(
     input: Tensor, size: Sizes | None, scale_factor: float | Sequence[float] | None
 ) -> tuple[Shape, tuple[float | None, ...]]:
-    """The spatial size asked for, and the scales if they were given."""
+    """The requested spatial size, and the scales if they were passed."""
     places = list(input.shape[2:])
     dims = len(places)
     if size is not None and scale_factor is not None:
@@ -400,5 +400,5 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """`interpolate`, by its older name."""
+    """Old name of `interpolate`."""
     return interpolate(input, size, scale_factor, mode, align_corners)

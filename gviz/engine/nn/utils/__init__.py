@@ -1,4 +1,4 @@
-"""``torch.nn.utils``: gradients clipped to a size, and parameters as one vector."""
+"""``torch.nn.utils``: clips gradients, and flattens parameters to one vector."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale all gradients by one factor so that their total norm is at most `max_norm`; returns the norm before."""
+    """Scales all gradients by one factor so that their total norm is at most `max_norm`. Returns the norm before."""
     empty = isinstance(parameters, types.GeneratorType)
     listed = _listed(parameters)
     if empty and not listed:
@@ -53,7 +53,7 @@ def clip_grad_norm_(
 def get_total_norm(
     tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
-    """The norm of all tensors as one vector."""
+    """The norm of all tensors, taken as one vector."""
     listed, order = _listed(tensors), float(norm_type)
     if not listed:
         return tensor(0.0)
@@ -74,7 +74,7 @@ def get_total_norm(
 def clip_grads_with_norm_(
     parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scale all gradients, whose total norm is `total_norm`, so that it is at most `max_norm`."""
+    """Scales all gradients, whose total norm is `total_norm`, so that it is at most `max_norm`."""
     with no_grad():
         factor = clamp_front(float(max_norm) / (total_norm + 1e-6), max=1.0)
         for grad in _gradients(_listed(parameters)):
@@ -82,7 +82,7 @@ def clip_grads_with_norm_(
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
-    """Limit every element of every gradient to the range from ``-clip_value`` to ``clip_value``."""
+    """Limits every element of every gradient to the range from ``-clip_value`` to ``clip_value``."""
     bound = float(clip_value)
     gradients = _gradients(_listed(parameters))
     if not gradients:
@@ -94,13 +94,13 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """All elements of all parameters, one after the other."""
+    """Concatenates all elements of all parameters."""
     vector = cat([parameter.view(-1) for parameter in parameters])
     return vector
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Make every parameter a view of its part of a vector."""
+    """Makes every parameter a view of its part of a vector."""
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {typename(vec)}")
     start = 0
@@ -118,7 +118,7 @@ def _gradients(parameters: list[Tensor]) -> list[Tensor]:
     return [p.grad for p in parameters if p.grad is not None]
 
 
-for _name in ("clipping", "vectors"):  # where pickles of older versions find the functions
+for _name in ("clipping", "vectors"):  # pickles of older versions look for the functions there
     sys.modules[f"{__name__}.{_name}"] = sys.modules[__name__]
 
 __getattr__ = lookup_in(__name__)

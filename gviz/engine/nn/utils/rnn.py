@@ -13,7 +13,7 @@ from gviz.engine.unsupported_names import lookup_in
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
-    """Sequences in one tensor, the shorter ones padded."""
+    """Combines sequences in one tensor; the shorter ones are padded."""
     if not isinstance(sequences, Iterable):
         raise RuntimeError(
             f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
