@@ -1,6 +1,6 @@
-"""``torch.jit``: functions and modules traced into static graphs, which run without the program.
+"""``torch.jit``: traces functions and modules into static graphs, which run without the program.
 
-`trace` records, `TracedFunction` runs, `StaticGraph` is the data between them.
+`trace` records, `TracedFunction` runs, and `StaticGraph` is the data between them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Static graphs as events, so that whatever shows a recording shows a graph: nodes that have no values yet."""
+"""Emits a static graph as events, so that every view of a recording can show it; its nodes have no values yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gviz.values.value import capture
 
 
 def events_of(graph: StaticGraph) -> list[Event]:
-    """The graph as a recording of it: node `n` of the graph is node ``n + 1``. It ends with a moment of nothing."""
+    """The events of a graph. Node `n` of the graph becomes node ``n + 1``; the last event is a mark."""
     numbers: dict[tuple[object, bool, bool], int] = {}
     stacks: dict[site.StackKey, int] = {(): 0}
     events: list[Event] = []
@@ -38,7 +38,7 @@ def _described(node: Node, number: int, is_slices: bool) -> OpSeen:
 
 
 def _writes_a_part(graph: StaticGraph, node: Node) -> bool:
-    """Whether a write is through a view, and so to a part of what others see."""
+    """Whether a node writes through a view, and therefore to a part of its base."""
     if node.effect != "write":
         return False
     target = graph.nodes[node.inputs[0].node]
@@ -59,7 +59,7 @@ def _created(graph: StaticGraph, number: int, op: int, stack: int) -> NodeCreate
 
 
 def _edge(graph: StaticGraph, node: Node, ref: Ref) -> Edge:
-    """Where an operand comes from: the last write to its memory, if another node than its own wrote there since."""
+    """The edge of an operand: the last write to its memory, if another node has written there since; else its node."""
     storage = graph.form(ref).storage
     writers = [n for n in node.after if n > ref.node and graph.form(Ref(n)).storage == storage]
     return (max(writers) + 1, 0) if writers else (ref.node + 1, ref.output_nr)

@@ -1,4 +1,4 @@
-"""Which results of a plan are written into which buffers, by how long each memory is needed."""
+"""Assigns the results of a plan to buffers, by how long each memory is needed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from gviz.engine.jit.static_graph import Form, Node, StaticGraph
 
 
 class Buffers:
-    """Gives results buffers, and takes them back after the last use of everything that lies in them.
+    """Assigns buffers to results, and takes them back after the last use of everything in them.
 
-    `forms` are the buffers there must be, by name; `escaping` the memory that outlives a run, which gets none.
+    `forms` are the buffers that must exist, by name. `escaping` is the memory that outlives a run, which gets no
+    buffer.
     """
 
     def __init__(self, graph: StaticGraph) -> None:
@@ -24,9 +25,9 @@ class Buffers:
         self._dropped: dict[int, list[int]] = _dropped(graph, self._last, self.escaping)
 
     def for_result(self, number: int, node: Node) -> str | None:
-        """The buffer for the result of an elementwise operation, None if it must have its own memory.
+        """The buffer for the result of a pointwise operation, or None if it must have its own memory.
 
-        It may be that of an operand which is used here for the last time.
+        It may be the buffer of an operand whose last use this is.
         """
         self._take_back(number)
         form = node.outputs[0]
@@ -65,7 +66,7 @@ def _last_uses(graph: StaticGraph) -> dict[int, int]:
 
 
 def _dropped(graph: StaticGraph, last: dict[int, int], escaping: frozenset[int]) -> dict[int, list[int]]:
-    """Which arrays can be freed after which node: those of one output that no run returns."""
+    """The arrays that can be freed after each node: those of nodes with one output that is not returned."""
     dropped: dict[int, list[int]] = {}
     for number, node in graph.operations():
         form = node.outputs[0]
@@ -75,7 +76,7 @@ def _dropped(graph: StaticGraph, last: dict[int, int], escaping: frozenset[int])
 
 
 def _is_dense(form: Form) -> bool:
-    """Whether the elements lie side by side, in whatever order of dimensions."""
+    """Whether the elements have no gaps, in any order of dimensions."""
     expected = form.dtype.itemsize
     for stride, size in sorted(zip(form.strides, form.shape, strict=True)):
         if size != 1 and stride != expected:

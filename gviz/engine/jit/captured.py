@@ -1,7 +1,7 @@
-"""Operations on fixed memory: recorded once, run again in the same places, as a CUDA graph is.
+"""Operations on fixed memory: recorded once, and run again in the same memory, as with a CUDA graph.
 
-Every tensor that the program holds keeps its array for good. A replay reads the inputs as they are now and writes every
-result to the place that it had during the capture. Views need no step, because their memory changes under them.
+Every tensor that the program holds keeps its array. A replay reads the current inputs and writes every result to the
+memory that it had during the capture. Views need no step, because their memory changes with their base.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _READ = "{what} reads a value, and a replay, which runs operations only, would n
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The operation of a node on fixed memory; without `op`, its operand is what its output is set to."""
+    """The operation of a node on fixed memory. Without `op`, the step copies its operand to its output."""
 
     node: int
     op: Op | None
@@ -44,14 +44,14 @@ class Step:
 
 
 class CaptureRecorder(GraphRecorder):
-    """Collects steps, and refuses what a replay cannot do. Every refusal is a RuntimeError with its reason."""
+    """Collects steps, and raises RuntimeError, with the reason, for everything that a replay cannot repeat."""
 
     def __init__(self) -> None:
         super().__init__("captured")
         self.steps: list[Step] = []
 
     def settled(self) -> list[Step]:
-        """The steps, once nothing more is recorded. Results without another reference share memory, see `sharing`."""
+        """Ends the recording and returns the steps. Results without another reference share memory, see `sharing`."""
         released = Released(self.steps)
         self.forget()
         released.settle()
@@ -90,7 +90,7 @@ class CaptureRecorder(GraphRecorder):
             self._refuse(f"{how} changes where a tensor lies, and a replay writes to where it was")
 
     def accumulated(self) -> None:
-        """A pass is made of operations here, and ``.grad`` is memory like any other."""
+        """Allowed: a pass consists of operations here, and ``.grad`` is memory like any other."""
 
     def _step(self, op: Op, attrs: dict[str, Any], refs: tuple[Ref, ...], outputs: Sequence[Tensor]) -> None:
         operands = tuple([self.tensors[ref] for ref in refs])
@@ -114,7 +114,8 @@ class CaptureRecorder(GraphRecorder):
 class Captured:
     """The steps of one capture, or some of them, ready to run again.
 
-    A replay `counts` as a write or, so that gradients of what was captured can still be computed, does not.
+    With `counts`, a replay counts as a write. Without, it does not, so that gradients of the capture can still be
+    computed.
     """
 
     def __init__(self, steps: Sequence[Step], *, counts: bool = False) -> None:
@@ -122,7 +123,7 @@ class Captured:
         self._run = _compiled(steps)
 
     def replay(self, name: str = "replay") -> None:
-        """Run all steps on the memory as it is now. A recording sees what each step wrote."""
+        """Runs all steps on the current content of the memory. Emits what each step wrote."""
         channel = emit.channel
         if channel is None:
             thread.quietly(self._run)
@@ -145,7 +146,7 @@ def _run_step(step: Step) -> None:
 
 
 def _compiled(steps: Sequence[Step]) -> Callable[[], None]:
-    """The steps as one function, see `plan`: a line each, on arrays that are bound to names."""
+    """Compiles the steps to one function, see `plan`: one line each, on arrays bound to names."""
     names: dict[str, Any] = {}
     lines = []
     for number, step in enumerate(steps):
@@ -188,7 +189,7 @@ def _line(number: int, step: Step, names: dict[str, Any]) -> str:
 
 
 def _fits(op: Op, step: Step) -> bool:
-    """Whether a ufunc's result has the dtype and shape of where it goes; a write in place may be to another dtype."""
+    """Whether a ufunc's result has the dtype and shape of its target; an in-place write may be to another dtype."""
     result = np.asarray(compute(op, [_tiny(t) for t in step.operands], step.attrs))
     shape = np.broadcast_shapes(*[t._array.shape for t in step.operands])
     array = step.outputs[0]._array
@@ -196,7 +197,7 @@ def _fits(op: Op, step: Step) -> bool:
 
 
 def _tiny(tensor: Tensor) -> Tensor:
-    """A tensor of one element with the dtype of another."""
+    """A one-element tensor with the dtype and number of dimensions of another."""
     alias = tensor._alias()
     alias._array = np.ones((1,) * tensor._array.ndim, tensor._array.dtype)
     return alias

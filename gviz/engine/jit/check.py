@@ -1,4 +1,4 @@
-"""Runs a function and its trace side by side, and says at which operation they part."""
+"""Runs a function and its trace on the same inputs, and reports the first operation where they differ."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ ATOL = 1e-5
 
 
 class TracingCheckError(Exception):
-    """The function does something else on these inputs than what was recorded."""
+    """Raised if the function runs other operations on these inputs than those recorded."""
 
     __module__ = "torch.jit"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where a function and its traced graph differ: `node` of the graph (its length: the function runs longer).
+    """Where a function and its traced graph differ: at `node` of the graph (its length: the function runs longer).
 
-    `is_structural`: the function ran another operation there; otherwise the same operation returned another value.
+    With `is_structural` the function ran another operation there; otherwise the same operation returned another value.
     """
 
     node: int
@@ -52,7 +52,7 @@ class Difference:
 def compare(
     function: Callable[..., Any], graph: StaticGraph, args: tuple[Any, ...], *, rtol: float = 0, atol: float = 0
 ) -> Difference | None:
-    """Run both on copies of `args`, from the same state; the first operation where they part, or None."""
+    """Runs both on copies of `args`, from the same state. Returns the first operation where they differ, or None."""
     names = [node.name for node in graph.inputs]
     parameters = {id(tensor): name for name, tensor in graph.parameters.items()}
     with _left_as_it_was(graph):
@@ -63,9 +63,9 @@ def compare(
 def check(
     function: Callable[..., Any], cases: Sequence[Any], traced: TracedFunction, state: Tensor, tolerance: float
 ) -> None:
-    """What `trace` does at its end. TracingCheckError where the function goes another way, else a warning.
+    """The check at the end of `trace`. Raises TracingCheckError if the graphs differ, and warns if values do.
 
-    `state` is where the stream of random numbers was before the function was traced.
+    `state` is the state of the random number generator before the function was traced.
     """
     for args in cases:
         with random.fork_rng():
@@ -79,7 +79,7 @@ def check(
 
 
 def _values(graph: StaticGraph, args: tuple[Any, ...]) -> list[list[Array]]:
-    """What each node of the graph gives."""
+    """The outputs of each node of the graph."""
     values: list[list[Array]] = []
 
     def seen(_: int, outputs: Sequence[Tensor]) -> None:
@@ -116,7 +116,7 @@ def _of_lengths(eager: StaticGraph, graph: StaticGraph, left: Names, right: Name
 
 
 def _same_operation(theirs: Node, ours: Node) -> bool:
-    """Whether two nodes do the same to the same operands; of values from outside, whether they are of one kind."""
+    """Whether two nodes do the same to the same operands. Values from outside only need the same kind and dtypes."""
     if theirs.op is None or ours.op is None:
         return theirs.kind == ours.kind and [f.dtype for f in theirs.outputs] == [f.dtype for f in ours.outputs]
     same = theirs.op is ours.op and theirs.inputs == ours.inputs and theirs.effect == ours.effect
@@ -129,7 +129,7 @@ def _same_values(theirs: Sequence[Array], ours: Sequence[Array], rtol: float, at
 
 
 def _next(names: Names, number: int) -> str:
-    """What a graph does from a node on."""
+    """Describes what a graph does from a node on."""
     for n, node in enumerate(names.graph.nodes[number:], number):
         if node.op is not None:
             return f"runs {_at(names, n, node)}"
@@ -137,7 +137,7 @@ def _next(names: Names, number: int) -> str:
 
 
 def _at(names: Names, number: int, node: Node) -> str:
-    """An operation and its place in the program."""
+    """An operation and its source position."""
     what = names.call(number) if node.op is not None else f"the {node.kind} {names.values[number]}"
     place = node.place
     return what if place is None else f"{what} ({file_line(place.path, place.line)}:{place.column + 1})"
@@ -149,7 +149,7 @@ def _texts(arrays: Sequence[Array]) -> str:
 
 @contextmanager
 def _left_as_it_was(graph: StaticGraph) -> Iterator[None]:
-    """Give shared tensors that the graph writes to the elements back that they had."""
+    """Restores the elements of shared tensors that the graph writes to."""
     written = {graph.form(node.inputs[0]).storage for _, node in graph.operations() if node.effect == "write"}
     shared = [n.tensor._array for n in graph.nodes if n.tensor is not None and n.outputs[0].storage in written]
     before = [np.array(array) for array in shared]

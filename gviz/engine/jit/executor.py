@@ -1,7 +1,7 @@
-"""Runs a static graph on arrays: no tensors, no nodes, no Python of the user's, planned buffers.
+"""Runs a static graph on arrays: without tensors, nodes or the user's Python code, in planned buffers.
 
-The plan is a straight-line function, written as text of local variables and compiled once (`plan`); nothing from the
-graph is in that text but numbers. Buffers belong to one running plan: a second thread gets its own.
+The plan is a straight-line function on local variables, generated as text and compiled once (`plan`). The text contains
+nothing from the graph but numbers. Buffers belong to one running plan: a second thread gets its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Run = Callable[..., tuple[Any, ...]]
 
 
 class Executor:
-    """The plan of one graph, made when first run, and its idle instances."""
+    """The plan of one graph, made at its first run, and its idle instances."""
 
     def __init__(self, graph: StaticGraph) -> None:
         self._graph = graph
@@ -60,14 +60,14 @@ class Executor:
 
 
 def buffer(shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...]) -> Array:
-    """New memory, laid out as a dense array of these strides is."""
+    """New uninitialized memory for a dense array with these strides."""
     order = sorted(range(len(shape)), key=lambda dim: -strides[dim])
     memory = np.empty([shape[dim] for dim in order], dtype)
     return memory.transpose(np.argsort(order)) if order else memory
 
 
 def is_planned(graph: StaticGraph) -> bool:
-    """Whether a plan gives what the operations would: sizes are known, and no output shares memory with anything."""
+    """Whether a plan gives the same as the operations: sizes are known, and no output shares memory with anything."""
     if graph.dynamic:
         return False
     outside = {node.outputs[0].storage for node in graph.nodes if node.op is None and not node.fresh}

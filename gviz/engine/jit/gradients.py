@@ -1,4 +1,4 @@
-"""Forward and backward as one static graph: the gradients' rules are operations too."""
+"""Forward and backward as one static graph: the backward rules are operations too."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from gviz.engine.nn.module import Module
 
 
 def value_and_grad(func: Callable[..., Any], example_inputs: Any) -> TracedFunction:
-    """A traced function of the same inputs that gives ``(value, gradients)``, on planned buffers.
+    """A traced function of the same inputs that returns ``(value, gradients)``, on planned buffers.
 
-    `func` gives one number. The gradients are a tuple: of the inputs that require grad in `example_inputs`, in order,
-    then of a module's parameters that require it. RuntimeError if there are none.
+    `func` returns one number. The gradients are a tuple: of the inputs that require grad in `example_inputs`, in order,
+    then of a module's parameters that require it. Raises RuntimeError if there are none.
     """
     args = arguments(example_inputs)
     name, input_names = described(func, args)

@@ -1,4 +1,4 @@
-"""Runs a static graph as ordinary operations, which autograd tracks and a recording sees."""
+"""Runs a static graph as ordinary operations, which autograd tracks and a recording observes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def interpret(
 
 @contextmanager
 def scope(name: str, kind: str) -> Iterator[None]:
-    """Report to a recording that what runs inside belongs together."""
+    """Emits a scope for the operations within the block."""
     channel = emit.channel
     if channel is None:
         yield
@@ -79,13 +79,16 @@ def _run(node: Node, values: Values, graph: StaticGraph) -> Sequence[Tensor]:
 
 
 def run_node(node: Node, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    """What one operation gives on these operands; one that writes does write to the first."""
+    """Runs one operation on these operands and returns its outputs. One that writes does write to the first operand."""
     assert node.op is not None
     return run_op(node.op, node.effect, operands, node.attrs)
 
 
 def run_op(op: Op, effect: Effect, operands: Sequence[Tensor], attrs: Mapping[str, Any]) -> Sequence[Tensor]:
-    """What an op gives on these operands, or the first of them, written to or become another view."""
+    """Runs an op on these operands.
+
+    Returns its outputs, or the first operand if that was written to or became a view.
+    """
     if effect == "write":
         return [apply_in_place(op, operands, dict(attrs))]
     if effect == "become":
@@ -95,7 +98,7 @@ def run_op(op: Op, effect: Effect, operands: Sequence[Tensor], attrs: Mapping[st
 
 
 def _operands(node: Node, values: Values, graph: StaticGraph) -> list[Tensor]:
-    """The operands. A number takes its dtype from the other operand, whose dtype may not be the recorded one."""
+    """The operands. A number takes the dtype of the other operand, which may differ from the recorded one."""
     operands = [values[ref.node][ref.output_nr] for ref in node.inputs]
     numbers = [place for place, ref in enumerate(node.inputs) if "number" in graph.nodes[ref.node].attrs]
     if numbers and len(numbers) < len(operands):
@@ -108,7 +111,7 @@ def _operands(node: Node, values: Values, graph: StaticGraph) -> list[Tensor]:
 
 
 def _last_uses(graph: StaticGraph) -> dict[int, list[int]]:
-    """After which node which others are used no more."""
+    """The nodes that are not used any more after each node."""
     last = {ref.node: n for n, node in enumerate(graph.nodes) for ref in node.inputs}
     for ref in graph.outputs:
         last.pop(ref.node, None)

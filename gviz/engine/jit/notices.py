@@ -1,4 +1,4 @@
-"""What tracing warns of, in PyTorch's words where it has some; each at the user's line and column."""
+"""The warnings of tracing, with PyTorch's text where it has one; each at the user's line and column."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ LIST_OUTPUT = (
 
 
 class TracerWarning(Warning):
-    """The program does something while it is traced that a static graph cannot hold."""
+    """Warns that the traced program does something that a static graph cannot represent."""
 
     __module__ = "torch.jit"
 
 
 def warn(text: str) -> None:
-    """Warn at the user's line; a recording shows it with line and column, like every warning."""
+    """Warns at the user's line. A recording shows it with line and column, like every warning."""
     site.warn(text, TracerWarning)

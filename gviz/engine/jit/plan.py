@@ -1,8 +1,8 @@
-"""Plans how a static graph runs on arrays: which forwards, which casts, which buffers.
+"""Plans how a static graph runs on arrays: forwards, casts and buffers.
 
-Every line of a plan does what `apply` does for one operation: 0-dimensional operands of operators are numpy scalars,
-dtypes are promoted. The result of a ufunc is written into a buffer that is free, where that gives the same bits. What a
-graph returns, and what shares memory with it, is new in every run.
+Every line of a plan does what `apply` does for one operation: 0-dimensional operands of operators are NumPy scalars,
+and dtypes are promoted. The result of a ufunc is written to a free buffer, if that gives the same bits. The results
+that a graph returns, and everything that shares memory with them, are new in every run.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ UFUNCS: dict[Any, Any] = {
     operator.truediv: np.true_divide,
     operator.neg: np.negative,
 }
-"""The ufuncs that operators of arrays are."""
+"""The ufuncs for operators on arrays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The compiled function ``run(inputs...)``, what its names mean, the buffers it wants, and what it writes to."""
+    """The compiled function ``run(inputs...)``, the values of its names, the buffers it needs, and what it writes
+    to."""
 
     code: CodeType
     text: str
@@ -46,7 +47,7 @@ class Plan:
 
 
 def planned(graph: StaticGraph) -> Plan:
-    """The plan of a graph."""
+    """Returns the plan of a graph."""
     writing = _Writing(graph)
     for number, node in enumerate(graph.nodes):
         writing.node(number, node)
@@ -60,7 +61,7 @@ def planned(graph: StaticGraph) -> Plan:
 
 
 class _Writing:
-    """The text of a plan as it grows. A value has up to two variables: the array, and the scalar it is."""
+    """Generates the text of a plan. A value has up to two variables: the array, and its scalar."""
 
     def __init__(self, graph: StaticGraph) -> None:
         self.graph = graph
@@ -79,7 +80,7 @@ class _Writing:
         return "\n ".join([f"def run({takes}):", *self._lines, f"return ({gives})"]) + "\n"
 
     def node(self, number: int, node: Node) -> None:
-        """Write the line of one node."""
+        """Generates the line of one node."""
         if node.op is None:
             self._from_outside(number, node)
         elif node.effect == "write":
@@ -136,7 +137,7 @@ class _Writing:
         self._arrays[Ref(number)] = f"v{number}"
 
     def _call(self, number: int, node: Node, op: Op) -> tuple[str, bool]:
-        """The call of an op's forward, and whether every operand in it is a scalar."""
+        """The call of an op's forward, and whether all its operands are scalars."""
         forward = op.forward if op.is_operator or not node.attrs else partial(op.forward, **node.attrs)
         self.names[f"f{number}"] = forward
         operands, all_scalars = self._operands(node, op)
@@ -156,7 +157,7 @@ class _Writing:
         return ", ".join(given), takes_scalars and not any(form.shape for form in forms)
 
     def _scalar(self, ref: Ref) -> str:
-        """A 0-dimensional value as a numpy scalar, with which arithmetic is ten times as fast."""
+        """A 0-dimensional value as a NumPy scalar, for which arithmetic is ten times as fast."""
         if ref not in self._scalars:
             name = self._arrays[ref]
             if self.graph.form(ref).storage in self._written:
@@ -173,7 +174,7 @@ class _Writing:
 
 
 def ufunc_of(op: Op) -> Callable[..., Any] | None:
-    """The ufunc that an op's forward is, which gives the same with and without a place for its result."""
+    """The ufunc of an op's forward, if it gives the same with and without ``out``; else None."""
     if op.memory != "new" or op.several:
         return None
     if isinstance(op.forward, np.ufunc):
@@ -183,12 +184,12 @@ def ufunc_of(op: Op) -> Callable[..., Any] | None:
 
 
 def place(ufunc: Any, target: str) -> str:
-    """Where a ufunc writes its result, as its last argument: given by name it costs a quarter of a small operation."""
-    return f"out={target}" if ufunc in (np.maximum, np.minimum) else target  # which numpy deprecates by position
+    """The argument for a ufunc's result. It is positional: a keyword costs a quarter of a small operation."""
+    return f"out={target}" if ufunc in (np.maximum, np.minimum) else target  # NumPy deprecates these by position
 
 
 def casts(op: Op, forms: Sequence[Form | Array]) -> list[np.dtype[Any] | None]:
-    """To which dtype each operand is brought first, None where it has that already."""
+    """The dtype that each operand is cast to first, None if it has that dtype already."""
     arrays = [np.zeros((1,) * len(form.shape), form.dtype) for form in forms]
     if not op.promotes or not (op.promotes == "float" or arrays[0].dtype is not arrays[-1].dtype):
         return [None] * len(forms)
@@ -197,6 +198,6 @@ def casts(op: Op, forms: Sequence[Form | Array]) -> list[np.dtype[Any] | None]:
 
 
 def _shared_storages(graph: StaticGraph) -> frozenset[int]:
-    """The memory that more than one value lies in."""
+    """The memory that more than one value uses."""
     counts = Counter(form.storage for node in graph.nodes for form in node.outputs)
     return frozenset([storage for storage, count in counts.items() if count > 1])

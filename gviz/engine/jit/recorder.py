@@ -1,7 +1,7 @@
-"""Makes a static graph of what a thread does: every operation reports itself here while it is recorded.
+"""Makes a static graph from the operations of a thread, each of which calls the recorder.
 
-A tensor is known by its array, which every alias of it shares. What is not known when an operation uses it comes from
-outside: a parameter, a constant, or something the program made by other means than operations.
+A tensor is identified by its array, which all its aliases share. A tensor that is unknown when an operation uses it
+comes from outside: a parameter, a constant, or something the program made other than by operations.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ from gviz.source import site
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Shapes as the traced program sees them: numbers that notice when the program decides by them.
+# Shapes as the traced program sees them: numbers that notice when the program bases a decision on them.
 
 
 _NUMPY = np.__path__[0]
 
 
 class TracedSize(int):
-    """One size of a traced tensor. What is computed from it is one too; made a plain number it warns, as in PyTorch."""
+    """One size of a traced tensor.
+
+    Arithmetic on it gives another one; converting it to a number warns, as in PyTorch.
+    """
 
     recorder: GraphRecorder
 
@@ -63,7 +66,7 @@ class TracedSize(int):
         return hash(plain_int(self))
 
     def _read(self, how: str) -> None:
-        """Warn if it is the program that asks, not the engine or numpy."""
+        """Warns if the program asks, rather than the engine or NumPy."""
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_code.co_filename == __file__:
             frame = frame.f_back
@@ -96,12 +99,12 @@ for name in ("add", "sub", "mul", "floordiv", "mod"):
 
 
 def plain_int(size: int) -> int:
-    """The number that a size is."""
+    """The plain number of a size."""
     return int.__add__(size, 0)
 
 
 def traced_shape(recorder: GraphRecorder, shape: tuple[int, ...]) -> Size:
-    """A shape whose sizes notice."""
+    """A shape made of `TracedSize`."""
     return tuple.__new__(Size, [TracedSize.of(size, recorder) for size in shape])
 
 
@@ -121,9 +124,9 @@ def plain(value: Any) -> Any:
 
 
 class GraphRecorder:
-    """Collects nodes, and with `keep` what each gave. `names` are those of parameters, by their tensors' ids.
+    """Collects nodes, and with `keep` the values of each. `names` maps the ids of parameters to their names.
 
-    `warns` is called for what no graph can hold, see `notices`.
+    `warns` is called for what a graph cannot represent, see `notices`.
     """
 
     def __init__(
@@ -142,7 +145,7 @@ class GraphRecorder:
         self._keep = keep
         self.tensors: dict[Ref, Tensor] = {}
         self._refs: dict[int, Ref] = {}
-        self._alive: list[Any] = []  # no two arrays may have the same id while one is known
+        self._alive: list[Any] = []  # so that no two arrays have the same id while one is known
         self._storages: dict[int, int] = {}
         self._writers: dict[int, int] = {}
         self._born: dict[int, ref[Tensor]] = {}
@@ -152,35 +155,35 @@ class GraphRecorder:
         self._outside = site.stack()
 
     def input(self, name: str, tensor: Tensor) -> None:
-        """The next input of the graph."""
+        """Adds the next input of the graph."""
         self._add(Node("input", (self._form(tensor._array),), name), [tensor])
 
     def graph(self, outputs: Sequence[Tensor]) -> StaticGraph:
-        """What was recorded, as far as these outputs and writes depend on it."""
+        """The recorded graph, reduced to what these outputs, and writes, depend on."""
         refs = self.refs(outputs)
         kept = needed(self.nodes, refs)
         self.values = [self.values[number] for number in kept] if self._keep else []
         return of_nodes(self.name, self.nodes, kept, refs)
 
     def knows(self, tensor: Tensor) -> bool:
-        """Whether it is an input, or was made by an operation that was recorded."""
+        """Whether a tensor is an input, or was made by a recorded operation."""
         place = self._refs.get(id(tensor._array))
         return place is not None and self.nodes[place.node].kind in ("input", "op")
 
     def forget(self) -> None:
-        """Let all tensors go; nothing more can be recorded."""
+        """Drops all tensors; nothing more can be recorded."""
         self.tensors.clear()
         self._refs.clear()
         self._alive.clear()
 
-    # What `watching.Recorder` asks for
+    # The methods of `watchers.Recorder`
 
     def refs(self, tensors: Sequence[Tensor]) -> tuple[Ref, ...]:
         return tuple([self._refs.get(id(t._array)) or self._enter(t) for t in tensors])
 
     def ran(self, op: Op, refs: tuple[Ref, ...], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
         for tensor in outputs:
-            if id(tensor._array) in self._refs:  # the forward gave its operand: two tensors, one array
+            if id(tensor._array) in self._refs:  # the forward returned its operand: two tensors, one array
                 tensor._array = tensor._array.view()
         self._operation(op, refs, attrs, outputs, "new")
 
@@ -244,13 +247,16 @@ class GraphRecorder:
         self.nodes.append(node)
         for output_nr, tensor in enumerate(tensors):
             place = self._refs[id(tensor._array)] = Ref(number, output_nr)
-            self.tensors[place] = tensor._alias()  # keeps the array, so that no other has its id
+            self.tensors[place] = tensor._alias()  # keeps the array alive, so that no other has its id
         if self._keep:
             self.values.append([np.array(tensor._array) for tensor in tensors])
         return number
 
     def _enter(self, tensor: Tensor) -> Ref:
-        """A tensor from outside. RuntimeError, as in PyTorch, for one whose gradient would leave the graph."""
+        """Adds a tensor from outside.
+
+        Raises RuntimeError, as in PyTorch, for one whose gradient would leave the graph.
+        """
         if tensor._grad_fn is not None:
             raise RuntimeError(notices.CONSTANT_WITH_HISTORY)
         is_parameter = tensor._is_parameter or tensor._requires_grad
@@ -265,15 +271,15 @@ class GraphRecorder:
         return Ref(self._add(node, [tensor]))
 
     def _entered(self, tensor: Tensor, snapshot: Tensor | None) -> None:
-        """A tensor came in from outside; `snapshot` is what it was if the program made it in this run."""
+        """Called for a tensor from outside; `snapshot` is its value then, if the program made it in this run."""
 
     def _inner(self, stack: site.StackKey) -> site.StackKey:
-        """The part of a call stack within what is recorded."""
+        """The part of a call stack inside the recorded function."""
         depth = len(stack) - len(self._outside)
         return stack[:depth] if depth >= 0 and stack[depth:] == self._outside else stack
 
     def _earlier_writes(self, refs: tuple[Ref, ...]) -> tuple[int, ...]:
-        """The writes to the memory of operands, other than those whose results they are."""
+        """The writes to the memory of operands, except those that made the operands."""
         writers = {self._writers.get(self.nodes[r.node].outputs[r.output_nr].storage) for r in refs}
         return tuple(sorted(n for n in writers - {r.node for r in refs} if n is not None))
 
@@ -282,7 +288,7 @@ class GraphRecorder:
         return Form(array.shape, array.dtype, array.strides, storage)
 
     def _known(self, array: Array) -> int:
-        """A number for the memory an array lies in, valid while this recorder lives."""
+        """A number for the memory of an array, valid while this recorder exists."""
         owner = owner_of(array)
         if id(owner) not in self._storages:
             self._alive.append(owner)
@@ -305,7 +311,7 @@ def form_of(tensor: Tensor, like: Form) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A graph, what its inputs and outputs hang in, and, if kept, what each node gave at once."""
+    """A graph, the structures of its inputs and outputs, and, if kept, the values of each node."""
 
     graph: StaticGraph
     takes: Structure
@@ -324,9 +330,9 @@ def record(
     warns: Callable[[str], None] | None = None,
     keep: bool = False,
 ) -> Recorded:
-    """Call `function` on copies of the tensors in `args` and record what it does.
+    """Calls `function` on copies of the tensors in `args` and records its operations.
 
-    RuntimeError for arguments or a result that are no tensors or containers of them.
+    Raises RuntimeError for arguments or a result that are not tensors or containers of them.
     """
     tensors, takes = flat(args)
     copies = [copied(tensor) for tensor in tensors]
@@ -345,7 +351,7 @@ def record(
 
 
 def copied(tensor: Tensor) -> Tensor:
-    """A leaf like `tensor` in memory of its own."""
+    """A leaf like `tensor` in its own memory."""
     copy = new_tensor(np.array(tensor._array, order="K"))
     copy._requires_grad = tensor.requires_grad
     return copy

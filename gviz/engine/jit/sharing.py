@@ -1,7 +1,7 @@
-"""Memory that results of a capture share, one after the other.
+"""Memory that the results of a capture share, one after the other.
 
-The program may hold a result, a view of it, or a graph that saved it; such a result keeps its memory. Any other result
-is needed only from the step that fills it to the last step that uses it.
+If the program holds a result, a view of it, or a graph that saved it, the result keeps its memory. Any other result is
+needed only from the step that fills it to the last step that uses it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _NOWHERE = np.empty(0)
 
 
 class Step(Protocol):
-    """What reads its operands and writes its outputs."""
+    """A step that reads its operands and writes its outputs."""
 
     @property
     def operands(self) -> tuple[Tensor, ...]:
-        """What it reads."""
+        """The tensors it reads."""
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:
-        """What it writes."""
+        """The tensors it writes."""
 
 
 class Released:
@@ -51,7 +51,7 @@ class Released:
                 tensor._array = _NOWHERE
 
     def settle(self) -> None:
-        """Give every tensor memory again: its own if that still exists, else some that is free at that step."""
+        """Gives every tensor memory again: its own if that still exists, else memory that is free at that step."""
         pool = _Pool()
         for memory in self._memories.values():
             owner = memory.owner()
@@ -65,11 +65,11 @@ class _Pool:
     """Arrays that are lent to one memory after the other, in the order in which these are filled."""
 
     def __init__(self) -> None:
-        self._lent: list[tuple[int, int, Kind, Array]] = []  # the second number orders equal ends
+        self._lent: list[tuple[int, int, Kind, Array]] = []  # the second number breaks ties
         self._idle: dict[Kind, list[Array]] = {}
 
     def lent(self, memory: _Memory) -> Array:
-        """An array for a memory, used by no other until it is free."""
+        """An array for a memory, not used by any other until it is free."""
         while self._lent and self._lent[0][0] <= memory.first:
             *_, kind, array = heappop(self._lent)
             self._idle.setdefault(kind, []).append(array)
@@ -81,7 +81,7 @@ class _Pool:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A tensor, and where in its memory it lies."""
+    """A tensor, and its position in its memory."""
 
     tensor: Tensor
     shape: tuple[int, ...]
@@ -101,7 +101,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Memory:
-    """Memory that step `first` fills, and that is free for step `until`."""
+    """Memory that step `first` fills, and that is free again for step `until`."""
 
     owner: ref[Array]
     kind: Kind
@@ -133,7 +133,7 @@ def _owners(tensors: Sequence[Tensor]) -> set[int]:
 
 
 def _lies_alike(step: Step, memory: int) -> bool:
-    """Whether what a step reads of a memory lies as its only result does, which may then be put there."""
+    """Whether the operands of a step in a memory have the layout of its only result, which may then be stored there."""
     first, *others = [t._array for t in step.outputs]
     read = [t._array for t in step.operands if id(owner_of(t._array)) == memory]
     return not others and all((a.shape, a.strides, a.dtype) == (first.shape, first.strides, first.dtype) for a in read)
@@ -144,5 +144,5 @@ def _fills(array: Array, owner: Array) -> bool:
 
 
 def _elements(owner: Array) -> Array:
-    """The elements of a memory as they lie there; of one with gaps a copy."""
+    """The elements of a memory in memory order; a copy if it has gaps."""
     return owner.ravel("K")

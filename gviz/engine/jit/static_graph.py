@@ -1,15 +1,15 @@
-"""The static graph: the operations of one run, in their order, to be run again without the program.
+"""The static graph: the operations of one run, in order, to be run again without the program.
 
-A graph is data. Its nodes are numbered by their place in it. First come the inputs; parameters and constants come
-before the first operation that uses them. An operation refers to its operands as `Ref`: which output of which earlier
-node. What an operation writes is memory, as in the run: a node whose `effect` is ``"write"`` has put its result into
-the memory of its first operand, and everything that lies in that memory (equal `Form.storage`) shows it from then on.
-Running the operations in their order on real memory therefore gives what the program gave; `Node.after` says which
-earlier writes an operation depends on without having their result as an operand. With the effect ``"become"`` the
-operand itself has become the view that the operation makes (``t_``); otherwise an operation makes something new.
+A graph is data. Its nodes are numbered by their position. First come the inputs; parameters and constants come before
+the first operation that uses them. An operation refers to its operands by `Ref`: the number of an earlier node and of
+its output. Operations write to memory, as in the run. A node whose `effect` is ``"write"`` stores its result in the
+memory of its first operand, and everything in that memory (equal `Form.storage`) changes with it. So running the
+operations in order on real memory gives the same as the program. `Node.after` lists the earlier writes that an
+operation depends on without having their result as an operand. With the effect ``"become"`` the operand itself becomes
+the view that the operation makes (``t_``); otherwise an operation makes new tensors.
 
-Shapes, dtypes and layouts are those of the recorded run. `StaticGraph.dynamic` names the operations whose sizes depend
-on data; there the forms of a graph are those of the example alone.
+Shapes, dtypes and layouts are those of the recorded run. `StaticGraph.dynamic` lists the operations whose sizes depend
+on data; a graph with such operations has the forms of the example only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ class Ref(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What one output was in the recorded run; strides in bytes. Outputs of one `storage` share memory."""
+    """The shape, dtype and strides (in bytes) of one output in the recorded run.
+
+    Outputs with one `storage` share memory.
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -50,9 +53,10 @@ class Form:
 class Node:
     """One operation, or one value that operations start from.
 
-    `name` is an input's or a parameter's. `tensor` is what a parameter or constant is, shared with the program; one
-    that is `fresh` was made by the program in the run itself and is copied for every run. `untracked` operations ran
-    without gradients although there were some to record. `stack` is where in the program it was, see `source.site`.
+    `name` is that of an input or a parameter. `tensor` is the value of a parameter or constant, shared with the
+    program; a `fresh` one was made by the program during the run and is copied for every run. `untracked` operations
+    ran with recording disabled, although an input required grad. `stack` is the call stack in the program, see
+    `source.site`.
     """
 
     kind: Kind
@@ -70,20 +74,20 @@ class Node:
 
     @property
     def title(self) -> str:
-        """What to call it: the operation's name, with an underscore if it writes."""
+        """The name of the node: for operations with an underscore if it writes."""
         if self.op is None:
             return self.name or self.kind
         return self.op.name if self.effect == "new" else self.op.name.rstrip("_") + "_"
 
     @property
     def place(self) -> Frame | None:
-        """The innermost place in the program, None where it is not known."""
+        """The innermost source position, or None if unknown."""
         return next(iter(frames(self.stack)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class StaticGraph:
-    """The operations of one run of `name`. `outputs` are what it gave, in the order of the `Structure` it had."""
+    """The operations of one run of `name`. `outputs` are its results, in the order of its `Structure`."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -91,16 +95,16 @@ class StaticGraph:
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """What it takes, in order; they are its first nodes."""
+        """The input nodes, in order; they come first in the graph."""
         return tuple([node for node in self.nodes if node.kind == "input"])
 
     @property
     def parameters(self) -> dict[str, Tensor]:
-        """The parameters it shares with the program, by name."""
+        """The parameters that the graph shares with the program, by name."""
         return {n.name: n.tensor for n in self.nodes if n.kind == "parameter" and n.tensor is not None}
 
     def form(self, ref: Ref) -> Form:
-        """What an output of a node was in the recorded run."""
+        """The form of an output in the recorded run."""
         return self.nodes[ref.node].outputs[ref.output_nr]
 
     def operations(self) -> Iterator[tuple[int, Node]]:
@@ -117,13 +121,13 @@ class StaticGraph:
 
 
 def is_dynamic(graph: StaticGraph, node: Node) -> bool:
-    """Whether an operation's output has as many elements as its data say."""
+    """Whether the output size of an operation depends on data."""
     assert node.op is not None
     return is_sized_by_data(node.op, [graph.form(ref).dtype for ref in node.inputs[1:]])
 
 
 def needed(nodes: list[Node], outputs: tuple[Ref, ...]) -> list[int]:
-    """The numbers of the nodes that outputs depend on, and of all inputs and writes."""
+    """The numbers of the nodes that the outputs depend on, and of all inputs and writes."""
     waiting = [ref.node for ref in outputs]
     waiting += [n for n, node in enumerate(nodes) if node.kind == "input" or node.effect != "new"]
     kept: set[int] = set()
@@ -137,7 +141,7 @@ def needed(nodes: list[Node], outputs: tuple[Ref, ...]) -> list[int]:
 
 
 def of_nodes(name: str, nodes: list[Node], kept: list[int], outputs: tuple[Ref, ...]) -> StaticGraph:
-    """A graph of some of the nodes, numbered anew."""
+    """A graph of some of the nodes, renumbered."""
     numbers = {old: new for new, old in enumerate(kept)}
     renumbered = tuple([_renumbered(nodes[old], numbers) for old in kept])
     return StaticGraph(name, renumbered, tuple([Ref(numbers[ref.node], ref.output_nr) for ref in outputs]))
@@ -149,7 +153,7 @@ def _renumbered(node: Node, numbers: Mapping[int, int]) -> Node:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# A static graph as readable code: one line an operation, with what it gives and where the program says so.
+# A static graph as readable code: one line per operation, with the forms of its outputs and its source position.
 
 
 def code(graph: StaticGraph) -> str:
@@ -169,7 +173,7 @@ def _inputs(graph: StaticGraph) -> list[tuple[int, Node]]:
 
 
 class Names:
-    """What the nodes of a graph are called in its text."""
+    """The names of a graph's nodes in its text."""
 
     def __init__(self, graph: StaticGraph) -> None:
         self.graph = graph
@@ -183,7 +187,7 @@ class Names:
                 self.values[number] = shown(node.name) or f"c{number}"
 
     def ref(self, ref: Ref) -> str:
-        """An operand: a name, an output of several, or a number."""
+        """An operand as text: a name, a name with an index, or a number."""
         node = self.graph.nodes[ref.node]
         if "number" in node.attrs:
             return repr(node.attrs["number"])
@@ -191,7 +195,7 @@ class Names:
         return name if len(node.outputs) == 1 else f"{name}[{ref.output_nr}]"
 
     def call(self, number: int) -> str:
-        """An operation with its operands and attributes."""
+        """An operation as text, with its operands and attributes."""
         node = self.graph.nodes[number]
         given = [self.ref(ref) for ref in node.inputs]
         given += [f"{name}={_attribute(value)}" for name, value in node.attrs.items()]
@@ -199,7 +203,7 @@ class Names:
 
 
 def is_inline(node: Node) -> bool:
-    """Whether a node has no line of its own: an input, or a number in the middle of the code."""
+    """Whether a node has no line of its own: an input, or a number within an expression."""
     return node.kind == "input" or (node.op is None and "number" in node.attrs)
 
 
@@ -215,7 +219,7 @@ def _row(names: Names, number: int) -> tuple[str, str]:
 
 
 def kind(form: Form) -> str:
-    """dtype and shape: ``float32[2, 3]``."""
+    """The dtype and shape as text: ``float32[2, 3]``."""
     return f"{form.dtype.name}{list(form.shape)}" if form.shape else form.dtype.name
 
 

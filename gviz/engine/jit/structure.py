@@ -1,4 +1,4 @@
-"""Tensors in tuples, lists and dictionaries: taken out in order, and put back."""
+"""Flattens tensors in tuples, lists and dictionaries, and puts them back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OUTPUT_KIND = "Only tensors, lists, tuples of tensors, or dictionary of tensors 
 
 
 def flat(value: Any) -> tuple[list[Tensor], Structure]:
-    """The tensors of a value, and its structure. RuntimeError, in PyTorch's words, for what holds anything else."""
+    """The tensors of a value, and its structure. Raises RuntimeError, with PyTorch's text, for any other content."""
     tensors: list[Tensor] = []
 
     def place(part: Any) -> int:
@@ -31,12 +31,12 @@ def flat(value: Any) -> tuple[list[Tensor], Structure]:
 
 
 def rebuilt(structure: Structure, tensors: list[Tensor]) -> Any:
-    """The value again."""
+    """The value, rebuilt from its structure and tensors."""
     return mapped(structure, tensors.__getitem__)
 
 
 def mapped(value: Any, leaf: Callable[[Any], Any]) -> Any:
-    """A value with every leaf of it replaced."""
+    """A value with every leaf replaced by ``leaf(...)``."""
     if isinstance(value, tuple):
         parts = [mapped(part, leaf) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
@@ -48,7 +48,7 @@ def mapped(value: Any, leaf: Callable[[Any], Any]) -> Any:
 
 
 def containers(value: Any) -> Iterator[str]:
-    """The names of the containers in a value whose length may differ from run to run."""
+    """Yields the names of the containers in a value whose length may differ from run to run."""
     if isinstance(value, (list, dict)):
         yield type(value).__name__
     if isinstance(value, (tuple, list)):

@@ -1,4 +1,4 @@
-"""``torch.jit.trace``: a function's operations, recorded from one run, as a graph that runs without the function."""
+"""``torch.jit.trace``: records the operations of one run of a function as a graph that runs without the function."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def trace(
     strict: bool = True,
     example_kwarg_inputs: dict[str, Any] | None = None,
 ) -> Traced:
-    """Run `func` on copies of `example_inputs` (a tensor, or a tuple of tensors) and record its operations.
+    """Runs `func` on copies of `example_inputs` (a tensor, or a tuple of tensors) and records its operations.
 
-    `example_kwarg_inputs` gives them by name; a call then takes them by position.
+    `example_kwarg_inputs` passes them by name; the traced function then takes them by position.
 
-    What is not an operation is not recorded: of an ``if`` only the branch that was taken. Converting a tensor to a
-    number, and the like, warns with a `TracerWarning`. Random numbers are recorded, not drawn again. A module's trace
-    shares its parameters. With `check_trace`, function and graph run again, on `example_inputs` and every one of
-    `check_inputs`, and a difference is reported with the first operation where it shows. TypeError or RuntimeError for
-    inputs or results that are no tensors.
+    Only operations are recorded: of an ``if`` only the branch that was taken. Converting a tensor to a number, and
+    similar conversions, issue a `TracerWarning`. Random numbers are recorded, not drawn again. A module's trace shares
+    its parameters. With `check_trace`, function and graph run again, on `example_inputs` and each of `check_inputs`,
+    and a difference is reported with the first operation where it appears. Raises TypeError or RuntimeError for inputs
+    or results that are not tensors.
     """
     if isinstance(func, (TracedFunction, TracedModule)):
         return func
@@ -58,7 +58,7 @@ def trace(
 
 
 def arguments(given: Any) -> tuple[Any, ...]:
-    """Example inputs as a tuple of arguments. TypeError for none, or for what holds no tensors."""
+    """Example inputs as a tuple of arguments. Raises TypeError for none, or for anything without tensors."""
     args = given if isinstance(given, tuple) else (given,)
     try:
         tensors, _ = flat(args)
@@ -72,7 +72,7 @@ def arguments(given: Any) -> tuple[Any, ...]:
 
 
 def described(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, list[str]]:
-    """What to call a function, and each tensor among its arguments."""
+    """Names for a function, and for each tensor among its arguments."""
     name = type(func).__name__ if isinstance(func, Module) else getattr(func, "__name__", type(func).__name__)
     name = name if name.isidentifier() else "_lambda"
     try:
@@ -88,7 +88,7 @@ def described(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, lis
 
 
 def parameter_names(func: Callable[..., Any]) -> dict[int, str]:
-    """The paths of a module's parameters and buffers, by their ids; also of the module that a method belongs to."""
+    """The paths of a module's parameters and buffers, by id; for a method, those of its module."""
     module = func if isinstance(func, Module) else getattr(func, "__self__", None)
     named = [*module.named_parameters(), *module.named_buffers()] if isinstance(module, Module) else []
     return {id(tensor): path for path, tensor in named}

@@ -1,4 +1,4 @@
-"""What `trace` gives: a static graph that is called as the function was."""
+"""The result of `trace`: a static graph that is called like the function."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from gviz.values.plain_text import clipped, shown
 
 
 class TracedFunction:
-    """The recorded operations of a function, on new inputs and without the function.
+    """The recorded operations of a function, run on new inputs and without the function.
 
-    They run on planned buffers where only values are wanted. They run as ordinary operations where a gradient may be
-    wanted, during a recording, and for inputs of other shapes, dtypes or layouts than the recorded ones. `takes` and
-    `gives` are the structures of arguments and result. A function that is not `tracked` never has gradients.
-    `module_kind` is the class of the module it was, if it was one.
+    They run on planned buffers if only values are needed. They run as ordinary operations if a gradient may be needed,
+    during a recording, and for inputs whose shape, dtype or layout differs from the recorded one. `takes` and `gives`
+    are the structures of arguments and result. A function that is not `tracked` never has gradients. `module_kind` is
+    the class of the traced module, if it was one.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class TracedFunction:
         return str(self.graph)
 
     def save(self, f: Any) -> None:
-        """Write the graph to a path or an open file, with its parameters and constants."""
+        """Writes the graph to a path or an open file, with its parameters and constants."""
         save(self, f)
 
     def __repr__(self) -> str:
@@ -68,7 +68,7 @@ class TracedFunction:
         return f"<traced function {self.graph.name}: {operations} operations>"
 
     def _is_plain(self, tensors: Sequence[Tensor]) -> bool:
-        """Whether these inputs can take the way over planned buffers."""
+        """Whether these inputs can run on planned buffers."""
         if emit.channel is not None or (watchers.watchers and watchers.recorder() is not None):
             return False
         if self.tracked and thread.grad_enabled and _want_gradients(tensors, self._shared):
@@ -88,7 +88,7 @@ class TracedFunction:
             raise RuntimeError(f"{other}; its operations cannot be run on that: {error}") from None
 
     def _difference(self, tensors: Sequence[Tensor]) -> str:
-        """In which input a call differs from the recorded run; empty if in none."""
+        """How an input of a call differs from the recorded run; empty if none does."""
         for node, tensor in zip(self.graph.inputs, tensors, strict=True):
             form, array = node.outputs[0], tensor._array
             if (array.shape, array.dtype) != (form.shape, form.dtype):
@@ -97,7 +97,7 @@ class TracedFunction:
         return ""
 
     def _tensors(self, args: tuple[Any, ...]) -> list[Tensor]:
-        """The tensors of a call. RuntimeError where there are too many, too few, or others than tensors."""
+        """The tensors of a call. Raises RuntimeError for too many, too few, or anything but tensors."""
         if len(args) == 1 == len(self._forms) and isinstance(args[0], Tensor) and self.takes == (0,):
             return [args[0]]
         name, wanted = self.graph.name, arranged(self.takes)
@@ -118,7 +118,7 @@ def _want_gradients(tensors: Sequence[Tensor], shared: Sequence[Tensor]) -> bool
 
 
 def arranged(takes: Structure) -> str:
-    """The arrangement of arguments as text: ``(tensor, [tensor, tensor])``."""
+    """The structure of arguments as text: ``(tensor, [tensor, tensor])``."""
     text = repr(mapped(takes, lambda _: _Word()))
     return text.replace(",)", ")")
 
@@ -157,11 +157,11 @@ class TracedModule(Module):
         return self.function.code
 
     def save(self, f: Any) -> None:
-        """Write the graph to a path or an open file, with its parameters and constants."""
+        """Writes the graph to a path or an open file, with its parameters and constants."""
         self.function.save(f)
 
     def forward(self, *args: Any) -> Any:
-        """Run the recorded operations."""
+        """Runs the recorded operations."""
         return self.function(*args)
 
     def extra_repr(self) -> str:
@@ -172,10 +172,10 @@ Traced = TracedFunction | TracedModule
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Traced functions in files, as `torch.save` keeps tensors: plain JSON and raw bytes, no code.
+# Traced functions in files, stored like tensors in `torch.save`: plain JSON and raw bytes, no code.
 #
-# A file is what `torch.save` writes of a dictionary: the nodes as lists of names and numbers, the parameters and
-# constants as tensors. Loading looks every operation up among the engine's own by name, and takes nothing on trust: a
+# A file is the result of `torch.save` for a dictionary: the nodes as lists of names and numbers, the parameters and
+# constants as tensors. Loading looks every operation up by name among the engine's own, and validates everything: a
 # node may only refer to earlier ones, and running a graph can do no more than its operations can.
 
 
@@ -186,15 +186,15 @@ _DAMAGED = (
     ValueError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 _UNRUNNABLE = (ArithmeticError, AttributeError, KeyError, MemoryError, TypeError)
-"""What an operation raises for arguments that no trace gives it; for wrong inputs it raises others."""
+"""Errors of an operation for arguments that no trace contains; wrong inputs raise other errors."""
 _DEEPEST = 100
-"""Of modules within modules."""
+"""The deepest nesting of modules."""
 _EFFECTS = ("new", "write", "become")
 _KINDS = ("input", "parameter", "constant", "op")
 
 
 def save(traced: TracedFunction | TracedModule, f: Any) -> None:
-    """Write a traced function or module to a path or an open file. TypeError for what is none."""
+    """Writes a traced function or module to a path or an open file. Raises TypeError for anything else."""
     function = traced.function if isinstance(traced, TracedModule) else traced
     if not isinstance(function, TracedFunction):
         raise TypeError(f"jit.save() writes what jit.trace() gives, not {type(traced).__name__}")
@@ -214,7 +214,7 @@ def save(traced: TracedFunction | TracedModule, f: Any) -> None:
 
 
 def load(f: Any, map_location: Any = None, **_: Any) -> TracedFunction | TracedModule:
-    """What `save` wrote. GvizError, in one line, for anything else."""
+    """Reads what `save` wrote. Raises GvizError for anything else."""
     try:
         content = serialization.load(f, map_location)
         if not isinstance(content, dict) or KEY not in content:
@@ -231,7 +231,7 @@ def load(f: Any, map_location: Any = None, **_: Any) -> TracedFunction | TracedM
 
 
 class LoadedFunction(TracedFunction):
-    """A traced function from a file. A damaged file is reported by the operation that fails."""
+    """A traced function from a file. If the file is damaged, the operation that fails raises an error."""
 
     def __call__(self, *args: Any) -> Any:
         try:
@@ -261,7 +261,7 @@ def _refused(value: object) -> NoReturn:
 
 
 def _without_names(structure: Any) -> Any:
-    """A structure whose named tuples are plain ones."""
+    """A structure with named tuples replaced by plain ones."""
     if isinstance(structure, tuple):
         return tuple([_without_names(part) for part in structure])
     if isinstance(structure, list):

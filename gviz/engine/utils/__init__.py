@@ -1,4 +1,4 @@
-"""``torch.utils``: checkpoints, data loaders, handles of hooks."""
+"""``torch.utils``: checkpoints, data loaders, hook handles."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from gviz.engine.utils import checkpoint as checkpoint
 from gviz.engine.utils import data as data
 from gviz.engine.utils import hooks as hooks
 
-sys.modules[f"{__name__}.recomputation"] = checkpoint  # where pickles of older versions find the classes
+sys.modules[f"{__name__}.recomputation"] = checkpoint  # pickles of older versions look for the classes there
 
 __getattr__ = lookup_in(__name__)

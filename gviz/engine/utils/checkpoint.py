@@ -1,16 +1,16 @@
-"""``torch.utils.checkpoint``: save less in forward, and compute it again in backward.
+"""``torch.utils.checkpoint``: saves less in forward, and recomputes it in backward.
 
-Normally ``y = f(x)`` keeps every tensor that the backward rules of `f` need. A checkpoint keeps only `x`, and runs `f`
-again when the backward pass arrives. There are two ways:
+Normally ``y = f(x)`` saves every tensor that the backward rules of `f` need. A checkpoint saves only `x`, and runs `f`
+again when the backward pass arrives. There are two variants:
 
 * **Reentrant** (`CheckpointFunction`). The whole call is one node. Its backward rule runs `f` with gradients enabled,
   and starts a backward pass of its own through the result.
-* **Not reentrant** (`_Frame`). Every operation has its node, but the pack hook of saved tensors puts an empty `_Holder`
-  in place of each tensor. The first holder that a pass unpacks makes the frame run `f` again. The n-th tensor that this
-  run saves fills the n-th holder. Count and metadata are compared with those of the first run.
+* **Not reentrant** (`_Frame`). Every operation has its node, but the pack hook of saved tensors stores an empty
+  `_Holder` instead of each tensor. The first holder that a pass unpacks makes the frame run `f` again. The n-th tensor
+  that this run saves fills the n-th holder. Count and metadata are compared with those of the first run.
 
-A retained graph may see several backward passes. Each of them fills the holders anew, which is one `_Round`, and takes
-each tensor out once. Random numbers are replayed from the state before the first run.
+Several backward passes may run through a retained graph. Each of them fills the holders again, which is one `_Round`,
+and takes each tensor out once. Random numbers are replayed from the state before the first run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from gviz.source.site import warn
 
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 Form = Callable[[Tensor], Any]
-"""The metadata of a tensor that must be the same when it is computed again."""
+"""Returns the metadata of a tensor that must be the same after recomputation."""
 
 
 def noop_context_fn() -> Contexts:
@@ -53,11 +53,11 @@ def checkpoint(
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Run `function` without keeping what its backward needs; backward runs it again for that.
+    """Runs `function` without saving what its backward needs; backward recomputes it.
 
     With `use_reentrant` the whole call is one node, and its backward rule starts a pass of its own. Without it every
-    operation has its node, and saved tensors are computed again when the first of them is needed. `debug` is accepted
-    and changes nothing.
+    operation has its node, and saved tensors are recomputed when the first of them is needed. `debug` is accepted and
+    has no effect.
     """
     if use_reentrant is None:
         warn(_REENTRANT_NOT_GIVEN)
@@ -85,7 +85,7 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Run `functions` one after the other in `segments` parts; each part except the last is a checkpoint."""
+    """Runs `functions` in order, in `segments` parts; each part except the last is a checkpoint."""
     if use_reentrant is None:
         warn(_SEQUENTIAL_REENTRANT_NOT_GIVEN)
         use_reentrant = True
@@ -111,7 +111,7 @@ def _one_after_the_other(steps: Sequence[Callable[[Any], Any]]) -> Callable[[Any
 
 
 class CheckpointFunction(Function):
-    """The reentrant way: forward keeps only the inputs; backward runs the function again, and a pass through it."""
+    """The reentrant variant: forward saves only the inputs; backward runs the function again, and a pass through it."""
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
@@ -145,20 +145,20 @@ class CheckpointFunction(Function):
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The tensors among the inputs as leaves of their own, which require grad where the originals do."""
+    """Detaches the tensors among the inputs; the new leaves require grad like the originals."""
     if not isinstance(inputs, tuple):
         raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
     return tuple([x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs])
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
-    """Warn if no input can get a gradient."""
+    """Warns if no input can get a gradient."""
     if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
         warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
 class _Again:
-    """Runs a checkpointed function again as it ran first: with its keyword arguments, contexts and random numbers."""
+    """Repeats a checkpointed function with the same keyword arguments, contexts and random numbers."""
 
     def __init__(
         self, function: Callable[..., Any], kwargs: dict[str, Any], context_fn: Callable[[], Contexts], preserve: bool
@@ -175,7 +175,7 @@ class _Again:
 
 
 class CheckpointError(RuntimeError):
-    """Recomputation gave other tensors than forward."""
+    """Raised if recomputation saves other tensors than forward did."""
 
 
 def _default_form(tensor: Tensor) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def _default_form(tensor: Tensor) -> dict[str, Any]:
 
 
 class _EnoughComputed(Exception):
-    """All tensors that forward saved have been computed again."""
+    """Raised to stop once all tensors that forward saved have been recomputed."""
 
 
 _stops_early: list[bool] = []
@@ -192,7 +192,7 @@ _stops_early: list[bool] = []
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Whether checkpoints made inside stop recomputing as soon as all saved tensors are there."""
+    """Sets whether checkpoints in the block stop recomputing once all saved tensors exist."""
     _stops_early.append(enable)
     try:
         yield
@@ -201,7 +201,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 
 class _Round:
-    """One recomputation, for one backward pass; it has saved `count` tensors so far."""
+    """One recomputation, for one backward pass; `count` is the number of tensors saved so far."""
 
     __slots__ = ("__weakref__", "count")
 
@@ -210,7 +210,7 @@ class _Round:
 
 
 class _Holder:
-    """Takes the place of one saved tensor. Keeps the tensor of each round, and None once it was given out."""
+    """Replaces one saved tensor. Has the tensor of each round, and None after it was returned."""
 
     __slots__ = ("__weakref__", "found")
 
@@ -219,7 +219,7 @@ class _Holder:
 
 
 class _Inputs(Node):
-    """Keeps the input tensors of a checkpoint as a node keeps saved tensors, so that an outer checkpoint packs them."""
+    """Holds the input tensors of a checkpoint like a node's saved tensors, so that an outer checkpoint packs them."""
 
     __slots__ = ()
 
@@ -250,7 +250,7 @@ class _Frame:
         self.is_complete = False
 
     def hold(self, tensor: Tensor) -> _Holder:
-        """The pack hook in forward: drop the tensor and keep its metadata."""
+        """The pack hook in forward: drops the tensor and stores its metadata."""
         holder = _Holder()
         self._holders.append(ref(holder))
         self._forms.append(None if self._form is None else self._form(tensor))
@@ -283,7 +283,7 @@ class _Frame:
         return [other if tensor is None else tensor for tensor, other in zip(tensors, self._others, strict=True)]
 
     def _keep(self, current: _Round, tensor: Tensor) -> Tensor:
-        """The pack hook of a recomputation: put the tensor into the next holder."""
+        """The pack hook of a recomputation: stores the tensor in the next holder."""
         kept = tensor.detach() if tensor.requires_grad else tensor
         index, current.count = current.count, current.count + 1
         if index >= len(self._holders):

@@ -1,4 +1,4 @@
-"""``torch.utils.hooks``: the handle that every registration of a hook gives."""
+"""``torch.utils.hooks``: the handle that registering a hook returns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def unserializable_hook(f: F) -> F:
-    """Mark a hook as one that is left out, without a warning, when its tensor is pickled."""
+    """Marks a hook that is omitted, without a warning, when its tensor is pickled."""
     f.__torch_unserializable__ = True  # type: ignore[attr-defined]  # every function may have attributes
     return f
 

@@ -1,7 +1,8 @@
-"""``torch.utils.data``: datasets of samples, samplers of their order, and a loader of batches.
+"""``torch.utils.data``: datasets of samples, samplers that order them, and a loader of batches.
 
-``DataLoader.__iter__`` asks a sampler for the positions of a batch (`sampler.py`), the dataset for the samples at them
-(`dataset.py`), and `default_collate` to stack the samples (`collate.py`). All of it runs in the program's process.
+``DataLoader.__iter__`` gets the indices of a batch from a sampler (`sampler.py`) and the samples at them from the
+dataset (`dataset.py`), and `default_collate` stacks the samples (`collate.py`). All of it runs in the program's
+process.
 """
 
 from gviz.engine.unsupported_names import lookup_in

@@ -1,4 +1,4 @@
-"""Samples put together as a batch."""
+"""Combines samples into a batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gviz.engine.tensor import Tensor
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Samples as one batch: tensors stacked, numbers as a tensor, in the containers they come in."""
+    """Combines samples into one batch: tensors are stacked, numbers become a tensor, containers are kept."""
     first = batch[0]
     if isinstance(first, Tensor):
         return stack(list(batch), 0)
@@ -48,7 +48,7 @@ def _containers(batch: Sequence[Any]) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """A sample with numpy arrays as tensors, in the containers it comes in."""
+    """A sample with NumPy arrays converted to tensors; containers are kept."""
     if isinstance(data, Tensor):
         return data
     if isinstance(data, (np.ndarray, np.generic)):
@@ -63,19 +63,19 @@ def default_convert(data: Any) -> Any:
 
 
 def _mapping(like: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
-    """`values` in a mapping of the same kind, a plain one where that cannot be."""
+    """`values` in a mapping of the same type, or a plain one if that fails."""
     try:
         if isinstance(like, MutableMapping):
             made = copy.copy(like)
             made.update(values)
             return made
-        return type(like)(values)  # type: ignore[call-arg]  # most can be made so; TypeError if not
+        return type(like)(values)  # type: ignore[call-arg]  # works for most types; TypeError otherwise
     except TypeError:
         return values
 
 
 def _sequence(like: Sequence[Any], values: list[Any]) -> Any:
-    """`values` in a sequence of the same kind, a list for a tuple and where that cannot be."""
+    """`values` in a sequence of the same type; a list for a tuple, or if that fails."""
     if isinstance(like, tuple):
         return values
     try:
@@ -84,7 +84,7 @@ def _sequence(like: Sequence[Any], values: list[Any]) -> Any:
             for position, value in enumerate(values):
                 made[position] = value
             return made
-        return type(like)(values)  # type: ignore[call-arg]  # most can be made so; TypeError if not
+        return type(like)(values)  # type: ignore[call-arg]  # works for most types; TypeError otherwise
     except TypeError:
         return values
 

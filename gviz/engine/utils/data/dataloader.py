@@ -1,4 +1,4 @@
-"""Batches of samples."""
+"""``DataLoader``: iterates over batches of samples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IN_THIS_PROCESS = (
 
 
 class _Forever(Sampler[None]):
-    """The sampler of an iterable dataset, which has its own order."""
+    """The sampler for an iterable dataset, which has its own order."""
 
     def __iter__(self) -> Iterator[None]:
         while True:
@@ -29,7 +29,7 @@ class _Forever(Sampler[None]):
 
 
 class DataLoader(Generic[T_co]):
-    """Goes through a dataset batch by batch, all in this process."""
+    """Iterates over a dataset batch by batch, in this process."""
 
     _initialized = False
     _length_said: int | None = None
@@ -183,4 +183,4 @@ def _check_order(size: int | None, shuffle: bool, sampler: Any, batch_sampler: A
 
 
 def get_worker_info() -> None:
-    """None: there are no worker processes."""
+    """Returns None: there are no worker processes."""

@@ -1,4 +1,4 @@
-"""Where samples come from: by index, or one after the other."""
+"""Datasets: sources of samples, by index or by iteration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """Samples by index; subclasses define ``__getitem__`` and ``__len__``."""
+    """Base class of datasets with samples by index; subclasses define ``__getitem__`` and ``__len__``."""
 
     def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
@@ -27,7 +27,7 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co]):
-    """Samples one after the other; subclasses define ``__iter__``."""
+    """Base class of datasets that are iterated over; subclasses define ``__iter__``."""
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
@@ -52,7 +52,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """The samples of several datasets of equal length side by side, as tuples or as dictionaries."""
+    """Combines the samples of several datasets of equal length as tuples or dictionaries."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
@@ -78,7 +78,7 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """One dataset after the other."""
+    """Concatenates datasets."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
@@ -103,7 +103,7 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """One iterable dataset after the other."""
+    """Concatenates iterable datasets."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = datasets
@@ -123,7 +123,7 @@ def _iterable(dataset: Any) -> Any:
 
 
 class Subset(Dataset[T_co]):
-    """Some samples of a dataset."""
+    """A subset of a dataset, by indices."""
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset = dataset
@@ -146,7 +146,7 @@ class Subset(Dataset[T_co]):
 
 
 def random_split(dataset: Any, lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset[Any]]:
-    """Deal the samples out at random, to subsets of these lengths or fractions."""
+    """Splits a dataset at random into subsets of these lengths or fractions."""
     total = len(dataset)
     if isclose(sum(lengths), 1) and sum(lengths) <= 1:
         lengths = _whole(lengths, total)
@@ -159,7 +159,7 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Genera
 
 
 def _whole(fractions: Sequence[int | float], total: int) -> list[int]:
-    """Fractions as numbers of samples; what is left over goes to the first ones in turn."""
+    """Converts fractions to numbers of samples; the remainder goes to the first ones in turn."""
     for position, fraction in enumerate(fractions):
         if fraction < 0 or fraction > 1:
             raise ValueError(f"Fraction at index {position} is not between 0 and 1")

@@ -1,4 +1,4 @@
-"""In which order samples are taken."""
+"""Samplers: the order in which samples are taken."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Sampler(Generic[T_co]):
-    """Base of samplers: ``__iter__`` gives indices."""
+    """Base class of samplers: ``__iter__`` yields indices."""
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError
 
 
 class SequentialSampler(Sampler[int]):
-    """In order."""
+    """Yields all indices in order."""
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -36,7 +36,7 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """At random: every sample once, or with `replacement` any sample any time."""
+    """Yields indices at random: every sample once, or with repetition if `replacement` is set."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many samples are taken."""
+        """The number of samples taken."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -73,7 +73,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """Some samples, at random."""
+    """Yields a subset of the indices in random order."""
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
@@ -87,7 +87,7 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """At random, some samples more likely than others."""
+    """Yields indices at random with given weights."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Batches of `batch_size` indices of another sampler."""
+    """Yields batches of `batch_size` indices of another sampler."""
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         _check_count("batch_size", batch_size)
