@@ -1,4 +1,4 @@
-"""Short forms of declarations: functions of one number, operators with a number, functions with a variant in place."""
+"""Short forms of declarations: functions of one tensor, operators with a number, functions with an in-place variant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gviz.engine.views import apply_in_place
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Short declarations for functions of one tensor, element by element.
+# Short declarations for pointwise functions of one tensor.
 
 
 Examples = Callable[[], Sequence[Example]]
@@ -31,7 +31,8 @@ def on(*arrays: Callable[..., Array]) -> Examples:
 def smooth(
     name: str, grad_fn: str, forward: Callable[..., Any], derivative: str, vjp: Callable[..., Any], examples: Examples
 ) -> Op:
-    """A differentiable function, also in place, of floating numbers; integers become such first."""
+    """Declares a differentiable function, also in place, of floating numbers; integers are converted to floating
+    first."""
     return Op(
         f"{name}(self)",
         grad_fn=grad_fn,
@@ -45,7 +46,7 @@ def smooth(
 
 
 def stepwise(name: str, grad_fn: str, formula: str, forward: Callable[..., Any]) -> Op:
-    """A function that is constant between its steps, also in place: its gradient is zero."""
+    """Declares a piecewise constant function, also in place; its gradient is zero."""
     return Op(
         f"{name}(self)",
         grad_fn=grad_fn,
@@ -59,7 +60,7 @@ def stepwise(name: str, grad_fn: str, formula: str, forward: Callable[..., Any])
 
 
 def nothing(g: Any) -> Any:
-    """The gradient where nothing depends on the input: zeros, even where `g` is infinite."""
+    """The gradient if nothing depends on the input: zeros, even where `g` is infinite."""
     return zeros(g, np.shape(g) if isinstance(g, np.generic) else g.shape)
 
 
@@ -79,7 +80,7 @@ class Overloads:
     of_number: Op | None = None
 
     def offer(self, *aliases: str, in_place: bool = True) -> None:
-        """Make them a function and a method, in place too."""
+        """Makes them public as a function and a method, also in place."""
 
         def function(input: Tensor | Number, other: Tensor | Number) -> Tensor:
             result: Tensor = apply(*self.chosen(input, other))
@@ -96,7 +97,7 @@ class Overloads:
             front(*(name + "_" for name in names), function=False)(method)
 
     def offer_operator(self, name: str) -> None:
-        """Make them the operator called `name`, also for a number on the left, and in place."""
+        """Makes them the operator called `name`, also for a number on the left, and in place."""
 
         def operator(self_: Tensor, other: object) -> Any:
             return apply(*self.chosen(self_, other)) if isinstance(other, (Tensor, *NUMBERS)) else NotImplemented
@@ -113,7 +114,7 @@ class Overloads:
             front(f"__{prefix}{name}__", function=False)(method)
 
     def chosen(self, input: Any, other: Any) -> tuple[Op, tuple[Tensor, Tensor]]:
-        """The op for two operands, and these as tensors. TypeError if they are not fit for any."""
+        """The op for two operands, and these as tensors. Raises TypeError if no op accepts them."""
         if isinstance(other, Tensor):
             if self.of_number is not None and isinstance(input, NUMBERS):
                 return self.of_number, (number(input, other._array), other)
@@ -125,7 +126,7 @@ class Overloads:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# A function and its in-place method from one preparation of their arguments.
+# Defines a function and its in-place method with common preparation of their arguments.
 
 
 Prepared = tuple[Op, Sequence[Tensor], Attrs] | tuple[Op, Sequence[Tensor], Attrs, Callable[[], None]]
@@ -134,7 +135,7 @@ Prepare = Callable[..., Prepared]
 
 
 def in_both_ways(*names: str) -> Callable[[Prepare], Prepare]:
-    """Offer what a preparation names as ``torch.<name>``, ``Tensor.<name>`` and ``Tensor.<name>_``."""
+    """Makes a prepared op public as ``torch.<name>``, ``Tensor.<name>`` and ``Tensor.<name>_``."""
 
     def offer(prepare: Prepare) -> Prepare:
         front(*names)(_running(prepare, _apply, names[0]))

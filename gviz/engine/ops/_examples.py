@@ -1,4 +1,4 @@
-"""Arrays to try operations with: the same in every run, away from kinks and poles where asked."""
+"""Example arrays for operations: the same in every run, away from kinks and poles if requested."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def within(low: float, high: float, *shape: int) -> Array:
 
 
 def spaced(*shape: int) -> Array:
-    """Shuffled numbers at least 0.25 apart and from zero, so that no kink or tie is near."""
+    """Shuffled numbers at least 0.25 apart and away from zero, so that no kink or tie is close."""
     rng = np.random.default_rng(next(_seeds))
     size = int(np.prod(shape))
     return rng.permutation((np.arange(size) - size // 2 + 0.5) * 0.5).reshape(shape)

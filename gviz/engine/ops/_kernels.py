@@ -1,4 +1,4 @@
-"""What forwards on arrays share: the dtypes they take, reductions by rows, many values added into few places."""
+"""Helpers for forwards on arrays: accepted dtypes, C-ordered results, sums of many values into few places."""
 
 from __future__ import annotations
 
@@ -14,32 +14,35 @@ from gviz.engine.layout import empty_as
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# For which dtypes an operation exists, refused in PyTorch's words elsewhere; and scipy's functions, imported late.
+# The dtypes that an operation supports, with PyTorch's errors for others; and SciPy's functions, imported late.
 
 
 Forward = Callable[..., Any]
 
 
 def only(kinds: str, kernel: str, forward: Forward) -> Forward:
-    """`forward` for arrays of these kinds (numpy's letters). NotImplementedError for others, with the kernel's name."""
+    """`forward` for arrays of these kinds (NumPy's letters).
+
+    Raises NotImplementedError, naming the kernel, for others.
+    """
 
     def checked(self: Array, *others: Array, **attrs: Any) -> Any:
         refuse_unless(self.dtype.kind in kinds, kernel, self)
         return forward(self, *others, **attrs)
 
     if "f" in kinds:
-        checked.__wrapped__ = forward  # type: ignore[attr-defined]  # what it is for floating numbers, see `blocks`
+        checked.__wrapped__ = forward  # type: ignore[attr-defined]  # the function for floating numbers, see `blocks`
     return checked
 
 
 def refuse_unless(fits: bool, kernel: str, array: Array) -> None:
-    """NotImplementedError in PyTorch's words, unless the array `fits` the kernel of this name."""
+    """Raises NotImplementedError with PyTorch's text, unless `fits`, for the kernel of this name."""
     if not fits:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{dtypes.of(array).tensor_type}'")
 
 
 def in_rows(forward: Forward) -> Forward:
-    """`forward`, its result in rows: numpy lays results out as their operands are, PyTorch not always."""
+    """`forward` with its result in C order: NumPy keeps the layout of the operands, PyTorch does not always."""
 
     def laid_out(*arrays: Array, **attrs: Any) -> Array:
         return np.asarray(forward(*arrays, **attrs), order="C")
@@ -48,7 +51,7 @@ def in_rows(forward: Forward) -> Forward:
 
 
 def all_in_rows(forward: Forward) -> Forward:
-    """`in_rows`, for several results."""
+    """`in_rows` for several results."""
 
     def laid_out(*arrays: Array, **attrs: Any) -> tuple[Array, ...]:
         return tuple([np.asarray(result, order="C") for result in forward(*arrays, **attrs)])
@@ -57,14 +60,14 @@ def all_in_rows(forward: Forward) -> Forward:
 
 
 def laid_out_as(model: Array, array: Array) -> Array:
-    """The array in the order that the elements of `model` have in memory."""
+    """The array in the memory order of `model`."""
     result = empty_as(model, array.dtype)
     result[...] = array
     return result
 
 
 def check_broadcast(*arrays: Array) -> None:
-    """RuntimeError, in PyTorch's words, for arrays that do not broadcast."""
+    """Raises RuntimeError, with PyTorch's text, for arrays that do not broadcast."""
     shape: tuple[int, ...] = ()
     for array in arrays:
         try:
@@ -74,7 +77,7 @@ def check_broadcast(*arrays: Array) -> None:
 
 
 def scipy_special(name: str) -> Forward:
-    """The function of ``scipy.special``, in the dtype of its last argument, the array."""
+    """The function of ``scipy.special``, with the result in the dtype of its last argument, the array."""
 
     def forward(*args: Any, **attrs: Any) -> Any:
         from scipy import special  # slow to import, and few programs need it
@@ -85,18 +88,18 @@ def scipy_special(name: str) -> Forward:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Adding many values into few places, where a place may be named often: sums as arrays, the work of gathers backward.
+# Sums of many values into few places, where a place may occur several times; used in the backward of gathers.
 #
-# `numpy.add.at` is right but slow. Counting with weights is many times faster for single numbers, sorting and summing
-# runs for rows (at 4096 rows of 64: 0.9 ms instead of 2.3).
+# `numpy.add.at` is correct but slow. Weighted counting is many times faster for single numbers; for rows, sorting and
+# summing runs is faster (for 4096 rows of 64: 0.9 ms instead of 2.3).
 
 
 ROW = 16
-"""From this many numbers on, a row is added as a whole."""
+"""The width from which rows are added as a whole."""
 
 
 def added_rows(length: int, index: Array, rows: Array) -> Array:
-    """`length` rows of zeros with ``rows[i]`` added to row ``index[i]``, which counts from 0."""
+    """`length` rows of zeros with ``rows[i]`` added to row ``index[i]``, counted from 0."""
     shape = (length, *rows.shape[1:])
     width = prod(shape[1:])
     if rows.dtype.kind == "f" and width < ROW:
@@ -109,13 +112,13 @@ def added_rows(length: int, index: Array, rows: Array) -> Array:
     order = np.argsort(index, kind="stable")
     ordered = index[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    kind = None if rows.dtype.kind == "f" else rows.dtype  # naming the dtype makes floats three times as slow
+    kind = None if rows.dtype.kind == "f" else rows.dtype  # passing the dtype makes floats three times as slow
     result[ordered[starts]] = np.add.reduceat(rows[order], starts, axis=0, dtype=kind)
     return result
 
 
 def added(size: int, places: Array, values: Array) -> Array:
-    """`size` zeros with ``values[i]`` added at ``places[i]``; both flat."""
+    """`size` zeros with ``values[i]`` added at ``places[i]``; both are flat."""
     if values.dtype.kind == "f":
         return np.bincount(places, values, size).astype(values.dtype, copy=False)
     result = np.zeros(size, values.dtype)
@@ -124,7 +127,7 @@ def added(size: int, places: Array, values: Array) -> Array:
 
 
 def places_along(index: Array, shape: tuple[int, ...], dim: int) -> Array:
-    """The flat positions in `shape` that an index along `dim` names, which has as many dimensions and fits in."""
+    """The flat positions in `shape` of an index along `dim`, which has as many dimensions and is in bounds."""
     places = np.zeros((1,) * index.ndim, np.intp)
     step = 1
     for d in reversed(range(len(shape))):

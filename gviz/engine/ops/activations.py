@@ -1,6 +1,6 @@
-"""Activations: with a kink (``relu``), exponential (``elu``), smooth (``gelu``), and the softmax family.
+"""Activations: piecewise (``relu``), exponential (``elu``), smooth (``gelu``), and the softmax family.
 
-Those made of other operations are in ``gviz/engine/nn/activation.py``.
+Those composed of other operations are in ``gviz/engine/nn/activation.py``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gviz.engine.tensor import Tensor
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Activations with a kink: relu and its relatives. Those made of other operations are in ``nn.functional``.
+# Activations with a kink: relu and similar ones. Those composed of other operations are in ``nn.functional``.
 
 
 NEGATIVE_SLOPE = (
@@ -36,7 +36,7 @@ NEGATIVE_SLOPE = (
 
 
 def chosen(condition: Any, g: Any) -> Any:
-    """`g` where `condition` holds, else zero; for use inside rules."""
+    """`g` where `condition` holds, else zero; for use in rules."""
     return where_op(condition, g, zeros(g, ()))
 
 
@@ -49,7 +49,7 @@ def _relu(self: Array) -> Any:
 def _cut(self: Array, at: Array) -> Any:
     below = at <= 0
     kept = self * ~below
-    # What was infinite is nan now where it should be 0; to look for that is cheaper than to choose every element.
+    # Infinite elements are nan now where they should be 0; checking for that is cheaper than a selection by element.
     clean = np.ravel(kept)
     return np.where(below, self.dtype.type(0), self) if np.isnan(np.dot(clean, clean)) else kept
 
@@ -121,7 +121,7 @@ leaky_relu_written: Op = Op(
 
 
 def _rrelu(self: Array, noise: Array, lower: float, upper: float, training: bool) -> Any:
-    """`noise` holds the slope of each element; without training all have the mean one."""
+    """`noise` has the slope of each element; without training all have the mean slope."""
     refuse_unless(self.dtype.kind == "f", "rrelu_with_noise_out_cpu" if training else "leaky_relu_cpu", self)
     result = np.where(self > 0, self, self * (noise if training else (lower + upper) / 2))
     return result if training else np.asarray(result, order="C")
@@ -198,7 +198,7 @@ threshold_written = _threshold_op("ThresholdBackward1", "")
 
 
 def hardtanh_bounds(input: Tensor, low: float, high: float) -> tuple[float, float]:
-    """The bounds in the dtype of `input`. RuntimeError, in PyTorch's words, where it cannot have them."""
+    """The bounds in the dtype of `input`. Raises RuntimeError, with PyTorch's text, if they do not fit it."""
     kind = input._array.dtype
     if kind.kind == "b":
         raise RuntimeError("Bool inputs not supported for hardtanh")
@@ -228,7 +228,7 @@ hardtanh: Op = Op(
     examples=lambda: [Example((spaced(2, 3),), {"min_val": a, "max_val": b}) for a, b in ((-1.0, 1.0), (-0.3, 0.9))],
 )
 _SIXTH = float(np.float32(1) / np.float32(6))
-"""1 / 6 in float32, as PyTorch's gradient of hardsigmoid has it for every dtype."""
+"""1 / 6 in float32, which PyTorch's gradient of hardsigmoid uses for every dtype."""
 
 hardsigmoid: Op = Op(
     "hardsigmoid(self)",
@@ -309,7 +309,7 @@ prelu_slope: Op = Op(
     public=False,
     examples=lambda: [Example((normal(2, 3), spaced(2, 3), spaced(1, 3)), {})],
 )
-"""The slope of prelu: at 0 it is that of the negative side, and the slope's own slope that of the positive one."""
+"""The slope of prelu. At 0 it is that of the negative side; its own derivative is that of the positive side."""
 prelu_kernel: Op = Op(
     "prelu(self, weight)",
     grad_fn="PreluKernelBackward0",
@@ -326,11 +326,12 @@ prelu_kernel: Op = Op(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Exponential linear units, out of place and written in place.
+# Exponential linear units, out of place and in place.
 
 
 def _negative(self: Any) -> Any:
-    """`self` where it is negative, else zero: its exponential is finite, and at 0 it has no slope, as in PyTorch."""
+    """`self` where it is negative, else zero, so that its exponential is finite; at 0 its gradient is 0, as in
+    PyTorch."""
     return where_op(self < 0, self, zeros(self, ()))
 
 
@@ -351,7 +352,7 @@ def _through_written_elu(g: Any, result: Any, alpha: float, scale: float, input_
 
 
 def _rounded_inverse(alpha: float) -> float:
-    """1 / `alpha` rounded to float32, as PyTorch's formula of celu has it for every dtype."""
+    """1 / `alpha` rounded to float32, which PyTorch's formula of celu uses for every dtype."""
     return 1 / float(np.float32(alpha))
 
 
@@ -427,11 +428,11 @@ celu_written: Op = Op(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Smooth activations: gelu, silu, softplus and others. Those made of other operations are in ``nn.functional``.
+# Smooth activations: gelu, silu, softplus and others. Those composed of other operations are in ``nn.functional``.
 
 
 KAPPA, CUBE = sqrt(2 / pi), 0.044715
-"""The constants of gelu's approximation by tanh."""
+"""The constants of gelu's tanh approximation."""
 
 
 def _gelu(self: Array, approximate: str) -> Any:
@@ -441,7 +442,7 @@ def _gelu(self: Array, approximate: str) -> Any:
 
 
 def _normal_cdf(self: Any) -> Any:
-    """How probable a standard normal number below `self` is."""
+    """The probability that a standard normal number is below `self`."""
     scaled = self * sqrt(0.5)
     bent = _erf(scaled) if isinstance(self, np.ndarray) and self.dtype == np.float32 else erf(scaled)
     return 0.5 * (1 + bent)
@@ -451,11 +452,11 @@ ODD = (-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69
        -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02)  # fmt: skip
 EVEN = (-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
         -1.42647390514189e-02)  # fmt: skip
-"""Coefficients of a quotient of polynomials that is erf between -4 and 4, to the last bits of float32."""
+"""Coefficients of a quotient of polynomials that approximates erf between -4 and 4, to the last bits of float32."""
 
 
 def _erf(self: Array) -> Array:
-    """The error function in float32, several times as fast as scipy's."""
+    """The error function in float32, several times as fast as SciPy's."""
     clipped = np.clip(self, -4, 4)
     square = clipped * clipped
     result = _polynomial(square, ODD)
@@ -546,7 +547,7 @@ def _softplus(self: Array, beta: float, threshold: float) -> Any:
 
 def _through_softplus(g: Any, self: Any, beta: float, threshold: float) -> Any:
     scaled = self * beta
-    bent = where_op(scaled < threshold, scaled, zeros(self, ()) + threshold)  # at the threshold it counts as straight
+    bent = where_op(scaled < threshold, scaled, zeros(self, ()) + threshold)  # at the threshold it counts as linear
     return where_op(scaled > threshold, g, g * sigmoid(bent))
 
 
@@ -603,7 +604,7 @@ glu: Op = Op(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The softmax family: shares of the exponential along one dimension.
+# The softmax family: normalized exponentials along one dimension.
 
 
 def _check(self: Array, kernel: str, dim: int) -> None:
@@ -612,7 +613,7 @@ def _check(self: Array, kernel: str, dim: int) -> None:
 
 
 def _above_largest(self: Array, dim: int) -> Any:
-    """`self` less its largest along `dim`, so that no exponential overflows."""
+    """`self` minus its maximum along `dim`, so that no exponential overflows."""
     if not self.size:
         return self.copy()
     return self - self.max(axis=dim, keepdims=True) if self.ndim else self * 0
@@ -701,13 +702,13 @@ log_softmax: Op = Op(
 
 @front("softmax")
 def softmax_front(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
-    """Shares of `dim` that add up to 1, each in proportion to the exponential of `input`."""
+    """Exponentials of `input` divided by their sum along `dim`."""
     return _along(softmax, input, dim, dtype)
 
 
 @front("log_softmax")
 def log_softmax_front(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
-    """The logarithm of `softmax`, computed in one."""
+    """The logarithm of `softmax`, computed in one operation."""
     return _along(log_softmax, input, dim, dtype)
 
 

@@ -1,6 +1,6 @@
-"""Arithmetic, element by element: sums, products, quotients, remainders, fused steps, rounding, signs.
+"""Pointwise arithmetic: sums, products, quotients, remainders, fused steps, rounding, signs.
 
-An operator with a Python number is an operation of its own where PyTorch has one: its node has one edge.
+An operator with a Python number is a separate operation if it is one in PyTorch: its node has one edge.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from gviz.engine.views import apply_in_place
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Arithmetic with numbers as PyTorch's own composite functions do it: nodes with one edge.
+# Arithmetic with numbers inside PyTorch's composite functions: nodes with one edge.
 
 
 def _by_number(name: str, grad_fn: str, formula: str, forward: Callable[..., Any], rule: Rule) -> Op:
-    """An op on a floating-point tensor; integers become floating ones."""
+    """An op on a floating-point tensor; integers are converted to floating first."""
     return Op(
         f"{name}(self, *, other)",
         grad_fn=grad_fn,
@@ -67,7 +67,7 @@ over_number = _by_number(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Sums whose second operand is scaled: ``add(alpha=)`` and its relatives.
+# Sums whose second operand is scaled: ``add(alpha=)`` and similar functions.
 
 
 def _scaled_op(name: str, grad_fn: str, formula: str, forward: Callable[..., Any], sign: int) -> Op:
@@ -116,13 +116,13 @@ rsub_number_scaled = _rsub_scaled("RsubBackward1")
 
 
 def _plus(self: Array, other: Array, alpha: Number) -> Array:
-    """`self` + `alpha` * `other`, rounded once, as the fused instruction PyTorch uses."""
+    """`self` + `alpha` * `other`, rounded once, like the fused instruction that PyTorch uses."""
     if self.dtype.kind != "f":
         whole: Array = np.add(self, np.multiply(self.dtype.type(alpha), other))
         return whole
     if self.dtype == np.float64:
         return _fused(self, other, alpha)
-    # Converting first is faster than `dtype=np.float64`, for which numpy goes through buffers of its own.
+    # Converting first is faster than `dtype=np.float64`, for which NumPy uses buffers.
     wide = np.multiply(other.astype(np.float64), float(self.dtype.type(alpha)))
     return np.add(self.astype(np.float64), wide).astype(self.dtype)
 
@@ -140,7 +140,7 @@ def _plus_block(self: Array, other: Array, alpha: Number) -> None:
 
 
 def _fused(self: Array, other: Array, alpha: Number) -> Array:
-    """As above in float64: the error of the product, exact after Dekker, is added to the sum with the sum's own."""
+    """`_plus` in float64: the exact error of the product (Dekker) and that of the sum are added to the sum."""
     product = other * alpha
     high, rest = _halves(other)
     high_alpha, rest_alpha = _halves(np.float64(alpha))
@@ -153,14 +153,14 @@ def _fused(self: Array, other: Array, alpha: Number) -> Array:
 
 
 def _halves(value: Any) -> tuple[Any, Any]:
-    """A float64 as the sum of two of half the digits each (Veltkamp's splitting)."""
+    """Splits a float64 into a sum of two numbers with half the digits each (Veltkamp)."""
     shifted = value * 134217729.0  # 2**27 + 1
     high = shifted - (shifted - value)
     return high, value - high
 
 
 def check_alpha(op: Op, operands: Sequence[Tensor], alpha: object) -> None:
-    """TypeError or RuntimeError, in PyTorch's words, for an alpha that does not fit the operands."""
+    """Raises TypeError or RuntimeError, with PyTorch's text, for an alpha that does not match the operands."""
     if not isinstance(alpha, (bool, int, float, np.number)):
         raise TypeError(f"{op.name}(): argument 'alpha' must be Number, not {type(alpha).__name__}")
     kind = promote([t._array for t in operands]).kind
@@ -186,7 +186,7 @@ ONE_BOOLEAN = (
 
 
 class Sum(Op):
-    """A sum or difference without ``alpha=``, which a node shows as 1."""
+    """A sum or difference without ``alpha``, which a node shows as 1."""
 
     def shown(self) -> dict[str, property]:
         return super().shown() | {"alpha": property(lambda node: 1)}
@@ -279,20 +279,20 @@ derive(mul, "multiply", number_first=True)
 
 @front("neg", "negative", "__neg__")
 def neg_front(input: Tensor) -> Tensor:
-    """-`input`. RuntimeError for booleans."""
+    """-`input`. Raises RuntimeError for booleans."""
     result: Tensor = apply(neg, (_negatable(checked(neg, input, 1)),))
     return result
 
 
 @front("neg_", "negative_", function=False)
 def neg_in_place(self: Tensor) -> Tensor:
-    """Negate in place."""
+    """Negates in place."""
     return apply_in_place(neg, (_negatable(self),), {})
 
 
 @front("positive", "__pos__")
 def positive_front(input: Tensor) -> Tensor:
-    """`input` itself. RuntimeError for booleans."""
+    """Returns `input`. Raises RuntimeError for booleans."""
     if checked(unary_plus, input, 1)._array.dtype is BOOL:
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return input
@@ -306,13 +306,13 @@ def add_front(input: Tensor | Number, other: Tensor | Number, *, alpha: Number =
 
 @front("add_", "__iadd__", function=False)
 def add_in_place(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
-    """Add `alpha` * `other` in place."""
+    """Adds `alpha` * `other` in place."""
     return _scaled(apply_in_place, add, add_scaled, self, other, alpha)
 
 
 @front("sub", "subtract")
 def sub_front(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
-    """`input` - `alpha` * `other`. RuntimeError for booleans."""
+    """`input` - `alpha` * `other`. Raises RuntimeError for booleans."""
     first = _first(sub, input, other)
     _refuse_booleans(first, other)
     return _scaled(apply, sub, sub_scaled, first, other, alpha)
@@ -320,7 +320,7 @@ def sub_front(input: Tensor | Number, other: Tensor | Number, *, alpha: Number =
 
 @front("sub_", "subtract_", "__isub__", function=False)
 def sub_in_place(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
-    """Subtract `alpha` * `other` in place."""
+    """Subtracts `alpha` * `other` in place."""
     _refuse_booleans(self, other)
     return _scaled(apply_in_place, sub, sub_scaled, self, other, alpha)
 
@@ -358,7 +358,7 @@ def _is_boolean(value: object) -> bool:
 
 
 def _refuse_booleans(self: Tensor, other: Any) -> None:
-    """RuntimeError, in PyTorch's words, where one of two operands is boolean: it cannot be subtracted."""
+    """Raises RuntimeError, with PyTorch's text, if an operand of a subtraction is boolean."""
     booleans = [_is_boolean(self), _is_boolean(other) or isinstance(other, bool)]
     if any(booleans):
         raise RuntimeError(BOTH_BOOLEAN if all(booleans) else ONE_BOOLEAN.format(what="Subtraction", how="with"))
@@ -386,7 +386,7 @@ def _scaled(run: Runner, op: Op, scaled: Op, self: Tensor, other: Tensor | Numbe
 
 
 for name, op in (("add", add), ("mul", mul), ("radd", add), ("rmul", mul)):
-    # A sum and a product commute: a number takes the second place, as in PyTorch.
+    # A sum and a product commute: a number becomes the second operand, as in PyTorch.
     front(f"__{name}__", function=False)(operator(op))
 front("__imul__", function=False)(in_place(mul))
 
@@ -415,7 +415,7 @@ div: Op = Op(
 
 
 def _by_whole(kernel: str, divide: Callable[..., Any]) -> Callable[..., Any]:
-    """`divide`, which raises for integers divided by zero."""
+    """`divide` with an error for integers divided by zero."""
 
     def forward(self: Array, other: Array) -> Any:
         if other.dtype.kind != "f" and not np.all(other):
@@ -502,7 +502,7 @@ number_floor_divided = _floor_divide("other")
 
 
 def _left_over(name: str, grad_fn: str, forward: Callable[..., Any], mode: str, *slots: str) -> Op:
-    """``remainder`` or ``fmod``: what is left after a division that was rounded as `mode` says."""
+    """``remainder`` or ``fmod``: the remainder of a division rounded by `mode`."""
     rules = (
         Rule("self", "g", lambda g: g),
         Rule(
@@ -557,7 +557,7 @@ def div_front(input: Tensor | Number, other: Tensor | Number, *, rounding_mode: 
 
 @front("div_", "divide_", function=False)
 def div_in_place(self: Tensor, other: Tensor | Number, *, rounding_mode: str | bool | None = False) -> Tensor:
-    """Divide in place."""
+    """Divides in place."""
     return _divided(apply_in_place, self, other, rounding_mode)
 
 
@@ -569,20 +569,20 @@ def true_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 @front("true_divide_", "__itruediv__", function=False)
 def true_divide_in_place(self: Tensor, other: Tensor | Number) -> Tensor:
-    """Divide in place."""
+    """Divides in place."""
     return div_in_place(self, other)
 
 
 @front("__rtruediv__", function=False)
 def divided_by(self: Tensor, other: Number) -> Tensor:
-    """A number divided by a tensor: its reciprocal times the number, as PyTorch does it."""
+    """A number divided by a tensor: its reciprocal times the number, as in PyTorch."""
     result: Tensor = reciprocal(self) * other
     return result
 
 
 def _divided(run: Runner, self: Tensor, other: Tensor | Number, rounding_mode: str | bool | None) -> Tensor:
     operands = (self, operand(div, other, self))
-    if rounding_mode is False:  # not given, which makes another node than None does
+    if rounding_mode is False:  # omitted, which makes another node than None
         result: Tensor = run(div, operands, {})
         return result
     if rounding_mode not in (None, *WHOLE):
@@ -597,7 +597,7 @@ front("__truediv__", function=False)(operator(div))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Several steps of arithmetic in one.
+# Several steps of arithmetic in one operation.
 
 
 def _triples(attrs: dict[str, Any]) -> Sequence[Example]:
@@ -676,7 +676,7 @@ addcdiv: Op = Op(
 
 
 def _between(self: Array, end: Array, weight: Any) -> Any:
-    """From whichever end is nearer, as PyTorch has it."""
+    """Interpolates from whichever end is closer, as PyTorch does."""
     if self.dtype != end.dtype:
         raise RuntimeError(f"expected dtype {_spelled(self)} for `end` but got dtype {_spelled(end)}")
     if isinstance(weight, np.ndarray) and weight.dtype != self.dtype and not weight.ndim:
@@ -745,13 +745,13 @@ derive(addcdiv, numbers=False)
 
 @front("lerp")
 def lerp_front(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
-    """From `input` to `end` by `weight`, a number or a tensor."""
+    """Interpolates linearly from `input` to `end` by `weight`, a number or a tensor."""
     return _lerp(apply, input, end, weight)
 
 
 @front("lerp_", function=False)
 def lerp_in_place(self: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
-    """Go to `end` by `weight` in place."""
+    """Interpolates to `end` by `weight` in place."""
     return _lerp(apply_in_place, self, end, weight)
 
 
@@ -765,11 +765,11 @@ def _lerp(run: Runner, self: Tensor, end: Tensor, weight: Tensor | Number) -> Te
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# To whole numbers, or what is left of them.
+# Rounding to whole numbers, and their fractional parts.
 
 
 def _of_floats(kernel: str, function: Callable[[Array], Any]) -> Callable[..., Any]:
-    """`function` of floating numbers; integers are whole already."""
+    """`function` applied to floating numbers; integers are returned as they are."""
     return only("uif", kernel, lambda self: function(self) if self.dtype.kind == "f" else self.copy())
 
 
@@ -816,13 +816,13 @@ derive(trunc, "fix")
 
 @front("round")
 def round_front(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """`input` rounded to `decimals` digits after the point, halves to the even digit."""
+    """`input` rounded to `decimals` decimal places, halves to the even digit."""
     return _round(apply, input, decimals)
 
 
 @front("round_", function=False)
 def round_in_place(self: Tensor, *, decimals: int = 0) -> Tensor:
-    """Round in place."""
+    """Rounds in place."""
     return _round(apply_in_place, self, decimals)
 
 
@@ -833,11 +833,11 @@ def _round(run: Runner, self: Tensor, decimals: int) -> Tensor:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Signs and sizes of numbers, and what is no number.
+# Signs of numbers, and nan.
 
 
 def _sign(self: Array) -> Any:
-    """-1, 0 or 1, and 0 for what is no number."""
+    """-1, 0 or 1; 0 for nan."""
     if self.dtype.kind == "b":
         return self.copy()
     return np.greater(self, 0).astype(self.dtype) - np.less(self, 0).astype(self.dtype)
@@ -850,7 +850,7 @@ sgn: Op = Op(
     formula="sign of self",
     pointwise=True,
     forward=_sign,
-    rules=(Rule("self", "0", lambda g, self, result: nothing(g)),),  # they serve complex numbers only
+    rules=(Rule("self", "0", lambda g, self, result: nothing(g)),),  # only for complex numbers
     in_place=True,
     public=False,
     examples=on(spaced),

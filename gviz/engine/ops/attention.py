@@ -1,6 +1,6 @@
-"""Attention in one operation: shares of the values by how well queries fit to keys.
+"""Attention in one operation: means of the values weighted by the similarity of queries and keys.
 
-The logarithm of each row's sum (`logsumexp`) is a second output, from which rules find the shares again.
+The logarithm of each row's sum (`logsumexp`) is a second output, from which the rules recompute the weights.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gviz.values.value import Array
 
 
 def _hidden(scores: Array) -> Array:
-    """What is added to scores so that no query sees later keys."""
+    """A term added to scores so that no query attends to later keys."""
     kind = scores.dtype.type
     rows, columns = scores.shape[-2:]
     seen = np.arange(columns) <= np.arange(rows)[:, np.newaxis]
@@ -50,13 +50,13 @@ def _attend(
 ) -> tuple[Array, Array]:
     scores = _scores(query, key, attn_mask, is_causal, scale)
     largest = scores.max(axis=-1, keepdims=True, initial=-np.inf)
-    largest[largest == -np.inf] = 0  # a row that sees nothing gives nothing
+    largest[largest == -np.inf] = 0  # a row that attends to nothing gives nothing
     scores -= largest
     np.exp(scores, out=scores)
     total = np.add.reduce(scores, axis=-1, keepdims=True)
     total[total == 0] = 1
     scores /= total
-    # PyTorch lays the result out in memory as the query is.
+    # PyTorch gives the result the memory layout of the query.
     output = np.empty_like(query) if value.shape[-1] == query.shape[-1] else None
     return np.matmul(scores, value, out=output), (np.log(total) + largest)[..., 0]
 

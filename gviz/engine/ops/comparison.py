@@ -31,7 +31,7 @@ from gviz.engine.views import apply_in_place
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Comparisons, and what kind of number something is. Their results are booleans, through which no gradient flows.
+# Comparisons, and tests of numbers. Their results are booleans, which have no gradient.
 
 
 def _comparison(name: str, sign: str, forward: Callable[..., Any]) -> Op:
@@ -76,7 +76,7 @@ isclose: Op = Op(
 
 
 def _written(op: Op, *, by_tensor: bool) -> Op:
-    """The comparison as an op that writes its result over `self`, which then has no gradient."""
+    """The comparison as an op that writes its result to `self`, which then has no gradient."""
     return Op(
         op.signature,
         grad_fn=f"{op.name.title()}Backward{int(by_tensor)}",
@@ -111,7 +111,7 @@ derive_all(isnan, isinf, isfinite, isreal, isposinf, isneginf)
 def isclose_front(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
-    """Where `input` and `other` are nearly equal."""
+    """Whether `input` and `other` are nearly equal, element by element."""
     other = checked(isclose, other, 2)
     result: Tensor = apply(isclose, (input, other), {"rtol": rtol, "atol": atol, "equal_nan": equal_nan})
     return count_writes(result, 2 if equal_nan and input.dtype.is_floating_point else 1)
@@ -143,7 +143,7 @@ where_op: Op = Op(
 
 @front("where", method=False)
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
-    """`input` where `condition` holds, else `other`, element by element; alone, the places where it holds."""
+    """`input` where `condition` holds, else `other`; with `condition` only, the indices where it holds."""
     checked(where_op, condition, 1)
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
@@ -160,7 +160,7 @@ def where_method(self: Tensor, condition: Tensor, other: Tensor | Number) -> Ten
 
 
 def _choices(input: Any, other: Any) -> tuple[Tensor, Tensor]:
-    """Both as tensors: two numbers have the dtype of the wider kind, a number next to a tensor takes its dtype."""
+    """Both as tensors. Two numbers take the dtype of the wider kind; a number next to a tensor takes its dtype."""
     if isinstance(input, Tensor):
         return input, operand(where_op, other, input, 3)
     if isinstance(other, Tensor):
@@ -171,7 +171,7 @@ def _choices(input: Any, other: Any) -> tuple[Tensor, Tensor]:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Logic of truth values, and of the bits of integers.
+# Logic of truth values and bitwise operations on integers.
 
 
 logical_not: Op = Op("logical_not(self)", grad_fn="", formula="not self", forward=np.logical_not, in_place=True)
@@ -254,7 +254,7 @@ for name, op in OPERATORS.items():
 
 @front("__invert__", function=False)
 def invert(self: Tensor) -> Tensor:
-    """``~self``. TypeError for floating numbers, which have no bits."""
+    """``~self``. Raises TypeError for floating numbers."""
     if self._array.dtype.kind == "f":
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     result: Tensor = apply(bitwise_not, (self,))
@@ -270,7 +270,7 @@ def _pairs() -> list[Example]:
 
 
 def _larger(name: str, forward: Callable[..., Any], loses: Op, sign: str) -> Op:
-    """Where the two are equal, each gets half of the gradient."""
+    """If the two are equal, each gets half of the gradient."""
 
     def share(g: Any, mine: Any, its: Any) -> Any:
         return where_op(loses(mine, its), zeros(g, ()), where_op(eq(mine, its), g / 2, g))
@@ -290,7 +290,7 @@ def _larger(name: str, forward: Callable[..., Any], loses: Op, sign: str) -> Op:
 
 
 def _number_wins(name: str, forward: Callable[..., Any], wins: Op, sign: str) -> Op:
-    """A number wins over nan; where the two are equal, `self` gets the gradient."""
+    """A number takes precedence over nan; if the two are equal, `self` gets the gradient."""
 
     def chosen(self: Any, other: Any) -> Any:
         return wins(self, other) | isnan(other)
@@ -325,7 +325,7 @@ derive_all(maximum, minimum, fmax, fmin, numbers=False)
 
 
 def _limited(self: Array, min: Any, max: Any) -> Array:
-    """`self` between the limits, in the dtype of all of them. What is no number stays so."""
+    """`self` limited to a range, in the common dtype. nan is kept."""
     limits = [m if m is None or isinstance(m, np.ndarray) else _of(m, self) for m in (min, max)]
     check_broadcast(self, *[m for m in limits if m is not None])
     common = dtypes.promote([self, *[m for m in limits if m is not None]])
@@ -338,7 +338,7 @@ def _limited(self: Array, min: Any, max: Any) -> Array:
 
 
 def _refuse_booleans(self: Array, min: Any, max: Any) -> None:
-    """PyTorch's kernels limit booleans only by one tensor."""
+    """Raises an error for booleans: PyTorch's kernels limit them only by one tensor."""
     by_tensors = isinstance(min, np.ndarray) or isinstance(max, np.ndarray)
     sides = [name for name, limit in (("min", min), ("max", max)) if limit is not None]
     names = ["clamp", *(sides if len(sides) == 1 else []), *([] if by_tensors else ["scalar"]), "cpu"]
@@ -353,7 +353,7 @@ def _of(limit: Number, self: Array) -> Array:
 
 
 def _inside(g: Any, self: Any, min: Any, max: Any) -> Any:
-    """The gradient of what was limited: all of it on the border too."""
+    """The gradient of the limited tensor: passed on inside the range and on its border."""
     if min is not None:
         g = where_op(self >= min, g, zeros(g, ()))
     return g if max is None else where_op(self <= max, g, zeros(g, ()))
@@ -370,7 +370,7 @@ def _at_max(g: Any, self: Any, min: Any, max: Any) -> Any:
 
 
 class Limits(Op):
-    """Limits by tensors, of which a node shows the one that is not there as None."""
+    """Limits by tensors; a node shows the absent one as None."""
 
     def shown(self) -> dict[str, property]:
         return super().shown() | dict.fromkeys(self.absent, property(lambda node: None))
@@ -465,13 +465,13 @@ clamp_max_tensor = _one_sided("clamp_max(self, max)", "ClampMaxBackward1", _at_m
 
 @front("clamp", "clip")
 def clamp_front(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None) -> Tensor:
-    """`input`, at least `min` and at most `max`, of which one may be left out."""
+    """`input` limited to the range from `min` to `max`, one of which may be omitted."""
     return _clamped(apply, input, min, max)
 
 
 @front("clamp_", "clip_", function=False)
 def clamp_in_place(self: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None) -> Tensor:
-    """Limit in place."""
+    """Limits in place."""
     return _clamped(apply_in_place, self, min, max)
 
 
@@ -483,7 +483,7 @@ def clamp_min_front(input: Tensor, min: Tensor | Number) -> Tensor:
 
 @front("clamp_min_", function=False)
 def clamp_min_in_place(self: Tensor, min: Tensor | Number) -> Tensor:
-    """Limit from below in place."""
+    """Limits from below in place."""
     return _one_limit(apply_in_place, self, "min", min)
 
 
@@ -495,7 +495,7 @@ def clamp_max_front(input: Tensor, max: Tensor | Number) -> Tensor:
 
 @front("clamp_max_", function=False)
 def clamp_max_in_place(self: Tensor, max: Tensor | Number) -> Tensor:
-    """Limit from above in place."""
+    """Limits from above in place."""
     return _one_limit(apply_in_place, self, "max", max)
 
 
@@ -525,7 +525,7 @@ def _one_limit(run: Runner, self: Tensor, side: str, limit: Tensor | Number) -> 
 
 
 def _number(limit: Tensor | Number | None) -> Number | None:
-    """A limit as a number, also one in a tensor without dimensions. TypeError for what is none."""
+    """A limit as a number; accepts a 0-dimensional tensor. Raises TypeError for anything else."""
     if isinstance(limit, Tensor) and not limit.ndim and not limit.requires_grad:
         plain: Number = limit.item()
         return plain
@@ -537,7 +537,7 @@ def _number(limit: Tensor | Number | None) -> Number | None:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Whether elements are among others.
+# Membership of elements in others.
 
 
 isin_op: Op = Op(

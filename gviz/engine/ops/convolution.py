@@ -1,7 +1,7 @@
 """Convolution and its transpose, in any number of dimensions: blocks of the input times the weight as one matrix.
 
 Three operations are each other's gradients: the convolution, the transposed one, and the gradient of the weight. So
-gradients of any order stay among them.
+gradients of any order consist of these.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from gviz.engine.ops.reductions import sum_dim
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Windows that slide over the last dimensions of an array: what convolutions, pooling and unfolding look through.
+# Windows that slide over the last dimensions of an array, for convolutions, pooling and unfolding.
 #
 # Blocks are the elements under all windows side by side, ``(*lead, places in the window, windows)``. With a stride of 1
 # the windows are *wide*: counted as if a row had as many of them as the padded input has elements. Those at the end of
-# a row, which reach into the next one, are nonsense to be cut off; but every place in the window is then one run of
-# memory.
+# a row, which extend into the next one, are invalid and are cut off; in return, every place in the window is a
+# contiguous run of memory.
 
 
 Shape = tuple[int, ...]
@@ -34,7 +34,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Where windows lie in a padded input of some size: how many of them along each dimension, and how they step."""
+    """The windows in a padded input of some size: their number along each dimension, and their movement."""
 
     size: Shape
     count: Shape
@@ -44,17 +44,17 @@ class Windows:
 
     @property
     def is_wide(self) -> bool:
-        """Whether blocks are laid out in rows as long as those of the padded input."""
+        """Whether blocks have rows as long as those of the padded input."""
         return all(s == 1 for s in self.stride)
 
     @property
     def row(self) -> Shape:
-        """How many elements lie between neighbours, along each dimension of the padded input."""
+        """The number of elements between neighbours, along each dimension of the padded input."""
         return tuple([prod(self.size[d + 1 :]) for d in range(len(self.size))])
 
     @property
     def columns(self) -> int:
-        """How many windows the blocks hold."""
+        """The number of windows in the blocks."""
         if not self.is_wide:
             return prod(self.count)
         return 1 + sum((n - 1) * r for n, r in zip(self.count, self.row, strict=True)) if all(self.count) else 0
@@ -64,17 +64,17 @@ class Windows:
         return product(*[range(k) for k in self.kernel])
 
     def start(self, place: Shape) -> int:
-        """Where in the padded input the run of a place begins, when blocks are wide."""
+        """The start of a place's run in the padded input, for wide blocks."""
         return sum(p * d * r for p, d, r in zip(place, self.dilation, self.row, strict=True))
 
     def under(self, place: Shape) -> tuple[Any, ...]:
-        """The index of the elements that lie at one place of every window."""
+        """The index of the elements at one place of every window."""
         steps = zip(place, self.dilation, self.stride, self.count, strict=True)
         return (..., *[slice(p * d, p * d + s * (n - 1) + 1, s) for p, d, s, n in steps])
 
 
 def counted(size: Shape, kernel: Shape, stride: Shape, dilation: Shape) -> Shape:
-    """How many windows fit into a padded input along each dimension; less than 1 if none does."""
+    """The number of windows along each dimension of a padded input; less than 1 if none fits."""
     return tuple([(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(size, kernel, stride, dilation, strict=True)])
 
 
@@ -90,12 +90,12 @@ def padded(array: Array, before: Shape, after: Shape, value: float = 0) -> Array
 
 
 def inner(sizes: Shape, before: Shape) -> tuple[Any, ...]:
-    """The index of what was there before padding."""
+    """The index of the original elements within a padded array."""
     return (..., *[slice(b, b + n) for b, n in zip(before, sizes, strict=True)])
 
 
 def blocks_of(array: Array, windows: Windows) -> Array:
-    """What lies under the windows of a padded array, as blocks ``(*lead, places, columns)``."""
+    """The elements under the windows of a padded array, as blocks ``(*lead, places, columns)``."""
     lead = array.shape[: array.ndim - len(windows.size)]
     flat = array.reshape(*lead, prod(windows.size))
     if windows.is_wide and prod(windows.kernel) == 1:
@@ -112,7 +112,7 @@ def blocks_of(array: Array, windows: Windows) -> Array:
 
 
 def added_under(blocks: Array, windows: Windows) -> Array:
-    """The padded array whose elements are the sums of what blocks hold for them: the transpose of `blocks_of`."""
+    """The padded array that sums the blocks' values for each element: the transpose of `blocks_of`."""
     lead = blocks.shape[:-2]
     result = np.zeros((*lead, *windows.size), blocks.dtype)
     flat = result.reshape(*lead, prod(windows.size))
@@ -126,7 +126,7 @@ def added_under(blocks: Array, windows: Windows) -> Array:
 
 
 def in_columns(array: Array, windows: Windows) -> Array:
-    """One value per window, ``(*lead, *count)``, as ``(*lead, columns)``: zeros where wide blocks hold nonsense."""
+    """One value per window, ``(*lead, *count)``, as ``(*lead, columns)``; zeros where wide blocks are invalid."""
     lead = array.shape[: array.ndim - len(windows.count)]
     if not windows.is_wide or windows.count[1:] == windows.size[1:]:
         return array.reshape(*lead, -1) if array.size else np.zeros((*lead, windows.columns), array.dtype)
@@ -136,7 +136,7 @@ def in_columns(array: Array, windows: Windows) -> Array:
 
 
 def room_for_columns(lead: Shape, windows: Windows, kind: np.dtype[Any]) -> tuple[Array, Array]:
-    """Memory for values per window: as columns to write to, and as the windows in their dimensions to read."""
+    """Memory for values per window: as columns to write to, and with the windows in their dimensions to read."""
     if not windows.is_wide:
         room = np.empty((*lead, *windows.count), kind)
         return room.reshape(*lead, prod(windows.count)), room
@@ -150,7 +150,7 @@ def room_for_columns(lead: Shape, windows: Windows, kind: np.dtype[Any]) -> tupl
 
 
 def _grouped(matrix: Array, groups: int, dim: int) -> Array:
-    """One dimension cut into groups."""
+    """Splits one dimension into groups."""
     return matrix.reshape(*matrix.shape[:dim], groups, matrix.shape[dim] // groups, *matrix.shape[dim + 1 :])
 
 
@@ -193,7 +193,7 @@ def _convolve_transposed(
 def transposed_size(
     count: Shape, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape, output_padding: Shape
 ) -> Shape:
-    """The spatial size of what a transposed convolution makes."""
+    """The spatial size of the result of a transposed convolution."""
     geometry = zip(count, kernel, stride, padding, dilation, output_padding, strict=True)
     return tuple([(n - 1) * s - 2 * p + d * (k - 1) + o + 1 for n, k, s, p, d, o in geometry])
 
@@ -237,7 +237,7 @@ def _back(g: Any, weight: Any, size: Shape, stride: Shape, padding: Shape, dilat
 
 
 def _forth(input: Any, weight: Any, size: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int) -> Any:
-    """The convolution of `input`, cut to this spatial size."""
+    """The convolution of `input`, cropped to this spatial size."""
     geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     result = convolution(input, weight, None, **geometry, transposed=False, output_padding=(0,) * len(size))
     for dim, n in enumerate(size, 2):

@@ -1,4 +1,4 @@
-"""Copies, memory layouts and other dtypes: ``clone``, ``copy_``, ``contiguous``, ``fill_``, ``to``, ``type``."""
+"""Copies, memory layouts and dtype conversions: ``clone``, ``copy_``, ``contiguous``, ``fill_``, ``to``, ``type``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gviz.engine.views import apply_in_place
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Copies, writes, and leaving the graph: what happens to memory rather than to numbers.
+# Copies, writes, and detaching: operations on memory rather than on numbers.
 
 
 clone: Op = Op(
@@ -130,7 +130,7 @@ derive(detach)
 
 @front("clone")
 def clone_front(input: Tensor, *, memory_format: MemoryFormat | None = preserve_format) -> Tensor:
-    """A copy; its elements lie in memory as those of `input`, or as `memory_format` says."""
+    """A copy in the memory order of `input`, or of `memory_format`."""
     order = preserve_format if memory_format is None else checked_format("clone", memory_format)
     return _cloned(input, order)
 
@@ -152,7 +152,7 @@ callbacks.copy_into = _copy_into
 
 @front("copy_", function=False)
 def copy_(self: Tensor, src: Tensor | Number) -> Tensor:
-    """Write the elements of `src` here; what lies in the same places stays as it is."""
+    """Copies the elements of `src` to this tensor; elements in the same memory stay as they are."""
     src = operand(copy, src, self)
     return apply_in_place(copy, (self, src), {}, rule="free" if _lie_together(self._array, src._array) else None)
 
@@ -164,7 +164,7 @@ def _lie_together(one: Array, other: Array) -> bool:
 
 @front("fill_", function=False)
 def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
-    """Write `value` to every element."""
+    """Writes `value` to every element."""
     if isinstance(value, Tensor):
         if value.ndim:
             raise RuntimeError(
@@ -176,15 +176,18 @@ def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
 
 @front("zero_", function=False)
 def zero_(self: Tensor) -> Tensor:
-    """Write 0 to every element."""
+    """Writes 0 to every element."""
     return apply_in_place(zero, (self,), {})
 
 
 @front("detach_", function=False)
 def detach_(self: Tensor) -> Tensor:
-    """Leave the graph in place. RuntimeError for a view, whose base would stay in it; nothing in ``inference_mode``."""
+    """Detaches in place.
+
+    Raises RuntimeError for a view, whose base would stay attached; no effect in ``inference_mode``.
+    """
     if thread.inference and not self.is_inference():
-        return self  # PyTorch's autograd, which would do it, is passed over there
+        return self  # PyTorch's autograd, which implements it, is bypassed there
     if self._base is not None:
         raise RuntimeError(messages.DETACH_VIEW)
     if watchers.watchers and (recorder := watchers.recorder()) is not None:
@@ -196,7 +199,7 @@ def detach_(self: Tensor) -> Tensor:
 
 @front("contiguous", function=False)
 def contiguous(self: Tensor, *, memory_format: MemoryFormat = contiguous_format) -> Tensor:
-    """This tensor if its memory is in C order, or as `memory_format` says, else a copy that is."""
+    """Returns this tensor if its memory is in C order, or in `memory_format`; else a copy that is."""
     order = checked_format("contiguous", memory_format)
     if is_in(self._array, order):
         return self
@@ -207,13 +210,13 @@ def contiguous(self: Tensor, *, memory_format: MemoryFormat = contiguous_format)
 
 @front("is_contiguous", function=False)
 def is_contiguous(self: Tensor, *, memory_format: MemoryFormat = contiguous_format) -> bool:
-    """Whether the memory is in C order, or as `memory_format` says."""
+    """Whether the memory is in C order, or in `memory_format`."""
     return is_in(self._array, checked_format("is_contiguous", memory_format))
 
 
 @front("dim_order", function=False)
 def dim_order(self: Tensor) -> tuple[int, ...]:
-    """The dimensions from the one whose elements lie furthest from each other to the closest."""
+    """The dimensions from the longest stride to the shortest."""
     strides = strides_of(self._array)
     return tuple(sorted(range(self.ndim), key=lambda dim: -strides[dim]))
 
@@ -226,13 +229,13 @@ def is_inference(input: Tensor) -> bool:
 
 @front("_is_view", function=False)
 def is_view(self: Tensor) -> bool:
-    """Whether it is a view that autograd keeps in step with its base."""
+    """Whether it is a view that autograd tracks with its base."""
     return self._base is not None
 
 
 @front("stride", function=False)
 def stride(self: Tensor, dim: int | None = None) -> Any:
-    """How many elements apart neighbours are, per dimension or along one."""
+    """The strides in elements, per dimension or along one."""
     strides = strides_of(self._array)
     if dim is None:
         return strides
@@ -243,14 +246,14 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
 
 
 def strides_of(array: Array) -> tuple[int, ...]:
-    """The strides in elements; numpy has none for some arrays without elements, PyTorch those of one in C order."""
+    """The strides in elements. NumPy has none for some empty arrays; PyTorch uses those of C order."""
     if array.size or any(array.strides):
         return tuple([s // array.itemsize for s in array.strides])
     return tuple([prod(max(n, 1) for n in array.shape[d + 1 :]) for d in range(array.ndim)])
 
 
 def _get_data(self: Tensor) -> Tensor:
-    """The same memory outside the graph, with a version counter of its own: writes to it go unnoticed."""
+    """The same memory without a grad_fn, with its own version counter: autograd does not see writes to it."""
     result: Tensor = apply(data, (self,))
     return result
 
@@ -278,7 +281,7 @@ attribute("data", _get_data, _set_data, _delete_data)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# A tensor as another dtype: ``to``, ``type``, ``float()`` and its like.
+# Conversions to another dtype: ``to``, ``type``, ``float()`` and similar methods.
 
 
 to_copy: Op = Op(
@@ -286,7 +289,7 @@ to_copy: Op = Op(
     grad_fn="ToCopyBackward0",
     formula="self as dtype",
     forward=lambda self, dtype: copied(self, dtype=dtypes.named(dtype).numpy),
-    rules=(Rule("self", "g", lambda g: g),),  # the engine brings a gradient to its input's dtype
+    rules=(Rule("self", "g", lambda g: g),),  # the engine converts a gradient to its input's dtype
     public=False,
     examples=lambda: [Example((normal(2, 3),), {"dtype": "float64"})],
 )
@@ -312,7 +315,7 @@ _FLAGS = ("non_blocking", "copy")
 
 @front("to", function=False)
 def to(self: Tensor, *args: Any, **options: Any) -> Tensor:
-    """This tensor as another dtype, named or that of another tensor; itself if it has it already and `copy` is False.
+    """This tensor in another dtype, which may be that of another tensor; itself if nothing changes and `copy` is False.
 
     The only device is the CPU.
     """
@@ -326,15 +329,15 @@ def to(self: Tensor, *args: Any, **options: Any) -> Tensor:
 
 
 def _converted(self: Tensor, kind: DType, order: MemoryFormat | None, copy: bool) -> Tensor:
-    """This tensor, or a copy if it has another dtype, lies otherwise in memory, or a `copy` is wanted."""
+    """Returns this tensor, or a copy if dtype or memory order change or `copy` is True."""
     order = order or preserve_format
     as_it_lies = order is preserve_format or suggested(self._array) is order
     return self if as_it_lies and kind is self.dtype and not copy else cast(self, kind, order)
 
 
 def cast(self: Tensor, kind: DType, order: MemoryFormat = preserve_format) -> Tensor:
-    """A copy of a tensor as dtype `kind`, recorded unless that has no gradients."""
-    assert kind.numpy  # refuses a dtype that is a name only
+    """A copy of a tensor in dtype `kind`, recorded unless that dtype has no gradients."""
+    assert kind.numpy  # raises for a dtype that is only a name
     if order is not preserve_format:
         attrs = {"dtype": kind.name, "memory_format": order.name}
         arranged: Tensor = apply(to_copy_in_format, (self,), attrs)
@@ -344,14 +347,14 @@ def cast(self: Tensor, kind: DType, order: MemoryFormat = preserve_format) -> Te
 
 
 def _named(args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of `to` by name: it takes a device and a dtype, a dtype alone, or another tensor."""
+    """The arguments of `to` by name: it accepts a device and a dtype, a dtype only, or another tensor."""
     first = args[0] if args else options.get("tensor")
     if isinstance(first, Tensor):
         rest = {name: value for name, value in options.items() if name != "tensor"}
         return {"dtype": first.dtype} | _flags(args[1:] if args else (), rest, args)
     if dtypes.given(first) is not None:
         return {"dtype": first} | _flags(args[1:], options, args)
-    if isinstance(first, (bool, float)):  # PyTorch takes a number's type
+    if isinstance(first, (bool, float)):  # PyTorch uses a number's type
         return {"dtype": type(first)} | _flags(args[1:], options, args)
     if first is not None and not isinstance(first, (str, int, Device)):
         raise combination("to", args, options, *_CALLS)
@@ -391,7 +394,7 @@ for name, target in _CONVERTERS.items():
 def type_front(
     self: Tensor, dtype: Any = None, non_blocking: bool = False, *, memory_format: MemoryFormat = preserve_format
 ) -> Tensor | str:
-    """The name of the tensor's type; with `dtype`, this tensor in that type."""
+    """The name of the tensor's type; with `dtype`, this tensor converted to that type."""
     if dtype is None:
         return f"torch.{self.dtype.tensor_type}Tensor"
     kind = dtype if isinstance(dtype, DType) else legacy.kind_named(dtype) if isinstance(dtype, str) else None
@@ -406,7 +409,7 @@ def type_front(
 
 @front("type_as", function=False)
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """This tensor as the dtype of another one."""
+    """This tensor in the dtype of another one."""
     if not isinstance(other, Tensor):
         raise TypeError(f"type_as(): argument 'other' (position 1) must be Tensor, not {typename(other)}")
     return self.to(other.dtype)

@@ -1,4 +1,4 @@
-"""Diagonals and triangles of matrices: views of them, copies with the rest 0, sums, and where they are."""
+"""Diagonals and triangles of matrices: views, copies with zeros elsewhere, sums, and indices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Triangles of matrices: their elements, the others 0, and where they are.
+# Triangles of matrices: the elements with zeros elsewhere, and their indices.
 
 
 tril_op: Op = Op(
@@ -65,7 +65,7 @@ def triu(self: Tensor, diagonal: int = 0) -> Prepared:
 
 
 def _indices(name: str, pick: Any) -> None:
-    """Offer ``torch.<name>``: the row and column numbers of a triangle."""
+    """Defines ``torch.<name>``: the row and column numbers of a triangle."""
 
     def indices(row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None) -> Tensor:
         for side, n in (("row", row), ("col", col)):
@@ -83,7 +83,7 @@ _indices("triu_indices", np.triu_indices)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Diagonals of matrices: views of them, matrices made of them, sums over them.
+# Diagonals of matrices: views, matrices made from them, sums.
 
 
 Shape = tuple[int, ...]
@@ -236,7 +236,7 @@ def _plane(self: Tensor, dim1: int, dim2: int, more: int = 0) -> tuple[int, int]
 
 @front("diagonal")
 def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The diagonal in the plane of two dimensions, as a view; it becomes the last dimension."""
+    """The diagonal of two dimensions, as a view; it becomes the last dimension."""
     first, second = _plane(self, dim1, dim2)
     return run(diagonal_op, self, offset=offset, dim1=first, dim2=second)
 
@@ -266,7 +266,7 @@ def diagflat(self: Tensor, offset: int = 0) -> Tensor:
 
 @front("diagonal_copy", method=False)
 def diagonal_copy_front(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A copy of the diagonal in the plane of two dimensions."""
+    """A copy of the diagonal of two dimensions."""
     first, second = _plane(self, dim1, dim2)
     return run(diagonal_copy, self, offset=offset, dim1=first, dim2=second)
 
@@ -295,7 +295,7 @@ def trace(self: Tensor) -> Tensor:
 
 @front("fill_diagonal_", function=False)
 def fill_diagonal_(self: Tensor, fill_value: Number, wrap: bool = False) -> Tensor:
-    """Write a number to the main diagonal; with `wrap` it begins again below the end of a tall matrix."""
+    """Writes a number to the main diagonal; with `wrap` it continues below the end of a tall matrix."""
     if self.ndim < 2:
         raise RuntimeError("dimensions must larger than 1")
     if self.ndim > 2 and len(set(self.shape)) > 1:

@@ -1,4 +1,6 @@
-"""``torch.einsum``: sums of products given by subscripts, made of the views, products and sums that PyTorch records."""
+"""``torch.einsum``: sums of products given by subscripts, composed of the views, products and sums that PyTorch
+records.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,13 @@ Labels = list[str]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The dimension of each label once operands are permuted: those of the output first, then those to sum."""
+    """The dimension of each label after operands are permuted: first those of the output, then those to sum."""
 
     places: dict[str, int]
     ellipsis: int
-    """How many dimensions an ellipsis covers."""
+    """The number of dimensions that an ellipsis covers."""
     output: int
-    """How many dimensions the result has."""
+    """The number of dimensions of the result."""
     total: int
 
 
@@ -57,7 +59,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
 
 
 def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """Operands that alternate with lists of numbers, as an equation and operands."""
+    """Converts operands that alternate with lists of numbers to an equation and operands."""
 
     def text(labels: Sequence[Any]) -> str:
         return "".join(ELLIPSIS if label is ... else LETTERS[label] for label in labels)
@@ -69,7 +71,7 @@ def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
 
 
 def _parsed(equation: str, count: int) -> tuple[list[Labels], Labels | None]:
-    """The labels of each operand and of the result. RuntimeError, in PyTorch's words, for what is none."""
+    """The labels of each operand and of the result. Raises RuntimeError, with PyTorch's text, for invalid ones."""
     left, arrow, right = equation.partition("->")
     parts = left.split(",")
     if len(parts) != count:
@@ -179,7 +181,7 @@ def _aligned(tensor: Tensor, labels: Labels, plan: Plan, number: int) -> Tensor:
 
 
 def _check_sizes(inputs: list[Labels], operands: Sequence[Tensor], plan: Plan, aligned: Sequence[Tensor]) -> None:
-    """RuntimeError, in PyTorch's words, for one label with two sizes."""
+    """Raises RuntimeError, with PyTorch's text, for a label with two sizes."""
     names = {place: label for label, place in plan.places.items()}
     for place in range(plan.total):
         seen = 1
@@ -195,7 +197,7 @@ def _check_sizes(inputs: list[Labels], operands: Sequence[Tensor], plan: Plan, a
 
 
 def _summed(operands: list[Tensor], plan: Plan) -> Tensor:
-    """The operands multiplied from left to right, each dimension summed as soon as nothing else has it."""
+    """The product of the operands from left to right; each dimension is summed once no other operand has it."""
     result, *others = operands
     if not others:
         return result.sum(tuple(range(plan.output, plan.total))) if plan.total > plan.output else result
@@ -226,7 +228,7 @@ def _pair(a: Tensor, b: Tensor, counts: list[int], plan: Plan) -> Tensor:
 
 
 def _sum_of_products(a: Tensor, b: Tensor, summed: list[int]) -> Tensor:
-    """``(a * b).sum(summed, keepdim=True)`` as one product of matrices for each place that both have."""
+    """``(a * b).sum(summed, keepdim=True)`` as one matrix product for each index of the common dimensions."""
     rest = [place for place in range(a.ndim) if place not in summed]
     shared = [p for p in rest if a.shape[p] != 1 and b.shape[p] != 1]
     left = [p for p in rest if a.shape[p] != 1 and p not in shared]

@@ -1,4 +1,4 @@
-"""Functions of one number, element by element: exponentials, logarithms, powers, roots, trigonometry, erf and gamma."""
+"""Pointwise functions: exponentials, logarithms, powers, roots, trigonometry, erf and gamma."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ log1p: Op = smooth("log1p", "Log1PBackward0", np.log1p, "g / (self + 1)", lambda
 
 
 def _sigmoid(self: Array) -> Array:
-    decay = np.exp(-np.abs(self))  # never overflows, on either side
+    decay = np.exp(-np.abs(self))  # cannot overflow for either sign
     return np.where(self >= 0, 1 / (1 + decay), decay / (1 + decay)).astype(self.dtype, copy=False)
 
 
@@ -162,7 +162,7 @@ reciprocal: Op = Op(
 
 
 def _by(g: Any, self: Any, exponent: Any, result: Any) -> Any:
-    """The gradient of an exponent; where the base is 0 nothing changes, though its logarithm is infinite."""
+    """The gradient of an exponent; 0 where the base is 0, although its logarithm is infinite."""
     return g * where_op((self == 0) & (exponent >= 0), zeros(g, ()), result * log(self))
 
 
@@ -184,7 +184,7 @@ def _less_one(self: Any, exponent: Number) -> Any:
 def _powers(self: Array, exponent: Array) -> Any:
     if self.dtype.kind == "f":
         return np.power(self, exponent)
-    fraction = exponent < 0  # of integers, rounded towards 0: only 1 and -1 have one that is left
+    fraction = exponent < 0  # of integers, rounded towards 0: only 1 and -1 have a nonzero result
     odd = np.where(exponent % 2 != 0, self, np.ones((), self.dtype))
     left = np.where(np.abs(self) == 1, odd, np.zeros((), self.dtype))
     return np.where(fraction, left, np.power(self, np.where(fraction, np.zeros((), exponent.dtype), exponent)))
@@ -290,7 +290,7 @@ def ldexp_front(input: Tensor, other: Tensor) -> Tensor:
 
 @front("ldexp_", function=False)
 def ldexp_in_place(self: Tensor, other: Tensor) -> Tensor:
-    """Multiply by 2 to the power `other` in place."""
+    """Multiplies by 2 to the power `other` in place."""
     return apply_in_place(ldexp, _exponents(self, other), {})
 
 
@@ -311,7 +311,7 @@ def pow_front(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
 
 @front("pow_", "__ipow__", function=False)
 def pow_in_place(self: Tensor, exponent: Tensor | Number) -> Tensor:
-    """Raise to the power `exponent` in place."""
+    """Raises to the power `exponent` in place."""
     return _raised(apply_in_place, self, exponent)
 
 
@@ -332,13 +332,13 @@ def rpow(self: Tensor, base: Number) -> Tensor:
 
 @front("square")
 def square(input: Tensor) -> Tensor:
-    """`input` * `input`, as PyTorch does it: the power 2."""
+    """`input` * `input`, as the power 2 like in PyTorch."""
     return _raised(apply, checked(pow_scalar, input, 1), 2)
 
 
 @front("square_", function=False)
 def square_in_place(self: Tensor) -> Tensor:
-    """Square in place."""
+    """Squares in place."""
     return _raised(apply_in_place, self, 2)
 
 
@@ -362,7 +362,7 @@ def _raised(run: Runner, self: Tensor, exponent: Tensor | Number) -> Tensor:
 
 
 def _inside(*shape: int) -> Array:
-    """Numbers for which the inverse functions exist."""
+    """Numbers in the domain of the inverse functions."""
     return within(-0.9, 0.9, *shape)
 
 
@@ -421,7 +421,7 @@ atanh: Op = smooth(
 
 
 def _turned(part: str) -> Any:
-    """The rule for one input of `atan2`: 0 at the origin, where there is no angle."""
+    """The rule for one input of `atan2`: 0 at the origin, where the angle is undefined."""
 
     def vjp(g: Any, self: Any, other: Any) -> Any:
         square = self * self + other * other
@@ -498,7 +498,7 @@ def _bell(self: Any) -> Any:
 
 
 def _trigamma(self: Array) -> Any:
-    """As PyTorch computes it: six steps of the recurrence, then the first terms of the series."""
+    """Computed as in PyTorch: six steps of the recurrence, then the first terms of the series."""
     x = np.asarray(self, np.result_type(self, np.float32))
     mirrored = x < 0.5
     x = np.where(mirrored, 1 - x, x)
@@ -573,7 +573,7 @@ derive_all(erf, erfc, erfinv, lgamma, digamma)
 
 @front("polygamma", method=False)
 def polygamma(n: int, input: Tensor) -> Tensor:
-    """The `n`-th derivative of `digamma`. RuntimeError for a negative `n`."""
+    """The `n`-th derivative of `digamma`. Raises RuntimeError for a negative `n`."""
     _check_order(n)
     result: Tensor = apply(polygamma_op, (input,), {"n": n})
     return result
@@ -581,13 +581,13 @@ def polygamma(n: int, input: Tensor) -> Tensor:
 
 @front("polygamma", function=False)
 def polygamma_method(self: Tensor, n: int) -> Tensor:
-    """The `n`-th derivative of `digamma`. RuntimeError for a negative `n`."""
+    """The `n`-th derivative of `digamma`. Raises RuntimeError for a negative `n`."""
     return polygamma(n, self)
 
 
 @front("polygamma_", function=False)
 def polygamma_in_place(self: Tensor, n: int) -> Tensor:
-    """`polygamma`, written here."""
+    """`polygamma`, in place."""
     _check_order(n)
     return apply_in_place(polygamma_op, (self,), {"n": n})
 

@@ -1,4 +1,4 @@
-"""Rows of a table looked up by number."""
+"""Lookup of a table's rows by index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extremes and ranks: largest and smallest elements, where they are, medians, modes, quantiles."""
+"""Extremes and ranks: maxima and minima, their indices, medians, modes, quantiles."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from gviz.engine.tensor import Tensor
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The largest and smallest elements, of all or along dimensions, and where they are.
+# The largest and smallest elements, of all or along dimensions, and their indices.
 
 
 Shape = tuple[int, ...]
 
 
 def at_indices(g: Any, indices: Any, self_sym_sizes: Shape, dim: int, keepdim: bool) -> Any:
-    """The rule of what picks elements along `dim`: their gradients where they were, else 0."""
+    """The rule of ops that pick elements along `dim`: their gradients at the picked indices, else 0."""
     if not self_sym_sizes:
         return g
     if not keepdim:
@@ -36,7 +36,7 @@ def at_indices(g: Any, indices: Any, self_sym_sizes: Shape, dim: int, keepdim: b
 
 
 def picking(name: str, grad_fn: str, formula: str, pick: Callable[..., Any], signature: str = "", **attrs: Any) -> Op:
-    """An op that picks one element along `dim`: `pick` says where it is. Its results are ``values, indices``."""
+    """An op that picks one element along `dim`, at the index from `pick`. Its results are ``values, indices``."""
 
     def forward(self: Array, dim: int, keepdim: bool, **others: Any) -> tuple[Array, Array]:
         if not self.ndim:
@@ -90,7 +90,7 @@ tied_along: Op = Op(
 
 
 def _comparable(self: Array, result: Array) -> tuple[Array, Array]:
-    """Both so that a nan equals a nan."""
+    """Both, converted so that nan equals nan."""
     if not np.isnan(result):
         return self, np.asarray(result)
     return np.isnan(self).astype(self.dtype), np.ones((), self.dtype)
@@ -193,7 +193,7 @@ NO_IDENTITY = (
 
 
 def check_not_empty(name: str, self: Tensor, dims: tuple[int, ...]) -> None:
-    """IndexError, in PyTorch's words, where there is nothing along one of `dims`."""
+    """Raises IndexError, with PyTorch's text, if one of `dims` is empty."""
     for d in dims if self.ndim else ():
         if not self.shape[d]:
             raise IndexError(f"{name}: Expected reduction dim {d} to have non-zero size.")
@@ -233,7 +233,7 @@ def _extreme(whole: Op, along: Op, of_two: Op, self: Tensor, dim: int | Tensor |
 
 
 def picked(op: Op, self: Tensor, dim: int, keepdim: bool, **attrs: Any) -> Any:
-    """Run an op that picks an element along `dim`. IndexError if there is none."""
+    """Runs an op that picks an element along `dim`. Raises IndexError if there is none."""
     if not isinstance(dim, int):
         kind = type(dim).__name__
         raise TypeError(f"{op.name}() received an invalid combination of arguments - got ({kind}) for the int 'dim'")
@@ -279,14 +279,14 @@ def aminmax_front(input: Tensor, *, dim: int | None = None, keepdim: bool = Fals
 @front("argmax")
 @numpy_names
 def argmax_front(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Where the largest element is."""
+    """The index of the largest element."""
     return _found(argmax_op, input, dim, keepdim)
 
 
 @front("argmin")
 @numpy_names
 def argmin_front(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Where the smallest element is."""
+    """The index of the smallest element."""
     return _found(argmin_op, input, dim, keepdim)
 
 
@@ -302,11 +302,12 @@ def _found(op: Op, self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Elements by their rank: medians, the k-th smallest, the most frequent, quantiles.
+# Elements by rank: medians, the k-th smallest, the most frequent, quantiles.
 
 
 def _ranked(self: Array, dim: int, rank: Any) -> Array:
-    """Where the element of this rank along `dim` is; nan are largest, of equals the first is smaller."""
+    """The index of the element with this rank along `dim`; nan counts as largest, and equal elements keep their
+    order."""
     order = np.argsort(self, dim, kind="stable")
     place: Array = np.take_along_axis(order, np.broadcast_to(rank, _single(self, dim)), dim).squeeze(dim)
     return place
@@ -322,7 +323,7 @@ def _numbers(self: Array, dim: int) -> Array:
 
 
 def _median_place(self: Array, dim: int) -> Array:
-    """The lower of two in the middle; the first nan if there is one."""
+    """The index of the lower median; that of the first nan if there is one."""
     refuse_unless(self.dtype.kind != "b", "median_out", self)
     count = _numbers(self, dim)
     size = self.shape[dim]
@@ -353,7 +354,7 @@ def _kth_place(self: Array, dim: int, k: int) -> Array:
 
 
 def _selected(line: Array, rank: int) -> int:
-    """Where the element of this rank is; of equal ones the one that PyTorch's selection comes upon."""
+    """The index of the element with this rank; among equal ones, the one that PyTorch's selection finds."""
     chosen = int(np.argsort(line, kind="stable")[rank])
     same = np.isnan(line) if line[chosen] != line[chosen] else line == line[chosen]
     return chosen if np.count_nonzero(same) == 1 else _quickselected(line.tolist(), rank)
@@ -391,7 +392,7 @@ def _quickselected(values: list[float], rank: int) -> int:
 
 
 def _mode_place(self: Array, dim: int) -> Array:
-    """Where the most frequent element is for the last time; of equally frequent ones, the smallest."""
+    """The last index of the most frequent element; among equally frequent ones, of the smallest."""
     if not self.size:
         return np.zeros((*self.shape[:dim], *self.shape[dim + 1 :]), np.int64)
     return np.apply_along_axis(_most_frequent, dim, self)
@@ -424,7 +425,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 @front("nanmedian")
 @numpy_names
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The median of the elements that are numbers."""
+    """The median of the elements that are not nan."""
     if dim is None:
         return apply(nanmedian_all, (checked(nanmedian_all, input, 1),))
     return picked(nanmedian_dim, input, dim, keepdim)
@@ -433,14 +434,14 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
 @front("mode")
 @numpy_names
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
-    """The most frequent elements along `dim`, and where they are."""
+    """The most frequent elements along `dim`, and their indices."""
     return picked(mode_op, input, dim, keepdim)
 
 
 @front("kthvalue")
 @numpy_names
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """The `k`-th smallest elements along `dim`, and where they are."""
+    """The `k`-th smallest elements along `dim`, and their indices."""
     axis = one_dim(dim, checked(kthvalue_op, input, 1).ndim)
     size = input.shape[axis] if input.ndim else 1
     if size and not 1 <= k <= size:
@@ -449,7 +450,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Quantiles: the values below which given parts of the elements lie.
+# Quantiles: the values below which given fractions of the elements lie.
 
 
 @front("quantile")
@@ -457,7 +458,8 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
 def quantile(
     input: Tensor, q: Tensor | Number, dim: int | None = None, keepdim: bool = False, *, interpolation: Any = None
 ) -> Tensor:
-    """The values below which the parts `q` of the elements lie. They are between two by ``linear`` interpolation."""
+    """The values below which the fractions `q` of the elements lie, interpolated between neighbours by
+    `interpolation`."""
     return _quantile("quantile", input, q, dim, keepdim, interpolation or "linear")
 
 
@@ -466,7 +468,7 @@ def quantile(
 def nanquantile(
     input: Tensor, q: Tensor | Number, dim: int | None = None, keepdim: bool = False, *, interpolation: Any = None
 ) -> Tensor:
-    """`quantile` of the elements that are numbers."""
+    """`quantile` of the elements that are not nan."""
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation or "linear")
 
 
@@ -486,7 +488,7 @@ def _quantile(
 
 
 def _ordered(self: Tensor, axis: int | None) -> Tensor:
-    """The elements in order along the last dimension."""
+    """The elements sorted along the last dimension."""
     lines = self.flatten() if axis is None else self
     if axis is not None and axis != self.ndim - 1:
         lines = self.unsqueeze(-1).transpose(axis, -1)
@@ -520,7 +522,7 @@ def _check_quantile(self: Tensor, q: Tensor, interpolation: str) -> None:
 
 
 def _interpolated(ordered: Tensor, q: Tensor, name: str, interpolation: str) -> Tensor:
-    """For each line of `ordered`, the values at the places that the parts `q` mean."""
+    """For each line of `ordered`, the values at the ranks of the fractions `q`."""
     parts = q.detach().reshape(-1)
     nan = ordered.detach().isnan()
     if name == "nanquantile":

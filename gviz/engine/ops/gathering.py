@@ -1,4 +1,4 @@
-"""Elements taken from and written to places that an index names: ``gather``, ``scatter``, ``index_add``, ``put_``."""
+"""Elements read from and written to indexed positions: ``gather``, ``scatter``, ``index_add``, ``put_``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Elements picked by an index that is laid out like the result: along one dimension, or in the flat tensor.
+# Elements picked by an index with the shape of the result: along one dimension, or in the flat tensor.
 
 
 Shape = tuple[int, ...]
@@ -94,7 +94,7 @@ def _untaken(self: Array, index: Array, size: Shape) -> Array:
 
 
 def check_bounds(index: Tensor, length: int, dim: int, low: int = 0) -> None:
-    """RuntimeError, in PyTorch's words, for an index that names what is not there."""
+    """Raises RuntimeError, with PyTorch's text, for an index out of bounds."""
     array = index._array
     if array.size and (array.min() < low or array.max() >= length):
         outside = int(next(i for i in array.reshape(-1) if not low <= i < length))
@@ -102,14 +102,14 @@ def check_bounds(index: Tensor, length: int, dim: int, low: int = 0) -> None:
 
 
 def check_kind(name: str, index: Tensor) -> None:
-    """RuntimeError, in PyTorch's words, for an index that is not of integers."""
+    """Raises RuntimeError, with PyTorch's text, for an index that is not of integers."""
     if index.dtype.name not in ("int64", "int32"):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
 
 
 @front("gather")
 def gather(self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
-    """The elements that `index` names along `dim`, in its shape."""
+    """The elements at `index` along `dim`, in the shape of `index`."""
     (axis,) = normal_dims(dim, self.ndim)
     check_kind("gather", index)
     if index._array.size:
@@ -126,7 +126,7 @@ def gather(self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) 
 
 
 def check_flat_index(name: str, self: Tensor, index: Tensor) -> None:
-    """An error, in PyTorch's words, for an index into flat elements that are not there."""
+    """Raises PyTorch's error for an index out of bounds of the flat tensor."""
     if index.dtype.name != "int64":
         raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {index.dtype.tensor_type}")
     array, size = index._array, self._array.size
@@ -145,9 +145,9 @@ def take(self: Tensor, index: Tensor) -> Tensor:
 
 @front("take_along_dim")
 def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """The elements that `indices` names along `dim`, both broadcast elsewhere; in the flat tensor without `dim`.
+    """The elements at `indices` along `dim`, both broadcast in other dimensions; in the flat tensor without `dim`.
 
-    Along a `dim`, indices count beyond either end round and round.
+    Along a `dim`, indices beyond either end wrap around.
     """
     if indices.dtype.name != "int64":
         raise RuntimeError(
@@ -175,14 +175,14 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Ten
 
 
 def _widened(self: Tensor, other: Tensor, axis: int) -> Tensor:
-    """A tensor repeated to the size of another, but for one dimension."""
+    """A tensor repeated to the size of another, except in one dimension."""
     sizes: list[Any] = [o if n == 1 else n for n, o in zip(self.shape, other.shape, strict=True)]
     sizes[axis] = self.shape[axis]
     return run(expand, self, size=tuple(sizes))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Elements written or combined at an index that is laid out like them: along one dimension, or in the flat tensor.
+# Elements written or combined at an index of their shape: along one dimension, or in the flat tensor.
 
 
 _INDEX = np.array([[0, 0], [2, 1]])
@@ -197,7 +197,7 @@ def _no_derivative(name: str) -> Callable[..., Any]:
 
 
 def _combined(self: Array, index: Array, src: Any, dim: int, how: Callable[..., None]) -> Array:
-    """A copy of `self` in which `how` combined places, given as flat positions, with what `src` has for them."""
+    """A copy of `self` in which `how` combined the elements at flat positions with those of `src`."""
     result = np.array(self, order="C")
     own, index = np.atleast_1d(result), np.atleast_1d(index)
     if np.ndim(src):
@@ -313,7 +313,7 @@ def _as(g: Any, source: Any) -> Any:
 
 
 def check_places(self: Tensor, dim: int, index: Tensor, src: Tensor | None, *, name: str) -> int:
-    """`dim` counted from 0. An error, in PyTorch's words, for an index or source that does not fit `self`."""
+    """`dim` counted from 0. Raises PyTorch's error for an index or source that does not match `self`."""
     (axis,) = normal_dims(dim, self.ndim)
     check_kind(name, index)
     if src is not None and src.dtype is not self.dtype:
@@ -324,7 +324,7 @@ def check_places(self: Tensor, dim: int, index: Tensor, src: Tensor | None, *, n
 
 
 def bounds(self: Tensor, index: Tensor, axis: int) -> Callable[[], None]:
-    """The check that an index along a dimension names what is there. RuntimeError, in PyTorch's words."""
+    """A check for an index out of bounds along a dimension. It raises RuntimeError, with PyTorch's text."""
     return lambda: check_bounds(index, self.shape[axis] if self.ndim else 1, axis)
 
 
@@ -352,7 +352,7 @@ def scatter(
     value: Number | None = None,
     reduce: str | None = None,
 ) -> Prepared:
-    """`src` or a number written, or with `reduce` added or multiplied, at the places `index` names along `dim`."""
+    """Writes `src` or a number, or with `reduce` adds or multiplies it, at `index` along `dim`."""
     source = value if src is None else src
     if reduce not in (None, "add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
@@ -370,14 +370,14 @@ def scatter(
 
 @in_both_ways("scatter_add")
 def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Prepared:
-    """`src` added at the places `index` names along `dim`."""
+    """Adds `src` at `index` along `dim`."""
     axis = check_places(self, dim, index, src, name="scatter")
     return scatter_add_op, (self, src, index), {"dim": axis}, bounds(self, index, axis)
 
 
 @in_both_ways("put")
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Prepared:
-    """`source` written or added at the places `index` names in the flat tensor."""
+    """Writes or adds `source` at `index` in the flat tensor."""
     if index.dtype.name == "int64" and source.dtype is not self.dtype:
         raise RuntimeError(
             "put_(): self and source expected to have the same dtype, but got self.dtype = "
@@ -392,7 +392,7 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Entries of one dimension, named by an index: added to, written, filled, combined.
+# Entries of one dimension at an index: added to, written, filled, combined.
 
 
 _ENTRY = np.array([2, 0, 2])
@@ -495,7 +495,10 @@ def _check_vector(name: str, index: Tensor) -> None:
 
 
 def check_entries(name: str, self: Tensor, dim: int, index: Tensor, source: Tensor) -> int:
-    """The dimension, counted from 0. RuntimeError, IndexError unless `source` fits the entries that `index` names."""
+    """The dimension, counted from 0.
+
+    Raises RuntimeError or IndexError unless `source` matches the entries at `index`.
+    """
     (axis,) = normal_dims(dim, self.ndim)
     _check_vector(name, index)
     if index.dtype.name not in ("int64", "int32"):
@@ -521,7 +524,7 @@ def check_entries(name: str, self: Tensor, dim: int, index: Tensor, source: Tens
 
 @in_both_ways("index_add")
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Prepared:
-    """`alpha` * `source` added to the entries of `dim` that `index` names."""
+    """Adds `alpha` * `source` to the entries of `dim` at `index`."""
     axis = check_entries("index_add_", self, dim, index, source)
     attrs = {"dim": axis, "alpha": alpha}
     return index_add_op, (self, source, index), attrs, lambda: check_bounds(index, _length(self, axis), axis)
@@ -549,7 +552,7 @@ def _check_not_empty(self: Tensor, index: Tensor) -> None:
 
 @in_both_ways("index_copy")
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Prepared:
-    """`source` written to the entries of `dim` that `index` names."""
+    """Writes `source` to the entries of `dim` at `index`."""
     (axis,) = normal_dims(dim, self.ndim)
     if index.ndim > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
@@ -591,7 +594,7 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Prepare
 
 @in_both_ways("index_fill")
 def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Number) -> Prepared:
-    """`value` written to the entries of `dim` that `index` names."""
+    """Writes `value` to the entries of `dim` at `index`."""
     if isinstance(value, Tensor) and value.ndim:
         raise RuntimeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
@@ -612,7 +615,7 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Tensor | Number) ->
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Elements combined at an index along one dimension by a reduction: sum, product, mean, largest, smallest.
+# Elements combined at an index along one dimension by a reduction: sum, product, mean, maximum, minimum.
 
 
 _UFUNC = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
@@ -676,7 +679,8 @@ def _extreme_backward(g: Any, self: Any, index: Any, src: Any, result: Any, dim:
 
 
 def _product_backward(g: Any, self: Any, index: Any, src: Any, result: Any, dim: int, include: bool) -> tuple[Any, Any]:
-    """As PyTorch: the product without a factor is the product divided by it, or for a zero the product without it."""
+    """As in PyTorch: the product without a factor is the product divided by it, or for a zero the product without
+    it."""
 
     def product(own: Any, factors: Any) -> Any:
         return scatter_reduce_op(own, factors, index, dim=dim, reduce="prod", include_self=include)
@@ -724,7 +728,7 @@ scatter_reduce_op: Op = Op(
 
 
 def _along(index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    """An index along one dimension as one for each element: what it is to a scatter."""
+    """An index along one dimension, expanded to one index for each element, as scatter uses it."""
     index = index._array if isinstance(index, Tensor) else index
     if not shape:
         return index.reshape(())
@@ -776,7 +780,7 @@ index_reduce_op: Op = Op(
 def index_reduce(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Prepared:
-    """`source` combined by prod, mean, amax or amin with the entries of `dim` that `index` names."""
+    """Combines `source` by prod, mean, amax or amin with the entries of `dim` at `index`."""
     if reduce == "sum" or reduce not in _UFUNC:
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     axis = check_entries("index_reduce_", self, dim, index, source)
@@ -787,7 +791,7 @@ def index_reduce(
 def scatter_reduce(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Prepared:
-    """`src` combined by sum, prod, mean, amax or amin at the places `index` names along `dim`."""
+    """Combines `src` by sum, prod, mean, amax or amin with the elements at `index` along `dim`."""
     if reduce not in _UFUNC:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     axis = check_places(self, dim, index, src, name="scatter")
@@ -796,7 +800,7 @@ def scatter_reduce(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# A copy of a tensor with another as one part of it: what writing to a view does, without writing.
+# A copy of a tensor with another one as a part of it: like writing to a view, without the write.
 
 
 def _with_part(self: Array, src: Array, dim: int, where: int | slice) -> Array:
@@ -872,7 +876,7 @@ def select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 def slice_scatter(
     self: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """A copy with `src` as a stretch of a dimension."""
+    """A copy with `src` as a slice of a dimension."""
     (axis,) = normal_dims(dim, self.ndim)
     first, last, _ = slice(start, end, step).indices(self.shape[axis])
     _check_part(src, self._array[at(axis, slice(first, last, step))].shape)

@@ -1,4 +1,4 @@
-"""Images: padding, resizing, and blocks cut out of them and put back."""
+"""Images: padding, resizing, and blocks that are extracted and put back."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Tensors with a border: of one value, mirrored, of their edge, or of their other end.
+# Padding: with one value, by reflection, with the edge, or circular.
 
 
 Shape = tuple[int, ...]
 Padding = Sequence[int]
 Source = Callable[[int, int, int], Array]
-"""Where each element of a padded dimension comes from, by its length before and what is added at its ends."""
+"""The source of each element of a padded dimension, from its length and the elements added at both ends."""
 
 
 def _pairs(padding: Padding) -> list[tuple[int, int]]:
-    """Before and after, the last dimension first."""
+    """Pairs of before and after, last dimension first."""
     return list(zip(padding[::2], padding[1::2], strict=True))
 
 
@@ -120,7 +120,7 @@ _REPLICATE = {d: _bordered(f"replication_pad{d}d", f"ReplicationPad{d}D", "its e
 
 @front("constant_pad_nd", method=False)
 def constant_pad_nd(input: Tensor, pad: Padding, value: Number = 0) -> Tensor:
-    """`input` with a border of `value`; sizes count from the last dimension, negative ones cut off."""
+    """`input` padded with `value`; sizes start from the last dimension, and negative ones crop."""
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     _check_length(input, pad, "Length of pad should be no more than twice the number of dimensions of the input. ")
@@ -136,7 +136,7 @@ def _check_length(input: Tensor, pad: Padding, text: str) -> None:
 
 
 def pad(input: Tensor, pad: Padding, mode: str = "constant", value: Number | None = None) -> Tensor:
-    """`input` with a border, as ``torch.nn.functional.pad`` makes it."""
+    """`input` padded as by ``torch.nn.functional.pad``."""
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(pad) > 2 * input.ndim:
@@ -167,7 +167,7 @@ _UNSUPPORTED = (
 
 
 def _check_border(input: Tensor, pad: Padding, mode: str) -> None:
-    """RuntimeError, in PyTorch's words, for a border of more than there is."""
+    """Raises RuntimeError, with PyTorch's text, for padding larger than allowed."""
     dims = len(pad) // 2
     if 0 in input.shape[-dims - (input.ndim == dims + 1) :]:
         raise RuntimeError(
@@ -184,7 +184,7 @@ def _check_border(input: Tensor, pad: Padding, mode: str) -> None:
 
 
 def _circular(input: Tensor, pad: Padding) -> Tensor:
-    """A border of the other end: written side by side into fresh memory, as PyTorch records it."""
+    """Circular padding, written part by part into new memory, as PyTorch records it."""
     shape = list(input.shape)
     for dim, (before, after) in _by_dim(input, pad):
         if max(before, after) > input.shape[dim]:
@@ -213,17 +213,17 @@ def _by_dim(input: Tensor, pad: Padding) -> list[tuple[int, tuple[int, int]]]:
 
 
 def _write(tensor: Tensor, dim: int, target: tuple[int, int], source: tuple[int, int]) -> None:
-    """Write one stretch of a dimension over another."""
+    """Copies one slice of a dimension to another."""
     copy_(sliced(tensor, dim, *target), sliced(tensor, dim, *source))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Images of another size: the nearest pixel, or a mixture of the neighbours along each dimension.
+# Resized images: the nearest pixel, or a mixture of neighbours along each dimension.
 
 
 Scales = tuple[float | None, ...]
 Mix = list[tuple[Array, Array]]
-"""Along one dimension: for each place the sources, and how much each counts."""
+"""Along one dimension: for each position, the sources and their weights."""
 
 
 def _nearest(size: int, count: int, scale: float | None, shift: float) -> Mix:
@@ -273,7 +273,7 @@ def _along(weights: Array, like: Array, dim: int) -> Array:
 
 
 def _unmixed(self: Array, size: Shape, scales: Scales, mode: str, align_corners: bool) -> Array:
-    """The transpose of `_mixed`: each source gets what it counted for."""
+    """The transpose of `_mixed`: distributes each value to its sources by weight."""
     first = self.ndim - len(size)
     mixes = _mixes(size, self.shape[first:], scales, mode, align_corners, self.dtype)
     for dim, (mix, length) in enumerate(zip(mixes, size, strict=True), first):
@@ -358,7 +358,7 @@ OPS: dict[tuple[str, int], Op] = {
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Blocks cut out of images and put back, and channels traded for pixels.
+# Blocks extracted from images and put back, and channels exchanged with pixels.
 
 
 def _windows(size: Shape, kernel_size: Shape, dilation: Shape, padding: Shape, stride: Shape) -> Windows:

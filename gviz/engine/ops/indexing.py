@@ -1,6 +1,6 @@
-"""``x[...]`` and parts of tensors: one entry, a stretch, an index tensor, a mask.
+"""``x[...]`` and parts of tensors: one entry, a slice, an index tensor, a mask.
 
-Numbers and slices give views (`select`, `narrow`); tensors as indices and masks give copies.
+Numbers and slices give views (`select`, `narrow`); index tensors and masks give copies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gviz.source.site import warn
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Parts of one dimension: an entry or a stretch of it, which are views, or the entries that an index names.
+# Parts of one dimension: an entry or a slice, which are views, or the entries at an index.
 
 
 Shape = tuple[int, ...]
@@ -45,7 +45,7 @@ def _place(g: Array, sizes: Shape, where: Any) -> Array:
 
 
 def at(dim: int, index: Any) -> tuple[Any, ...]:
-    """What numpy takes for `index` at dimension `dim` and all of the others."""
+    """NumPy's index for `index` at dimension `dim` and everything in the other dimensions."""
     return (*(slice(None),) * dim, index, ...)
 
 
@@ -160,7 +160,7 @@ def select_front(self: Tensor, dim: int, index: int) -> Tensor:
 
 
 def sliced(self: Tensor, axis: int, start: int, end: int, step: int = 1) -> Tensor:
-    """A stretch of one dimension, as a view."""
+    """A slice of one dimension, as a view."""
     return run(narrow, self, dim=axis, start=start, end=max(end, start), step=step)
 
 
@@ -183,7 +183,7 @@ def narrow_front(self: Tensor, dim: int, start: int | Tensor, length: int) -> Te
 
 @front("index_select")
 def index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
-    """The entries of `dim` that `index` names, as a copy."""
+    """The entries of `dim` at `index`, as a copy."""
     (axis,) = normal_dims(dim, self.ndim)
     if checked(index_select_op, index, 2).ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
@@ -194,7 +194,7 @@ def index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
         raise RuntimeError("index_select(): Index to scalar can have only 1 value, got " + f"{array.size} value(s)")
     length = self.shape[axis] if self.ndim else 1
     if array.size and not (array.min() >= 0 and array.max() < length):
-        if axis == 1:  # which PyTorch selects from in another kernel
+        if axis == 1:  # PyTorch uses another kernel for it
             outside = next(i for i in array.reshape(-1).tolist() if not 0 <= i < length)
             raise RuntimeError(f"INDICES element is out of DATA bounds, id={outside} axis_dim={length}")
         raise IndexError("index out of range in self")
@@ -202,20 +202,20 @@ def index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Elements picked by tensors of positions and by masks, as numpy's advanced indexing picks them, and put back.
+# Elements picked and written by index tensors and masks, as in NumPy's advanced indexing.
 #
-# Each index tensor belongs to one dimension (a mask to as many as it has); a dimension without one is taken whole.
+# Each index tensor belongs to one dimension (a mask to as many as it has); a dimension without one is kept whole.
 
 
 Indices = Sequence[Any]
 
 PLACES = 8
-"""How many dimensions of a tensor can be indexed by tensors."""
+"""The number of dimensions of a tensor that index tensors can index."""
 _SLOTS = ", ".join(f"index{place}?" for place in range(PLACES))
 
 
 class IndexOp(Op):
-    """An operation with an index tensor for each dimension that has one; a node shows them as ``_saved_indices``."""
+    """An operation with an optional index tensor for each dimension; a node shows them as ``_saved_indices``."""
 
     def shown(self) -> dict[str, property]:
         return super().shown() | {"indices": property(self._indices)}
@@ -227,7 +227,7 @@ class IndexOp(Op):
 
 
 def key_of(indices: Indices) -> tuple[Any, ...]:
-    """What numpy takes for index arrays by dimension, None for one taken whole."""
+    """NumPy's index for index arrays by dimension; None keeps a dimension whole."""
     last = max(place for place, index in enumerate(indices) if index is not None)
     return tuple([slice(None) if index is None else index for index in indices[: last + 1]])
 
@@ -266,7 +266,7 @@ def _put(self: Array, values: Array, *indices: Any, accumulate: bool) -> Array:
 
 
 def _with_indices(vjp: Callable[..., Any]) -> Callable[..., Any]:
-    """A rule of ``g``, the indices as one tuple, and attributes, as one with a parameter for each index."""
+    """Converts a rule of ``g``, the indices as one tuple, and attributes to one with a parameter for each index."""
     first, _, *attrs = inspect.signature(vjp).parameters.values()
     names = [Parameter(f"index{place}", Parameter.POSITIONAL_OR_KEYWORD) for place in range(PLACES)]
 
@@ -286,7 +286,7 @@ def _rest(g: Any, indices: Indices, accumulate: bool) -> Any:
 
 
 def _at(*indices: Any) -> tuple[Any, ...]:
-    """Index arrays of an example, with None for the dimensions that have none."""
+    """The index arrays of an example, with None for dimensions without one."""
     return (*indices, *(None,) * (PLACES - len(indices)))
 
 
@@ -339,7 +339,7 @@ index_put_op = IndexOp(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# ``x[...]`` and ``x[...] = value``: views where numbers and slices select, copies where tensors do.
+# ``x[...]`` and ``x[...] = value``: views for numbers and slices, copies for tensors.
 
 
 TensorIndices = Sequence[Tensor | None]
@@ -347,7 +347,7 @@ _DTYPES = ("int64", "bool", "int32", "uint8")
 
 
 class ByteMask(Tensor):
-    """A mask that was given as bytes: it still selects, with a warning."""
+    """A mask of bytes, which still works but warns."""
 
     __slots__ = ()
 
@@ -360,9 +360,9 @@ def _warn_of_bytes(indices: TensorIndices) -> None:
 @front("__getitem__", function=False)
 def getitem(self: Tensor, key: Any) -> Tensor:
     """``self[key]``: a view for numbers, slices, None and ``...``; a copy for lists, tensors and masks."""
-    if key.__class__ is int and self._array.ndim:  # as below, without looking for what else a key may be
+    if key.__class__ is int and self._array.ndim:  # the common case, without checking for other kinds of keys
         return _selected(self, 0, key, 0)
-    if isinstance(key, slice) and self.ndim:  # a lone slice is always a view of its own, in PyTorch too
+    if isinstance(key, slice) and self.ndim:  # a single slice is always a view of its own, in PyTorch too
         return _slice(self, 0, key)
     view, indices = _viewed(self, _keys(key))
     if indices:
@@ -372,9 +372,9 @@ def getitem(self: Tensor, key: Any) -> Tensor:
 
 @front("__setitem__", function=False)
 def setitem(self: Tensor, key: Any, value: Any) -> None:
-    """``self[key] = value``: written through a view, or at the positions that lists, tensors and masks select."""
+    """``self[key] = value``: writes through a view, or at the elements selected by lists, tensors and masks."""
     if key is False:
-        return  # nothing is selected; PyTorch makes no node for it
+        return  # nothing is selected, and PyTorch makes no node for it
     if not isinstance(value, (Tensor, bool, int, float, np.integer)):
         kind = "numpy." if isinstance(value, (np.ndarray, np.generic)) else ""
         raise TypeError(f"can't assign a {kind}{type(value).__name__} to a torch.{self.dtype.tensor_type}Tensor")
@@ -389,14 +389,14 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 
 
 def _element(value: Any, self: Tensor) -> Tensor:
-    """A number as an element of `self`, whatever is lost by it."""
+    """A number as an element of `self`, even if the conversion loses information."""
     element = number(fitting(value, self.dtype), self._array)
     element._array = element._array.astype(self._array.dtype, copy=False)
     return element
 
 
 def _fitted(value: Tensor, target: Tensor) -> Tensor:
-    """`value` in the shape of `target`, through the views that PyTorch records, too."""
+    """`value` in the shape of `target`, through the views that PyTorch also records."""
     if value.shape == target.shape:
         return value
     kept = next((d for d, n in enumerate(value.shape) if n != 1), value.ndim)
@@ -418,7 +418,7 @@ def picked(self: Tensor, indices: TensorIndices) -> Tensor:
 
 
 def put_in_place(self: Tensor, indices: TensorIndices, values: Tensor, *, accumulate: bool) -> Tensor:
-    """Write `values` at index tensors, or add them."""
+    """Writes `values` at index tensors, or adds them."""
     check_writable(self, values)
     run = partial(apply_in_place, rule="masked") if _is_fill(indices, values, accumulate) else apply_in_place
     return _assign(self, indices, values, run, accumulate)
@@ -446,7 +446,7 @@ def _assign(
 
 
 def _is_fill(indices: TensorIndices, values: Tensor, accumulate: bool) -> bool:
-    """Whether a write is a ``masked_fill_`` in PyTorch: one element, written where a single mask says."""
+    """Whether a write is a ``masked_fill_`` in PyTorch: one element, written at a single mask."""
     given = [index for index in indices if index is not None]
     return values._array.size == 1 and not accumulate and len(given) == 1 and given[0].dtype.name == "bool"
 
@@ -458,7 +458,10 @@ def _slots(indices: TensorIndices) -> list[Tensor | None]:
 
 
 def _diagnosed(self: Tensor, indices: TensorIndices, call: Callable[[], Any], values: Tensor | None = None) -> Any:
-    """What `call` gives; numpy's complaint about indices in PyTorch's words, which costs nothing where all is well."""
+    """Calls `call`; if NumPy raises an error about indices, raises PyTorch's instead.
+
+    Costs nothing without an error.
+    """
     try:
         return call()
     except IndexError as error:
@@ -474,11 +477,11 @@ def _diagnosed(self: Tensor, indices: TensorIndices, call: Callable[[], Any], va
 
 
 _OF_SHAPES = ("shape mismatch", "operands could not", "could not broadcast", "NumPy boolean array indexing assignment")
-"""How numpy's complaints begin that values have another shape than the places they go to."""
+"""The start of NumPy's errors for values whose shape differs from that of the indexed elements."""
 
 
 def _complain(self: Tensor, indices: TensorIndices, error: IndexError) -> NoReturn:
-    """IndexError, in PyTorch's words, for indices that do not fit `self`."""
+    """Raises IndexError, with PyTorch's text, for indices that do not match `self`."""
     dim, shapes, places = 0, list[list[int]](), list[tuple[Tensor, int]]()
     for index in indices:
         if index is None:
@@ -515,7 +518,7 @@ def _check_mask(self: Tensor, mask: Tensor, dim: int) -> None:
 
 
 def _keys(key: Any) -> tuple[Any, ...]:
-    """The parts of a key: lists, ranges, arrays and masks as tensors, the rest as it is."""
+    """The parts of a key, with lists, ranges, arrays and masks converted to tensors."""
     parts = key if isinstance(key, tuple) else (key,)
     if _holds_keys(key):
         warn(messages.LIST_OF_KEYS)
@@ -524,7 +527,7 @@ def _keys(key: Any) -> tuple[Any, ...]:
 
 
 def _holds_keys(key: Any) -> bool:
-    """Whether a list is not a list of positions but one of keys."""
+    """Whether a list is a list of keys rather than of positions."""
     nested = (list, tuple, slice, Tensor, type(None), type(...))
     return isinstance(key, list) and any(isinstance(item, nested) for item in key)
 
@@ -543,7 +546,7 @@ def _as_tensor(key: Any) -> Any:
 
 
 def _checked(index: Tensor) -> Tensor:
-    """A tensor fit to index with. IndexError, in PyTorch's words, for one that is not."""
+    """Returns a tensor usable as an index. Raises IndexError, with PyTorch's text, for any other."""
     if index.dtype.name not in _DTYPES and (index.ndim or index.dtype.is_floating_point):
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     if index.dtype.name != "uint8":
@@ -559,7 +562,7 @@ def _plain(key: Any) -> Any:
 
 
 def _is_flag(key: Any) -> bool:
-    """True and False, which make a dimension of their own."""
+    """Whether a key is True or False, which add a dimension."""
     return isinstance(key, bool) or (isinstance(key, Tensor) and not key.ndim and key.dtype.name == "bool")
 
 
@@ -568,16 +571,17 @@ def _is_index(key: Any) -> bool:
 
 
 def _width(key: Any) -> int:
-    """How many dimensions a key speaks of: a mask of all it has, None and ``...`` of none."""
+    """The number of dimensions that a key indexes: all of a mask's, none for None and ``...``."""
     if key is None or key is Ellipsis or _is_flag(key):
         return 0
     return key.ndim if _is_index(key) and key.dtype.name == "bool" else 1
 
 
 def _viewed(self: Tensor, keys: tuple[Any, ...]) -> tuple[Tensor, TensorIndices]:
-    """Select and slice dimension by dimension, as PyTorch records it; lists, tensors and masks are left to do after.
+    """Selects and slices dimension by dimension, as PyTorch records it. Lists, tensors and masks are returned for
+    later.
 
-    They come back with None between them, so that each stands at its dimension of the view; empty if there are none.
+    They are returned with None between them, so that each is at its dimension of the view; empty if there are none.
     """
     used = sum(map(_width, keys))
     _check_count(self, keys, used)
@@ -589,7 +593,7 @@ def _viewed(self: Tensor, keys: tuple[Any, ...]) -> tuple[Tensor, TensorIndices]
             indices.append(None if key is None else new_tensor(np.array([bool(key)])))
         elif key is Ellipsis:
             indices += [None] * (self.ndim - used)
-            used = self.ndim  # a second one stands for nothing
+            used = self.ndim  # a second one has no effect
         elif _is_index(key):
             indices.append(key)
         elif isinstance(key, slice):
@@ -612,7 +616,7 @@ def _check_count(self: Tensor, keys: tuple[Any, ...], used: int) -> None:
 
 
 def _whole(key: Any) -> int:
-    """A key that selects one element. TypeError or IndexError, in PyTorch's words, for what is none."""
+    """A key that selects one element. Raises TypeError or IndexError, with PyTorch's text, for an invalid one."""
     if isinstance(key, str):
         raise TypeError("new(): invalid data type 'str'")
     try:
@@ -624,7 +628,7 @@ def _whole(key: Any) -> int:
 def _sliced(self: Tensor, axis: int, key: slice) -> Tensor:
     length = self.shape[axis]
     whole = key.indices(length) == (0, length, 1) and (key.start is None or key.start >= 0)
-    return self if whole else _slice(self, axis, key)  # a start counted from the end is a view even of everything
+    return self if whole else _slice(self, axis, key)  # a start counted from the end makes a view even of everything
 
 
 def _slice(self: Tensor, axis: int, key: slice) -> Tensor:
@@ -657,18 +661,18 @@ def _index_list(name: str, self: Tensor, indices: Any) -> tuple[Tensor, ...]:
 
 @front("index_put")
 def index_put(self: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
-    """A copy with `values` written at index tensors, or added there."""
+    """A copy with `values` written or added at index tensors."""
     return _assign(self, _index_list("index_put", self, indices), values, apply, accumulate)
 
 
 @front("index_put_", function=False)
 def index_put_(self: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
-    """Write `values` at index tensors, or add them there."""
+    """Writes `values` at index tensors, or adds them there."""
     return put_in_place(self, _index_list("index_put_", self, indices), values, accumulate=accumulate)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Elements chosen by a mask: filled, selected, written; and where a tensor is not zero.
+# Elements selected by a mask: filled, read, written; and the indices of nonzero elements.
 
 
 def _filled(self: Array, mask: Array, value: Any) -> Array:
@@ -805,7 +809,7 @@ def _check_fit(self: Tensor, mask: Tensor) -> None:
 
 @in_both_ways("masked_fill")
 def masked_fill(self: Tensor, mask: Tensor, value: Tensor | Number) -> Prepared:
-    """`value` where `mask` holds."""
+    """Writes `value` where `mask` holds."""
     if isinstance(value, Tensor) and value.ndim:
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
@@ -833,7 +837,7 @@ def masked_select(self: Tensor, mask: Tensor) -> Tensor:
 
 @in_both_ways("masked_scatter")
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Prepared:
-    """The elements of `source`, in their order, where `mask` holds."""
+    """Writes the elements of `source`, in their order, where `mask` holds."""
     if source.dtype is not self.dtype:
         raise RuntimeError(
             "masked_scatter: expected self and source to have same dtypes but got"
@@ -848,7 +852,7 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Prepared:
 
 @front("nonzero")
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """The positions of what is not 0: one row each, or one vector for each dimension."""
+    """The indices of nonzero elements: one per row, or one vector for each dimension."""
     if not as_tuple:
         return apply(nonzero_op, (input,))
     return run(nonzero_op, input if input.ndim else unsqueeze(input, 0)).unbind(1)
@@ -856,5 +860,5 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 
 @front("argwhere")
 def argwhere(input: Tensor) -> Tensor:
-    """The positions of what is not 0, one row each."""
+    """The indices of nonzero elements, one per row."""
     return run(nonzero_op, input)

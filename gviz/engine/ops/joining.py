@@ -1,4 +1,4 @@
-"""Tensors joined, split and repeated: ``cat``, ``stack``, ``split``, ``expand``, ``repeat``, ``meshgrid``."""
+"""Joins, splits and repeats tensors: ``cat``, ``stack``, ``split``, ``expand``, ``repeat``, ``meshgrid``."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Tensors joined into one.
+# Joins tensors.
 
 
 Shape = tuple[int, ...]
 _LEGACY: Shape = (0,)
-"""The shape of an empty vector, which joins with anything and changes nothing."""
+"""The shape of an empty vector, which can be joined with anything and has no effect."""
 
 
 def _parts(g: Any, sizes: Sequence[Shape], dim: int) -> list[Any]:
@@ -131,7 +131,7 @@ def _down_the_diagonal(tensors: Sequence[Array]) -> Array:
 
 @front("cat", "concat", "concatenate", method=False)
 def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None) -> Tensor:
-    """Tensors joined along `dim`."""
+    """Concatenates tensors along `dim`."""
     _check_list("cat", tensors)
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
@@ -139,7 +139,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None) -> 
         if not tensor.ndim:
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     like = next((tensor for tensor in tensors if tensor.shape != _LEGACY), None)
-    if like is None:  # nothing to join, along whatever dimension
+    if like is None:  # nothing to join, in any dimension
         nothing: Tensor = apply(cat_op, tuple(tensors), {"dim": 0})
         return nothing
     (along,) = normal_dims(dim if axis is None else axis, like.ndim)
@@ -150,7 +150,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None) -> 
 
 @front("stack", method=False)
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """Tensors of one shape side by side along a new dimension."""
+    """Joins tensors of one shape along a new dimension."""
     _check_list("stack", tensors)
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
@@ -165,7 +165,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 
 def _check_list(name: str, tensors: object) -> None:
-    """TypeError, in PyTorch's words, for what is not a list of tensors."""
+    """Raises TypeError, with PyTorch's text, for anything but a list of tensors."""
     if not isinstance(tensors, (tuple, list)):
         kind = type(tensors).__name__
         raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {kind}")
@@ -173,7 +173,7 @@ def _check_list(name: str, tensors: object) -> None:
 
 
 def _check_sizes(tensors: Sequence[Tensor], like: Shape, axis: int) -> None:
-    """RuntimeError, in PyTorch's words, for tensors that do not fit together."""
+    """Raises RuntimeError, with PyTorch's text, for tensors with mismatched shapes."""
     for i, tensor in enumerate(tensors):
         if tensor.shape == _LEGACY:
             continue
@@ -188,7 +188,7 @@ def _check_sizes(tensors: Sequence[Tensor], like: Shape, axis: int) -> None:
 
 
 def _stacker(name: str, *aliases: str, prepare: Callable[[Tensor], Tensor], dim: int | None, doc: str) -> None:
-    """Offer a ``torch.<name>`` that prepares each tensor and joins them, along dimension 1 or 0 if `dim` is None."""
+    """Defines a ``torch.<name>`` that prepares each tensor and joins them, along dimension 1 or 0 if `dim` is None."""
 
     def stacked(tensors: Sequence[Tensor]) -> Tensor:
         _check_list(name, tensors)
@@ -213,7 +213,7 @@ _stacker("column_stack", prepare=_as_column, dim=1, doc="Tensors joined column-w
 
 @front("block_diag", method=False)
 def block_diag(*tensors: Tensor) -> Tensor:
-    """Matrices, rows and numbers down the diagonal of one matrix."""
+    """Places matrices, rows and numbers along the diagonal of one matrix."""
     if not tensors:
         return new_tensor(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
     all_tensors(tensors)
@@ -228,7 +228,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Tensors cut into parts, which are views.
+# Splits tensors into parts, which are views.
 
 
 unbind_op: Op = Op(
@@ -270,7 +270,7 @@ split_even: Op = Op(
 
 
 def _ends(length: int, size: int) -> list[int]:
-    """Where parts of `size` end; an empty dimension is one part."""
+    """The ends of parts of `size`; an empty dimension is one part."""
     return [*range(size, length, size), length] if size else [length]
 
 
@@ -353,7 +353,7 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 def tensor_split(
     self: Tensor, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
 ) -> tuple[Tensor, ...]:
-    """As many parts as said, their sizes at most one apart, or cut before the given indices; views."""
+    """Splits into a number of parts, whose sizes differ by at most one, or before the given indices; views."""
     wanted: Any = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
     _check_cuts("tensor_split", self, wanted)
     if not self.ndim:
@@ -373,7 +373,7 @@ def tensor_split(
 
 
 def _check_cuts(name: str, self: Tensor, wanted: Any) -> None:
-    """Refuse what is neither a number of parts nor the places between them."""
+    """Raises an error for anything but a number of parts or the indices between them."""
     if isinstance(wanted, Tensor):
         what = f"{name} expected tensor_indices_or_sections to"
         if wanted.dtype.name != "int64":
@@ -406,7 +406,7 @@ def _split_along(self: Tensor, wanted: int | Sequence[int], axis: int, name: str
 
 
 def _along(name: str, needed: int, axis: int) -> None:
-    """Offer ``torch.<name>``, which splits along `axis` tensors of at least `needed` dimensions."""
+    """Defines ``torch.<name>``, which splits tensors of at least `needed` dimensions along `axis`."""
 
     def split_along(self: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
         if self.ndim < needed:
@@ -427,7 +427,7 @@ _along("dsplit", 3, 2)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What recurrent layers are made of besides ordinary operations.
+# Operations of recurrent layers.
 
 
 def _split(self: Array, split_size: int, dim: int) -> list[Array]:
@@ -448,11 +448,11 @@ unsafe_split: Op = Op(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The same elements several times: expanded views, and copies.
+# Repeated elements: expanded views, and copies.
 
 
 def _unrepeated(g: Any, sizes: Shape, repeats: Shape) -> Any:
-    """A gradient summed over the repetitions: they become dimensions of their own, each before its own elements."""
+    """A gradient summed over the repetitions: each gets a dimension of its own, before that of its elements."""
     own = (1,) * (len(repeats) - len(sizes)) + sizes
     parts = in_shape(g, tuple(n for pair in zip(repeats, own, strict=True) for n in pair))
     return in_shape(sum_repeats(parts), sizes)
@@ -517,14 +517,17 @@ def broadcast_to(self: Tensor, *size: Any) -> Tensor:
 
 @front("broadcast_tensors", method=False)
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
-    """Each tensor expanded to the shape that all broadcast to."""
+    """Expands each tensor to the common shape that all broadcast to."""
     listed = several(tensors)
     shape = common_shape(*[tensor.shape for tensor in listed])
     return tuple([t if t.shape == shape else run(expand, t, size=shape) for t in listed])
 
 
 def common_shape(*shapes: Shape) -> Shape:
-    """The shape that tensors broadcast to. RuntimeError, in PyTorch's words for two of them, if there is none."""
+    """The shape that tensors broadcast to.
+
+    Raises RuntimeError, with PyTorch's text for two of them, if there is none.
+    """
     common: Shape = ()
     for shape in shapes:
         try:
@@ -536,7 +539,7 @@ def common_shape(*shapes: Shape) -> Shape:
 
 @front("broadcast_shapes", method=False)
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
-    """The shape that all broadcast to. RuntimeError, in PyTorch's words, if there is none."""
+    """The shape that all broadcast to. Raises RuntimeError, with PyTorch's text, if there is none."""
     common: list[int] = []
     for i, given in enumerate(shapes):
         shape = (given,) if isinstance(given, int) else tuple(given)
@@ -553,7 +556,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
 
 @front("repeat", function=False)
 def repeat(self: Tensor, *sizes: Any, repeats: Any = None) -> Tensor:
-    """A copy with this tensor `repeats` times along each dimension."""
+    """A copy that repeats this tensor `repeats` times along each dimension."""
     times = sizes_of(sizes if repeats is None else (repeats,))
     if len(times) < self.ndim:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
@@ -566,7 +569,7 @@ def repeat(self: Tensor, *sizes: Any, repeats: Any = None) -> Tensor:
 
 @front("tile")
 def tile(self: Tensor, *sizes: Any, dims: Any = None) -> Tensor:
-    """`repeat`, with leading dimensions repeated once where `dims` has too few."""
+    """`repeat`, with leading dimensions repeated once if `dims` is shorter."""
     times = sizes_of(sizes if dims is None else (dims,))
     return repeat(self, *(1,) * (self.ndim - len(times)), *times)
 
@@ -575,7 +578,7 @@ def tile(self: Tensor, *sizes: Any, dims: Any = None) -> Tensor:
 def repeat_interleave(
     self: Tensor, repeats: int | Tensor | None = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Each element of `dim` (of all, without it) `repeats` times, one after the other; a number or one per element."""
+    """Repeats each element of `dim` (of all, without it) `repeats` times in a row; a number, or one per element."""
     if repeats is None:
         return new_tensor(np.repeat(np.arange(len(self._array)), _counts(self)))
     if dim is None:
@@ -613,14 +616,14 @@ def _counts(repeats: Tensor) -> Array:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# All pairings of the elements of several vectors.
+# All combinations of the elements of several vectors.
 
 
 @front("meshgrid", method=False)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """The coordinates of a grid: each vector along a dimension of its own, repeated along the others.
+    """The coordinates of a grid: each vector along its own dimension, repeated along the others.
 
-    With `indexing` "xy" the first two vectors belong to columns and rows, not to rows and columns.
+    With `indexing` "xy" the first two vectors belong to columns and rows, instead of rows and columns.
     """
     vectors = several(tensors)
     if indexing not in (None, "ij", "xy"):
@@ -641,7 +644,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
 
 def _shown(tensor: Tensor) -> str:
-    """A tensor as PyTorch's C++ prints it: matrix after matrix, all numbers in one width."""
+    """A tensor as PyTorch's C++ prints it: matrix by matrix, all numbers with one width."""
     array, sizes = tensor._array, ",".join(map(str, tensor.shape))
     kind = f"[ torch.{tensor.dtype.tensor_type}Tensor{{{sizes}}} ]"
     if not array.size:
@@ -675,7 +678,7 @@ def _check_vector(tensor: Tensor) -> None:
 
 @front("cartesian_prod", method=False)
 def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """All tuples of one element from each vector, one a row."""
+    """All tuples of one element from each vector, one per row."""
     all_tensors(tensors)
     for tensor in tensors:
         _check_vector(tensor)
@@ -686,7 +689,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 @front("combinations")
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All ways to take `r` elements of a vector in their order, one a row."""
+    """All combinations of `r` elements of a vector, in order, one per row."""
     _check_vector(input)
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")

@@ -89,12 +89,12 @@ def _solve_vjp(g: Any, A: Any, result: Any, left: bool) -> tuple[Any, Any]:
 
 
 def _pairs(a: Any, b: Any) -> Any:
-    """The products of all pairs of elements of two vectors, for each of a stack."""
+    """The products of all pairs of elements of two vectors, for each element of a stack."""
     return unsqueeze_dims(a, dims=(-1,)) * unsqueeze_dims(b, dims=(-2,))
 
 
 def _cofactors(A: Array) -> Array:
-    """What the determinant's gradient is, also where there is no inverse."""
+    """The gradient of the determinant, also for matrices without an inverse."""
     u, s, vh = np.linalg.svd(A)
     others = np.stack([np.prod(np.delete(s, i, -1), -1) for i in range(s.shape[-1])], -1)
     sign = np.linalg.det(u) * np.linalg.det(vh)
@@ -132,7 +132,7 @@ def _solved_triangular(self: Array, B: Array, upper: bool, left: bool, unitriang
 
 
 def _substituted(A: Array, B: Array, upper: bool, left: bool) -> Array:
-    """The solution row by row, which divides by the zeros on the diagonal as PyTorch does."""
+    """Solves row by row, and divides by zeros on the diagonal as PyTorch does."""
     if not left:
         turned_back = _substituted(np.swapaxes(A, -1, -2), np.swapaxes(B, -1, -2), not upper, True)
         return np.swapaxes(turned_back, -1, -2)
@@ -222,7 +222,7 @@ triangular_op: Op = Op(
 
 
 def inv(A: Tensor) -> Tensor:
-    """The inverses of matrices. LinAlgError for a singular one."""
+    """The inverses of matrices. Raises LinAlgError for a singular one."""
     check_square("linalg.inv", A)
     return run(inverse_op, A)
 
@@ -231,7 +231,7 @@ front("inverse")(inv)
 
 
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
-    """X with ``A @ X = B``, or with ``X @ A = B``. LinAlgError for a singular matrix."""
+    """X with ``A @ X = B``, or with ``X @ A = B``. Raises LinAlgError for a singular matrix."""
     check_square("linalg.solve", A)
     if A.dtype is not B.dtype:
         raise RuntimeError(
@@ -249,7 +249,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
 
 def check_sides(name: str, A: Tensor, B: Tensor, left: bool) -> None:
-    """RuntimeError, in PyTorch's words, for equations whose sides do not fit."""
+    """Raises RuntimeError, with PyTorch's text, for equations whose sides have mismatched shapes."""
     if B.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
     if B.shape[-2 if left else -1] != A.shape[-1]:
@@ -270,7 +270,7 @@ front("det")(det)
 
 
 def slogdet(A: Tensor) -> Any:
-    """Signs and logarithms of the sizes of determinants."""
+    """The signs of determinants, and the logarithms of their absolute values."""
     check_square("linalg.slogdet", A)
     return apply(slogdet_op, (A,))
 
@@ -289,7 +289,7 @@ def logdet(A: Tensor) -> Tensor:
 
 
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
-    """X with ``A @ X = B`` or ``X @ A = B`` for a triangular matrix, of which only its triangle is read."""
+    """X with ``A @ X = B`` or ``X @ A = B`` for a triangular matrix; only its triangle is read."""
     check_square("linalg.solve_triangular", A)
     check_sides("linalg.solve_triangular", A, B, left)
     return run(triangular_op, A, B, upper=upper, left=left, unitriangular=unitriangular)
@@ -302,11 +302,11 @@ def tensorsolve(A: Tensor, B: Tensor) -> Tensor:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Matrices as products of simpler ones: Cholesky, QR, singular values, eigenvalues.
+# Matrix decompositions: Cholesky, QR, singular values, eigenvalues.
 
 
 def positive_definite(*stack: int) -> Array:
-    """Symmetric matrices for examples, with eigenvalues apart from each other and from 0."""
+    """Symmetric example matrices whose eigenvalues differ from each other and from 0."""
     half = normal(*stack, 3, 3) * 0.3
     return np.asarray(half @ np.swapaxes(half, -1, -2) + np.diag([1.0, 2.0, 4.0]))
 
@@ -316,7 +316,7 @@ def _part(g: Any, dim: int, start: int, end: int) -> Any:
 
 
 def _nothing_arrived(g: Any) -> bool:
-    """Whether the gradient of an output is none at all."""
+    """Whether an output received no gradient."""
     if isinstance(g, Tensor):
         return not g.requires_grad and not g._array.any()
     return not np.any(g)
@@ -392,7 +392,7 @@ def _svd(A: Array, full_matrices: bool) -> tuple[Array, Array, Array]:
 
 
 def _gaps(values: Any) -> Any:
-    """The differences of all pairs of numbers, 1 for a number with itself."""
+    """The differences of all pairs of numbers, with 1 for a number and itself."""
     gaps = unsqueeze_dims(values, dims=(-2,)) - unsqueeze_dims(values, dims=(-1,))
     array = gaps._array if isinstance(gaps, Tensor) else gaps
     ones = np.eye(array.shape[-1], dtype=array.dtype)
@@ -503,14 +503,14 @@ eigh_op: Op = Op(
 
 
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
-    """The triangular L with ``L @ L.T = A``. LinAlgError for a matrix that is not positive-definite."""
+    """The triangular L with ``L @ L.T = A``. Raises LinAlgError for a matrix that is not positive-definite."""
     check_square("linalg.cholesky", A)
     return run(cholesky_op, A, upper=upper)
 
 
 @front("cholesky")
 def old_cholesky(input: Tensor, upper: bool = False) -> Tensor:
-    """The triangular L with ``L @ L.T = input``, as ``torch.linalg.cholesky`` gives it."""
+    """The triangular L with ``L @ L.T = input``, like ``torch.linalg.cholesky``."""
     check_square("cholesky", input)
     return run(old_cholesky_op, input, upper=upper)
 
@@ -526,20 +526,20 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:
 
 
 def svd(A: Tensor, full_matrices: bool = True) -> Any:
-    """U, S and Vh with ``U @ diag(S) @ Vh = A``, the singular values S from the largest to the smallest."""
+    """U, S and Vh with ``U @ diag(S) @ Vh = A``; the singular values S are in descending order."""
     check_matrix_stack("linalg.svd", A)
     return apply(svd_op, (A,), {"full_matrices": full_matrices})
 
 
 def svdvals(A: Tensor) -> Tensor:
-    """The singular values of matrices, from the largest to the smallest."""
+    """The singular values of matrices, in descending order."""
     check_matrix_stack("linalg.svd", A)
     values: Tensor = apply(svd_op, (A,), {"full_matrices": False})[1]
     return values
 
 
 def eigh(A: Tensor, UPLO: str = "L") -> Any:
-    """Eigenvalues, from the smallest to the largest, and eigenvectors of symmetric matrices."""
+    """The eigenvalues, in ascending order, and eigenvectors of symmetric matrices."""
     check_square("linalg.eigh", A)
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
@@ -547,14 +547,14 @@ def eigh(A: Tensor, UPLO: str = "L") -> Any:
 
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
-    """The eigenvalues of symmetric matrices, from the smallest to the largest."""
+    """The eigenvalues of symmetric matrices, in ascending order."""
     values: Tensor = eigh(A, UPLO)[0]
     return values
 
 
 @front("qr")
 def old_qr(input: Tensor, some: bool = True) -> Any:
-    """Q and R, as ``torch.linalg.qr`` gives them."""
+    """Q and R, like ``torch.linalg.qr``."""
     return _OldQr(qr(input, "reduced" if some else "complete"))
 
 
@@ -572,11 +572,11 @@ _OldSvd = results_type("svd", ("U", "S", "V"))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Best solutions of equations that have none or many: pseudo-inverses, least squares, rank, solutions by a factor.
+# Best solutions of equations with none or many: pseudo-inverses, least squares, rank, solutions from a factor.
 
 
 def _cutoffs(A: Array, atol: float | None, rtol: float | None) -> Any:
-    """The size from which on a singular value of `A` counts."""
+    """The threshold below which a singular value of `A` counts as 0."""
     largest = np.linalg.norm(A, 2, (-2, -1)) if A.size else np.zeros(A.shape[:-2], A.dtype)
     relative = rtol if rtol is not None else (0.0 if atol else max(A.shape[-2:]) * np.finfo(A.dtype).eps)
     return np.maximum(atol or 0.0, relative * largest)
@@ -606,7 +606,7 @@ def _lstsq(self: Array, b: Array, rcond: float | None) -> tuple[Array, Array, Ar
     solution = in_columns(_pinv(self, None, cut) @ b)
     values = np.linalg.svd(self, compute_uv=False)
     rank = np.asarray((values > cut * values.max(-1, keepdims=True, initial=0)).sum(-1), np.int64)
-    nothing = np.zeros(0, self.dtype)  # the driver "gelsy", the default, gives neither residuals nor singular values
+    nothing = np.zeros(0, self.dtype)  # the default driver "gelsy" gives neither residuals nor singular values
     return solution, nothing, rank, nothing.copy()
 
 
@@ -688,7 +688,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
 
 
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
-    """X for which ``A @ X`` is nearest to `B`; also the rank."""
+    """X that minimizes the distance of ``A @ X`` from `B`; also the rank."""
     check_matrix_stack("torch.linalg.lstsq", A)
     if driver not in (None, "gelsy"):
         raise RuntimeError(f"gviz's built-in engine has no torch.linalg.lstsq with driver '{driver}'; it has 'gelsy'")
@@ -698,7 +698,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
 
 
 def matrix_rank(A: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
-    """How many singular values of a matrix are not 0, as far as rounding lets one say."""
+    """The number of singular values of a matrix that are not 0 within rounding."""
     check_matrix_stack("linalg.matrix_rank", A)
     return run(rank_op, A, atol=atol, rtol=rtol)
 
@@ -712,7 +712,7 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Functions of whole matrices: powers, the exponential, sizes, conditions.
+# Functions of whole matrices: powers, the exponential, norms, condition numbers.
 
 
 def _exponential(self: Array) -> Array:
@@ -752,7 +752,7 @@ def matrix_exp(A: Tensor) -> Tensor:
 
 @front("matrix_power")
 def matrix_power(A: Tensor, n: int) -> Tensor:
-    """The product of `n` times a matrix; of its inverse for a negative `n`."""
+    """The `n`-th power of a matrix; of its inverse for a negative `n`."""
     check_square("linalg.matrix_power", A)
     if n == 0:
         ones = np.broadcast_to(np.eye(A.shape[-1], dtype=A._array.dtype), tuple(A.shape))
@@ -777,7 +777,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
 def matrix_norm(
     A: Tensor, ord: Number | str = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
-    """The size of the matrices in the plane of two dimensions."""
+    """The norm of the matrices in two dimensions."""
     check_matrix_stack("linalg.matrix_norm", A, low_precision=True)
     if len(dim) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
@@ -814,7 +814,7 @@ def _extreme(values: Tensor, dim: int, keepdim: bool, *, largest: bool) -> Tenso
 def norm(
     A: Tensor, ord: Any = None, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
-    """The size of a vector or a matrix, or of all elements; see `vector_norm` and `matrix_norm`."""
+    """The norm of a vector or a matrix, or of all elements; see `vector_norm` and `matrix_norm`."""
     if ord is None:
         return vector_norm(A, 2, dim, keepdim, dtype)
     dims = (dim,) if isinstance(dim, int) else dim
@@ -829,7 +829,7 @@ def norm(
 
 
 def cond(A: Tensor, p: Any = None) -> Tensor:
-    """How much a matrix magnifies errors: its size times that of its inverse."""
+    """The condition number of a matrix: its norm times that of its inverse."""
     check_matrix_stack("linalg.cond", A)
     if p is None or p in (2, -2):
         values = svdvals(A)

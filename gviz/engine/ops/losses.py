@@ -1,4 +1,4 @@
-"""Losses as one operation: of numbers, of probabilities, and of classes."""
+"""Losses that are one operation: for regression, for probabilities, and for classes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from gviz.engine.ops.shape import unsqueeze_dims
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# How the formula and rules of a loss read for its reduction, and with or without weights.
+# The formula and rule texts of a loss for each reduction, and with or without weights.
 
 
 def by_reduction(
     mean: str, total: str, each: str, *, share: str = "g / number of elements", part: str = "g"
 ) -> tuple[Reading, ...]:
-    """The formulas of a loss. Its rules speak of one element, to which a mean sends the `share`, else the `part`."""
+    """The formulas of a loss. Its rules are for one element, which receives `share` for a mean, otherwise `part`."""
     return (
         Reading((("reduction", "mean"),), mean, (("g", share),)),
         Reading((("reduction", "sum"),), total, (("g", part),)),
@@ -36,9 +36,9 @@ def by_reduction(
 
 
 def with_weights(readings: tuple[Reading, ...], *, share: str = "") -> tuple[Reading, ...]:
-    """The same for a loss that may be given weights, with them and without.
+    """The same for a loss with optional weights, with and without them.
 
-    A mean then sends the `share` to each element, if it is no other's times the weight.
+    For a mean each element then receives the `share`; by default this is the unweighted one times the weight.
     """
     return *[_weighted(it, share) for it in readings], *readings
 
@@ -59,7 +59,7 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 def reduced(losses: Array, reduction: str) -> Any:
-    """All losses, their sum, or their mean."""
+    """The losses, their sum, or their mean."""
     if reduction == "none":
         return losses
     total = np.add.reduce(losses, axis=None)
@@ -67,7 +67,7 @@ def reduced(losses: Array, reduction: str) -> Any:
 
 
 def share(g: Any, like: Any, reduction: str) -> Any:
-    """The gradient of one loss, from that of what all were reduced to; for use inside rules."""
+    """The gradient of one loss from that of the reduced loss; for use in rules."""
     return g / max(prod(like.shape), 1) if reduction == "mean" else g
 
 
@@ -79,7 +79,7 @@ def _compared(
     rules: tuple[Rule, Rule],
     extra: Sequence[dict[str, Any]] = ({},),
 ) -> Op:
-    """A loss that depends on ``self - target`` alone, in which that of an element is `one`."""
+    """A loss that depends on ``self - target`` only; `one` is the loss of an element."""
     name = signature.partition("(")[0]
 
     def forward(self: Array, target: Array, reduction: str, **attrs: Any) -> Any:
@@ -102,7 +102,7 @@ def _compared(
 
 
 def _opposite(text: str, towards_self: Callable[..., Any]) -> tuple[Rule, Rule]:
-    """The rules of both inputs: the target gets the opposite of what the other gets."""
+    """The rules of both inputs: the gradient of the target is the negative of the input's."""
 
     def towards_target(*args: Any, **attrs: Any) -> Any:
         return -towards_self(*args, **attrs)
@@ -210,7 +210,7 @@ def _bce(self: Array, target: Array, weight: Array | None, reduction: str) -> An
 
 
 def _both_apart(self: Any) -> Any:
-    """``self * (1 - self)``, never 0."""
+    """``self * (1 - self)``, never exactly 0."""
     return (self + 1e-12) * (1 - self + 1e-12)
 
 
@@ -230,7 +230,7 @@ bce_slope: Op = Op(
     public=False,
     examples=lambda: [Example((within(0.1, 0.9, 2, 3), within(0.1, 0.9, 2, 3)), {})],
 )
-"""The slope of a loss; PyTorch limits the slope's own slope in another way than the slope."""
+"""The slope of a loss. PyTorch limits the slope's own slope in another way than the slope."""
 
 
 def _through_bce_input(g: Any, self: Any, target: Any, weight: Any, reduction: str) -> Any:
@@ -292,7 +292,7 @@ def _through_logits(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any
 
 
 def _log_sigmoid(self: Any) -> Any:
-    """Exact for large numbers of both signs; for use inside rules."""
+    """Accurate for large numbers of both signs; for use in rules."""
     size = where_op(self < 0, self, -self)
     return where_op(self < 0, self, self * 0) - log(1 + exp(size))
 
@@ -328,7 +328,7 @@ bce_with_logits: Op = Op(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Losses whose target names a class: negative log-likelihood and margins.
+# Losses whose target is a class: negative log-likelihood and margins.
 
 
 Shape = tuple[int, ...]
@@ -339,7 +339,7 @@ def _class_dim(shape: Shape) -> int:
 
 
 def _kept(target: Array, ignore_index: int | None) -> tuple[Array, Array]:
-    """Which targets count, and all of them with those that do not as class 0."""
+    """Which targets count, and all targets, with 0 for those that do not count."""
     kept = np.ones(target.shape, bool) if ignore_index is None else target != ignore_index
     return kept, np.where(kept, target, 0)
 
@@ -475,7 +475,7 @@ def _multi_margin(self: Array, target: Array, weight: Array | None, p: int, marg
     if ((target < 0) | (target >= self.shape[dim])).any():
         raise RuntimeError("target out of range")
     below = margin - np.expand_dims(_picked(self, target, None), dim) + self
-    below = np.where(below > 0, below, np.zeros((), self.dtype)) ** p  # a nan counts as nothing
+    below = np.where(below > 0, below, np.zeros((), self.dtype)) ** p  # a nan counts as 0
     np.put_along_axis(below, np.expand_dims(target, dim), 0, dim)
     losses = below.sum(dim) / self.shape[dim]
     return reduced(losses if weight is None else losses * weight[target], reduction)
@@ -518,7 +518,7 @@ multi_margin: Op = Op(
 
 
 def _named(target: Array) -> Array:
-    """How often each row names each class, up to its first -1: PyTorch counts a class that is named twice twice."""
+    """How often each row lists each class, up to its first -1: PyTorch counts a repeated class twice."""
     rows = np.atleast_2d(target)
     ended = np.cumsum(rows == -1, axis=1) > 0
     named = np.zeros(rows.shape, np.int64)
@@ -536,7 +536,7 @@ def _multilabel_margin(self: Array, target: Array, reduction: str) -> tuple[Any,
 
 
 def _gaps(self: Array, named: Array) -> Array:
-    """1 - (a named class - another), for each pair of such; 0 for other pairs."""
+    """1 - (a listed class - another), for each such pair; 0 for other pairs."""
     pairs = (named[..., :, np.newaxis] > 0) & (named[..., np.newaxis, :] == 0)
     return np.where(pairs, 1 - (self[..., :, np.newaxis] - self[..., np.newaxis, :]), np.zeros((), self.dtype))
 

@@ -1,6 +1,6 @@
-"""Products of matrices and vectors, of whole chains and over chosen dimensions; the cross product, covariance.
+"""Products of matrices and vectors, of chains and over selected dimensions; the cross product, covariance.
 
-Here is also what is checked of every matrix, with PyTorch's words for what does not fit.
+It also has the checks of matrices with PyTorch's error texts.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from gviz.engine.views import apply_in_place
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What the operations of linear algebra share: checks of matrices, the error for singular ones, transposes.
+# Common helpers of linear algebra: checks of matrices, the error for singular ones, transposes.
 
 
-class _LinAlgError(RuntimeError):  # PyTorch's own name for it, as users see it in a traceback
+class _LinAlgError(RuntimeError):  # PyTorch's own name, as users see it in a traceback
     """A matrix has no inverse, no factorization or no solution."""
 
 
@@ -54,12 +54,12 @@ LinAlgError = _LinAlgError
 
 
 def turned(matrices: Any) -> Any:
-    """Matrices transposed; arrays and tensors."""
+    """Transposes matrices; accepts arrays and tensors."""
     return transpose(matrices, dim0=-2, dim1=-1)
 
 
 def check_matrix_stack(name: str, A: Tensor, *, low_precision: bool = False) -> None:
-    """RuntimeError, in PyTorch's words, for what is no stack of matrices of floating-point numbers."""
+    """Raises RuntimeError, with PyTorch's text, for anything but a stack of floating-point matrices."""
     if A.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     if not A.dtype.is_floating_point:
@@ -69,7 +69,7 @@ def check_matrix_stack(name: str, A: Tensor, *, low_precision: bool = False) -> 
 
 
 def check_square(name: str, A: Tensor) -> None:
-    """RuntimeError, in PyTorch's words, for what is no stack of square matrices."""
+    """Raises RuntimeError, with PyTorch's text, for anything but a stack of square matrices."""
     if A.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     if A.shape[-1] != A.shape[-2]:
@@ -80,7 +80,7 @@ def check_square(name: str, A: Tensor) -> None:
 
 
 def zero_pivot(matrix: Array) -> int:
-    """Which diagonal element of the triangle becomes 0 in elimination with pivots, from 1; 0 if none does."""
+    """The diagonal element, counted from 1, that becomes 0 in elimination with pivoting; 0 if none does."""
     left = np.array(matrix)
     for k in range(len(left)):
         row = k + int(np.argmax(np.abs(left[k:, k])))
@@ -102,18 +102,18 @@ def minor_not_positive(matrix: Array) -> int:
 
 
 def element_text(A: Array, position: int) -> str:
-    """Which matrix of a stack an error is about; empty for a single one."""
+    """The matrix of a stack that an error is about; empty for a single one."""
     return f"(Batch element {position}): " if A.ndim > 2 else ""
 
 
 def refuse_bools(kernel: str, *tensors: Tensor) -> None:
-    """NotImplementedError, in PyTorch's words, for a product of booleans; one of no elements needs no kernel."""
+    """Raises NotImplementedError, with PyTorch's text, for a product of booleans, unless a factor is empty."""
     if tensors[0]._array.dtype.kind == "b" and all(t._array.size for t in tensors):
         refuse_unless(False, kernel, tensors[0]._array)
 
 
 def check_factors(tensors: Sequence[Any], attrs: dict[str, Any]) -> None:
-    """RuntimeError, in PyTorch's words, for a factor of integers that is none."""
+    """Raises RuntimeError, with PyTorch's text, for a floating factor of integer tensors."""
     if all(t._array.dtype.kind != "f" for t in tensors):
         for name in ("beta", "alpha"):
             if isinstance(attrs[name], float):
@@ -121,28 +121,28 @@ def check_factors(tensors: Sequence[Any], attrs: dict[str, Any]) -> None:
 
 
 def size_text(tensor: Tensor) -> str:
-    """The sizes as PyTorch's messages write them, ``2x3``."""
+    """The sizes in PyTorch's messages, ``2x3``."""
     return "x".join(map(str, tensor.shape))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Products of matrices added to something: ``beta * self + alpha * product``.
+# Products of matrices added to a tensor: ``beta * self + alpha * product``.
 
 
 class Unscaled(Op):
-    """The sum with both factors 1, which a node shows without keeping them."""
+    """The sum with both factors 1, which a node shows without saving them."""
 
     def shown(self) -> dict[str, property]:
         return super().shown() | dict.fromkeys(("alpha", "beta"), property(lambda node: 1))
 
 
 def product(a: Array, b: Array) -> Any:
-    """``a @ b``, through BLAS also where a gradient was repeated or elements are taken with gaps."""
+    """``a @ b``, through BLAS even for a repeated gradient or strided elements."""
     return np.matmul(_in_rows(a), _in_rows(b))
 
 
 def _in_rows(a: Array) -> Array:
-    """The array, or a copy if neither rows nor columns lie side by side, for which numpy has slow loops only."""
+    """The array, or a copy if neither rows nor columns are contiguous: NumPy has only slow loops for those."""
     if a.ndim < 2:
         return a if a.strides == (a.itemsize,) else np.ascontiguousarray(a)
     rows, columns = a.strides[-2:]
@@ -159,7 +159,7 @@ def _plus(self: Array, product: Array) -> Array:
 
 
 def _sum(self: Array, product: Any, beta: Number, alpha: Number) -> Array:
-    """`beta` * `self` + `alpha` * `product`; without a trace of `self` if `beta` is 0."""
+    """`beta` * `self` + `alpha` * `product`; `self` has no effect, not even as nan, if `beta` is 0."""
     scaled = product if alpha == 1 else product * np.asarray(alpha, product.dtype)
     if not beta:
         return np.asarray(scaled + np.zeros(self.shape, self.dtype))
@@ -167,7 +167,7 @@ def _sum(self: Array, product: Any, beta: Number, alpha: Number) -> Array:
 
 
 def times(a: Any, b: Any) -> Any:
-    """``a @ b`` inside a rule: of arrays as fast as BLAS, of tensors tracked."""
+    """``a @ b`` in a rule: with BLAS for arrays, tracked for tensors."""
     return a @ b if isinstance(a, Tensor) else product(a, b)
 
 
@@ -194,7 +194,7 @@ addmm: Op = Unscaled(
     rules=(
         Rule("self", "g", lambda g: g),
         Rule("mat1", "g @ mat2.T", lambda g, mat2: times(g, mat2.T)),
-        Rule("mat2", "mat1.T @ g", lambda g, mat1: times(g.T, mat1).T),  # laid out like a layer's turned weight
+        Rule("mat2", "mat1.T @ g", lambda g, mat1: times(g.T, mat1).T),  # in the layout of a layer's transposed weight
     ),
     public=False,
     torch="addmm",
@@ -281,7 +281,7 @@ baddbmm: Op = Op(
 
 
 def check_matrices(a: Tensor, b: Tensor) -> None:
-    """RuntimeError, in PyTorch's words, for what has no matrix product."""
+    """Raises RuntimeError, with PyTorch's text, for operands without a matrix product."""
     if a.ndim != 2 or b.ndim != 2:
         raise RuntimeError(f"{'self' if a.ndim != 2 else 'mat2'} must be a matrix")
     check_inner_sizes(a, b)
@@ -292,7 +292,7 @@ def check_matrices(a: Tensor, b: Tensor) -> None:
 
 
 def check_inner_sizes(a: Tensor, b: Tensor) -> None:
-    """RuntimeError, in PyTorch's words, where columns and rows differ in number."""
+    """Raises RuntimeError, with PyTorch's text, if the numbers of columns and rows differ."""
     if a.shape[1] != b.shape[0]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({size_text(a)} and {size_text(b)})")
 
@@ -315,7 +315,7 @@ def _check_dtypes(self: Tensor, mat1: Tensor, mat2: Tensor) -> None:
 
 
 def plus_product(self: Tensor, mat1: Tensor, mat2: Tensor) -> Tensor:
-    """``torch.addmm`` with factors of 1, as a layer of a network calls it: without reading arguments by name."""
+    """``torch.addmm`` with factors of 1, for layers: without parsing arguments by name."""
     shape = _check_addmm(self, mat1, mat2)
     if self._array.shape != shape[1:]:
         expanded(self._array, shape)
@@ -380,7 +380,7 @@ def _check_baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor) -> tuple[int, .
 
 
 def _offered(op: Op, check: Callable[..., tuple[int, ...]], plain: Op | None = None) -> None:
-    """Offer ``torch.<name>`` and ``<name>_``; `plain` is the op for factors of 1."""
+    """Defines ``torch.<name>`` and ``<name>_``; `plain` is the op for factors of 1."""
 
     def prepare(args: Any, kwargs: dict[str, Any]) -> tuple[tuple[int, ...], Prepared]:
         tensors, attrs = bind(op, args, kwargs)
@@ -490,7 +490,7 @@ bmm: Op = Op(
 )
 squeeze_rows: Op = Op(
     "squeeze(self, *, dim)",
-    grad_fn="SqueezeBackward4",  # PyTorch squeezes the fresh product in place
+    grad_fn="SqueezeBackward4",  # PyTorch squeezes the new product in place
     formula="self without its one row",
     forward=lambda self, dim: self[dim],
     rules=(Rule("self", "g as one row", lambda g, self_sym_sizes: unsqueeze_dims(g, dims=(0,))),),
@@ -539,7 +539,7 @@ def vdot_front(self: Tensor, other: Tensor) -> Tensor:
 
 
 def _check_vectors(name: str, a: Tensor, b: Tensor) -> None:
-    """RuntimeError, in PyTorch's words, unless both are vectors of one length."""
+    """Raises RuntimeError, with PyTorch's text, unless both are vectors of the same length."""
     if a.ndim != 1 or b.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
     if a.dtype is not b.dtype:
@@ -575,7 +575,7 @@ def bmm_front(self: Tensor, mat2: Tensor) -> Tensor:
 
 @front("__matmul__", function=False, checks=True)
 def matmul_operator(self: Tensor, other: Any) -> Tensor:
-    """``self @ other``, which numbers have not."""
+    """``self @ other``; NotImplemented for numbers."""
     return NotImplemented if isinstance(other, (bool, int, float)) else matmul(self, other)
 
 
@@ -602,8 +602,10 @@ def matmul(self: Tensor, other: Tensor) -> Tensor:
 
 
 def _folds(self: Tensor, other: Tensor) -> bool:
-    """Whether leading dimensions become rows of one matrix, as PyTorch decides it: always where the other operand wants
-    a gradient, which would otherwise be made for each matrix; else where that needs no copy."""
+    """Whether leading dimensions are folded into rows of one matrix, by the same criteria as in PyTorch.
+
+    Always if the other operand requires grad, whose gradient would otherwise be computed per matrix; else if that needs
+    no copy."""
     large, small = (self, other) if self.ndim >= other.ndim else (other, self)
     if small.ndim > 2:
         return False
@@ -617,7 +619,7 @@ def _folds(self: Tensor, other: Tensor) -> bool:
 
 
 def _folded(self: Tensor, other: Tensor) -> Tensor:
-    """Leading dimensions as rows of one matrix, times a matrix or vector; a matrix on the left is turned for it."""
+    """The product with leading dimensions folded into rows; a matrix on the left is transposed first."""
     turned = other.ndim > self.ndim
     large, small = (adjoint(other), _transposed_matrix(self)) if turned else (self, other)
     lead = large.shape[:-1]
@@ -629,12 +631,12 @@ def _folded(self: Tensor, other: Tensor) -> Tensor:
 
 
 def _transposed_matrix(self: Tensor) -> Tensor:
-    """A matrix transposed; a vector as it is."""
+    """A matrix transposed; a vector unchanged."""
     return run(t, self) if self.ndim == 2 else self
 
 
 def _batched(self: Tensor, other: Tensor) -> Tensor:
-    """Leading dimensions broadcast, then one product per pair of matrices."""
+    """The product with leading dimensions broadcast, one for each pair of matrices."""
     lead = common_shape(tuple(self.shape[:-2]), tuple(other.shape[:-2]))
     rows = self.shape[-2:-1]
     left = reshape(
@@ -649,7 +651,7 @@ def _batched(self: Tensor, other: Tensor) -> Tensor:
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`input` @ `weight`.T + `bias`, as ``torch.nn.functional.linear`` computes it."""
+    """`input` @ `weight`.T + `bias`, as in ``torch.nn.functional.linear``."""
     turned: Tensor = t_front(weight)
     if bias is None:
         return matmul(input, turned)
@@ -664,7 +666,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Products over chosen dimensions, of all pairs of elements, and of chains of matrices.
+# Products over selected dimensions, of all pairs of elements, and of chains of matrices.
 
 
 Dims = Sequence[int]
@@ -696,7 +698,7 @@ def outer(self: Tensor, vec2: Tensor) -> Tensor:
 
 @front("kron")
 def kron(self: Tensor, other: Tensor) -> Tensor:
-    """The Kronecker product: every element of one times all of the other."""
+    """The Kronecker product: every element of one times the whole of the other."""
     width = max(self.ndim, other.ndim)
     a = (1,) * (width - self.ndim) + tuple(self.shape)
     b = (1,) * (width - other.ndim) + tuple(other.shape)
@@ -707,7 +709,9 @@ def kron(self: Tensor, other: Tensor) -> Tensor:
 
 @front("tensordot", method=False)
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """The sums of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of them."""
+    """The sums of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of
+    dimensions.
+    """
     if isinstance(dims, Tensor):
         dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
     if not isinstance(dims, int):
@@ -727,7 +731,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
 
 
 def _contracted(a: Tensor, b: Tensor, dims_a: Dims, dims_b: Dims) -> Tensor:
-    """Both as matrices whose product is the sum; dimensions of size 1 on one side are summed on the other first."""
+    """Both as matrices whose product is the sum. Dimensions of size 1 on one side are first summed on the other."""
     if len(dims_a) != len(dims_b):
         raise RuntimeError("both dimension lists should have same length")
     if a.dtype is not b.dtype:
@@ -813,7 +817,7 @@ def _check_chain(tensors: Sequence[Tensor], matrices: Sequence[Tensor]) -> None:
 
 
 def _chained(matrices: Sequence[Tensor]) -> Tensor:
-    """The product by the cheapest order of pairs; of equally cheap ones that which multiplies from the left."""
+    """The product in the cheapest order; among equally cheap ones, from the left."""
     sizes = [matrices[0].shape[0], *[m.shape[1] for m in matrices]]
     count = len(matrices)
     cost = {(i, i): 0 for i in range(count)}
@@ -836,7 +840,7 @@ def _product(matrices: Sequence[Tensor], split: dict[tuple[int, int], int], i: i
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The sum of products of three tensors, of which each lacks some of the dimensions.
+# The sum of products of three tensors, each of which lacks some of the dimensions.
 
 
 Axes = tuple[int, ...]
@@ -891,7 +895,7 @@ trilinear: Op = Op(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The cross product, and how variables vary together.
+# The cross product, and covariance.
 
 
 def _cross(self: Array, other: Array, dim: int) -> Any:
@@ -924,7 +928,7 @@ cross_op: Op = Op(
 
 
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
-    """The cross product of the vectors of three along `dim`."""
+    """The cross product of the 3-vectors along `dim`."""
     if checked(cross_op, input, 1).ndim != checked(cross_op, other, 2).ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     axis = one_dim(dim, input.ndim)
@@ -938,7 +942,7 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 
 @front("cross")
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
-    """The cross product of the vectors of three along `dim`, or along the first dimension of size 3."""
+    """The cross product of the 3-vectors along `dim`, or along the first dimension of size 3."""
     if dim is not None:
         return linalg_cross(input, other, dim=dim)
     for axis, size in enumerate(checked(cross_op, input, 1).shape):
@@ -952,7 +956,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
-    """How much each row of `input` varies with each other."""
+    """The covariance matrix of the rows of `input`."""
     if input.ndim > 2:
         raise RuntimeError(
             f"cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
@@ -975,7 +979,7 @@ def cov(
 
 @front("corrcoef")
 def corrcoef(input: Tensor) -> Tensor:
-    """How much each row of `input` correlates with each other, between -1 and 1."""
+    """The correlation matrix of the rows of `input`, with values between -1 and 1."""
     together = cov(input)
     if not together.ndim:
         return together / together

@@ -1,7 +1,7 @@
 """Normalization: layer, group and batch norm, with the statistics as further outputs.
 
-Mean and inverse standard deviation (``result1``, ``result2``) can be differentiated like any output, so that a rule
-written with them holds for every order.
+Mean and inverse standard deviation (``result1``, ``result2``) are differentiable like any output, so that a rule that
+uses them is valid for every order.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _scaled(normalized: Array, weight: Array | None, bias: Array | None) -> Arra
 
 
 def _through(g: Any, normalized: Any, inverse: Any, stats: Sequence[Any], dims: Shape) -> Any:
-    """The gradient of what was normalized over `dims`, from `g` and the gradients `stats` of its statistics."""
+    """The gradient of a tensor normalized over `dims`, from `g` and the gradients `stats` of its statistics."""
     count = max(prod([g.shape[d] for d in dims]), 1)
     along = inverse * sum_dim(g * normalized, dim=dims, keepdim=True) + stats[1] * (inverse * inverse)
     shift = inverse * sum_dim(g, dim=dims, keepdim=True) - stats[0]
@@ -97,12 +97,12 @@ layer_norm: Op = Op(
 
 
 def _per_channel(values: Any, ndim: int) -> Any:
-    """One number per channel, ready to meet an input of `ndim` dimensions."""
+    """One number per channel, in a shape that broadcasts with an input of `ndim` dimensions."""
     return None if values is None else in_shape(values, (1, values.shape[0], *[1] * (ndim - 2)))
 
 
 def _per_group(values: Any, shape: Shape, group: int) -> Any:
-    """``(batch, groups)`` as ``(batch, groups, 1)``, beside an input in groups."""
+    """``(batch, groups)`` as ``(batch, groups, 1)``, next to an input in groups."""
     return in_shape(values, (shape[0], group, 1))
 
 
@@ -136,7 +136,7 @@ def _through_group_weight(grads: Sequence[Any], input: Any, result1: Any, result
 
 
 def _over_channels(g: Any) -> Any:
-    """Summed over everything but the channels."""
+    """Sums over everything but the channels."""
     return sum_dim(g, dim=(0, *range(2, g.ndim)), keepdim=False)
 
 
@@ -187,7 +187,7 @@ def _batch_norm(
 def _statistics(
     running_mean: Any, running_var: Any, result1: Any, result2: Any, training: bool, eps: float
 ) -> tuple[Any, Any]:
-    """Mean and inverse deviation per channel: those of the batch, or what was learned."""
+    """Mean and inverse deviation per channel: those of the batch, or the running ones."""
     return (result1, result2) if training else (running_mean, rsqrt(running_var + eps))
 
 

@@ -1,4 +1,4 @@
-"""Pooling: the mean or largest element of each window, of a given number of parts, and largest elements put back."""
+"""Pooling: the mean or maximum of each window or of a given number of parts, and maxima put back."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gviz.engine.ops.convolution import Windows, inner, padded
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Pooling: the largest or mean element under windows that slide over the last dimensions.
+# Pooling: the maximum or mean under windows that slide over the last dimensions.
 
 
 Shape = tuple[int, ...]
 
 
 def output_size(size: Shape, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape, ceil_mode: bool) -> Shape:
-    """How many windows there are; with `ceil_mode` also those that reach beyond the end, if they begin before it."""
+    """The number of windows; with `ceil_mode` including those that extend beyond the end but start before it."""
     counts = []
     for n, k, s, p, d in zip(size, kernel, stride, padding, dilation, strict=True):
         room = n + 2 * p - d * (k - 1) - 1
@@ -52,7 +52,7 @@ def _lowest(kind: np.dtype[Any]) -> Any:
 def _max_pool(
     self: Array, kernel_size: Shape, stride: Shape, padding: Shape, dilation: Shape, ceil_mode: bool
 ) -> tuple[Array, Array]:
-    """The largest elements, and where they are: counted through the unpadded last dimensions. The first of equals."""
+    """The maxima and their indices, counted through the unpadded last dimensions. Among equal ones, the first."""
     dims = len(kernel_size)
     sizes = self.shape[self.ndim - dims :]
     windows = _windows(sizes, kernel_size, stride, padding, dilation, ceil_mode)
@@ -70,7 +70,7 @@ def _max_pool(
 
 
 def _positions(which: Array, windows: Windows, sizes: Shape, padding: Shape) -> Array:
-    """Places in windows as positions in the unpadded input."""
+    """Positions in windows converted to positions in the unpadded input."""
     steps = [prod(sizes[d + 1 :]) for d in range(len(sizes))]
     places = np.array(
         [sum(p * d * t for p, d, t in zip(place, windows.dilation, steps, strict=True)) for place in windows.places()],
@@ -84,7 +84,7 @@ def _positions(which: Array, windows: Windows, sizes: Shape, padding: Shape) -> 
 
 
 def flat(array: Array, dims: int) -> Array:
-    """The last dimensions as one, those before as another."""
+    """Flattens the last dimensions into one, and those before into another."""
     lead = array.shape[: array.ndim - dims]
     return array.reshape(prod(lead), prod(array.shape[array.ndim - dims :]))
 
@@ -166,7 +166,7 @@ max_pool3d = _max_pool_op(3)
 def _divisors(
     windows: Windows, sizes: Shape, padding: Shape, count_include_pad: bool, divisor_override: int | None
 ) -> Any:
-    """By what the sum under each window is divided."""
+    """The divisor of the sum under each window."""
     if divisor_override is not None:
         return divisor_override
     counts: Any = 1
@@ -293,7 +293,7 @@ avg_pool3d = _avg_pool_op(3)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Pooling into a given number of parts, which may overlap by one element where the sizes do not divide.
+# Pooling into a given number of parts, which may overlap by one element if the sizes do not divide.
 
 
 def _parts(size: int, count: int) -> list[slice]:
@@ -302,7 +302,7 @@ def _parts(size: int, count: int) -> list[slice]:
 
 
 def _mean(self: Array, output_size: Shape) -> Array:
-    """The means of the parts, one dimension after the other."""
+    """The means of the parts, dimension by dimension."""
     first = self.ndim - len(output_size)
     for dim, count in enumerate(output_size, first):
         moved = np.moveaxis(self, dim, -1)
@@ -314,7 +314,7 @@ def _mean(self: Array, output_size: Shape) -> Array:
 
 
 def _spread(self: Array, size: Shape) -> Array:
-    """Each number shared among the elements of its part: the transpose of `_mean`."""
+    """Distributes each number over the elements of its part: the transpose of `_mean`."""
     first = self.ndim - len(size)
     for dim in range(first, self.ndim):
         if not self.shape[dim]:
@@ -349,7 +349,7 @@ def _largest(self: Array, output_size: Shape) -> tuple[Array, Array]:
 
 
 def _winner(found: Array) -> Any:
-    """Where the first of the largest is, or the last nan."""
+    """The index of the first maximum, or of the last nan."""
     which = np.argmax(found, axis=-1)
     if found.dtype.kind == "f" and np.isnan(found).any():
         nan = np.isnan(found)
@@ -421,7 +421,7 @@ max_pools = {2: _max_op(2), 3: _max_op(3)}
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The largest elements of pools, back where they were found.
+# The maxima of pools, put back where they were found.
 
 
 def _unpooled(self: Array, indices: Array, size: Shape) -> Array:
@@ -451,4 +451,4 @@ def _unpool_op(dims: int) -> Op:
 
 
 unpool = {1: _unpool_op(1), 2: _unpool_op(2), 3: _unpool_op(3)}
-"""Each by its number of dimensions. An index given twice keeps one of its values, and gives both the gradient."""
+"""Each by its number of dimensions. An index that occurs twice keeps one of its values, and gives both the gradient."""

@@ -1,4 +1,4 @@
-"""Questions about tensors that are answered in plain Python."""
+"""Properties of tensors that are returned as plain Python values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_tensor(obj: object) -> bool:
 
 @front("is_storage", method=False)
 def is_storage(obj: object) -> bool:
-    """Whether `obj` is a storage: the engine has none."""
+    """Whether `obj` is a storage: always False, the engine has none."""
     return False
 
 
@@ -41,7 +41,7 @@ def is_floating_point(input: Tensor) -> bool:
 @front("is_conj")
 @front("is_neg")
 def is_complex(input: Tensor) -> bool:
-    """Whether the elements are complex, or conjugated or negated when read: never."""
+    """Whether the elements are complex, or lazily conjugated or negated: always False."""
     _tensor("is_complex", input)
     return False
 
@@ -54,13 +54,13 @@ def is_signed(input: Tensor) -> bool:
 
 @front("is_nonzero")
 def is_nonzero(input: Tensor) -> bool:
-    """Whether the one element is not 0."""
+    """Whether the single element is not 0."""
     return bool(_tensor("is_nonzero", input))
 
 
 @front("is_same_size")
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have one shape."""
+    """Whether two tensors have the same shape."""
     return input.shape == other.shape
 
 
@@ -86,22 +86,22 @@ def size(self: Tensor, dim: int | None = None) -> Any:
 
 @front("element_size", function=False)
 def element_size(self: Tensor) -> int:
-    """The number of bytes of one element."""
+    """The size of one element in bytes."""
     return self._array.itemsize
 
 
 @front("storage_offset", function=False)
 def storage_offset(self: Tensor) -> int:
-    """How many elements of its base's memory lie before its first."""
+    """The number of elements before its first one in its base's memory."""
     own = self._array
     base = own if self._base is None else self._base._array
     before = 0
-    if self._base is None or not np.may_share_memory(own, base):  # it keeps no base, or was given other memory
+    if self._base is None or not np.may_share_memory(own, base):  # it has no base, or was given other memory
         base = own
         while isinstance(base.base, np.ndarray):
             base = base.base
     else:
-        before = storage_offset(self._base)  # whose memory may have begun to lie elsewhere, by `set_`
+        before = storage_offset(self._base)  # `set_` may have moved the base's own memory
     return (own.ctypes.data - base.ctypes.data) // own.itemsize + before if own.size else 0
 
 
@@ -113,7 +113,7 @@ def equal(self: Tensor, other: Tensor) -> bool:
 
 @front("allclose")
 def allclose(self: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Whether all elements differ by at most `atol` + `rtol` * the other's size."""
+    """Whether all elements differ by at most `atol` + `rtol` * the other's absolute value."""
     close: Tensor = isclose_front(self, other, rtol, atol, equal_nan)
     return bool(close._array.all())
 
@@ -123,13 +123,13 @@ def allclose(self: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
 @front("resolve_conj")
 @front("resolve_neg")
 def real(input: Tensor) -> Tensor:
-    """The tensor itself: its elements are real."""
+    """Returns the tensor itself: its elements are real."""
     return _tensor("real", input)
 
 
 @front("imag", method=False)
 def imag(input: Tensor) -> Tensor:
-    """Refused: there are no complex tensors."""
+    """Raises RuntimeError: there are no complex tensors."""
     raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
 
 

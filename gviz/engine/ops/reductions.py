@@ -1,6 +1,6 @@
-"""Many elements to one, or to one so far: sums, means, products, variances, norms, ``all``, ``cumsum``, ``trapezoid``.
+"""Reductions and scans: sums, means, products, variances, norms, ``all``, ``cumsum``, ``trapezoid``.
 
-`reduced_dims` reads the argument `dim` as PyTorch lets it be given. Most reductions are two operations, over all
+`reduced_dims` reads the argument `dim` in the forms that PyTorch accepts. Most reductions are two operations, over all
 elements and along dimensions, as they are two nodes in PyTorch.
 """
 
@@ -37,7 +37,7 @@ from gviz.source.site import warn
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The dimensions of reductions, as PyTorch lets them be given.
+# The dimensions of reductions, in the forms that PyTorch accepts.
 
 
 Dims = int | Sequence[int] | None
@@ -45,9 +45,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def reduced_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
-    """What is reduced along, counted from 0: every dimension for None or none. RuntimeError for one named twice.
+    """The dimensions to reduce, counted from 0; all for None or an empty list. Raises RuntimeError for a repeated one.
 
-    A tensor without dimensions counts as having one, as long as it is not used.
+    A 0-dimensional tensor counts as having one dimension, as long as it is not used.
     """
     if dim is None or dim == () or dim == []:
         return tuple(range(ndim))
@@ -59,32 +59,32 @@ def reduced_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
 
 
 def one_dim(dim: int, ndim: int) -> int:
-    """One dimension, counted from 0. TypeError for what is no whole number."""
+    """One dimension, counted from 0. Raises TypeError for anything but an integer."""
     if not isinstance(dim, (int, np.integer)):
         raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
     return normal_dims(dim, ndim)[0]
 
 
 def spread(g: Any, sizes: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> Any:
-    """A reduced gradient repeated over the dimensions it was reduced along; for use inside rules."""
+    """A reduced gradient repeated over the reduced dimensions; for use in rules."""
     return expand(kept(g, dim, keepdim), size=sizes)
 
 
 def kept(reduced: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
-    """A reduced value with the dimensions it was reduced along, of size 1; for use inside rules."""
+    """A reduced value with the reduced dimensions of size 1; for use in rules."""
     return reduced if keepdim or not dim else unsqueeze_dims(reduced, dims=dim)
 
 
 def applied(op: Op, self: Tensor, **attrs: Any) -> Tensor:
-    """Run an op of one tensor and one output, without the attributes that are None."""
+    """Runs an op of one tensor and one output, without the attributes that are None."""
     result: Tensor = apply(op, (self,), {name: value for name, value in attrs.items() if value is not None})
     return result
 
 
 def numpy_names(function: F) -> F:
-    """Let `axis` and `keepdims` stand for `dim` and `keepdim`, as PyTorch does for programs written for numpy.
+    """Accepts `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch does for programs written for NumPy.
 
-    TypeError where both are given.
+    Raises TypeError if both are passed.
     """
     name = function.__name__.removesuffix("_front")
     places = {own: place for place, own in enumerate(inspect.signature(function).parameters)}
@@ -110,12 +110,12 @@ Shape = tuple[int, ...]
 
 
 def in_dtype(self: Array, dtype: str | None) -> Array:
-    """`self` in the dtype of this name, if one is given."""
+    """`self` converted to the dtype of this name, if one is given."""
     return self if dtype is None else self.astype(dtypes.named(dtype).numpy, copy=False)
 
 
 def name_of(dtype: DType | None, self: Tensor | None = None) -> str | None:
-    """How an attribute holds a dtype. RuntimeError if `self` wants a gradient and the dtype cannot have one."""
+    """A dtype as an attribute. Raises RuntimeError if `self` requires a gradient and the dtype cannot have one."""
     if dtype is None:
         return None
     if self is not None and self.requires_grad and thread.grad_enabled and not dtype.is_floating_point:
@@ -125,7 +125,7 @@ def name_of(dtype: DType | None, self: Tensor | None = None) -> str | None:
 
 def _sum(self: Array, dim: Any = None, keepdim: Any = False, dtype: str | None = None) -> Any:
     self = in_dtype(self, dtype)
-    if self.dtype == np.float16:  # summed in float32, as PyTorch does
+    if self.dtype == np.float16:  # summed in float32, as in PyTorch
         return np.add.reduce(self, axis=dim, keepdims=keepdim, dtype=np.float32).astype(np.float16)
     whole = None if dtype is not None or self.dtype.kind == "f" else np.int64
     return np.add.reduce(self, axis=dim, keepdims=keepdim, dtype=whole or self.dtype)
@@ -139,7 +139,7 @@ def _mean(self: Array, dim: Any = None, keepdim: Any = False, dtype: str | None 
 
 
 def _shared(g: Any, sizes: Shape, dim: Shape, keepdim: bool) -> Any:
-    """The gradient of a mean in equal parts. In memory of its own: a hook may write to it, unlike to that of a sum."""
+    """The gradient of a mean in equal parts. It has its own memory, unlike that of a sum: a hook may write to it."""
     count = prod([sizes[d] for d in dim])
     if isinstance(g, Tensor):
         return spread(g, sizes, dim, keepdim) / count
@@ -147,7 +147,7 @@ def _shared(g: Any, sizes: Shape, dim: Shape, keepdim: bool) -> Any:
 
 
 class Mean(Op):
-    """A mean, whose node shows the number of elements too."""
+    """A mean; its node also shows the number of elements."""
 
     def shown(self) -> dict[str, property]:
         return super().shown() | {"self_sym_numel": property(lambda node: prod(node.attrs["self_sym_sizes"]))}
@@ -255,7 +255,7 @@ def sum_front(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: 
 @front("mean")
 @numpy_names
 def mean_front(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
-    """The mean of all elements, or over `dim`. RuntimeError for integers, which have none."""
+    """The mean of all elements, or over `dim`. Raises RuntimeError for integers."""
     kind, which = (checked(mean_all, input, 1).dtype, "Input") if dtype is None else (dtype, "Optional")
     if not kind.is_floating_point:
         raise RuntimeError(
@@ -268,7 +268,7 @@ def mean_front(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype:
 @front("nansum")
 @numpy_names
 def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
-    """The sum of the elements that are numbers."""
+    """The sum of the elements that are not nan."""
     dims = reduced_dims(dim, checked(nansum_op, input, 1).ndim)
     attrs = {"dim": None if dim is None else dims, "keepdim": keepdim} | (
         {} if dtype is None else {"dtype": name_of(dtype, input)}
@@ -280,7 +280,7 @@ def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTy
 @front("nanmean")
 @numpy_names
 def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
-    """The mean of the elements that are numbers."""
+    """The mean of the elements that are not nan."""
     if not checked(nansum_op, input, 1).dtype.is_floating_point:
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.tensor_type}"
@@ -299,7 +299,7 @@ def _reduced(whole: Op, along: Op, self: Tensor, dim: Dims, keepdim: bool, dtype
 
 @front("sum_to_size", function=False)
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
-    """Sum what was broadcast, back to `size`."""
+    """Sums a broadcast tensor back to `size`."""
     shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
     if not reducible(self.shape, shape):
         raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(self.shape)}}}.")
@@ -312,13 +312,13 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Whether all or any elements hold, and how many do.
+# Whether all or any elements are true, and the number of nonzero ones.
 
 
 def _holds(name: str, ufunc: np.ufunc, formula: str) -> Op:
     def forward(self: Array, dim: Any, keepdim: bool) -> Any:
         truth = ufunc.reduce(self != 0, axis=dim, keepdims=keepdim)
-        return np.asarray(truth).astype(np.uint8) if self.dtype == np.uint8 else truth  # as PyTorch has it
+        return np.asarray(truth).astype(np.uint8) if self.dtype == np.uint8 else truth  # as in PyTorch
 
     return Op(
         f"{name}(self, *, dim=None, keepdim=False)", grad_fn="", formula=formula, forward=in_rows(forward), public=False
@@ -339,21 +339,21 @@ count_op: Op = Op(
 @front("all")
 @numpy_names
 def all_front(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """Whether all elements hold, or all along `dim`."""
+    """Whether all elements are true, or all along `dim`."""
     return _asked(all_op, input, dim, keepdim)
 
 
 @front("any")
 @numpy_names
 def any_front(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """Whether any element holds, or any along `dim`."""
+    """Whether any element is true, or any along `dim`."""
     return _asked(any_op, input, dim, keepdim)
 
 
 @front("count_nonzero")
 @numpy_names
 def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
-    """How many elements are not 0, of all or along `dim`."""
+    """The number of nonzero elements, of all or along `dim`."""
     result: Tensor = apply(count_op, (checked(count_op, input, 1),), {"dim": _dims(input, dim)})
     return result
 
@@ -409,7 +409,7 @@ def _through_var(g: Any, self: Any, dim: Shape | None, correction: Number | None
 
 
 def _through_std(g: Any, self: Any, result: Any, dim: Shape | None, correction: Number | None, keepdim: bool) -> Any:
-    """Nothing where all are equal, though the root is infinitely steep there."""
+    """Zero where all elements are equal, although the root is infinitely steep there."""
     share = where_op(result == 0, zeros(g, ()), g / (result * 2))
     return _through_var(share, self, dim, correction, keepdim)
 
@@ -449,7 +449,7 @@ std_op = _declared("std", "StdBackward0", "standard deviation of self over dim",
 
 
 def _with_mean(name: str, grad_fn: str, forward: Callable[..., Any], vjp: Callable[..., Any]) -> Op:
-    """Both at once, the spread and the mean."""
+    """Computes both at once, the deviation and the mean."""
 
     def both(self: Array, **attrs: Any) -> tuple[Any, Any]:
         dims = _all_dims(self, attrs["dim"])
@@ -524,14 +524,14 @@ for op in (var_mean_op, std_mean_op):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Sizes of vectors: norms, distances, and the logarithm of a sum of exponentials.
+# Norms of vectors, distances, and logsumexp.
 
 
 ORDERS = (0.5, 1, 1.5, 2, 3.0, inf, -inf, -1)
 
 
 def _uneven(*shape: int) -> Array:
-    """Numbers no two of which have the same size."""
+    """Numbers with distinct absolute values."""
     return spaced(*shape) + 0.06
 
 
@@ -554,12 +554,12 @@ def _dims_of(self: Any, dim: Shape | None) -> Shape:
 
 
 def _through_norm(g: Any, self: Any, result: Any, ord: Number, dim: Shape | None, keepdim: bool) -> Any:
-    """Nothing where the norm is 0, which it is only at a point where no direction is better than another."""
+    """Zero where the norm is 0: at that point no direction is distinguished."""
     dims = _dims_of(self, dim)
     g, result = kept(g, dims, keepdim), kept(result, dims, keepdim)
     nought = zeros(g, ())
     if ord == 0:
-        return None  # PyTorch gives none
+        return None  # PyTorch returns none
     if ord == 1:
         return g * sign(self)
     if ord == 2:
@@ -576,9 +576,9 @@ def _through_norm(g: Any, self: Any, result: Any, ord: Number, dim: Shape | None
 
 
 def read_by_order(name: str) -> tuple[Reading, ...]:
-    """The formula of a norm for each value of `name` that is not an ordinary order.
+    """The formula of a norm for each value of `name` that is not a number.
 
-    The nuclear norm has none: it is not a norm of elements, and the name of the call says which norm it is.
+    The nuclear norm has none: it is not a norm of elements, and the name of the call shows which norm it is.
     """
     return (
         Reading(((name, "inf"),), "size of self over dim: the largest |self|"),
@@ -606,7 +606,7 @@ vector_norm_op: Op = Op(
 def vector_norm(
     self: Tensor, ord: Number = 2, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None
 ) -> Tensor:
-    """The size of the vectors along `dim`, or of all elements as one vector."""
+    """The norm of the vectors along `dim`, or of all elements as one vector."""
     kind = self.dtype if dtype is None else dtype
     if not kind.is_floating_point:
         raise RuntimeError(
@@ -640,7 +640,7 @@ def norm(
     *,
     dtype: DType | None = None,
 ) -> Tensor:
-    """The size of `input`, or of the vectors along `dim`: the `p`-th root of the sum of the `p`-th powers."""
+    """The norm of `input`, or of the vectors along `dim`: the `p`-th root of the sum of the `p`-th powers."""
     checked(vector_norm_op, input, 1)
     if p == "nuc":
         raise RuntimeError("gviz's built-in engine has no nuclear norm; it has norms of vectors, 'fro' and numbers")
@@ -681,9 +681,9 @@ logsumexp_op: Op = Op(
 @front("logsumexp")
 @numpy_names
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
-    """The logarithm of the sum of exponentials over `dim`, without overflow."""
+    """The logarithm of the sum of exponentials over `dim`, computed without overflow."""
     dims = reduced_dims(dim, checked(logsumexp_op, input, 1).ndim)
-    if dim == () and input.ndim and not keepdim:  # PyTorch's own slip
+    if dim == () and input.ndim and not keepdim:  # a bug of PyTorch, reproduced
         raise RuntimeError(messages.OUTPUT_SHAPE.format(own=[], result=[1] * input.ndim))
     return applied(logsumexp_op, input, dim=dims, keepdim=keepdim)
 
@@ -722,7 +722,7 @@ dist_op: Op = Op(
 
 @front("dist")
 def dist(input: Tensor, other: Tensor, p: Number = 2) -> Tensor:
-    """The size of the difference of two tensors."""
+    """The norm of the difference of two tensors."""
     kind = (checked(dist_op, input, 1) - checked(dist_op, other, 2)).dtype
     if not kind.is_floating_point:
         raise RuntimeError(
@@ -733,7 +733,7 @@ def dist(input: Tensor, other: Tensor, p: Number = 2) -> Tensor:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What has come so far along a dimension: sums, extremes, logarithms of sums; and differences.
+# Cumulative sums, extremes and logsumexp along a dimension; and differences.
 
 
 def _cumsum(self: Array, dim: int, dtype: str | None = None) -> Any:
@@ -781,12 +781,12 @@ def _logcumsumexp(self: Array, dim: int) -> Any:
 
 
 def _through_logcumsumexp(g: Any, self: Any, result: Any, dim: int) -> Any:
-    """The sums of g * exp(self - result) from each element on."""
+    """The sums of g * exp(self - result) over each element and those after it."""
     if not self.shape:
         return g * exp(self - result)
     if isinstance(g, Tensor):
         return _through_pairs(g, self, result, dim)
-    with np.errstate(all="ignore"):  # as logarithms, those of both signs apart
+    with np.errstate(all="ignore"):  # as logarithms, separately for both signs
         return np.exp(_summed_logs(np.log(g), result, dim) + self) - np.exp(
             _summed_logs(np.log(-g), result, dim) + self
         )
@@ -799,7 +799,7 @@ def _summed_logs(logs: Array, result: Array, dim: int) -> Array:
 
 
 def _through_pairs(g: Tensor, self: Tensor, result: Tensor, dim: int) -> Any:
-    """As above, differentiable again: each element is paired with each result that it is part of."""
+    """The same, differentiable again: each element is paired with each result that depends on it."""
     last = self.ndim - 1
     later = new_tensor(np.triu(np.ones((self.shape[dim],) * 2, np.bool_)))
     columns, rows = self.transpose(dim, last).unsqueeze(-1), result.transpose(dim, last).unsqueeze(-2)
@@ -820,7 +820,7 @@ logcumsumexp_op: Op = Op(
 
 
 def _running(best: Any) -> Any:
-    """The best so far and where it was: the last of equals; what is no number stays the best."""
+    """The cumulative extreme and its index: the last of equal ones; nan remains the extreme."""
 
     def forward(self: Array, dim: int) -> tuple[Array, Array]:
         if not self.ndim:
@@ -862,7 +862,7 @@ cummin = _cumulative_extreme("cummin", "CumminBackward0", np.minimum)
 
 
 def derive_cumulative(op: Op) -> None:
-    """Offer an op along a dimension, with an optional `dtype`, as function, method and in place."""
+    """Makes an op along a dimension, with an optional `dtype`, public as function, method and in-place method."""
 
     def run(runner: Runner, self: Tensor, dim: int, dtype: DType | None) -> Tensor:
         attrs = {"dim": one_dim(dim, checked(op, self, 1).ndim)}
@@ -893,13 +893,13 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 
 @front("cummax")
 def cummax_front(input: Tensor, dim: int) -> Any:
-    """The largest element so far along `dim`, and where it was."""
+    """The cumulative maximum along `dim`, and its index."""
     return cummax(checked(cummax, input, 1), dim=one_dim(dim, input.ndim))
 
 
 @front("cummin")
 def cummin_front(input: Tensor, dim: int) -> Any:
-    """The smallest element so far along `dim`, and where it was."""
+    """The cumulative minimum along `dim`, and its index."""
     return cummin(checked(cummin, input, 1), dim=one_dim(dim, input.ndim))
 
 
@@ -907,7 +907,7 @@ def cummin_front(input: Tensor, dim: int) -> Any:
 def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
-    """The differences of neighbours along `dim`, `n` times over."""
+    """The `n`-th differences of neighbours along `dim`."""
     if not input.ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
@@ -928,11 +928,11 @@ def diff(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Products of all elements, along a dimension, and one after another.
+# Products of all elements, along a dimension, and cumulative.
 
 
 def _wide(self: Array, dtype: str | None) -> Array:
-    """What products are computed in: int64 for integers."""
+    """`self` in the dtype in which products are computed: int64 for integers."""
     self = in_dtype(self, dtype)
     return self if dtype is not None or self.dtype.kind == "f" else self.astype(np.int64)
 
@@ -948,7 +948,7 @@ def _cumprod(self: Array, dim: int, dtype: str | None = None) -> Any:
 
 
 def _beside(like: Any, array: Array) -> Any:
-    """A constant for use inside rules: an array beside arrays, a tensor beside tensors."""
+    """A constant for rules: an array next to arrays, a tensor next to tensors."""
     return new_tensor(array) if isinstance(like, Tensor) else array
 
 
@@ -958,7 +958,7 @@ def _one(like: Any) -> Any:
 
 
 def _through_cumprod(g: Any, self: Any, result: Any, dim: int) -> Any:
-    """Each product divided by the element; at the first zero, beyond which all is zero, the product without it."""
+    """Each product divided by the element; at the first zero, after which all is zero, the product without it."""
     if not self.shape:
         return g
     zero = self == 0
@@ -976,7 +976,7 @@ def _first(zero: Array, dim: int) -> Array:
 
 
 def _through_cumprod_again(g: Any, self: Any, dim: int) -> Any:
-    """As above, differentiable also at zeros: the products without each element, written out."""
+    """The same, also differentiable at zeros: computes the products without each element."""
     size, ndim = self.shape[dim], len(self.shape)
     last = transpose(self, dim0=dim, dim1=ndim - 1)
     rows = expand(unsqueeze_dims(last, dims=(ndim - 1,)), size=(*last.shape, size))
@@ -987,7 +987,7 @@ def _through_cumprod_again(g: Any, self: Any, dim: int) -> Any:
 
 
 def _before(self: Any, dim: int) -> Any:
-    """For each element the product of those before it."""
+    """For each element, the product of those before it."""
     shape = [1] * len(self.shape)
     shape[dim] = self.shape[dim]
     first = _beside(self, (np.arange(self.shape[dim]) == 0).reshape(shape))
@@ -995,7 +995,7 @@ def _before(self: Any, dim: int) -> Any:
 
 
 def _others(self: Any, dim: int) -> Any:
-    """For each element the product of all others along `dim`: right also where some are zero."""
+    """For each element, the product of all others along `dim`; correct also if some are zero."""
     after = flip_op(_before(flip_op(self, dims=(dim,)), dim), dims=(dim,))
     return _before(self, dim) * after
 
@@ -1073,18 +1073,18 @@ def prod_front(input: Tensor, dim: int | None = None, keepdim: bool = False, *, 
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Areas under sampled curves.
+# Integrals of sampled curves.
 
 
 def _neighbours(y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """All but the last along `axis`, and all but the first."""
+    """All but the last element along `axis`, and all but the first."""
     size = y.shape[axis]
     return sliced(y, axis, 0, max(size - 1, 0)), sliced(y, axis, min(1, size), size)
 
 
 @front("trapezoid", "trapz", method=False)
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: int = -1) -> Tensor:
-    """The area under `y`, sampled at `x` or at distances `dx`, by straight lines between the samples."""
+    """The integral of `y`, sampled at `x` or with spacing `dx`, by the trapezoidal rule."""
     axis = _axis(y, dim)
     if y.dtype is bool_:
         raise RuntimeError("trapezoid: received a bool input for `y`, but bool is not supported")
@@ -1099,7 +1099,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, d
 
 @front("cumulative_trapezoid", method=False)
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: int = -1) -> Tensor:
-    """The area under `y` up to each of its samples but the first."""
+    """The integral of `y` up to each of its samples but the first."""
     if not y.ndim:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     axis = _axis(y, dim)

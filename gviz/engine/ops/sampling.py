@@ -1,7 +1,7 @@
-"""Random numbers written into tensors, or drawn by the numbers that a tensor holds; dropout.
+"""Random numbers written to tensors, or drawn with a tensor's elements as parameters; dropout.
 
-An op of this file gets its numbers as a second tensor, `drawn`: a recorded program can be run again with the same ones.
-No gradient passes to what a drawn number replaces: the result does not depend on what was there.
+An op of this file gets its numbers as a second tensor, `drawn`, so that a recorded program can be run again with the
+same ones. An element that is replaced by a drawn number gets no gradient: the result does not depend on it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from gviz.engine.views import apply_in_place
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Random numbers written into tensors, or drawn by the numbers that a tensor holds.
+# Random numbers written to tensors, or drawn with a tensor's elements as parameters.
 #
-# An op of this file gets its numbers as a second tensor, `drawn`: a recorded program can be run again with the same
-# ones. No gradient passes: the result does not depend on what was there.
+# An op of this file gets its numbers as a second tensor, `drawn`, so that a recorded program can be run again with the
+# same ones. No gradient passes: the result does not depend on the replaced elements.
 
 
 def _op(name: str, grad_fn: str) -> Op:
@@ -88,7 +88,7 @@ def _fill(op: Op, self: Tensor, drawn: Any) -> Tensor:
 
 
 def _bounds(name: str, low: Any, high: Any, named: dict[str, Any]) -> tuple[Any, Any]:
-    """The bounds that Python cannot name in a signature: ``from`` is a keyword."""
+    """The bounds, which may be passed as ``from`` and ``to``; ``from`` is a keyword that no signature can contain."""
     unknown = [key for key in named if key not in ("from", "to")]
     if unknown:
         raise TypeError(f"{name}() got an unexpected keyword argument '{unknown[0]}'")
@@ -101,7 +101,7 @@ def _need(holds: bool, message: str) -> None:
 
 
 def check_floating(kernel: str, kind: np.dtype[Any]) -> None:
-    """NotImplementedError, in PyTorch's words, for a dtype that cannot hold such numbers."""
+    """Raises NotImplementedError, with PyTorch's text, for a dtype that is not floating."""
     if kind.kind != "f":
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{dtypes.of_numpy(kind).tensor_type}'")
 
@@ -110,7 +110,7 @@ def check_floating(kernel: str, kind: np.dtype[Any]) -> None:
 def uniform_(
     self: Tensor, a: float = 0, b: float = 1, *, generator: Generator | None = None, **from_and_to: float
 ) -> Tensor:
-    """Fill with uniform numbers between two bounds, called ``from`` and ``to``."""
+    """Fills with uniform random numbers between two bounds, called ``from`` and ``to``."""
     low, high = _bounds("uniform_", a, b, from_and_to)
     kind = self._array.dtype
     check_floating("check_uniform_bounds", kind)
@@ -120,7 +120,7 @@ def uniform_(
 
 @front("normal_", function=False)
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill with normal numbers."""
+    """Fills with normal random numbers."""
     check_floating("normal_kernel_cpu", self._array.dtype)
     _need(std >= 0, f"normal expects std >= 0.0, but found std {std:g}")
     return _fill(normal_op, self, stream_of(generator).normal(mean, std, self._array.shape))
@@ -128,7 +128,7 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generat
 
 @front("log_normal_", function=False)
 def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers whose logarithms are normal."""
+    """Fills with random numbers whose logarithms are normal."""
     _need(std > 0, f"log_normal_ expects std > 0.0, but found std={std:g}")
     check_floating("log_normal_cpu", self._array.dtype)
     return _fill(log_normal_op, self, stream_of(generator).lognormal(mean, std, self._array.shape))
@@ -136,7 +136,7 @@ def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Gen
 
 @front("exponential_", function=False)
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill with the waiting times of events that come `lambd` times per unit of time."""
+    """Fills with exponential random numbers of rate `lambd`."""
     kind = dtypes.of(self._array)
     _need(
         kind.is_floating_point,
@@ -149,7 +149,7 @@ def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None 
 
 @front("cauchy_", function=False)
 def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers of a Cauchy distribution."""
+    """Fills with random numbers of a Cauchy distribution."""
     kind = dtypes.of(self._array)
     _need(
         kind.is_floating_point,
@@ -162,7 +162,7 @@ def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Gen
 
 @front("geometric_", function=False)
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
-    """Fill with how many tries of probability `p` it took until one succeeded."""
+    """Fills with geometric random numbers: the tries until the first success, of probability `p`."""
     _need(0 < p < 1, f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     return _fill(geometric_op, self, stream_of(generator).geometric(p, self._array.shape))
 
@@ -171,7 +171,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
 def random_(
     self: Tensor, a: int | None = None, b: int | None = None, *, generator: Generator | None = None, **from_and_to: int
 ) -> Tensor:
-    """Fill with whole numbers from ``from`` (0) up to but without ``to`` (what the dtype can hold)."""
+    """Fills with random integers from ``from`` (0) up to and excluding ``to`` (what the dtype can hold)."""
     low, high = _bounds("random_", a, b, from_and_to)
     if low is None and high is None:
         return _fill(random_op, self, stream_of(generator).integers(0, _top(self._array.dtype), self._array.shape))
@@ -190,7 +190,7 @@ def _top(kind: np.dtype[Any]) -> int:
 
 
 def check_integer_range(low: int, high: int, kind: np.dtype[Any]) -> None:
-    """RuntimeError for an empty range, or one that does not fit into `kind`."""
+    """Raises RuntimeError for an empty range, or one outside the range of `kind`."""
     _need(low < high, f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     if kind.kind not in "iu":
         return
@@ -202,7 +202,7 @@ def check_integer_range(low: int, high: int, kind: np.dtype[Any]) -> None:
 
 @front("bernoulli_", function=False)
 def bernoulli_(self: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Fill with ones (of probability `p`) and zeros."""
+    """Fills with ones (of probability `p`) and zeros."""
     if isinstance(p, Tensor):
         chances = expanded(p._array, tuple(self.shape))
         check_floating("bernoulli_tensor_cpu_p_", p._array.dtype)
@@ -214,7 +214,7 @@ def bernoulli_(self: Tensor, p: Tensor | float = 0.5, *, generator: Generator | 
 
 @front("bernoulli")
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
-    """Ones, each of the probability that `input` (or `p`) gives, and zeros."""
+    """Draws ones, with the probabilities in `input` (or `p`), and zeros."""
     chances: Any = input._array if p is None else p
     if p is None:
         check_floating("bernoulli_tensor_cpu_p_", input._array.dtype)
@@ -227,7 +227,7 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
 
 @front("poisson", method=False)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """How many events come, where `input` are expected."""
+    """Draws Poisson random numbers with the rates in `input`."""
     _need(bool(np.all(input._array >= 0)), "invalid Poisson rate, expected rate to be non-negative")
     return _drawn(poisson_op, input, stream_of(generator).poisson(input._array))
 
@@ -236,7 +236,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
-    """`num_samples` positions per row, chosen with the weights of the row."""
+    """Draws `num_samples` indices per row, with the weights in the row."""
     weights, kind = input._array, input.dtype
     _need(kind.is_floating_point, f"multinomial only supports floating-point dtypes for input, got: {kind.tensor_type}")
     _check_weights(weights, num_samples, replacement)
@@ -275,7 +275,7 @@ def _drawn(op: Op, input: Tensor, drawn: Any) -> Tensor:
 def normal(
     mean: Tensor | float = 0.0, std: Tensor | float = 1.0, size: Any = None, *, generator: Generator | None = None
 ) -> Tensor:
-    """Normal numbers around `mean`: one for each element of the tensors, or `size` of them for two numbers."""
+    """Normal random numbers around `mean`: one for each element of the tensors, or `size` of them for two numbers."""
     if size is not None:
         return new_tensor(normal_array(mean, std, tuple(size), dtypes.get_default_dtype().numpy, generator))
     grad_fns = {(True, False): normal_mean_op, (False, True): normal_std_op, (True, True): normal_both_op}
@@ -297,7 +297,7 @@ def _negative_std(std: Tensor | float) -> str:
 
 
 def broadcast(tensors: list[Tensor]) -> tuple[int, ...]:
-    """The shape that tensors have together. RuntimeError, in PyTorch's words, if none."""
+    """The shape that tensors broadcast to. Raises RuntimeError, with PyTorch's text, if there is none."""
     shapes = [t._array.shape for t in tensors]
     try:
         return np.broadcast_shapes(*shapes)
@@ -306,18 +306,18 @@ def broadcast(tensors: list[Tensor]) -> tuple[int, ...]:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Dropout as a product with a mask that was drawn before: PyTorch's node of it is that of a product, too.
+# Dropout as a product with a mask that was drawn before: PyTorch's node for it is also that of a product.
 
 
 class Mask(Tensor):
-    """What was drawn for one dropout: 0 for what is dropped, ``1 / (1 - p)`` for what is kept."""
+    """The mask of one dropout: 0 for dropped elements, ``1 / (1 - p)`` for kept ones."""
 
     __slots__ = ()
     _is_mask = True
 
 
 class Dropout(Op):
-    """A product whose node shows its operands, as PyTorch's does, and not its `p`."""
+    """A product whose node shows its operands, as PyTorch's does, but not its `p`."""
 
     def shown(self) -> dict[str, property]:
         return {name: read for name, read in super().shown().items() if name != "p"}

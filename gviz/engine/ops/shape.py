@@ -1,4 +1,4 @@
-"""Other shapes of the same elements: views, orders of dimensions, flips, windows, changes of shape in place."""
+"""Changes of shape: views, permuted dimensions, flips, windows, in-place changes of shape."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Shape = tuple[int, ...]
 
 
 def normal_dims(dim: int | Sequence[int], ndim: int) -> tuple[int, ...]:
-    """Dimensions counted from 0. IndexError, in PyTorch's words, for one that does not exist."""
+    """Dimensions counted from 0. Raises IndexError, with PyTorch's text, for one that does not exist."""
     size = max(ndim, 1)
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
     for d in dims:
@@ -47,19 +47,19 @@ def normal_dims(dim: int | Sequence[int], ndim: int) -> tuple[int, ...]:
 
 
 def sizes_of(args: tuple[Any, ...]) -> tuple[int, ...]:
-    """The sizes given as separate arguments or as one sequence."""
+    """The sizes passed as separate arguments or as one sequence."""
     flat = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
     return tuple(int(n) for n in flat)
 
 
 def run(op: Op, *tensors: Tensor, **attrs: Any) -> Tensor:
-    """Run an op of one output."""
+    """Runs an op with one output."""
     result: Tensor = apply(op, tensors, attrs)
     return result
 
 
 def filled(shape: Shape, size: int) -> Shape:
-    """`shape` with its -1 worked out. RuntimeError, in PyTorch's words, if it does not hold `size` elements."""
+    """`shape` with its -1 inferred. Raises RuntimeError, with PyTorch's text, if it does not have `size` elements."""
     if shape.count(-1) > 1:
         raise RuntimeError("only one dimension can be inferred")
     for i, n in enumerate(shape):
@@ -79,7 +79,7 @@ def filled(shape: Shape, size: int) -> Shape:
 
 
 def expanded(self: Array, size: Shape) -> Array:
-    """A view with dimensions of size 1 repeated to `size`. RuntimeError, in PyTorch's words, where that cannot be."""
+    """A view with dimensions of size 1 repeated to `size`. Raises RuntimeError, with PyTorch's text, if impossible."""
     extra = len(size) - self.ndim
     if extra < 0:
         raise RuntimeError(
@@ -100,10 +100,10 @@ def expanded(self: Array, size: Shape) -> Array:
                 f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton "
                 f"dimension {dim}.  Target sizes: {list(target)}.  Tensor sizes: {list(self.shape)}"
             )
-    self = np.asarray(self)  # a gradient that is one number may be a numpy scalar, which nobody could write to
+    self = np.asarray(self)  # a one-number gradient may be a NumPy scalar, which is read-only
     if self.ndim and 1 in target:
         strided = strided_view(self, target, _expanded_strides(self, target))
-        if strided.flags.writeable is self.flags.writeable:  # numpy may take what was expanded before as read-only
+        if strided.flags.writeable is self.flags.writeable:  # NumPy may make an already expanded array read-only
             return strided
     view = np.broadcast_to(self, target)
     view.flags.writeable = self.flags.writeable
@@ -111,7 +111,7 @@ def expanded(self: Array, size: Shape) -> Array:
 
 
 def _expanded_strides(self: Array, target: Shape) -> list[int]:
-    """The strides that PyTorch gives an expanded tensor; numpy has 0 for every dimension of size 1."""
+    """The strides of an expanded tensor in PyTorch; NumPy has 0 for every dimension of size 1."""
     strides: list[int] = []
     new = len(target) - self.ndim
     for place in reversed(range(len(target))):
@@ -125,7 +125,7 @@ def _expanded_strides(self: Array, target: Shape) -> list[int]:
 
 
 def in_shape(g: Any, size: Shape) -> Any:
-    """A gradient in another shape; for use inside rules."""
+    """A gradient in another shape; for use in rules."""
     return reshape(g, *size) if isinstance(g, Tensor) else g.reshape(size)
 
 
@@ -166,7 +166,7 @@ reshaped: Op = Op(
     "_unsafe_view(self, *, size)",
     grad_fn="UnsafeViewBackward0",
     formula="self as size",
-    forward=lambda self, size: self.reshape(size),  # of a fresh array that nobody else has
+    forward=lambda self, size: self.reshape(size),  # of a new array without other references
     rules=(_back,),
     public=False,
     examples=lambda: [Example((normal(2, 3),), {"size": (3, 2)})],
@@ -253,7 +253,7 @@ def _squeezed_shape(self: Array, dim: Shape) -> Shape:
 
 @front("view", function=False)
 def view(self: Tensor, *shape: Any, size: Any = None, dtype: DType | None = None) -> Tensor:
-    """The same elements in another shape, or its bytes as another dtype, sharing memory."""
+    """The same elements in another shape, or the same bytes in another dtype, sharing memory."""
     wanted = dtype or (shape[0] if shape and isinstance(shape[0], DType) else None)
     if wanted is not None:
         return _as_dtype(self, wanted)
@@ -261,7 +261,7 @@ def view(self: Tensor, *shape: Any, size: Any = None, dtype: DType | None = None
 
 
 def _as_dtype(self: Tensor, dtype: DType) -> Tensor:
-    """The bytes of a tensor read as another dtype. RuntimeError, in PyTorch's words, where they cannot be."""
+    """The bytes of a tensor read as another dtype. Raises RuntimeError, with PyTorch's text, if impossible."""
     kinds = f"to view {self.dtype.tensor_type} as {dtype.tensor_type} (different element sizes)"
     own, size, array = self.dtype.itemsize, dtype.itemsize, self._array
     if own != size:
@@ -324,7 +324,7 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The same elements with dimensions in another order, as views.
+# The same elements with permuted dimensions, as views.
 
 
 transpose: Op = Op(
@@ -379,7 +379,7 @@ def t_front(self: Tensor) -> Tensor:
 
 @front("permute")
 def permute_front(self: Tensor, *order: Any, dims: Any = None) -> Tensor:
-    """A view with the dimensions in another order."""
+    """A view with permuted dimensions."""
     wanted = sizes_of(order if dims is None else (dims,))
     if len(wanted) != self.ndim:
         raise RuntimeError(
@@ -394,7 +394,7 @@ def permute_front(self: Tensor, *order: Any, dims: Any = None) -> Tensor:
 
 @front("movedim", "moveaxis")
 def movedim(self: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """A view with the dimensions `source` at the places `destination`, the others in their order."""
+    """A view with the dimensions `source` moved to the positions `destination`; the others keep their order."""
     sources, places = normal_dims(source, self.ndim), normal_dims(destination, self.ndim)
     if len(sources) != len(places):
         raise RuntimeError(
@@ -419,7 +419,7 @@ def _listed(dim: int | Sequence[int]) -> Sequence[int]:
 
 @front("adjoint")
 def adjoint(self: Tensor) -> Tensor:
-    """Matrices transposed (real numbers are their own conjugates), as a view."""
+    """Transposed matrices (real numbers are their own conjugates), as a view."""
     if self.ndim == 1:
         raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
     if not self.ndim:
@@ -471,12 +471,12 @@ attribute("mH", _matrices_transposed("mH"))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Neighbouring dimensions made one, one made several, and missing ones added.
+# Flattens and splits dimensions, and adds missing ones.
 
 
 @front("flatten")
 def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Dimensions `start_dim` to `end_dim` as one."""
+    """Flattens dimensions `start_dim` to `end_dim` into one."""
     start, end = normal_dims((start_dim, end_dim), self.ndim)
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
@@ -489,13 +489,13 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @front("ravel")
 def ravel(self: Tensor) -> Tensor:
-    """All dimensions as one."""
+    """Flattens all dimensions into one."""
     return view(contiguous(self), -1)
 
 
 @front("unflatten")
 def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
-    """A view with `dim` as several dimensions, of which one size may be -1."""
+    """A view with `dim` split into several dimensions; one size may be -1."""
     if not isinstance(dim, int):
         raise TypeError(f"unflatten(): argument 'dim' (position 1) must be int, not {type(dim).__name__}")
     if not self.ndim:
@@ -518,14 +518,14 @@ def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
 
 
 def _each(make: Any, tensors: tuple[Any, ...]) -> Any:
-    """`make` of the one tensor given, or of each of several or of a list."""
+    """`make` of a single tensor, or of each of several."""
     if len(tensors) == 1 and isinstance(tensors[0], Tensor):
         return make(tensors[0])
     return tuple([make(tensor) for tensor in several(tensors)])
 
 
 def at_least_1d(self: Tensor) -> Tensor:
-    """A number as a vector of one."""
+    """A 0-dimensional tensor as a vector of one element."""
     return self if self.ndim else reshape(self, 1)
 
 
@@ -535,7 +535,7 @@ def at_least_2d(self: Tensor) -> Tensor:
 
 
 def at_least_3d(self: Tensor) -> Tensor:
-    """A matrix as one of single entries, a vector as the one row of such a matrix."""
+    """A matrix with a last dimension of size 1; a vector as the only row of one."""
     if self.ndim > 2:
         return self
     if self.ndim == 2:
@@ -562,7 +562,7 @@ def atleast_3d(*tensors: Any) -> Any:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Elements in reverse order, shifted around, and planes turned: copies.
+# Elements in reverse order or shifted, and planes rotated: copies.
 
 
 Dims = tuple[int, ...]
@@ -609,7 +609,7 @@ rot90_op: Op = Op(
 
 
 def _turned(self: Array, k: int, dims: Dims) -> Array:
-    """A flipped copy whose dimensions are then exchanged, if it is turned by 90 or 270 degrees."""
+    """A flipped copy; for rotations by 90 or 270 degrees its dimensions are then exchanged."""
     one, other = dims
     if k % 2 == 0:
         return laid_out_as(self, np.rot90(self, k, (one, other)))
@@ -655,7 +655,7 @@ def flipud(self: Tensor) -> Tensor:
 
 @front("roll")
 def roll(self: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
-    """A copy shifted along `dims`, what leaves at one end entering at the other; without `dims`, as if it were flat."""
+    """A copy shifted along `dims`, with elements wrapping around; without `dims`, as if flattened."""
     steps = (shifts,) if isinstance(shifts, int) else tuple(shifts)
     along = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
     if not steps:
@@ -669,7 +669,7 @@ def roll(self: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | 
 
 @front("rot90")
 def rot90(self: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """A copy turned by 90 degrees, `k` times, in the plane of two `dims`."""
+    """A copy rotated by 90 degrees, `k` times, in the plane of two `dims`."""
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if self.ndim < 2:
@@ -680,7 +680,7 @@ def rot90(self: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Views through memory: windows that slide along a dimension, and any strides.
+# Strided views: windows that slide along a dimension, and any strides.
 
 
 def _windows(self: Array, dimension: int, size: int, step: int) -> Array:
@@ -744,7 +744,7 @@ unfold_back: Op = Op(
 
 
 def _memory(self: Array) -> Array:
-    """All of the memory that an array looks into, flat."""
+    """All the memory that an array refers to, flat."""
     return owner_of(self).ravel(order="K")
 
 
@@ -792,7 +792,7 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
 
 @front("as_strided")
 def as_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
-    """The memory of this tensor seen with other sizes and strides, counted in elements."""
+    """A view of this tensor's memory with other sizes and strides, counted in elements."""
     sizes, strides = tuple(size), tuple(stride)
     if len(sizes) != len(strides):
         raise RuntimeError("mismatch in length of strides and shape")
@@ -815,16 +815,16 @@ def as_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], storage
 
 
 def offset_of(array: Array) -> int:
-    """How many elements of its memory lie before the first element of an array."""
+    """The number of elements in its memory before the first element of an array."""
     return (address_of(array) - address_of(owner_of(array))) // array.itemsize
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Tensors that become another view of their own memory: ``t_``, ``unsqueeze_``, ``resize_`` and the like.
+# In-place changes to another view of a tensor's own memory: ``t_``, ``unsqueeze_``, ``resize_`` and similar methods.
 
 
 def _variant(op: Op, grad_fn: str) -> Op:
-    """The op under the name that its node has after the tensor itself has become the view."""
+    """The op with the name that its node has after the tensor itself has become the view."""
     variant = copy(op)
     variant.grad_fn = grad_fn
     variant._compile()
@@ -844,7 +844,7 @@ VARIANTS = (_T, _TRANSPOSE, _UNSQUEEZE, _SQUEEZE_ALL, _SQUEEZE_DIM, _SQUEEZE_DIM
 
 @front("t_", function=False)
 def t_(self: Tensor) -> Tensor:
-    """Become transposed."""
+    """Transposes in place."""
     if self.ndim > 2:
         raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
     return view_in_place(_T, self, {})
@@ -852,20 +852,20 @@ def t_(self: Tensor) -> Tensor:
 
 @front("transpose_", "swapaxes_", "swapdims_", function=False)
 def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Become the view with two dimensions exchanged."""
+    """Exchanges two dimensions in place."""
     first, second = normal_dims((dim0, dim1), self.ndim)
     return view_in_place(_TRANSPOSE, self, {"dim0": first, "dim1": second})
 
 
 @front("unsqueeze_", function=False)
 def unsqueeze_(self: Tensor, dim: int) -> Tensor:
-    """Become the view with a new dimension of size 1 at `dim`."""
+    """Adds a dimension of size 1 at `dim` in place."""
     return view_in_place(_UNSQUEEZE, self, {"dim": normal_dims(dim, self.ndim + 1)[0]})
 
 
 @front("squeeze_", function=False)
 def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Become the view without dimensions of size 1, or without those of `dim` whose size is 1."""
+    """Removes dimensions of size 1 in place: all, or those in `dim`."""
     if dim is None:
         return view_in_place(_SQUEEZE_ALL, self, {})
     dims = normal_dims(dim, self.ndim)
@@ -875,7 +875,7 @@ def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 
 
 class _Set(Op):
-    """Its node keeps a place for what requires no gradient, unlike others without a derivative."""
+    """Unlike for other ops without a derivative, its node keeps an edge slot for inputs that require no gradient."""
 
     def places(self, edges: Sequence[Edge | None]) -> Sequence[Edge | None]:
         return edges
@@ -911,9 +911,10 @@ def set_(
     size: Sequence[int] | None = None,
     stride: Sequence[int] | None = None,
 ) -> Tensor:
-    """Lie in the memory of `source`: as it does, or at an offset, of a size, with strides, all counted in elements.
+    """Uses the memory of `source`: with its layout, or with an offset, a size and strides, all counted in elements.
 
-    Without `source`, have no elements. RuntimeError for another dtype, and for places that its memory has not.
+    Without `source` the tensor becomes empty. Raises RuntimeError for another dtype, and for elements outside the
+    memory.
     """
     if source is None:
         return set_in_place(set_nothing, (self,), np.zeros(0, self._array.dtype))
@@ -930,7 +931,7 @@ def set_(
 
 @front("resize_", function=False)
 def resize_(self: Tensor, *size: Any, memory_format: MemoryFormat | None = None) -> Tensor:
-    """Become another shape of the same memory, or of more: new elements are zero. RuntimeError for one with history."""
+    """Changes the shape in place; new elements are zero. Raises RuntimeError for a tensor that requires grad."""
     if self.requires_grad and not thread.inference:
         raise RuntimeError(messages.RESIZE)
     shape = sizes("resize_", size)

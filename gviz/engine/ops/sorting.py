@@ -1,4 +1,4 @@
-"""Elements in order, where a value belongs in an order, and which values there are: ``sort``, ``topk``, ``unique``."""
+"""Sorted elements, positions in an order, and distinct values: ``sort``, ``topk``, ``searchsorted``, ``unique``."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gviz.engine.tensor import Tensor
 from gviz.values.value import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Elements in order, and where a value belongs in an order.
+# Sorted elements, and positions in an order.
 
 
 def _order(self: Array, dim: int, descending: bool) -> Array:
-    """Where the elements in order are: equal ones as they stood, nan largest."""
+    """The indices that sort the elements: stable, with nan largest."""
     if not descending:
         return np.argsort(self, dim, kind="stable")
     backwards = np.argsort(np.flip(self, dim), dim, kind="stable")
@@ -93,28 +93,28 @@ topk_op: Op = Op(
 
 @front("sort")
 def sort(input: Tensor, dim: int | bool = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
-    """`input` in order along `dim`, and where its elements were."""
+    """`input` sorted along `dim`, and the indices of its elements."""
     axis = one_dim(dim, checked(sort_op, input, 1).ndim)
     return apply(sort_op if stable is None else stable_sort, (input,), {"dim": axis, "descending": bool(descending)})
 
 
 @front("msort")
 def msort(input: Tensor) -> Tensor:
-    """`input` in order along its first dimension."""
+    """`input` sorted along its first dimension."""
     result: Tensor = sort(input, 0)[0]
     return result
 
 
 @front("argsort")
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """Where the elements in order along `dim` are."""
+    """The indices that sort the elements along `dim`."""
     result: Tensor = sort(input, dim, descending, stable=stable or None)[1]
     return result
 
 
 @front("topk")
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """The `k` largest (or smallest) elements along `dim` in order, and where they are."""
+    """The `k` largest (or smallest) elements along `dim`, sorted, and their indices."""
     axis = one_dim(dim, checked(topk_op, input, 1).ndim)
     if not 0 <= k <= (input.shape[axis] if input.ndim else 1):
         raise RuntimeError("selected index k out of range")
@@ -153,7 +153,8 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """Where the elements of `input` belong in the order of `sorted_sequence`, along its last dimension."""
+    """The positions at which the elements of `input` would be inserted in `sorted_sequence`, along its last
+    dimension."""
     values = input if isinstance(input, Tensor) else number(input, sorted_sequence._array)
     _check_search(sorted_sequence, values, right, side)
     for name, tensor in (("input value", values), ("boundary", sorted_sequence)):
@@ -166,7 +167,7 @@ def searchsorted(
 
 @front("bucketize", method=False)
 def bucketize(input: Tensor | Number, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """Which of the buckets between `boundaries` the elements of `input` are in."""
+    """The number of the bucket between `boundaries` for each element of `input`."""
     if boundaries.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
@@ -188,7 +189,7 @@ def _check_search(ordered: Tensor, values: Tensor, right: bool, side: str | None
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Which values there are, and how often.
+# Distinct values, and their counts.
 
 
 def _unknown(name: str) -> Callable[[Any], Any]:
@@ -249,7 +250,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The different values in order (or parts along `dim`), where each element is among them, and how often."""
+    """The distinct values, sorted (or slices along `dim`); the index of each element among them, and their counts."""
     return _listed(unique_all if dim is None else unique_dim, input, return_inverse, return_counts, dim)
 
 
@@ -257,7 +258,7 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The elements (or parts along `dim`) without those that repeat the one before."""
+    """The elements (or slices along `dim`) without consecutive repetitions."""
     return _listed(runs, input, return_inverse, return_counts, dim)
 
 
@@ -296,7 +297,7 @@ bincount_op: Op = Op(
 
 @front("bincount")
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each number from 0 on is in `input`, or the sum of its `weights`."""
+    """The count of each number from 0 on in `input`, or the sum of its `weights`."""
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     op, tensors = bincount_op.present((checked(bincount_op, input, 1), weights))
@@ -326,7 +327,7 @@ histc_op: Op = Op(
 
 @front("histc")
 def histc(input: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
-    """How many elements are in each of `bins` equal parts between `min` and `max` (between their own, if equal)."""
+    """The number of elements in each of `bins` equal intervals between `min` and `max` (their own range, if equal)."""
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if min > max:

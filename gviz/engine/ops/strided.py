@@ -1,7 +1,7 @@
-"""A view as plain memory: read a strided part of a base, put a part among zeros, replace a part.
+"""A view as plain memory: reads a strided part of a base, places a part among zeros, replaces a part.
 
-Offsets and strides count elements of the base's memory. A gradient may be laid out differently from the base it belongs
-to, so it is first brought into the base's own layout.
+Offsets and strides count elements of the base's memory. A gradient may have another layout than its base, so it is
+first converted to the base's layout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gviz.values.value import Array
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Where a view lies in its base."""
+    """The geometry of a view in its base."""
 
     base_shape: tuple[int, ...]
     base_strides: tuple[int, ...]
@@ -34,8 +34,8 @@ class Geometry:
     def of(cls, base: Array, view: Array) -> Geometry:
         """The geometry of `view` in `base`.
 
-        They share memory unless one of them has been given other data: then the view is taken, as PyTorch takes it, to
-        lie in the base where it lies in its own memory.
+        They share memory unless one of them was given other data. In that case, as in PyTorch, the view's position in
+        its own memory is used as its position in the base.
         """
         distance = address_of(view) - address_of(base)
         own, other = owner_of(base), owner_of(view)
@@ -45,18 +45,18 @@ class Geometry:
 
     @property
     def start(self) -> int:
-        """The first element that either has, counted from the first of the base."""
+        """The first element of either, counted from the first of the base."""
         return min(0, self.offset)
 
     @property
     def end(self) -> int:
-        """The element after the last that either has."""
+        """The element after the last of either."""
         last = _extent(self.base_shape, self.base_strides)
         return max(last, self.offset + _extent(self.shape, self.strides), self.offset)
 
     @property
     def may_overlap(self) -> bool:
-        """Whether the view may show an element more than once, other than by repeating a whole dimension."""
+        """Whether the view may have an element more than once, other than by repeating a whole dimension."""
         reach = 0
         for stride, n in sorted((s, n) for s, n in zip(self.strides, self.shape, strict=True) if n > 1 and s):
             if stride <= reach:
@@ -66,7 +66,7 @@ class Geometry:
 
 
 def _extent(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """How many elements of memory an array spans."""
+    """The number of elements in memory that an array spans."""
     if 0 in shape:
         return 0
     return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
@@ -77,14 +77,14 @@ def _in_items(array: Array) -> tuple[int, ...]:
 
 
 def overlaps_itself(array: Array) -> bool:
-    """Whether one place in memory is several elements of `array`, as after `expand`."""
+    """Whether several elements of `array` share memory, as after `expand`."""
     return array.size > 1 and 0 in [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
 
 
 def overlap(a: Array, b: Array) -> Literal["no", "partial", "full"]:
-    """Whether two arrays without gaps share memory, element for element or otherwise.
+    """Whether two arrays without gaps share memory fully, element for element, or partially.
 
-    As in PyTorch, those with gaps are not judged, and a dimension of size 1 counts.
+    As in PyTorch, those with gaps count as not overlapping, and a dimension of size 1 counts.
     """
     if a is b:
         return "full"
@@ -111,7 +111,9 @@ def _window(memory: Array, offset: int, shape: tuple[int, ...], strides: tuple[i
 
 
 def _memory(base: Array, geometry: Geometry) -> Array:
-    """`base` copied into one stretch of memory, laid out as the geometry's base is; zeros where only the view looks."""
+    """`base` copied into contiguous memory in the layout of the geometry's base; zeros where only the view has
+    elements.
+    """
     memory = np.zeros(geometry.end - geometry.start, base.dtype)
     _window(memory, -geometry.start, geometry.base_shape, geometry.base_strides)[...] = base
     return memory
@@ -126,7 +128,8 @@ def _place(self: Array, geometry: Geometry) -> Array:
     memory = np.zeros(geometry.end - geometry.start, self.dtype)
     offset = geometry.offset - geometry.start
     repeated = tuple(d for d, (n, s) in enumerate(zip(geometry.shape, geometry.strides, strict=True)) if s == 0 < n - 1)
-    summed = self.sum(axis=repeated, keepdims=True) if repeated else self  # an expanded view reads an element often
+    # an expanded view reads an element several times
+    summed = self.sum(axis=repeated, keepdims=True) if repeated else self
     if geometry.may_overlap:
         places = _window(np.arange(len(memory)), offset, summed.shape, geometry.strides)
         memory = added(len(memory), places.reshape(-1), summed.reshape(-1))
