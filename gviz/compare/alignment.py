@@ -1,15 +1,15 @@
-"""Which node of one side is which node of the other.
+"""Aligns the nodes of one side with those of the other.
 
-Operations are aligned as ``diff`` aligns lines: by their order, by what they are, and by the module they ran in if the
+Operations are aligned like lines in ``diff``: by their order, by what they are, and by the module they ran in if the
 other side has that module too (a traced model has none). Names, node numbers and source lines do not count. A node that
-no operation computed is aligned by its use: the second input of two aligned operations is the same tensor, whatever it
-is called. What is left is paired by kind and name.
+was not computed by an operation is aligned by its use: the second inputs of two aligned operations are the same tensor,
+whatever their names. The rest is paired by kind and name.
 
-Example. One side runs ``mul add tanh``, the other ``mul relu add tanh``. ``mul`` is equal at the beginning and
-``add tanh`` at the end, so ``relu`` is on the second side only.
+Example: one side runs ``mul add tanh``, the other ``mul relu add tanh``. ``mul`` is equal at the start and ``add tanh``
+at the end, so ``relu`` is on the second side only.
 
-Limits. The longest common part costs time and memory in proportion to the product of both lengths. Long sequences are
-therefore aligned `WINDOW` operations at a time, and a pair further apart than that is not found.
+Limits: the longest common part costs time and memory proportional to the product of both lengths. Long sequences are
+therefore aligned `WINDOW` operations at a time, and pairs further apart than that are not found.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Pair = tuple[int, int]
 
 
 WINDOW = 1000
-"""Operations of either side that are aligned at a time: the time it takes grows with the square of it."""
+"""The number of operations of each side that are aligned at once; the time grows with its square."""
 
 
 def align(a: Side, b: Side) -> tuple[Pair, ...]:
-    """All nodes of both sides in one order; a node of only one side is placed where it would be on the other."""
+    """Return all nodes of both sides in one order; a node of only one side is placed where it would be on the other."""
     ranges = _stretches(*_tokens(a, b))
     pairs = [
         pair
@@ -49,17 +49,17 @@ def align(a: Side, b: Side) -> tuple[Pair, ...]:
 
 
 def _tokens(a: Side, b: Side) -> tuple[list[Token], list[Token]]:
-    """The operations of both sides, with the modules that both have."""
+    """Return the operations of both sides, with only those modules that both have."""
     shared = {scope for _, scope in a.tokens()} & {scope for _, scope in b.tokens()}
     left, right = [[(name, scope if scope in shared else "") for name, scope in side.tokens()] for side in (a, b)]
     return left, right
 
 
 def _stretches(a: Sequence[Token], b: Sequence[Token]) -> Iterator[tuple[int, int, int, int]]:
-    """``(start and end in a, start and end in b)`` of stretches that are equal, or are on one side only.
+    """Yield ``(start and end in a, start and end in b)`` of stretches that are equal, or on one side only.
 
-    What is equal at the beginning belongs together, of a loop that goes round more often the last rounds are new; and
-    then what is equal at the end: both compute their results there.
+    The common beginning is paired first: if a loop runs more often on one side, its last iterations are new. Then comes
+    the common end, where both compute their results.
     """
     i = k = _equal_count(zip(a, b, strict=False))
     yield 0, i, 0, k
@@ -70,7 +70,7 @@ def _stretches(a: Sequence[Token], b: Sequence[Token]) -> Iterator[tuple[int, in
         steps = stretches(a[i : i + WINDOW], b[k : k + WINDOW])
         is_last = len(a) <= i + WINDOW and len(b) <= k + WINDOW
         while not is_last and not steps[-1].equal and len(steps) > 1:
-            steps.pop()  # the next window may tell more
+            steps.pop()  # the next window may show more
         for equal, low_a, high_a, low_b, high_b in steps:
             if equal:
                 yield i + low_a, i + high_a, k + low_b, k + high_b
@@ -86,7 +86,7 @@ def _equal_count(pairs: Iterable[tuple[Token, Token]]) -> int:
 
 
 def _pair_by_use(a: Side, b: Side, ops: Sequence[Pair]) -> Iterator[Pair]:
-    """Pairs of what nothing computed, by the aligned operations that use them; each node once."""
+    """Yield pairs of nodes without an operation, by the aligned operations that use them; each node once."""
     free_a, free_b = set(a.others), set(b.others)
     for op_a, op_b in ops:
         inputs = zip(a.infos[op_a].created.inputs, b.infos[op_b].created.inputs, strict=False)
@@ -98,7 +98,7 @@ def _pair_by_use(a: Side, b: Side, ops: Sequence[Pair]) -> Iterator[Pair]:
 
 
 def _pair_by_name(a: Side, b: Side, used: Sequence[Pair]) -> list[Pair]:
-    """Pairs of the same kind and name, if any, among what no aligned operation uses, in order."""
+    """Return pairs with the same kind and name, in order, among nodes that no aligned operation uses."""
     seen_a, seen_b = {x for x, _ in used}, {y for _, y in used}
     free: defaultdict[tuple[str, str], deque[int]] = defaultdict(deque)
     for node in b.others:
@@ -128,7 +128,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(a: Sequence[T], b: Sequence[T]) -> list[Stretch]:
-    """All of both, in order; time and room grow with the product of their lengths."""
+    """Return all stretches of both, in order; time and memory grow with the product of their lengths."""
     found: list[Stretch] = []
     i = k = 0
     for low_a, low_b, count in [*_group_pairs(_equal_places(a, b)), (len(a), len(b), 0)]:
@@ -141,7 +141,7 @@ def stretches(a: Sequence[T], b: Sequence[T]) -> list[Stretch]:
 
 
 def _equal_places(a: Sequence[T], b: Sequence[T]) -> Iterator[tuple[int, int]]:
-    """The places of equal entries that are paired; of several choices the one that ends first."""
+    """Yield the indices of equal entries that are paired; of several choices the one that ends first."""
     worth = _gains(a, b)
     i = k = 0
     while worth[i, k]:
@@ -155,9 +155,9 @@ def _equal_places(a: Sequence[T], b: Sequence[T]) -> Iterator[tuple[int, int]]:
 
 
 def _gains(a: Sequence[T], b: Sequence[T]) -> Array:
-    """By place in both what is gained from there on: much for a pair, less 1 for each entry left out before the last.
+    """Return the gain from each pair of indices on: high for a pair, minus 1 per entry skipped before the last pair.
 
-    Entries without a partner are therefore left at the end, where the next window may pair them.
+    Entries without a partner therefore stay at the end, where the next window may pair them.
     """
     numbers: dict[T, int] = {}
     left, right = (np.array([numbers.setdefault(one, len(numbers)) for one in each], np.int64) for each in (a, b))
@@ -171,7 +171,7 @@ def _gains(a: Sequence[T], b: Sequence[T]) -> Array:
 
 
 def _group_pairs(pairs: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
-    """Pairs that follow each other in both, as the first of them and how many they are."""
+    """Yield runs of consecutive pairs as the first pair and the length."""
     first, count = (0, 0), 0
     for i, k in pairs:
         if count and (i, k) == (first[0] + count, first[1] + count):

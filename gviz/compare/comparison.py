@@ -1,4 +1,4 @@
-"""All differences between two sides, in the order in which they happened."""
+"""All differences between two sides, in order of time."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from gviz.trace.repetition import smallest_period
 from gviz.values.value import Value
 
 Kind = Literal["missing", "inputs", "arguments", "tracking", "dtype", "shape", "value", "kept", "gradient"]
-"""What differs: only one side has the node; it is computed from other nodes; with other arguments; autograd tracks it
-on one side only; then what it holds. ``kept``: the ``.grad`` it has before the first pass, to which that pass adds.
-``gradient``: there on one side only, or another one."""
+"""What differs. "missing": only one side has the node. "inputs": it is computed from other nodes. "arguments": with
+other arguments. "tracking": autograd tracks it on one side only. "dtype", "shape", "value": its value. "kept": its
+``.grad`` before the first pass, to which that pass adds. "gradient": its gradient, which may be missing on one side.
+"""
 
 STRUCTURE: frozenset[Kind] = frozenset({"missing", "inputs", "arguments", "tracking"})
 
@@ -34,8 +35,8 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
 class Difference:
     """One thing in which a pair of nodes differs.
 
-    `output_nr` is the output for ``shape``, ``dtype``, ``value`` and ``gradient``, else 0. `values` are the two of it,
-    where it has them, and `events` the events that made them (0: none). `distance` is there if shapes agree.
+    `output_nr` is the output for "shape", "dtype", "value" and "gradient", otherwise 0. `values` are its two values, if
+    they exist, and `events` the events that created them (0: none). `distance` is set if the shapes agree.
     """
 
     kind: Kind
@@ -48,7 +49,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides, every node of both in one order, and their differences: forward ones, then gradients."""
+    """Two sides, every node of both in one order, and their differences: forward first, then gradients."""
 
     a: Side
     b: Side
@@ -56,38 +57,38 @@ class Comparison:
     differences: tuple[Difference, ...]
 
     def first(self, *kinds: Kind) -> Difference | None:
-        """The first difference of one of these kinds, in order of time."""
+        """Return the first difference of one of these kinds, in order of time."""
         return next((difference for difference in self.differences if difference.kind in kinds), None)
 
     def without_gradients(self, nodes: Container[int]) -> Comparison:
-        """The comparison without the gradient differences of these nodes of the first side."""
+        """Return the comparison without the gradient differences of these nodes of the first side."""
         kept = [each for each in self.differences if each.kind != "gradient" or each.pair[0] not in nodes]
         return replace(self, differences=tuple(kept))
 
     @cached_property
     def step(self) -> OtherStep | None:
-        """The first step of an optimizer that was made with other options, up to these iterations."""
+        """The first optimizer step with different options, up to these iterations."""
         return other_step(self.a, self.b)
 
     @cached_property
     def unknown(self) -> int:
-        """How many nodes that both sides have were not compared in full, as numbers of theirs are not known on one."""
+        """The number of common nodes that were not compared in full, because one side lacks some of their numbers."""
         both = ((self.a.values[x], self.b.values[y]) for x, y in self.pairs if x and y)
         return sum(any(value is None or not value.is_known for value in (*mine, *other)) for mine, other in both)
 
     @property
     def programs(self) -> tuple[SourceChange, ...]:
-        """Where the texts of the two programs differ."""
+        """The differences in the source texts of the two programs."""
         return source_changes(self.a.timeline.sources, self.b.timeline.sources)
 
     @property
     def same_structure(self) -> bool:
-        """Whether both are the same graph, whatever flows through it."""
+        """Whether both are the same graph, regardless of values."""
         return not any(difference.kind in STRUCTURE for difference in self.differences)
 
 
 def compare(a: Side, b: Side, tolerance: Tolerance | None = None, pairs: tuple[Pair, ...] | None = None) -> Comparison:
-    """Compare two sides, aligned unless `pairs` are known; without a tolerance each dtype has its own."""
+    """Compare two sides. Aligns them unless `pairs` is given; without a tolerance, each dtype has its own."""
     pairs = align(a, b) if pairs is None else pairs
     partners = {x: y for x, y in pairs if x and y}
     sides = _Sides(a, b, tolerance or Tolerance())
@@ -99,19 +100,19 @@ def compare(a: Side, b: Side, tolerance: Tolerance | None = None, pairs: tuple[P
 
 
 class _Sides(NamedTuple):
-    """Both sides, and how far numbers of theirs may be apart."""
+    """Both sides, and the allowed difference of their numbers."""
 
     a: Side
     b: Side
     allowed: Tolerance
 
     def apart(self, x: Value, y: Value) -> Distance | None:
-        """How far a value of the one is from that of the other; None where they count as the same."""
+        """Return the distance of two values; None if they count as equal."""
         return distance(self.a.timeline, x, self.b.timeline, y, self.allowed)
 
 
 def _forward_differences(sides: _Sides, pair: Pair, partners: dict[int, int]) -> Iterator[Difference]:
-    """In what a pair of nodes differs, apart from gradients."""
+    """Yield the differences of a pair of nodes, except gradients."""
     (a, b, _), (x, y) = sides, pair
     events = a.infos[x].born if x else 0, b.infos[y].born if y else 0
     if not (x and y):
@@ -127,7 +128,7 @@ def _forward_differences(sides: _Sides, pair: Pair, partners: dict[int, int]) ->
 def _operation_differences(
     a: Side, b: Side, pair: Pair, events: tuple[int, int], partners: dict[int, int]
 ) -> Iterator[Difference]:
-    """In what two operations differ that both sides ran."""
+    """Yield the differences between two operations that both sides ran."""
     left, right = a.infos[pair[0]].created, b.infos[pair[1]].created
     if [(partners.get(node, -node), nr) for node, nr in left.inputs] != list(right.inputs):
         yield Difference("inputs", pair, 0, events)
@@ -138,7 +139,7 @@ def _operation_differences(
 
 
 def without_addresses(attrs: tuple[tuple[str, Attr], ...]) -> list[tuple[str, Attr]]:
-    """Arguments as two processes can have them in common: Python writes an object with where it lies in memory."""
+    """Return arguments without memory addresses, which Python includes in the text of an object."""
     return [(name, _ADDRESS.sub("", value) if isinstance(value, str) else value) for name, value in attrs]
 
 
@@ -156,15 +157,16 @@ def _value_differences(
 
 
 def _kept_difference(sides: _Sides, pair: Pair) -> Iterator[Difference]:
-    """Whether a pass adds to another ``.grad`` on either side, as where ``zero_grad`` was forgotten on one."""
+    """Yield a difference if a pass adds to a different ``.grad``, for example because ``zero_grad`` was forgotten."""
     x, y = sides.a.kept.get(pair[0], (None, 0)), sides.b.kept.get(pair[1], (None, 0))
     yield from _gradient_difference(sides, "kept", pair, 0, (x, y))
 
 
 def _gradient_differences(sides: _Sides, pair: Pair) -> Iterator[Difference]:
-    """The outputs of a pair whose gradients at the end differ, or were cleared on one side only.
+    """Yield the outputs of a pair whose gradients at the end differ, or were cleared on one side only.
 
-    That is asked where both programs ended: within a loop the one may clear it where the other has no next turn.
+    Clearing is checked only where both programs ended: inside a loop, one may clear where the other has no next
+    iteration.
     """
     a, b, _ = sides
     left, right = a.states[pair[0]], b.states[pair[1]]
@@ -179,7 +181,7 @@ def _gradient_differences(sides: _Sides, pair: Pair) -> Iterator[Difference]:
 
 
 def _is_cleared(side: Side, state: NodeState, nr: int) -> bool:
-    """Whether what a pass has brought to a leaf is no longer in its ``.grad``."""
+    """Whether what a pass added to a leaf is no longer in its ``.grad``."""
     output = state.outputs[nr]
     return output.grad is None and bool(output.parts) and side.infos[state.node].created.kind != "op"
 
@@ -192,7 +194,7 @@ def _grad(state: NodeState, nr: int) -> tuple[Value | None, int]:
 def _gradient_difference(
     sides: _Sides, kind: Kind, pair: Pair, nr: int, found: tuple[tuple[Value | None, int], tuple[Value | None, int]]
 ) -> Iterator[Difference]:
-    """Whether two gradients differ, each with the event that made it: in number, in shape, or by being there."""
+    """Yield a difference if two gradients (each with its event) differ in value, shape or existence."""
     (x, seq_x), (y, seq_y) = found
     if x is None and y is None:
         return
@@ -205,21 +207,21 @@ def _gradient_difference(
 
 
 def gradient(state: NodeState, nr: int) -> tuple[Value | None, int]:
-    """The gradient of an output, ``.grad`` before what a pass brought, and the event that completed it."""
+    """Return the gradient of an output (``.grad``, otherwise the incoming gradient) and the event that completed it."""
     output = state.outputs[nr]
     if output.grad is not None:
         return output.grad, output.grad_seq
     return output.incoming, output.parts[-1].seq if output.parts else 0
 
 
-# Optimizer options: another learning rate shows here before any weight differs
+# Optimizer options: a different learning rate shows here before any weight differs
 
 Steps = list[tuple[int, OptimizerStarted]]
 
 
 @dataclass(frozen=True, slots=True)
 class OtherOption:
-    """An option of a group of parameters (from 0) that has two values."""
+    """An option of a parameter group (counted from 0) with two different values."""
 
     group: int
     name: str
@@ -228,7 +230,7 @@ class OtherOption:
 
 @dataclass(frozen=True, slots=True)
 class OtherStep:
-    """The first step with other options: its iteration and its event on each side.
+    """The first step with different options: its iteration and its event on each side.
 
     `stack` is where the second side called it.
     """
@@ -241,7 +243,8 @@ class OtherStep:
 
 
 def other_step(a: Side, b: Side) -> OtherStep | None:
-    """The first step with other options in the iterations of two sides, or in those before of two recordings.
+    """Return the first step with different options in the iterations of two sides, for two recordings also in earlier
+    ones.
 
     Options that only one side has do not count: two versions of a framework may differ in them.
     """
@@ -258,7 +261,7 @@ def other_step(a: Side, b: Side) -> OtherStep | None:
 
 
 def _steps(side: Side, number: int) -> Steps:
-    """The steps that begin in an iteration."""
+    """Return the steps that start in an iteration."""
     iteration = side.timeline.iterations[number - 1]
     return list(side.timeline.select((OptimizerStarted,), iteration.start, iteration.end + 1))
 
@@ -276,9 +279,9 @@ def _other_options(a: OptimizerStarted, b: OptimizerStarted) -> Iterator[OtherOp
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Successive operations of one side only: `times` times the ops of `period`, from node `first` on.
+    """Consecutive operations on one side only: the ops of `period`, repeated `times` times, from node `first` on.
 
-    `known` says that the other side has the same period just before: it went round the same loop less often.
+    `known` is True if the other side has the same period just before: it ran fewer iterations of the same loop.
     """
 
     side: Literal["a", "b"]
@@ -290,7 +293,7 @@ class Run:
 
 
 def one_sided_runs(comparison: Comparison) -> Iterator[Run]:
-    """The runs in order."""
+    """Yield the runs in order."""
     ops = {*comparison.a.ops}, {*comparison.b.ops}
     pairs = [(x, y) for x, y in comparison.pairs if x in ops[0] or y in ops[1]]
     before: list[str] = []

@@ -1,8 +1,8 @@
-"""The processes of one data-parallel training run, each with a recording of its own: where they diverge.
+"""Compares the processes of one data-parallel training run, each with its own recording: where they diverge.
 
-Each rank has its own batch. Its data, what it computes from them, its random numbers, and its gradients before they are
-averaged are expected to differ. All ranks share the parameters, the gradients that their optimizers use, the buffers
-and the tracked graph. Where one of these differs, the copies of the model drift apart.
+Each rank has its own batch. Its data, results, random numbers and gradients before averaging are expected to differ.
+All ranks share the parameters, the gradients that their optimizers use, the buffers and the tracked graph. If one of
+these differs, the copies of the model drift apart.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from gviz.events import Failed
 from gviz.trace.timeline import Timeline
 
 Shared = Literal["parameter", "gradient", "buffer", "graph"]
-"""What has to agree: a parameter at the beginning of the iteration; a gradient as an optimizer used it; a tensor of a
-module that is no parameter; what is computed, and from what, in which dtype, as far as autograd tracks it."""
+"""What has to agree: a parameter at the start of the iteration; a gradient as an optimizer used it; a tensor of a
+module that is not a parameter; the tracked graph with its inputs and dtypes.
+"""
 
 Own = Literal["data", "random", "result", "own gradient", "own work"]
-"""What is expected to differ: what comes from outside; what a dropout drew; what is computed from these; a gradient
-that no optimizer used; operations that no gradient comes through, as for a log."""
+"""What is expected to differ: data from outside; what a dropout drew; results of these; a gradient that no optimizer
+used; operations without a gradient, such as for logging.
+"""
 
 Part = Shared | Own
 
@@ -32,12 +34,12 @@ OWN: tuple[Own, ...] = get_args(Own)
 
 
 def is_shared(part: Part) -> TypeGuard[Shared]:
-    """Whether a part of training is one that ranks have in common."""
+    """Whether ranks have this part of training in common."""
     return part in SHARED
 
 
 class RankDifferences:
-    """The differences between two ranks in one iteration, each with the part of training that it is about."""
+    """The differences between two ranks in one iteration, each with the part of training it concerns."""
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
@@ -76,7 +78,7 @@ class RankDifferences:
 
 
 def _part_of_operation(difference: Difference, there: list[tuple[Side, int]]) -> Part:
-    """What an operation differs in: its making, or only what it made of other data."""
+    """Return the part for a difference in an operation: the graph, or only a result computed from other data."""
     if all(side.infos[node].created.untracked for side, node in there):
         return "own work"
     if difference.kind == "missing" and not any(side.is_reached(node) for side, node in there):
@@ -89,7 +91,7 @@ def _part_of_operation(difference: Difference, there: list[tuple[Side, int]]) ->
 
 
 def _other_sizes(there: list[tuple[Side, int]]) -> bool:
-    """Whether two operations were given or made tensors of other shapes: their arguments follow from those."""
+    """Whether two operations had inputs or outputs of other shapes, which explains different arguments."""
     shapes = []
     for side, node in there:
         inputs = side.infos[node].created.inputs
@@ -102,19 +104,20 @@ def _other_sizes(there: list[tuple[Side, int]]) -> bool:
 
 Course = Literal["passes", "steps", "end", "iterations"]
 """What a rank has too few or too many of: backward passes or optimizer steps in an iteration; the rest of an iteration
-that it did not come to; iterations."""
+that it did not reach; iterations.
+"""
 
 INTERRUPTED = "KeyboardInterrupt"
-"""The error of a rank that was ended by hand. It does not show what the rank waited for."""
+"""The error of a rank that was ended by hand. It does not show what the rank was waiting for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """In which iteration (from 1) and in what a rank stops agreeing with another one.
+    """The iteration (from 1) in which a rank stops agreeing with another one, and what differs.
 
-    `what` is a shared part of training with its first `difference`, or something of the course of the program with the
-    `counts` on each side (of an end: after how many events the iteration broke off, 0 if it did not). `between` holds
-    all that differs in that iteration, None where only one of them has it.
+    `what` is a shared part of training with its first `difference`, or a part of the program's course with the `counts`
+    on each side (for "end": after how many events the iteration broke off, 0 if it did not). `between` has everything
+    that differs in that iteration, None if only one rank has it.
     """
 
     iteration: int
@@ -126,46 +129,46 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """One process, by its recording: one that was not closed is of a process that was killed, or still runs."""
+    """One process, by its recording. If that was not closed, the process was killed or still runs."""
 
     timeline: Timeline
 
     @property
     def iterations(self) -> int:
-        """How many iterations it began."""
+        """The number of iterations it started."""
         return len(self.timeline.iterations)
 
     def completed(self, iteration: int) -> bool:
-        """Whether it came through an iteration, from 1: it did not fail in it, and was not killed there."""
+        """Whether it completed an iteration (from 1): it did not fail and was not killed there."""
         return iteration < self.iterations or (self.timeline.finished and not self.timeline.failures)
 
     @property
     def failure(self) -> tuple[str, str]:
-        """Class and message of the error that ended the program, empty if none did."""
+        """The class and message of the error that ended the program, empty if none did."""
         event = self.timeline.event(self.timeline.failures[-1]) if self.timeline.failures else None
         return (event.error, event.message) if isinstance(event, Failed) else ("", "")
 
     def reached(self, iteration: int) -> int:
-        """How many events of an iteration there are if it broke off, else 0."""
+        """Return the number of events in an iteration if it broke off, otherwise 0."""
         span = self.timeline.iterations[iteration - 1]
         return 0 if self.completed(iteration) else span.end - span.start + 1
 
 
 class _Buffers:
-    """The buffers of two ranks, which need not agree in each iteration: they are not broadcast after ``no_sync()``."""
+    """The buffers of two ranks, which may differ in some iterations: they are not broadcast after ``no_sync()``."""
 
     def __init__(self, a: Rank, b: Rank) -> None:
         self._ranks = a, b
 
     def meet_again(self, parting: Divergence) -> bool:
-        """Whether it is only about a buffer that the ranks synchronize from time to time."""
+        """Whether the divergence only concerns a buffer that the ranks synchronize from time to time."""
         if parting.what != "buffer" or parting.difference is None or parting.between is None:
             return False
         return _name(parting.between, parting.difference) in self._brought_together
 
     @cached_property
     def _brought_together(self) -> frozenset[str]:
-        """The names of those that agree in some iteration after one in which they differed."""
+        """The names of buffers that agree in some iteration after one in which they differed."""
         a, b = self._ranks
         parted, together = set[str](), set[str]()
         for iteration in range(1, min(a.iterations, b.iterations) + 1):
@@ -179,13 +182,13 @@ class _Buffers:
 
 
 def _name(between: RankDifferences, difference: Difference) -> str:
-    """What a node that differs is called, by the side that has it."""
+    """Return the name of a node that differs, from a side that has it."""
     sides = zip((between.comparison.a, between.comparison.b), difference.pair, strict=True)
     return next(side.infos[node].name for side, node in sides if node)
 
 
 def divergence(a: Rank, b: Rank) -> Divergence | None:
-    """Where two ranks stop agreeing; None if they agree in all that ranks of one training run share."""
+    """Return where two ranks stop agreeing; None if they agree in everything that ranks share."""
     buffers = _Buffers(a, b)
     for iteration in range(1, min(a.iterations, b.iterations) + 1):
         found = _divergence_in(a, b, iteration, buffers)
@@ -196,7 +199,7 @@ def divergence(a: Rank, b: Rank) -> Divergence | None:
 
 
 def divergence_in(a: Rank, b: Rank, iteration: int) -> Divergence | None:
-    """What two ranks do not share in one iteration that both have, None if they agree in it."""
+    """Return what two ranks do not share in one iteration that both have, None if they agree in it."""
     return _divergence_in(a, b, iteration, _Buffers(a, b))
 
 
@@ -217,12 +220,12 @@ def _divergence_in(a: Rank, b: Rank, iteration: int, buffers: _Buffers) -> Diver
 
 
 def rank_differences(a: Timeline, b: Timeline, iteration: int) -> RankDifferences:
-    """All that differs between two ranks in one iteration, gradients as an optimizer used them."""
+    """Return all differences between two ranks in one iteration, with gradients as an optimizer used them."""
     return RankDifferences(compare(Side(a, iteration, at_step=True), Side(b, iteration, at_step=True)))
 
 
 def _divergences(between: RankDifferences) -> Iterator[Divergence]:
-    """What the ranks do not share, in the order in which it comes about: gradients are used after the passes."""
+    """Yield what the ranks do not share, in order of causation: gradients are used after the passes."""
     a, b = between.comparison.a, between.comparison.b
     iteration, found = a.number, [(part, each) for part, each in between.parts if is_shared(part)]
     yield from (Divergence(iteration, part, each, between=between) for part, each in found if part != "gradient")

@@ -13,15 +13,15 @@ from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 
 Token = tuple[str, str]
-"""What makes two operations the same step of a program: the op's name and the module it ran in."""
+"""What identifies an operation as a step of a program: the op's name and the module it ran in."""
 
 REHEARSALS = frozenset({"tracing", "checking"})
-"""Kinds of scopes in which a function runs only to be recorded, or to be compared with its graph."""
+"""Kinds of scopes in which a function runs only to be traced, or to be compared with its graph."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """An iteration of a recording (`number` from 1), with its nodes in the order of their creation.
+    """An iteration of a recording (`number` from 1), with its nodes in order of creation.
 
     Gradients are those at its end; with `at_step` those its last optimizer step used, which may be cleared by then.
     """
@@ -38,7 +38,9 @@ class Side:
 
     @cached_property
     def infos(self) -> dict[int, NodeInfo]:
-        """How each node was made, without what only `jit.trace` did to record and check, if there is anything else."""
+        """How each node was created; without what `jit.trace` ran only to trace and check, if there is anything
+        else.
+        """
         iteration = self.timeline.iterations[self.number - 1]
         infos = {node: self.timeline.info(node) for node in self.timeline.nodes.of(iteration)}
         proper = [info for info in infos.values() if not self._is_rehearsal(info.created.scope)]
@@ -56,30 +58,30 @@ class Side:
 
     @cached_property
     def states(self) -> dict[int, NodeState | None]:
-        """What each node was at the end of the iteration."""
+        """The state of each node at the end of the iteration."""
         moment = self.timeline.at(self._settled)
         return dict(zip(self.infos, moment.states(list(self.infos)), strict=True))
 
     @property
     def is_at_the_end(self) -> bool:
-        """Whether what it is at its end is what the program has left."""
+        """Whether its end is also the end of the program."""
         return self.number == len(self.timeline.iterations) and not self.at_step
 
     @property
     def _settled(self) -> int:
-        """The event at which gradients are looked at."""
+        """The event at which gradients are read."""
         steps = self.steps if self.at_step else ()
         return steps[-1][0] if steps else self.timeline.iterations[self.number - 1].end
 
     @cached_property
     def steps(self) -> tuple[tuple[int, OptimizerStepped], ...]:
-        """The ends of optimizers' steps in this iteration, with their event numbers."""
+        """The ends of optimizer steps in this iteration, with their event numbers."""
         iteration = self.timeline.iterations[self.number - 1]
         return tuple(self.timeline.select([OptimizerStepped], iteration.start, iteration.end + 1))
 
     @property
     def passes(self) -> int:
-        """How many backward passes of this iteration came to an end."""
+        """The number of backward passes of this iteration that ended."""
         return len(self.timeline.pass_ends(self.timeline.iterations[self.number - 1]))
 
     @cached_property
@@ -101,7 +103,7 @@ class Side:
 
     @cached_property
     def kept(self) -> dict[int, tuple[Value | None, int]]:
-        """The ``.grad`` that nodes have when the first backward pass of the iteration begins, and its event."""
+        """The ``.grad`` that nodes have when the first backward pass of the iteration starts, with its event."""
         iteration = self.timeline.iterations[self.number - 1]
         start = next((phase.start for phase in self.timeline.phases if self._is_first_pass(phase)), iteration.end)
         states = zip(self.others, self.timeline.at(start).states(self.others), strict=True)
@@ -113,19 +115,19 @@ class Side:
         return phase.kind == "backward" and iteration.start <= phase.start <= iteration.end
 
     def made(self, node: int) -> bool:
-        """Whether an operation of this iteration made it."""
+        """Whether an operation of this iteration created the node."""
         return self.infos[node].created.kind == "op" and self.infos[node].iteration == self.number - 1
 
     @cached_property
     def ops(self) -> list[int]:
-        """The nodes that operations of this iteration made."""
+        """The nodes that operations of this iteration created."""
         return [node for node in self.infos if self.made(node)]
 
     @cached_property
     def values(self) -> dict[int, tuple[Value | None, ...]]:
-        """What each node's outputs were: of an operation when it ran, of anything else when it was first used here.
+        """The values of each node's outputs: of an operation when it ran, of anything else when it was first used here.
 
-        A parameter is written to between two iterations, and when it is initialised: its use is what autograd tracks.
+        A parameter is written to between two iterations, and when it is initialised. Its first tracked use decides.
         """
         values: dict[int, tuple[Value | None, ...]] = {}
         for node, info in self.infos.items():
@@ -133,19 +135,19 @@ class Side:
         return values
 
     def made_value(self, node: int, nr: int) -> int:
-        """The event that put there what `values` says of an output."""
+        """Return the event that wrote the value that `values` has for an output."""
         used = self._used.get(node)
         return used.outputs[nr].value_seq if used is not None else self.infos[node].born
 
     @cached_property
     def _used(self) -> dict[int, NodeState]:
-        """What nodes that no operation here made were when they were first used."""
+        """The states of nodes that no operation here created, when they were first used."""
         used = self._first_uses(tracked=False) | self._first_uses(tracked=True)
         states = ((node, self.timeline.at(seq).state(node)) for node, seq in used.items())
         return {node: state for node, state in states if state is not None}
 
     def _first_uses(self, *, tracked: bool) -> dict[int, int]:
-        """The event of the first operation here that uses each of the `others`."""
+        """Return the event of the first operation here that uses each of the `others`."""
         computed, uses = set(self.ops), dict[int, int]()
         for op in self.ops:
             created = self.infos[op].created
@@ -157,18 +159,18 @@ class Side:
 
     @cached_property
     def others(self) -> list[int]:
-        """The nodes nothing here computed: leaves, parameters, and the constants and earlier results used here."""
+        """The nodes not computed here: leaves, parameters, and the constants and earlier results used here."""
         ops = set(self.ops)
         used = {node for op in ops for node, _ in self.infos[op].created.inputs}
         learnt = ("leaf", "parameter")
         return [n for n, info in self.infos.items() if n not in ops and (n in used or info.created.kind in learnt)]
 
     def tokens(self) -> Sequence[Token]:
-        """The operations as steps of the program, in order."""
+        """Return the operations as steps of the program, in order."""
         return [(self.infos[node].op.name, self.infos[node].scope) for node in self.ops]
 
     def is_reached(self, node: int) -> bool:
-        """Whether a backward pass comes to a node, as far as that can be known: not before the first has ended."""
+        """Whether a backward pass reaches a node. True as long as no pass has ended, because it is not known before."""
         state = self.states[node]
         return not self.passes or (state is not None and state.pass_nr > 0)
 

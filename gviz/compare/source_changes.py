@@ -1,4 +1,4 @@
-"""Where the source texts of two programs differ, as the recordings keep them: often the reason why their numbers do."""
+"""The differences between the recorded source texts of two programs: often the reason why their numbers differ."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from difflib import SequenceMatcher
 from pathlib import PurePath
 
 MOST_LINES = 5000
-"""A longer file is not compared: finding what differs takes time that grows with the square."""
+"""Longer files are not compared: the time grows with the square of the length."""
 ALIKE = 0.5
-"""Two files with fewer lines in common, as a part of all, are two programs, not one that was changed."""
+"""Files with a smaller share of common lines are different programs, not one that was changed."""
 
 Texts = Mapping[str, str | None]
-"""The text of each file by its path, None where it was not kept."""
+"""The text of each file by path, None if it was not kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """A stretch of lines that reads otherwise on the other side.
+    """A stretch of lines that differs on the other side.
 
-    `files` are the paths on each side, `lines` where the stretch begins, from 1, and `texts` its lines: none where one
-    side has only what stands around it.
+    `files` are the paths on each side, `lines` the first line of the stretch (from 1), and `texts` its lines: empty if
+    one side only has the lines around it.
     """
 
     files: tuple[str, str]
@@ -30,14 +30,14 @@ class SourceChange:
 
 
 def source_changes(a: Texts, b: Texts) -> tuple[SourceChange, ...]:
-    """What reads otherwise in the files that both programs have, in the order of the lines."""
+    """Return the differences in the files that both programs have, in order of lines."""
     return tuple(
         one for files in _file_pairs(a, b) for one in _changes_in_file(files, a[files[0]] or "", b[files[1]] or "")
     )
 
 
 def _file_pairs(a: Texts, b: Texts) -> Iterator[tuple[str, str]]:
-    """The files that are the same one: by path, by name, and the only one that is left on either side."""
+    """Yield pairs of corresponding files: the same path, the same name, or the only one left on either side."""
     mine, others = [path for path in a if path not in b], [path for path in b if path not in a]
     yield from ((path, path) for path in a if path in b)
     for path in [*mine]:
@@ -65,5 +65,5 @@ def _changes_in_file(files: tuple[str, str], a: str, b: str) -> Iterator[SourceC
 
 
 def _code_lines(lines: list[str]) -> tuple[str, ...]:
-    """The lines with code: without empty lines and comment lines."""
+    """Return the lines with code, without empty lines and comment lines."""
     return tuple(line.rstrip() for line in lines if (text := line.strip()) and not text.startswith("#"))

@@ -1,7 +1,7 @@
-"""When two values count as the same.
+"""When two values count as equal.
 
-The tolerances are those of ``torch.testing.assert_close``: a relative and an absolute one for each dtype, and the wider
-of the two where the dtypes differ.
+The tolerances are those of ``torch.testing.assert_close``: relative and absolute per dtype, and the wider of the two if
+the dtypes differ.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ TOLERANCES = {
     "complex64": (1.3e-6, 1e-5),
     "complex128": (1e-7, 1e-7),
 }
-"""Relative and absolute; a dtype that is not here (integers, booleans) has none."""
+"""Relative and absolute tolerance; dtypes without an entry (integers, booleans) must be equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far values may be apart: ``|a - b| <= atol + rtol * |b|``. None takes what the dtype allows.
+    """The allowed difference of values: ``|a - b| <= atol + rtol * |b|``. None uses the tolerance of the dtype.
 
-    With `bitwise` what is the same number in other bits, as 0.0 and -0.0, is not the same.
+    With `bitwise`, the same number in other bits, such as 0.0 and -0.0, counts as different.
     """
 
     rtol: float | None = None
@@ -36,7 +36,7 @@ class Tolerance:
     bitwise: bool = False
 
     def of(self, *dtypes: str) -> tuple[float, float]:
-        """The relative and the absolute tolerance for values of these dtypes."""
+        """Return the relative and absolute tolerance for values of these dtypes."""
         rtols, atols = zip(*(TOLERANCES.get(dtype, (0.0, 0.0)) for dtype in dtypes), strict=True)
         return (
             max(rtols) if self.rtol is None else self.rtol,
@@ -45,22 +45,22 @@ class Tolerance:
 
 
 SAME_NUMBERS = Tolerance(0.0, 0.0)
-"""Equal as numbers are, and nan as nan."""
+"""Equal as numbers; nan equals nan."""
 
 EXACT = Tolerance(0.0, 0.0, bitwise=True)
 
 _ROUNDING = 1e-5
-"""By how much of its elements a sum of float32 may miss, depending on the order in which they are added up."""
+"""The relative error allowed for a float32 sum, which depends on the order of summation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """How far two values of one shape are apart.
+    """The distance between two values of one shape.
 
-    `largest` is the largest absolute difference, at element `where`; `relative` that difference in parts of the second
-    value's element (inf for one beside 0, and for a difference that is infinite). `elements` is how many differ by more
-    than the tolerance; if only their bits do, `largest` is 0. Values of which only statistics were kept have no element
-    to count: `elements` is then 0, and `largest` the difference of that `statistic` (0 if only their counts differ).
+    `largest` is the largest absolute difference, at element `where`; `relative` is that difference relative to the
+    second value's element (inf if that is 0 or the difference is infinite). `elements` is the number of elements that
+    differ by more than the tolerance; if only their bits differ, `largest` is 0. If only statistics were kept,
+    `elements` is 0 and `largest` the difference of that `statistic` (0 if only their counts differ).
     """
 
     largest: float
@@ -71,7 +71,7 @@ class Distance:
 
 
 def distance(a: Timeline, x: Value, b: Timeline, y: Value, tolerance: Tolerance) -> Distance | None:
-    """How far two values of one shape are apart; None if within the tolerance, or if nothing of them was kept."""
+    """Return the distance of two values of one shape; None if within the tolerance, or if no numbers were kept."""
     rtol, atol = tolerance.of(x.dtype, y.dtype)
     left, right = a.array(x), b.array(y)
     if left is not None and right is not None:
@@ -79,7 +79,8 @@ def distance(a: Timeline, x: Value, b: Timeline, y: Value, tolerance: Tolerance)
     first, second = x.statistics(), y.statistics()
     if first is None or second is None:
         return None
-    one_way = (left is None) == (right is None)  # to sum up: an adapter may do it otherwise than is done with elements
+    # how sums were computed: an adapter's statistics may differ from those of elements
+    one_way = (left is None) == (right is None)
     return _of_statistics(first, second, rtol, atol, of_sums=rtol if one_way else max(rtol, _ROUNDING))
 
 
@@ -91,7 +92,7 @@ def _elementwise(a: Array, b: Array, rtol: float, atol: float, *, bitwise: bool 
 
 
 def _largest(b: Array, gaps: Array, apart: Array) -> Distance | None:
-    """The largest of the gaps to `b` that count, if any does."""
+    """Return the largest relevant gap to `b`, None if there is none."""
     if not apart.any():
         return None
     where = np.unravel_index(int(np.argmax(np.where(apart, gaps, -1.0))), gaps.shape)
@@ -102,7 +103,7 @@ def _largest(b: Array, gaps: Array, apart: Array) -> Distance | None:
 
 
 def _gaps(a: Array, b: Array) -> Array:
-    """How far apart elements are; integers are subtracted as such, as float64 has no room for the larger ones."""
+    """Return the absolute differences of elements; integers exactly, because float64 cannot hold large ones."""
     wide = np.result_type(a, b, np.int64)
     if wide.kind == "i":
         a, b = a.astype(wide), b.astype(wide)
@@ -114,13 +115,13 @@ def _gaps(a: Array, b: Array) -> Array:
 
 
 def _beyond(a: Array, b: Array, gaps: Array, allowed: Array) -> Array:
-    """Which elements are further apart than allowed; what is infinite or nan is near nothing else."""
+    """Return which elements differ by more than allowed; infinities and nan are close to nothing else."""
     apart: Array = (gaps > 0) & ((gaps > allowed) | ~np.isfinite(a) | ~np.isfinite(b))
     return apart
 
 
 def _other_bits(a: Array, b: Array) -> Array:
-    """Which elements are not the same bits, once both are of one dtype."""
+    """Return which elements differ in their bits after conversion to a common dtype."""
     common = np.result_type(a, b)
     left, right = [np.ascontiguousarray(one, common).view(f"V{common.itemsize}").reshape(one.shape) for one in (a, b)]
     apart: Array = left != right
@@ -128,7 +129,7 @@ def _other_bits(a: Array, b: Array) -> Array:
 
 
 def _of_statistics(a: Stats, b: Stats, rtol: float, atol: float, *, of_sums: float) -> Distance | None:
-    """How far statistics are apart. A mean may be near 0 where no element is: it may miss as much as those may."""
+    """Return the distance of statistics. A mean near 0 may differ by as much as the elements may."""
     counts = (a.nan, a.inf, a.zero) == (b.nan, b.inf, b.zero)
     names = ("min", "max", "mean", "rms")
     mine, other = (np.array([getattr(each, name) for name in names]) for each in (a, b))
