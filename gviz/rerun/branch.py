@@ -1,4 +1,4 @@
-"""The other course of events: a recording of its own, and how it relates to the one that it branched from."""
+"""A changed course of events: a recording of its own, and its relation to the recording it branched from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gviz.values.value import Array, Value
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a node's value (or, with `of_gradient`, the gradients on the other side of it) is unknown in the branch."""
+    """Why a node's value (with `of_gradient`, the gradients beyond it) is unknown in the branch."""
 
     node: int
     why: str
@@ -30,12 +30,12 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """What was run again: its events, and for every node of the recording the branch's node.
+    """What was run again: its events, and the branch's node for every node of the recording.
 
-    `stopped` says where the branch had to stop; what depends on those nodes is not in it. The gradients of the nodes in
-    `unknown` (numbers of the recording) have no numbers in it: something between them and the root was not run. Nor is
-    known what lies in the memories `forgotten`, which were written to with what is not known. Where the program read
-    one of `decisions`, it would have gone another way; the branch goes the recorded one.
+    `stopped` lists where the branch had to stop; what depends on those nodes is missing. Gradients of the nodes in
+    `unknown` (numbers of the recording) have no values, because something between them and the root was not run. The
+    contents of the storages in `forgotten` are unknown, because unknown values were written to them. Where the program
+    read one of `decisions`, it would have taken another path; the branch follows the recorded one.
     """
 
     log: MemoryLog
@@ -46,17 +46,17 @@ class Branch:
     forgotten: frozenset[int] = frozenset()
 
     def write(self, path: Path) -> None:
-        """Write its events to a new trace. GvizError if that cannot be."""
+        """Write its events to a new trace. Raises GvizError if that fails."""
         write(self.log, path)
 
 
 def without_elements(value: Value) -> Value:
-    """A value of the same dtype and shape without numbers."""
+    """Return a value of the same dtype and shape without numbers."""
     return Value(value.dtype, value.shape)
 
 
 def with_ancestors(timeline: Timeline, nodes: Iterable[int]) -> set[int]:
-    """These nodes and everything that gradients reach through them."""
+    """Return these nodes and everything that gradients reach through them."""
     stack, found = list(nodes), set[int]()
     while stack:
         node = stack.pop()
@@ -66,15 +66,17 @@ def with_ancestors(timeline: Timeline, nodes: Iterable[int]) -> set[int]:
     return found
 
 
-# Data-dependent branches of the program: booleans and integers that are other ones than recorded
+# Data-dependent branches of the program: booleans and integers that differ from the recorded ones
 
 _PLACES = frozenset({"index", "start", "end"})
-"""Attributes that are places in a tensor."""
+"""Attributes that are positions in a tensor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A node that the program may have decided by (``if s > 5``): its recorded value, and its value in the branch."""
+    """A node that the program may have based a decision on (``if s > 5``): its recorded value and that in the
+    branch.
+    """
 
     node: int
     was: bool | int
@@ -82,26 +84,26 @@ class Decision:
 
 
 class Decisions:
-    """What single booleans and integers of the branch are, where that is not what was recorded."""
+    """The single booleans and integers of the branch that differ from the recording."""
 
     def __init__(self) -> None:
         self._found: dict[int, Decision] = {}
 
     def note(self, node: int, recorded: Array | None, now: Array) -> None:
-        """Remember a number that a program may decide by, if it is another one."""
+        """Remember a number that a program may base a decision on, if it has changed."""
         if recorded is None or recorded.size != 1 or now.size != 1 or recorded.dtype.kind not in "biu":
             return
         if now.item() != recorded.item():
             self._found[node] = Decision(node, recorded.item(), now.item())
 
     def source(self, attrs: Iterable[tuple[str, object]]) -> int:
-        """The changed integer that an index among these attributes may come from; 0 if there is none."""
+        """Return the changed integer that an index among these attributes may come from; 0 if there is none."""
         places = [value for name, value in attrs if name in _PLACES and isinstance(value, int)]
         integers = {one.was: one.node for one in self._found.values() if not isinstance(one.was, bool)}
         return next((integers[place] for place in places if place in integers), 0)
 
     def unused(self, timeline: Timeline, nodes: Iterable[int]) -> Iterator[Decision]:
-        """Those that no operation among `nodes` uses: they were computed for the program to read."""
+        """Yield those that no operation among `nodes` uses: they were computed for the program to read."""
         used = {source for node in nodes for source, _ in timeline.info(node).created.inputs}
         return (decision for node, decision in self._found.items() if node not in used)
 
@@ -119,21 +121,21 @@ class BranchView:
         self._nodes = {there: here for here, there in branch.numbers.items()}
 
     def covers(self, n: int) -> bool:
-        """Whether a moment of the recording lies in the iteration that was run again."""
+        """Whether a moment of the recording is in the iteration that was run again."""
         return self._iteration.start <= n <= self._iteration.end
 
     def moment(self, n: int) -> int:
-        """The branch's moment when the recording is at event `n`."""
+        """Return the branch's moment when the recording is at event `n`."""
         return self._moments[min(max(n - self._iteration.start, 0), len(self._moments) - 1)]
 
     def text(self, text: str) -> str:
-        """A text about the branch with the recording's numbers of nodes: ``#4`` for what is ``#9`` there."""
+        """Return a text about the branch with the recording's node numbers: ``#4`` for what is ``#9`` there."""
         return re.sub(r"#(\d+)", lambda found: f"#{self._nodes.get(int(found[1]), '?')}", text)
 
     def states(self, nodes: Sequence[int], n: int) -> list[NodeState | None]:
-        """Nodes of the recording as they are in the branch at event `n`; None for what is not there yet.
+        """Return nodes of the recording as they are in the branch at event `n`; None if not created yet.
 
-        Values and gradients that the branch does not know are without numbers.
+        Values and gradients that are unknown in the branch have no numbers.
         """
         here = self._recorded.at(n).states(nodes)
         known = [node for node in nodes if node in self.branch.numbers]
@@ -149,7 +151,7 @@ class BranchView:
         ]
 
     def _older(self, node: int, state: NodeState) -> NodeState:
-        """A node that is not in the branch: as recorded if it is older than the iteration, else unknown."""
+        """Return a node that is not in the branch: as recorded if it is older than the iteration, otherwise unknown."""
         info, outputs = self._recorded.info(node), state.outputs
         memories = {output.storage for output in info.created.outputs}
         is_lost = info.born >= self._iteration.start or not self.branch.forgotten.isdisjoint(memories)
@@ -164,7 +166,7 @@ class BranchView:
         return replace(state, node=node, outputs=tuple([self._output(node, *pair) for pair in outputs]))
 
     def _without_gradient(self, output: OutputState, recorded: OutputState) -> OutputState:
-        """An output whose gradients are unknown: those that the recording has keep their form, without numbers."""
+        """Return an output with unknown gradients: recorded ones keep their dtype and shape, without numbers."""
         incoming = recorded.incoming and without_elements(recorded.incoming)
         grad = output.grad
         if recorded.grad is not None and recorded.grad_seq >= self._iteration.start:
@@ -197,6 +199,6 @@ def _without_value(output: OutputState) -> OutputState:
 
 
 def _event_key(event: e.Event, nodes: dict[int, int]) -> Hashable:
-    """What an event does, without its numbers. The same may happen again later."""
+    """Return a key for what an event does, without its numbers. It may occur again later."""
     node, source = (nodes.get(getattr(event, name, 0), 0) for name in ("node", "source"))
     return type(event), node, source, getattr(event, "output_nr", 0), getattr(event, "slot", 0)

@@ -1,4 +1,4 @@
-"""The log of a branch, in the recording's terms: its source lines, its module calls, its names."""
+"""The log of a branch, with the recording's source lines, module calls and names."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from gviz.trace.timeline import Timeline
 from gviz.values.value import Value
 
 EVERYTHING = 1 << 62
-"""Bytes up to which values are kept whole."""
+"""Values up to this many bytes are kept whole."""
 
 
 class BranchLog:
-    """The log of a branch, and the number in it of each node of the recording."""
+    """The log of a branch, and the branch's number of each node of the recording."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.events = MemoryLog()
         self.numbers: dict[int, int] = {}
         self.made: list[e.NodeCreated] = []
-        """What the branch has made, in order."""
+        """The nodes that the branch has created, in order."""
         self.channel = Channel(self.hear, limit=EVERYTHING)
         self._timeline = timeline
         self._stacks: set[int] = set()
@@ -38,10 +38,10 @@ class BranchLog:
         self._reasons: set[tuple[str, bool]] = set()
 
     def hear(self, event: e.Event) -> None:
-        """Log an event of the engine, at the place in the program that the recording has for it."""
+        """Log an event of the engine, with the call site that the recording has for it."""
         match event:
             case e.StackSeen() | e.SourceSeen():
-                return  # of whoever runs the branch
+                return  # of the code that runs the branch
             case e.NodeCreated():
                 event = msgspec.structs.replace(event, stack=self._place[0], scope=self._place[1])
                 self.made.append(event)
@@ -64,7 +64,7 @@ class BranchLog:
             self._blank = set()
 
     def lose_grad(self, node: int, output_nr: int, value: Value) -> None:
-        """Log that the last pass gave a node of the recording a ``.grad`` of this form, without numbers."""
+        """Log that the last pass gave a node of the recording a ``.grad`` of this dtype and shape, without numbers."""
         if node in self.numbers and self.numbers[node] not in self._lost:
             self.events.append(e.GradSet(self.numbers[node], output_nr, "in place", without_elements(value)))
 
@@ -88,13 +88,13 @@ class BranchLog:
 
     @contextmanager
     def as_node(self, recorded: e.NodeCreated) -> Iterator[None]:
-        """Log the events of this block at the place of the node `recorded`."""
+        """Log the events of this block at the call site of the node `recorded`."""
         with self.at(recorded.stack, recorded.scope):
             yield
 
     @contextmanager
     def at(self, stack: int, scope: int = 0) -> Iterator[None]:
-        """Log the events of this block in this call stack of the recording."""
+        """Log the events of this block with this call stack of the recording."""
         self._tell(stack)
         before, self._place = self._place, (stack, scope)
         try:
@@ -103,16 +103,18 @@ class BranchLog:
             self._place = before
 
     def number(self, node: int, tensor: Tensor | None) -> None:
-        """A node of the recording is the branch's node of this leaf or constant, which is announced now."""
+        """Map a node of the recording to this leaf or constant of the branch, and record it now."""
         if tensor is not None:
             self.numbers[node] = emission.seen(self.channel, tensor).node
 
     def number_last(self, node: int) -> None:
-        """A node of the recording is the operation that the branch ran last; a ``.grad`` it wrote to may come after."""
+        """Map a node of the recording to the operation that the branch ran last; a ``.grad`` it wrote to may
+        follow it.
+        """
         self.numbers[node] = next(made.node for made in reversed(self.made) if made.kind == "op")
 
     def repeat(self, event: e.Event) -> None:
-        """Log an event of the recording again, about the nodes of the branch."""
+        """Log an event of the recording again, with the branch's node numbers."""
         match event:
             case e.Named(node=node) | e.Returned(node=node) if node not in self.numbers:
                 return
@@ -143,7 +145,7 @@ class BranchLog:
 
 
 def _without_numbers(event: e.Event) -> e.Event:
-    """The event without the numbers of its gradients."""
+    """Return the event without the numbers of its gradients."""
     values = {name: getattr(event, name) for name in ("part", "total", "value") if hasattr(event, name)}
     blank = {name: value and without_elements(value) for name, value in values.items()}
     if isinstance(event, e.StepStarted):

@@ -1,4 +1,4 @@
-"""What is changed, as people write it: ``x = 5``, ``w[0, 1:] = 0``, ``grad z = 2``, ``x = -3..3``."""
+"""Parses changes as users write them: ``x = 5``, ``w[0, 1:] = 0``, ``grad z = 2``, ``x = -3..3``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Numbers = Number | list["Numbers"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An output's value, or the gradient that arrives at it, is to be `numbers`, at `index` only if there is one."""
+    """Sets an output's value, or its incoming gradient, to `numbers`; with `index`, only those elements."""
 
     node: int
     numbers: Numbers
@@ -40,7 +40,7 @@ class Change:
     output_nr: int = 0
 
     def applied(self, array: Array) -> Array:
-        """`array` with the change in it, in a copy. GvizError if it does not fit."""
+        """Return a copy of `array` with the change. Raises GvizError if it does not fit."""
         changed = np.array(array)
         try:
             changed[self.index or ...] = _cast(self.numbers, array.dtype)
@@ -52,12 +52,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Everything that is changed of one array, in this order."""
+    """All changes of one array, in order."""
 
     each: tuple[Change, ...]
 
     def applied(self, array: Array) -> Array:
-        """`array` with all changes in it, in a copy. GvizError for one that does not fit."""
+        """Return a copy of `array` with all changes. Raises GvizError if one does not fit."""
         for change in self.each:
             array = change.applied(array)
         return array
@@ -65,7 +65,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a change is of, as it is written: ``w`` at ``[0, 1]``, its value or the gradient that arrives there."""
+    """The target of a change as written: ``w`` at ``[0, 1]``, its value or its incoming gradient."""
 
     place: str
     index: str
@@ -73,7 +73,7 @@ class Target:
 
 
 def by_node(changes: Iterable[Change]) -> dict[int, dict[int, Changes]]:
-    """The changes of each node, by the number of its output."""
+    """Return the changes of each node, by output number."""
     found: dict[int, dict[int, Changes]] = {}
     for change in changes:
         outputs = found.setdefault(change.node, {})
@@ -83,7 +83,7 @@ def by_node(changes: Iterable[Change]) -> dict[int, dict[int, Changes]]:
 
 
 def parse_target(text: str, is_name: Callable[[str], bool]) -> Target:
-    """Read the text before the ``=`` of a change; `is_name` says whether ``parts[1]`` is a tensor of its own."""
+    """Parse the text before the ``=`` of a change; `is_name` tells whether ``parts[1]`` is a tensor of its own."""
     text = text.strip()
     after_grad = _GRAD.match(text)
     place = text[after_grad.end() :] if after_grad else text
@@ -94,7 +94,7 @@ def parse_target(text: str, is_name: Callable[[str], bool]) -> Target:
 
 
 def parse_change(text: str, output_of: Callable[[str], Edge], is_name: Callable[[str], bool]) -> Change:
-    """Read a change as people write it; `output_of` resolves a place. GvizError if the text changes nothing."""
+    """Parse a change; `output_of` resolves a place. Raises GvizError if the text is not a change."""
     match = _FORM.fullmatch(text)
     if match is None:
         raise GvizError(f"{clipped(text, 40) or 'an empty text'} changes nothing", hint=_HINT, exit_code=2)
@@ -105,7 +105,9 @@ def parse_change(text: str, output_of: Callable[[str], Edge], is_name: Callable[
 
 
 def _cast(numbers: Numbers, dtype: np.dtype[np.generic]) -> Array:
-    """Numbers as an array of this dtype. GvizError for one that it cannot hold, such as a fraction among integers."""
+    """Return numbers as an array of this dtype. Raises GvizError if it cannot hold them, such as a fraction in
+    integers.
+    """
     given = np.array(numbers)
     try:
         with np.errstate(all="ignore"):
@@ -141,7 +143,7 @@ def _index(text: str) -> tuple[Part, ...]:
 
 
 def _tree(text: str) -> ast.expr:
-    """A text as a Python expression, which is read and never evaluated. ValueError if it is none."""
+    """Parse a text as a Python expression, without evaluating it. Raises ValueError if it is not one."""
     try:
         return syntax.expression(text).body
     except (SyntaxError, MemoryError, RecursionError):
@@ -183,7 +185,7 @@ def _place(node: ast.expr) -> int:
 
 
 class RequestedChanges:
-    """The changes of values, and of gradients that arrive, by node and output."""
+    """The changes of values and of incoming gradients, by node and output."""
 
     def __init__(self, changes: Iterable[Change]) -> None:
         changes = tuple(changes)
@@ -193,17 +195,17 @@ class RequestedChanges:
         self._arrived: set[int] = set()
 
     def made(self, node: int) -> None:
-        """Note that the branch has made a node, with its change if there is one."""
+        """Note that the branch has created a node, including its change if there is one."""
         self._made.add(node)
 
     def arrived(self, node: int) -> None:
-        """Note that a gradient with a change has arrived at a node."""
+        """Note that a changed gradient has arrived at a node."""
         self._arrived.add(node)
 
     def refuse_unused(self, timeline: Timeline, nodes: Container[int], met: Container[int], *, stopped: bool) -> None:
-        """Raise `GvizError` if a number was to be changed and was not, although the branch never stopped before it.
+        """Raise `GvizError` if a requested change was not applied although the branch never stopped before it.
 
-        `nodes` are those of the iteration, `met` those that the branch has made; `stopped` says whether it stopped.
+        `nodes` are those of the iteration, `met` those that the branch has created; `stopped` tells whether it stopped.
         """
         for node in sorted(self.values.keys() - self._made):
             if not stopped or node not in nodes or node in met:
@@ -223,9 +225,9 @@ _RANGE = re.compile(rf"(?P<what>[^=]+=)\s*(?P<low>{_NUMBER}?)\s*\.\.\s*(?P<high>
 
 
 def sweep(text: str, points: int) -> Iterator[tuple[float, str]]:
-    """Each value of a range from end to end, and the change to it as text; nothing for a text that names no range.
+    """Yield each value of a range, ends included, with the change to it as text; nothing if the text has no range.
 
-    GvizError for a range without an extent, or with one that is not finite, and for fewer than its two ends.
+    Raises GvizError for an empty or infinite range, and for fewer than two points.
     """
     match = _RANGE.fullmatch(text.replace("..", " .. "))
     if match is None:

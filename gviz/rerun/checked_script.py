@@ -1,6 +1,6 @@
-"""A script in progress, each statement of which is carried out as soon as it is written, by gviz's engine.
+"""A script under construction; gviz's engine runs each statement as soon as it is written.
 
-No text of a recording is carried out: its names are identifiers that mean nothing to Python, its numbers are numbers. A
+No text of a recording is executed: its names become identifiers without a meaning in Python, its numbers are numbers. A
 statement is parsed first, and refused if it is more than arithmetic on tensors.
 """
 
@@ -49,7 +49,7 @@ def same(name, given, recorded):
         print(f"{name} is {given}, recorded: {recorded}{', which is 0 but for rounding' if fits and rounding else ''}")
     return fits and (close or rounding)
 """
-"""What holds a tensor against the recorded one, to half of the digits of its largest element."""
+"""Compares a tensor with the recorded one, to half of the digits of its largest element."""
 
 TAKEN = frozenset({"torch", "inf", "isfinite", "nan", "same", "results", "__builtins__"})
 """Names with a meaning in a script, in addition to those of Python."""
@@ -62,7 +62,7 @@ _ARITHMETIC = (
 
 
 class CheckedScript:
-    """Statements, and what each name is after them."""
+    """Statements, and the values of their names."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -75,27 +75,27 @@ class CheckedScript:
         return self._names[name]
 
     def assign(self, name: str, text: str, note: str = "") -> None:
-        """Write and carry out an assignment; GvizError if the engine refuses it."""
+        """Write and run an assignment. Raises GvizError if the engine refuses it."""
         self.bind(name, text, self.result(text), note)
 
     def bind(self, name: str, text: str, made: Any, note: str = "") -> None:
-        """Write an assignment of what `text` gave already."""
+        """Write an assignment whose result is already known."""
         self._names[name] = made
         self.lines.append(f"{name} = {text}{f'  # {note}' if note and chr(10) not in text else ''}")
 
     def do(self, statement: str) -> None:
-        """Write and carry out a statement; GvizError if the engine refuses it."""
+        """Write and run a statement. Raises GvizError if the engine refuses it."""
         with _refusing(statement):
             exec(statement, self._names)
         self.lines.append(statement)
 
     def result(self, text: str) -> Any:
-        """What an expression gives now; GvizError if the engine refuses it."""
+        """Return the value of an expression now. Raises GvizError if the engine refuses it."""
         with _refusing(text):
             return eval(text, self._names)
 
     def result_or_none(self, text: str) -> Any:
-        """What an expression gives now, None if the engine refuses it."""
+        """Return the value of an expression now, None if the engine refuses it."""
         try:
             return self.result(text)
         except GvizError:
@@ -104,7 +104,7 @@ class CheckedScript:
 
 @contextmanager
 def isolated() -> Iterator[None]:
-    """Leave no trace of what is tried: no events, warnings or used up random numbers, and no memory filled in vain."""
+    """Run a block without side effects: no events, warnings or used random numbers, and with limited memory."""
     state = torch.get_rng_state()
     try:
         with emit.silence(), enable_grad(), warnings.catch_warnings(), limited_memory():
@@ -119,7 +119,7 @@ def _refusing(text: str) -> Iterator[None]:
     try:
         _require_arithmetic(text)
         yield
-    except Exception as error:  # whatever the engine raises is why there is no such script
+    except Exception as error:  # the engine's error is the reason
         why = f"{clipped(text, 60)}: {clipped(str(error), 200)}"
         raise GvizError("no script gives this moment again", why=why, exit_code=2) from error
 
@@ -127,7 +127,7 @@ def _refusing(text: str) -> Iterator[None]:
 def _require_arithmetic(text: str) -> None:
     """Raise ValueError for Python that does more than name, call and calculate with tensors.
 
-    Arithmetic on plain numbers is refused, too: Python's integers grow without limit.
+    Arithmetic on plain numbers is refused too: Python's integers grow without limit.
     """
     for part in ast.walk(syntax.program(text)):
         hidden = isinstance(part, ast.Attribute) and part.attr.startswith("_")
@@ -144,7 +144,7 @@ def _is_number(part: ast.expr) -> bool:
 
 
 def script_names(infos: Iterable[NodeInfo]) -> dict[int, str]:
-    """A name for each node, no two the same, that means nothing else to Python or the script."""
+    """Return a unique name for each node that has no other meaning in Python or the script."""
     wanted = {info.node: _identifier(info.name) for info in infos}
     taken = TAKEN.union(dir(builtins))
     names: dict[int, str] = {}
@@ -159,26 +159,26 @@ def script_names(infos: Iterable[NodeInfo]) -> dict[int, str]:
 
 
 def _identifier(name: str) -> str:
-    """A name of the program as an identifier for the script; empty if it cannot be one."""
+    """Return a name of the program as an identifier for the script; empty if that is not possible."""
     plain = re.sub(r"\W", "_", name, flags=re.ASCII)
     plain = f"t{plain}" if plain[:1].isdigit() else plain
     return plain if plain.isidentifier() and not keyword.iskeyword(plain) else ""
 
 
-# Memory: how large a result is, is known only when it is there
+# Memory: the size of a result is known only when it exists
 
 _STATM = Path("/proc/self/statm")
 ROOM = 1 << 30
-"""In bytes: more than any script needs whose numbers a recording holds, and less than it hurts to fill in vain."""
+"""Bytes: more than any script with recorded numbers needs, and little enough to fill without harm."""
 
 _lock = RLock()
 
 
 @contextmanager
 def limited_memory(room: int = ROOM) -> Iterator[None]:
-    """Raise MemoryError for more than `room` bytes in addition to what is used now; on Linux only.
+    """Raise MemoryError for more than `room` bytes in addition to current use; on Linux only.
 
-    The limit is one of the process: of several threads one is bounded at a time, and the others wait.
+    The limit applies to the process: one thread at a time uses it, and the others wait.
     """
     try:
         import resource

@@ -1,13 +1,13 @@
-"""The gradients that a recorded node sent to its inputs, next to central differences of its operation in float64.
+"""Compares the outgoing gradients of a recorded node with central differences of its operation in float64.
 
-Idea. With the gradients ``s`` that arrived at the outputs, the rule must send to an element ``x`` the slope of ``sum(s
-* f(x))``. That slope is measured: the operation is run again with ``x`` moved a little down and a little up.
+Idea: with the incoming gradients ``s`` at the outputs, the backward rule must send to an element ``x`` the slope of
+``sum(s * f(x))``. That slope is measured: the operation is run again with ``x`` moved slightly down and up.
 
-Example. ``y = relu(x)`` at ``x = 0`` has slope 0 to the left and ``s`` to the right. Any number between them is right:
+Example: ``y = relu(x)`` at ``x = 0`` has slope 0 to the left and ``s`` to the right. Any number between them is right:
 a kink.
 
-Limits. Of a large input `MOST_ELEMENTS` elements are tried. What was sent has only the digits of its dtype, so it may
-miss the slope by that much (`_Slack`). A step over a bend is tried again with a finer one.
+Limits: for a large input, only `MOST_ELEMENTS` elements are tested. A gradient has only the digits of its dtype, so it
+may differ from the slope by that much (`_Slack`). A step across a bend is repeated with a smaller one.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ from gviz.values.number_text import number
 from gviz.values.value import Array, Value
 
 MOST_ELEMENTS = 200
-"""The most elements of one input that are tried: some spread evenly, some of every magnitude."""
+"""The most elements of one input that are tested: some spread evenly, some of every magnitude."""
 
 _STEP, _FINE_STEP = 1e-6, 1e-9
-"""By so much an element is moved, for each unit of its size; where that does not agree by less: it may bend there."""
+"""The step, relative to the size of an element; if the result does not agree, the smaller one, as it may bend there."""
 
 _TOLERANCES = {"float16": (2e-2, 2e-2), "bfloat16": (2e-2, 2e-2), "float32": (1e-3, 1e-4)}
 _TOLERANCE = 1e-5, 1e-6
-"""Relative tolerance, and that relative to the largest element, by dtype of the recording."""
+"""Relative tolerance, and tolerance relative to the largest element, by dtype of the recording."""
 
 _DECISIVE = 1e-2
-"""By so much of the largest a rule that is wrong misses it somewhere."""
+"""A wrong rule differs somewhere by at least this share of the largest element."""
 
 _DIGITS = 1e-15
-"""Digits that are lost where an output is moved."""
+"""The precision that is lost when an output changes."""
 
 _CANCELLED = 1e-2
-"""So much of the gradients that arrived counts as the largest, where most of it cancels."""
+"""The share of the incoming gradients that counts as the largest, where most of them cancel."""
 
 
 @dataclass(frozen=True, slots=True)
 class GradientCheck:
-    """What went to one input, `recorded`, and what differences give, for the elements at `places` of the input.
+    """The outgoing gradient of one input, `recorded`, and the `differences`, for the elements at `places` of the input.
 
-    The input, of number `position` and called `slot`, has the `shape`, and holds the `numbers` there. `agrees` says of
-    each whether the two are as close as numbers of the recording's dtype can be; `at_kink` whether what was sent lies
-    between the slopes to both sides, which are two there (relu at 0): any of these is right. It is of several inputs
-    `together` that were given one tensor.
+    The input has number `position`, name `slot`, shape `shape`, and the values `numbers` at `places`. `agrees` tells
+    for each element whether the two are as close as the recording's dtype allows. `at_kink` tells whether the recorded
+    gradient is between the different slopes to both sides (relu at 0): any of these is right. `together` means that
+    several inputs were given the same tensor.
     """
 
     slot: str
@@ -83,18 +83,18 @@ class GradientCheck:
 
     @property
     def indices(self) -> list[tuple[int, ...]]:
-        """Where the elements that were tried are."""
+        """The indices of the tested elements."""
         return [tuple(map(int, np.unravel_index(place, self.shape))) for place in self.places]
 
     @property
     def differs(self) -> Array:
-        """Of which elements what was sent is wrong, or is meant to be something else."""
+        """Which elements have a gradient that is wrong, or deliberately different."""
         differs: Array = ~(self.agrees | self.at_kink)
         return differs
 
     @property
     def is_decisive(self) -> bool:
-        """Whether some of it is so wrong that no rounding within the rule explains it."""
+        """Whether some gradient is so wrong that rounding cannot explain it."""
         misses = np.abs(self.recorded - self.differences)[self.differs]
         return float(misses.max(initial=0.0)) > _DECISIVE * float(np.abs(self.differences).max(initial=0.0))
 
@@ -107,13 +107,15 @@ class GradientCheck:
 def check_gradients(
     timeline: Timeline, node: int, n: int, most: int = MOST_ELEMENTS, work: float = float("inf")
 ) -> list[GradientCheck]:
-    """Try every input to which the node sent a gradient in the last pass up to moment `n`, else in the first later one.
+    """Check every input to which the node sent a gradient in the last pass up to moment `n`, otherwise the first later.
 
-    A function of the program is to send one to every input that requires it: where it sent none, that counts as 0. Of
-    each input `most` elements are tried. Where one tensor was given for several inputs, the sum of what was sent is
-    compared `together`, and each alone as its uses by the forward fit best, if they are few. GvizError for a node that
-    has no rule, that no pass went through, whose rule did not end, whose numbers were not stored, that cannot be run on
-    its own, or that is more than so much `work` (see `work_of`).
+    A function of the program must send a gradient to every input that requires one; a missing gradient counts as 0. For
+    each input, `most` elements are tested. If one tensor was given for several inputs, the sum of their gradients is
+    compared `together`; each alone is compared with the assignment of its uses in the forward that fits best, if there
+    are few.
+
+    Raises GvizError if the node has no backward rule, no pass went through it, its rule did not end, its numbers were
+    not stored, it cannot be run on its own, or it needs more than `work` (see `work_of`).
     """
     operation, started = probe_of(timeline, node, n, work)
     flows = _sent_gradients(timeline, operation.info, started)
@@ -123,9 +125,9 @@ def check_gradients(
 
 
 def probe_of(timeline: Timeline, node: int, n: int, work: float = float("inf")) -> tuple[Probe, int]:
-    """A node as it may be run again, and the event with which its rule began in the pass that counts by moment `n`.
+    """Return a node that can be run again, and the event that started its rule in the relevant pass at moment `n`.
 
-    Raises as `checked` does.
+    Raises as `check_gradients` does.
     """
     info = timeline.info(node)
     started = _step_at(timeline, info, n)
@@ -143,14 +145,14 @@ def probe_of(timeline: Timeline, node: int, n: int, work: float = float("inf")) 
 
 
 def work_of(timeline: Timeline, info: NodeInfo, forward: Forward) -> int:
-    """How much it is to run a node once: its operations, times the elements that it was given and gave."""
+    """Return the cost of running a node once: its operations times the elements of its inputs and outputs."""
     given = (timeline.held(*edge, info.born - 1) for edge in info.created.inputs if edge[0])
     values = [*given, *(output.value for output in info.created.outputs)]
     return forward.operations * max((value.size for value in values if value is not None), default=0)
 
 
 def _step_at(timeline: Timeline, info: NodeInfo, n: int) -> int:
-    """The event that began the node's step in the pass that counts."""
+    """Return the event that began the node's step in the relevant pass."""
     steps = [seq for seq in timeline.events_of(info.node) if isinstance(timeline.event(seq), e.StepStarted)]
     if info.created.kind != "op":
         raise GvizError(f"#{info.node} is a {info.created.kind}: it has no rule to check", exit_code=2)
@@ -161,9 +163,9 @@ def _step_at(timeline: Timeline, info: NodeInfo, n: int) -> int:
 
 
 def _sent_gradients(timeline: Timeline, info: NodeInfo, started: int) -> Mapping[int, Value | None]:
-    """What the node sent to its inputs after the event `started`, by input; None where it sent nothing that is due.
+    """Return the outgoing gradients of the step that event `started` began, by input; None for missing ones.
 
-    GvizError if its rule did not end.
+    Raises GvizError if the rule did not end.
     """
     found = _due_gradients(timeline, info, started)
     for _, event in timeline.select((e.GradFlowed, e.StepFinished, e.BackwardFinished), started):
@@ -177,7 +179,7 @@ def _sent_gradients(timeline: Timeline, info: NodeInfo, started: int) -> Mapping
 
 
 def _due_gradients(timeline: Timeline, info: NodeInfo, started: int) -> dict[int, Value | None]:
-    """The inputs to which a gradient is due of a function of the program, in a pass that asks for all."""
+    """Return the inputs of a program's function that must get a gradient, in a pass over all inputs."""
     passes = (event for _, event in timeline.select((e.BackwardStarted,)) if isinstance(event, e.BackwardStarted))
     step = timeline.event(started)
     pass_nr = step.pass_nr if isinstance(step, e.StepStarted) else 0
@@ -194,7 +196,7 @@ def _requires_grad(timeline: Timeline, node: int, output_nr: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """What was sent to an input, all elements in a row, and the dtypes in which it was computed."""
+    """The gradient of an input, flattened, and the dtypes in which it was computed."""
 
     array: Array
     dtypes: set[str]
@@ -214,7 +216,7 @@ class _Sent:
 
 
 def _compare_all(operation: Probe, sent: Mapping[int, _Sent], most: int) -> Iterator[GradientCheck]:
-    """Each input by itself; those that were given one tensor together, and then as its uses fit best."""
+    """Yield checks for each input; for inputs that share a tensor, together, and then as their uses fit best."""
     inputs = operation.info.created.inputs
     shared = [slot for slot in sent if inputs[slot] in inputs_given_twice(operation.info)]
     yield from (_compare_input(operation, (slot,), one, most) for slot, one in sent.items() if slot not in shared)
@@ -231,7 +233,7 @@ def _compare_input(operation: Probe, slots: Sequence[int], all_sent: _Sent, most
     info, array = operation.info, operation.arrays[slots[0]]
     places = _choose_elements(array.reshape(-1), most)
     slopes = operation.slopes(slots, places.tolist(), _STEP)
-    defined = np.isfinite(slopes).all(axis=1)  # at the border of where it is a function there is no slope to one side
+    defined = np.isfinite(slopes).all(axis=1)  # at the border of its domain, a function has no slope to one side
     places, slopes = places[defined], slopes[defined]
     sent = all_sent.array[places]
     slack = _Slack.of(sent, slopes, all_sent.dtypes, operation)
@@ -256,7 +258,7 @@ def _compare_input(operation: Probe, slots: Sequence[int], all_sent: _Sent, most
 
 
 def _dtypes(info: NodeInfo, part: Value | None) -> set[str]:
-    """In which dtypes a gradient and what it is of were computed: under autocast in another than the inputs have."""
+    """Return the dtypes in which a gradient and its value were computed; autocast changes them."""
     values = (part, *(output.value for output in info.created.outputs))
     return {value.dtype for value in values if value is not None}
 
@@ -268,14 +270,14 @@ def _slot_name(info: NodeInfo, slot: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Slack:
-    """Relative and absolute tolerance between a gradient and its slope, from the digits of its dtype."""
+    """The relative and absolute tolerance between a gradient and its slope, from the digits of its dtype."""
 
     relative: float
     absolute: float
 
     @classmethod
     def of(cls, sent: Array, slopes: Array, dtypes: Iterable[str], operation: Probe) -> _Slack:
-        """By the largest that was sent, or that arrived where this cancels, and by the digits of float64."""
+        """Return the tolerance from the largest gradient (incoming, where it cancels) and the digits of float64."""
         relative, of_largest = max(_TOLERANCES.get(dtype, _TOLERANCE) for dtype in dtypes)
         largest = min(float(np.abs(one).max(initial=0.0)) for one in (sent, slopes.mean(axis=1)))
         digits = operation.largest_output * operation.largest_seed * _DIGITS / _STEP
@@ -283,18 +285,20 @@ class _Slack:
         return cls(relative, max(of_largest * largest, cancelled, digits))
 
     def agrees(self, sent: Array, slopes: Array) -> Array:
-        """Of which elements what was sent is the slope."""
+        """Return which gradients equal the slope."""
         close: Array = np.isclose(sent, slopes.mean(axis=1), rtol=self.relative, atol=self.absolute, equal_nan=True)
         return close
 
     def is_between(self, sent: Array, slopes: Array) -> Array:
-        """Of which elements it lies between the slopes to both sides."""
+        """Return which gradients are between the slopes to both sides."""
         between: Array = (sent >= slopes.min(axis=1) - self.absolute) & (sent <= slopes.max(axis=1) + self.absolute)
         return between
 
 
 def _choose_elements(numbers: Array, most: int) -> Array:
-    """The elements to move: some from all over, and some of every magnitude, as a rule may be wrong beyond a border."""
+    """Return the elements to move: some from everywhere and some of every magnitude, as a rule may be wrong past a
+    limit.
+    """
     finite: Array = np.flatnonzero(np.isfinite(numbers))  # an infinity cannot be moved
     if len(finite) <= most:
         return finite
@@ -305,7 +309,7 @@ def _choose_elements(numbers: Array, most: int) -> Array:
 
 
 def _evenly(places: Array, n: int) -> Array:
-    """`n` of the places at even distances, with the first and the last."""
+    """Return `n` evenly spaced places, including the first and the last."""
     chosen: Array = places[np.linspace(0, len(places) - 1, n).round().astype(np.int64)]
     return chosen
 
@@ -315,7 +319,7 @@ def _evenly(places: Array, n: int) -> Array:
 
 @dataclass(frozen=True)
 class Probe:
-    """The operation of a node, the numbers that went into it, and the gradients that arrived at what it gave."""
+    """The operation of a node, its input values, and the incoming gradients of its outputs."""
 
     info: NodeInfo
     forward: Forward
@@ -324,35 +328,34 @@ class Probe:
 
     @cached_property
     def here(self) -> list[Array]:
-        """Its outputs where nothing is moved."""
+        """Its outputs without a move."""
         return self._outputs(self.arrays)
 
     @cached_property
     def largest_output(self) -> float:
-        """The largest number that it gave."""
+        """The largest output."""
         finite = (np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in self.here)
         return float(max(finite, default=0.0))
 
     @cached_property
     def largest_seed(self) -> float:
-        """The largest gradient that arrived."""
+        """The largest incoming gradient."""
         return max((float(np.abs(seed).max(initial=0.0)) for seed in self.seeds if seed is not None), default=0.0)
 
     def gives_on(self, slot: int) -> bool:
-        """Whether all that it does is to give an input on as it is, whatever that and the others hold."""
+        """Whether it only returns an input unchanged, whatever the values of all inputs."""
         others = [0.3 - 1.7 * array if array.dtype.kind == "f" else array for array in self.arrays]
         try:
             gave = self._outputs(others)
-        except GvizError:  # it takes only numbers such as it was given
+        except GvizError:  # it accepts only numbers like the recorded ones
             return False
         return len(gave) == 1 and np.array_equal(gave[0], others[slot])
 
     def slopes(self, slots: Sequence[int], places: Sequence[int], step: float) -> Array:
-        """What its weighted outputs change by for each unit that an element of an input is moved: down, and up.
+        """Return the changes of the weighted outputs per unit move of an element: down and up, shape ``(elements, 2)``.
 
-        Of several inputs that hold the same, that element of all of them is moved at once.
-
-        Of shape ``(elements, 2)``; elements far from zero are moved by as many steps.
+        If several inputs share a tensor, the element is moved in all of them. Large elements are moved by
+        proportionally more.
         """
         return np.array([self._slopes_at(slots, place, step) for place in places]).reshape(-1, 2)
 
@@ -361,7 +364,7 @@ class Probe:
         return -self._change(slots, place, -by) / by, self._change(slots, place, by) / by
 
     def _change(self, slots: Sequence[int], place: int, by: float) -> float:
-        """What moving one element changes its outputs by, weighted by the gradients that arrived at them."""
+        """Return the change of the outputs when one element is moved, weighted by their incoming gradients."""
         arrays = list(self.arrays)
         for slot in slots:
             arrays[slot] = np.array(arrays[slot], order="C")
@@ -371,7 +374,7 @@ class Probe:
             return sum(_weighted_sum(after - before, seed) for after, before, seed in changes if seed is not None)
 
     def _outputs(self, arrays: Sequence[Array]) -> list[Array]:
-        given = [new_tensor(np.array(array)) for array in arrays]  # an operation may write to what it is given
+        given = [new_tensor(np.array(array)) for array in arrays]  # an operation may write to its inputs
         try:
             outputs = self.forward(given)
         except forward.FAILURES as error:
@@ -380,22 +383,22 @@ class Probe:
 
 
 def _weighted_sum(array: Array, seed: Array) -> float:
-    """The sum of the products; an infinity at which no gradient arrived does not count."""
+    """Return the sum of the products; an infinity without a gradient does not count."""
     arrived = seed != 0
     return float(np.sum(array[arrived] * seed[arrived]))
 
 
-# What the elements have in common whose gradient differs
+# What the elements with a wrong gradient have in common
 
 _UNLIKELY = 100
-"""A border is reported only if a random choice of elements would give it in fewer than one case of this many."""
+"""A border is reported only if a random choice of elements would give it with a probability below 1 in this number."""
 
 _SURE = 1e-2
-"""By so much of itself what is sent misses the slope at most, where it surely agrees."""
+"""The relative error up to which a gradient certainly agrees."""
 
 
 def mismatch_patterns(one: GradientCheck) -> Iterator[str]:
-    """Sentences about the elements that differ: a common factor, a border."""
+    """Yield sentences about the elements that differ: a common factor, a border."""
     by = common_factor(one)
     if by is not None:
         yield _FACTORS.get(by) or f"what is sent is {number(by)} times what differences say"
@@ -411,7 +414,7 @@ _FACTORS = {
 
 
 def common_factor(one: GradientCheck) -> float | None:
-    """By what all that differ are too large, where that is one factor."""
+    """Return the factor by which all that differ are too large, if there is a common one."""
     sent, expected = one.recorded[one.differs], one.differences[one.differs]
     if len(sent) < 2 or not expected.all():
         return None
@@ -421,8 +424,8 @@ def common_factor(one: GradientCheck) -> float | None:
 
 
 def _border(one: GradientCheck) -> str:
-    """The border between the elements that differ and those that agree, by the numbers of the input."""
-    surely = np.isclose(one.recorded, one.differences, rtol=_SURE, atol=0)  # where both are near 0 it is unknown
+    """Describe the border, by input values, between the elements that differ and those that agree."""
+    surely = np.isclose(one.recorded, one.differences, rtol=_SURE, atol=0)  # where both are near 0, it is unknown
     wrong, right = one.numbers[one.differs], one.numbers[one.agrees & surely]
     if one.numbers.dtype.kind != "f" or comb(len(wrong) + len(right), len(wrong)) < _UNLIKELY:
         return ""
@@ -435,7 +438,7 @@ def _border(one: GradientCheck) -> str:
 
 
 def _gap(far: Array, near: Array) -> tuple[float, float]:
-    """The largest of those near zero or below, and the smallest of the others."""
+    """Return the largest value near zero or below, and the smallest of the others."""
     return float(near.max()), float(far.min())
 
 

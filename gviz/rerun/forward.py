@@ -1,8 +1,8 @@
 """The forward of a recorded node as a function that can be called again.
 
-A node is one of three things. An operation of the engine is run from what its event says. An operation of another
-framework is taken for the engine's operation of the same name, if that gives the recorded result. A function of the
-program is run as the operations that its forward recorded (`function_body`).
+There are three cases. An operation of the engine is run from its event. An operation of another framework is run as the
+engine's operation of the same name, if that gives the recorded result. A function of the program is run as the
+operations that its forward recorded (`function_body`).
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from gviz.values.value import Array, Value
 T = TypeVar("T")
 
 ENGINE = "gviz.engine"
-"""The framework of recordings whose operations are the engine's own."""
+"""The framework of recordings made with the engine itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forward:
     """A function from tensors, in place of the recorded inputs, to outputs; it runs this many `operations`.
 
-    It gives the outputs of these numbers; all of them where it is None. Where one tensor was given for several inputs,
-    nobody knows which of them an operation of a function used: then the others that it may be are in `otherwise`.
+    It returns the outputs with the numbers in `outputs`, all if None. If one tensor was given for several inputs, it is
+    unknown which of them an operation in a function used: `otherwise` has the alternatives.
     """
 
     run: Run
@@ -54,20 +54,20 @@ class Forward:
     otherwise: tuple[Run, ...] = ()
 
     def each(self) -> Iterator[Forward]:
-        """Itself, and the others that it may be."""
+        """Yield itself and the alternatives."""
         yield from (replace(self, run=run) for run in (self.run, *self.otherwise))
 
     def of_outputs(self, each: Sequence[T]) -> list[T]:
-        """Those of the outputs that it gives, of one for each output of the node."""
+        """Return the outputs it computes, from one item per output of the node."""
         return list(each) if self.outputs is None else [each[nr] for nr in self.outputs]
 
     def __call__(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-        """The outputs; raises one of `operations.FAILURES`."""
+        """Return the outputs. Raises one of `FAILURES`."""
         return self.run(tensors)
 
 
 def forward_of(timeline: Timeline, info: NodeInfo) -> Forward:
-    """What a node computed; GvizError where that cannot be run on its own."""
+    """Return what a node computed. Raises GvizError if that cannot be run on its own."""
     found = _engine_operation(timeline, info)
     forward = _function_forward(timeline, info) if found is None else _operation_forward(info, *found)
     if found is None or timeline.framework != ENGINE:
@@ -76,7 +76,7 @@ def forward_of(timeline: Timeline, info: NodeInfo) -> Forward:
 
 
 def operation_of(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | None:
-    """The engine's operation that a node ran, and its event; None if it cannot be run on its own."""
+    """Return the engine's operation that a node ran, and its event; None if it cannot be run on its own."""
     found = _engine_operation(timeline, info)
     if found is not None and timeline.framework != ENGINE:
         _require_recorded_result(timeline, info, _operation_forward(info, *found), info.created.outputs)
@@ -101,7 +101,7 @@ def _run_function(
     choice: Mapping[Use, int],
     tensors: Sequence[Tensor],
 ) -> list[Tensor]:
-    """The outputs of a function that ran these operations, with its inputs resolved as in `choice`."""
+    """Return the outputs of a function that ran these operations, with its inputs resolved as in `choice`."""
     known = dict(zip(info.created.inputs, tensors, strict=True))
     for step, run in runs:
         edges = step.created.inputs
@@ -116,7 +116,9 @@ def _run_function(
 
 
 def _engine_operation(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreated] | None:
-    """The engine's operation of a node's name and its event; of another framework it may be another operation."""
+    """Return the engine's operation with a node's name, and its event; in another framework it may mean
+    something else.
+    """
     attrs = dict(info.created.attrs)
     if VIEW in attrs or is_regenerated(info.created):
         return None
@@ -127,7 +129,7 @@ def _engine_operation(timeline: Timeline, info: NodeInfo) -> tuple[Op, NodeCreat
 
 
 def _step_of_function(timeline: Timeline, info: NodeInfo) -> Run:
-    """What runs an operation within a function's forward; that the whole gives what was recorded is looked at later."""
+    """Return how to run an operation within a function's forward; only the result of the whole is checked later."""
     run = run_by_name(info.op.name, info.created)
     if run is not None:
         return run
@@ -140,11 +142,11 @@ def _step_of_function(timeline: Timeline, info: NodeInfo) -> Run:
 # A recorded operation of the engine
 
 FAILURES = (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
-"""What operations raise."""
+"""The exceptions that operations raise."""
 
 
 def run_operation(op: Op, seen: OpSeen, created: NodeCreated, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Run an operation on other tensors; its outputs, or the tensor it wrote to. Raises one of `FAILURES`."""
+    """Run an operation on other tensors and return its outputs, or the tensor it wrote to. Raises one of `FAILURES`."""
     effect, attrs = effect_of(op, seen), attributes_of(op, created.attrs)
     with no_grad() if created.switched_off else enable_grad():
         outputs = run_op(op, effect, tensors, attrs)
@@ -154,7 +156,7 @@ def run_operation(op: Op, seen: OpSeen, created: NodeCreated, tensors: Sequence[
 
 
 def with_changed_results(op: Op, changes: Mapping[int, Changes]) -> Op:
-    """The op with its results changed, by their numbers: nothing, not even its own rules, ever sees others."""
+    """Return the op with changed results, by output number; even its own backward rules see only these."""
     variant = copy(op)
 
     def forward(*arrays: Array, **attrs: Any) -> Any:
@@ -168,12 +170,12 @@ def with_changed_results(op: Op, changes: Mapping[int, Changes]) -> Op:
 
 
 def is_regenerated(created: NodeCreated) -> bool:
-    """Whether it is no operation of the program's: a view took notice that its base was written to."""
+    """Whether this is not an operation of the program: a view was updated after a write to its base."""
     return any(name == GEOMETRY for name, _ in created.attrs) and any(output.view_of for output in created.outputs)
 
 
 def is_view(tensor: Tensor, base: Tensor, created: NodeCreated) -> bool:
-    """Whether a tensor looks into the memory of `base` as that node does."""
+    """Whether a tensor is the same view of `base` as the recorded node."""
     if tensor._base is not base:
         return False
     recorded: Geometry = attributes_of(read_part, created.attrs)[GEOMETRY]
@@ -183,14 +185,14 @@ def is_view(tensor: Tensor, base: Tensor, created: NodeCreated) -> bool:
 # An operation of another framework, as one of the engine
 
 _CLOSE, _CLOSE_IN_HALF = 1e-3, 2e-2
-"""How close to the recorded result, in parts of its largest element: it was computed in the program's dtype."""
+"""The tolerance for the recorded result, relative to its largest element; it depends on the program's dtype."""
 
 
 def _in_engine_terms(info: NodeInfo) -> tuple[Op, NodeCreated] | None:
-    """The engine's operation of the same name, and its event with the attributes that it takes.
+    """Return the engine's operation of the same name, and its event with the attributes that it takes.
 
-    None if the engine has none of this name, formula and backward node. It may still give another result, where its
-    arguments mean something else: `require_the_recorded` refuses that.
+    None if the engine has none with this name, formula and backward node. It may still give another result if its
+    arguments have another meaning; `_require_recorded_result` refuses that.
     """
     op = recorded_operation(info.op, ())
     if op is None:
@@ -199,7 +201,7 @@ def _in_engine_terms(info: NodeInfo) -> tuple[Op, NodeCreated] | None:
 
 
 def _attributes(op: Op, created: NodeCreated) -> dict[str, Any]:
-    """The arguments that the engine's operation has as well; a shape that was left out is that of the result."""
+    """Return the arguments that the engine's operation takes; an omitted shape is that of the result."""
     given = {name: default for name, default in op.attrs.items() if default is not REQUIRED}
     given |= {name: value for name, value in created.attrs if name in op.attrs and value is not None}
     value = created.outputs[0].value
@@ -211,7 +213,7 @@ def _attributes(op: Op, created: NodeCreated) -> dict[str, Any]:
 def _require_recorded_result(
     timeline: Timeline, info: NodeInfo, run: Callable[[list[Tensor]], Sequence[Tensor]], outputs: Sequence[Output]
 ) -> None:
-    """Raise GvizError if what runs a node in the engine gives others than its recorded `outputs`."""
+    """Raise GvizError if a rerun in the engine does not give the recorded `outputs`."""
     tensors = [new_tensor(np.array(array)) for array in inputs_of(timeline, info)]
     try:
         with emit.silence():
@@ -241,9 +243,9 @@ def _refusal_of_result(info: NodeInfo, why: str) -> GvizError:
 def vector_jacobian_products(
     timeline: Timeline, info: NodeInfo, arriving: Sequence[Mapping[int, Array]]
 ) -> list[dict[int, Array]]:
-    """For each of several gradients, by output of the node: what goes to each input, by slot, in float64.
+    """Return, for each set of incoming gradients by output, the outgoing gradients by input slot, in float64.
 
-    GvizError for an operation that cannot be run on its own, or whose numbers were not stored.
+    Raises GvizError for an operation that cannot be run on its own, or whose numbers were not stored.
     """
     forward, arrays = forward_of(timeline, info), inputs_of(timeline, info)
     if inputs_given_twice(info):
@@ -264,7 +266,7 @@ def _leaf(array: Array) -> Tensor:
 
 
 def _gradients(outputs: Mapping[int, Tensor], leaves: Sequence[Tensor], grads: Mapping[int, Array]) -> dict[int, Array]:
-    """What the rule sends to every input that a gradient can reach."""
+    """Return what the rule sends to every input that a gradient can reach."""
     arrived = {nr: array for nr, array in grads.items() if nr in outputs and outputs[nr].requires_grad}
     wanted = [slot for slot, leaf in enumerate(leaves) if leaf.requires_grad]
     if not arrived or not wanted:

@@ -1,14 +1,14 @@
-"""What a function of the program (`torch.autograd.Function`) ran in its forward, from its inputs to its outputs.
+"""The operations in the forward of a program's function (`torch.autograd.Function`), from its inputs to its outputs.
 
-Idea. The operations of a forward are recorded as untracked nodes just before the node of the call. Going back from the
-memory of each output over what made it or wrote to it gives the steps that lead there from the inputs.
+Idea: the operations of a forward are recorded as untracked nodes just before the node of the call. Tracing back from
+the memory of each output, over what created it or wrote to it, gives the steps that lead there from the inputs.
 
-Example. ``forward: ctx.n = x.norm(); return x / ctx.n`` has two steps, ``norm`` and ``div``. With another ``x`` both
+Example: ``forward: ctx.n = x.norm(); return x / ctx.n`` has two steps, ``norm`` and ``div``. With another ``x`` both
 run again, so the slope includes the change of the norm.
 
-Limits. Random numbers are kept as drawn. A tensor from outside is a constant and must be stored. A tensor that was
-given for two inputs is one object: which input each use refers to is unknown, so every one of up to `_MOST_CHOICES`
-choices is tried. What ran outside of recorded operations (numpy, C++) is refused.
+Limits: random numbers are kept as drawn. A tensor from outside is a constant and must be stored. If a tensor was given
+for two inputs, it is unknown which input each use refers to, so all of up to `_MOST_CHOICES` combinations are tried.
+Anything outside of recorded operations (numpy, C++) is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DRAWN = {
     "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "multinomial",
     "normal", "poisson", "uniform", "random", "exponential", "geometric", "cauchy", "log_normal",
 }  # fmt: skip
-"""Operations that give random numbers: the function is tried with those that it drew."""
+"""Operations that draw random numbers; the recorded numbers are reused."""
 
 _MOST_CHOICES = 32
 """The most combinations of uses that are tried."""
@@ -42,7 +42,7 @@ Use = tuple[int, int]
 
 
 class FunctionBody:
-    """The operations of a call's forward, as far as its outputs depend on them. GvizError if that is not known."""
+    """The operations of a call's forward that its outputs depend on. Raises GvizError if that is unknown."""
 
     def __init__(self, timeline: Timeline, info: NodeInfo) -> None:
         self._timeline, self._info = timeline, info
@@ -53,7 +53,9 @@ class FunctionBody:
 
     @cached_property
     def ends(self) -> Mapping[int, Edge]:
-        """By output of the function, the output of an operation that it is; without those that are no tensors."""
+        """By output of the function: the corresponding output of an operation. Outputs that are not tensors are left
+        out.
+        """
         where: dict[object, Edge] = {}
         for made in self._new:
             for nr, output in enumerate(made.created.outputs):
@@ -80,9 +82,9 @@ class FunctionBody:
 
     @cached_property
     def choices(self) -> Sequence[Mapping[Use, int]]:
-        """The possible input of each use of a tensor that was given for several inputs; one empty choice if none was.
+        """The possible input of each use of a tensor given for several inputs; one empty choice if there is none.
 
-        Forward was given one object, so that nobody knows. Only one if there are too many.
+        The forward received a single object, so the input is unknown. Only one choice if there are too many.
         """
         twice = inputs_given_twice(self._info)
         slots: defaultdict[Edge, list[int]] = defaultdict(list)
@@ -99,7 +101,7 @@ class FunctionBody:
         return [dict(zip(uses, choice, strict=True)) for choice in product(*uses.values())]
 
     def constant(self, edge: Edge) -> Tensor:
-        """A tensor that the forward used in addition to its inputs, as it was before the forward wrote to it."""
+        """Return a tensor that the forward used besides its inputs, as it was before the forward wrote to it."""
         node, output_nr = edge
         if not node:
             raise refusal(self._info, "what it uses besides its inputs was not recorded")
@@ -112,7 +114,7 @@ class FunctionBody:
         return new_tensor(np.array(array, dtype=np.float64 if array.dtype.kind == "f" else array.dtype))
 
     def _makers(self, edge: Edge) -> list[int]:
-        """The operations within the forward that made what an edge is, or wrote to it."""
+        """Return the operations within the forward that created an output, or wrote to it."""
         node, _ = edge
         if not node or (edge in self._inputs and not self._is_written(edge)):
             return []
@@ -120,7 +122,7 @@ class FunctionBody:
         return [*([node] if is_made else ()), *self._writers_of(edge)]
 
     def _is_written(self, edge: Edge) -> bool:
-        """Whether the function gave back an input that it had written to (`mark_dirty`)."""
+        """Whether the function returned an input that it had written to (`mark_dirty`)."""
         return moment_before_writes(self._timeline, self._info, self._inputs.index(edge)) < self._info.born - 1
 
     def _writers_of(self, edge: Edge) -> Sequence[int]:
@@ -139,18 +141,18 @@ class FunctionBody:
 
 
 def _place(output: Output) -> tuple[object, ...]:
-    """The part of the memory that an output occupies: it stays the same after a write."""
+    """Return the part of the memory that an output occupies; it stays the same after a write."""
     shape = None if output.value is None else output.value.shape
     return output.storage, shape, output.offset, output.strides
 
 
 def inputs_given_twice(info: NodeInfo) -> set[Edge]:
-    """The tensors that a function of the program was given for more than one input."""
+    """Return the tensors that a function of the program was given for more than one input."""
     edges = info.created.inputs if info.op.is_of_program else ()
     return {edge for edge in edges if edge[0] and edges.count(edge) > 1}
 
 
 def refusal(info: NodeInfo, why: str) -> GvizError:
-    """What to raise of a function whose forward cannot be run again."""
+    """Return the error for a function whose forward cannot be run again."""
     hint = "torch.autograd.gradcheck(f, inputs) in the program runs it"
     return GvizError(f"{info.op.name} of #{info.node} cannot be run on its own", why=why, hint=hint, exit_code=2)

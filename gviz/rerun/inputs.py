@@ -1,4 +1,4 @@
-"""The numbers that went into a recorded node, as an operation that is run again takes them."""
+"""The input values of a recorded node, in the form that a rerun needs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gviz.trace.timeline import Timeline
 from gviz.values.value import Array, Value
 
 _MOST_NODES = 2000
-"""So far back the operations within a function of the program are looked for: to run more again would take long."""
+"""The most preceding nodes in which the operations of a function are searched: rerunning more would take long."""
 
 
 def inputs_of(timeline: Timeline, info: NodeInfo) -> list[Array]:
-    """What each input held when the node was made, fractions in float64. GvizError for what was not stored."""
+    """Return each input's value when the node was created, floats as float64. Raises GvizError if not stored."""
     return [_input(timeline, info, slot) for slot in range(len(info.created.inputs))]
 
 
@@ -29,14 +29,16 @@ def _input(timeline: Timeline, info: NodeInfo, slot: int) -> Array:
 
 
 def input_value(timeline: Timeline, info: NodeInfo, slot: int) -> Value | None:
-    """What an input held when the node's call began; None if unknown."""
+    """Return the value of an input when the node's call began; None if unknown."""
     node, output_nr = info.created.inputs[slot]
     whole = info.created.given[slot] if slot < len(info.created.given) else None
     return whole or (timeline.held(node, output_nr, moment_before_writes(timeline, info, slot)) if node else None)
 
 
 def moment_before_writes(timeline: Timeline, info: NodeInfo, slot: int) -> int:
-    """The moment before a call wrote to an input: before its forward did, of a function that gives it back so."""
+    """Return the moment before a call wrote to an input; for a function that returns its input, before its
+    forward did.
+    """
     node, output_nr = info.created.inputs[slot]
     if not node or not info.op.is_of_program:
         return info.born - 1
@@ -48,21 +50,21 @@ def moment_before_writes(timeline: Timeline, info: NodeInfo, slot: int) -> int:
 
 
 def nodes_between(timeline: Timeline, node: int, info: NodeInfo) -> Iterator[NodeInfo]:
-    """The last nodes that were made before the node `info`, and after another one."""
+    """Return the last nodes that were created before the node `info` and after another one."""
     end = timeline.nodes.place_of(info.node)
     start = max(timeline.nodes.place_of(node) + 1 if node else 0, end - _MOST_NODES)
     return map(timeline.info, timeline.nodes[start:end])
 
 
 def written_storage(made: NodeInfo) -> int:
-    """The storage that an operation wrote to; 0 of one that made its own."""
+    """Return the storage that an operation wrote to; 0 if it created its own."""
     if made.created.kind != "op":
         return 0
     return made.created.outputs[0].storage if is_in_place(made.op) or made.op.name == "setitem" else 0
 
 
 def stored_array(timeline: Timeline, node: int, what: str, value: Value) -> Array:
-    """The elements of a value of a node, fractions in float64. GvizError if they were not stored, or are complex."""
+    """Return the elements of a node's value, floats as float64. Raises GvizError if not stored, or complex."""
     array = timeline.array(value)
     if array is None:
         if value.stats is not None:

@@ -1,9 +1,8 @@
 """Runs one iteration of a recording again: its operations and passes, never the program.
 
-The engine runs each recorded operation on the tensors of the branch and emits events to a log of the branch's own.
-Random numbers are inputs of the operations that use them, so the branch has the recording's. Everything else that the
-program did (an assignment to ``.data``, a hook) is known only by its effect. Where that depends on the change, the
-branch stops.
+The engine runs each recorded operation on the tensors of the branch and emits events to a separate log. Random numbers
+are inputs of the operations that use them, so the branch has the recording's. Everything else that the program did (an
+assignment to ``.data``, a hook) is known only by its effect. If that depends on the change, the branch stops.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ NOT_STORED = f"its value was not stored: {KEEP_ALL}"
 
 
 def rerun_iteration(timeline: Timeline, iteration: Iteration, changes: Sequence[Change]) -> Branch:
-    """Run `iteration` of a recording of gviz's engine again with `changes`. GvizError for one that does not fit."""
+    """Run `iteration` of a recording of gviz's engine again with `changes`. Raises GvizError if one does not fit."""
     rerun = Rerun(timeline, iteration, changes)
     with emit.aside(rerun.log.channel):
         for n in range(iteration.start, iteration.end + 1):
@@ -59,13 +58,13 @@ def rerun_iteration(timeline: Timeline, iteration: Iteration, changes: Sequence[
 #   an earlier iteration made it with an operation                  as recorded    cut
 #   a hook changed its gradient, or its pass cannot be run          as recorded    cut, lost
 #
-# Example: ``y = f(x); z = y * w; z.backward()`` with a function ``f`` of the program. With ``w`` changed, ``y`` stands
-# in with its recorded value and cuts the gradient: ``w.grad`` is known, ``x.grad`` is not. With ``x`` changed, ``y`` is
-# unknown, and so is ``z``. Every step to the right is reported once, as a `Stop`.
+# Example: ``y = f(x); z = y * w; z.backward()`` with a function ``f`` of the program. With ``w`` changed, ``y`` keeps
+# its recorded value and cuts the gradient: ``w.grad`` is known, ``x.grad`` is not. With ``x`` changed, ``y`` and ``z``
+# are unknown. Every step to the right is reported once, as a `Stop`.
 
 
 class Rerun:
-    """A run in progress: the tensors so far, by node of the recording, and what is known of each node (see above)."""
+    """A run in progress: the tensors so far, by node of the recording, and the state of each node (see above)."""
 
     def __init__(self, timeline: Timeline, iteration: Iteration, changes: Sequence[Change]) -> None:
         self.timeline = timeline
@@ -115,7 +114,7 @@ class Rerun:
                 self.log.repeat(event)
 
     def output(self, node: int, nr: int, n: int) -> Tensor | None:
-        """An output of a node at event `n`, made from the recording on first use; None if it is unknown."""
+        """Return an output of a node at event `n`, created from the recording on first use; None if unknown."""
         if node not in self.tensors:
             if node in self.log.numbers:
                 self.tensors[node] = [self._made_by_pass(node)]
@@ -125,7 +124,7 @@ class Rerun:
         return outputs[nr] if nr < len(outputs) else None
 
     def stop(self, node: int, why: str, *, of_gradient: bool = False, itself: bool = False) -> None:
-        """Report that the branch ends at a node; with `itself` the gradient that arrives there is unknown, too."""
+        """Report that the branch ends at a node; with `itself`, its own incoming gradient is unknown too."""
         self.stopped.append(Stop(node, why, of_gradient))
         self.log.stopped(node, why, of_gradient=of_gradient)
         if of_gradient:
@@ -134,26 +133,26 @@ class Rerun:
             self._lost.add(node)
 
     def lose(self, node: int) -> None:
-        """Make the node of a ``.grad`` unknown, because the gradient that was to arrive there is."""
+        """Make the node of a ``.grad`` unknown, because its gradient is unknown."""
         self.stop(node, "it is a gradient that is not known")
         self.changed.add(node)
         self.tensors[node] = [None]
 
     def depends_on_change(self, nodes: Iterable[int]) -> bool:
-        """Whether any of these nodes has another value than in the recording, or may have."""
+        """Whether the value of any of these nodes differs, or may differ, from the recording."""
         return not self.changed.isdisjoint(nodes)
 
     def unknown(self) -> frozenset[int]:
-        """The nodes whose gradients went through something that was not run again."""
+        """Return the nodes whose gradients went through something that was not run again."""
         return frozenset(with_ancestors(self.timeline, self._cut) - self._cut | self._lost)
 
     def branch(self, decisions: tuple[Decision, ...]) -> Branch:
-        """The branch, once all events were repeated."""
+        """Return the branch, once all events were repeated."""
         log, forgotten = self.log, frozenset(self._forgotten)
         return Branch(log.events, dict(log.numbers), tuple(self.stopped), self.unknown(), decisions, forgotten)
 
     def _enter(self, created: e.NodeCreated) -> None:
-        """Make a leaf or constant again."""
+        """Create a leaf or constant again."""
         attrs = dict(created.attrs)
         if attrs.get("grad_of") in self.unknown():
             self.lose(created.node)
@@ -183,7 +182,9 @@ class Rerun:
             self.changed.add(node)
 
     def _made_by_pass(self, node: int) -> Tensor | None:
-        """What a pass of the branch made, if it is its result or a ``.grad``; nothing else of it can be used."""
+        """Return a tensor created by a pass of the branch, if it is its result or a ``.grad``; others cannot be
+        used.
+        """
         held = [tensor for outputs in self.tensors.values() for tensor in outputs if tensor is not None]
         for tensor in (*self._passes.made, *[tensor._grad for tensor in held if tensor._grad is not None]):
             if tensor._seen is not None and tensor._seen.node == self.log.numbers[node]:
@@ -193,7 +194,7 @@ class Rerun:
         return None
 
     def forget(self, storage: int) -> None:
-        """Make everything in this memory unknown: it is written to with something unknown."""
+        """Make everything in this memory unknown, because something unknown is written to it."""
         self._forgotten.add(storage)
         for node, outputs in self.tensors.items():
             for nr, made in enumerate(self.timeline.info(node).created.outputs[: len(outputs)]):
@@ -203,7 +204,7 @@ class Rerun:
                     self.log.lose_memory(node, nr)
 
     def made(self, node: int, value: Value | None, kind: str, requires_grad: bool, nr: int = 0) -> Tensor | None:
-        """A leaf or constant of the recorded value, changed where that is asked for; None if it was not stored."""
+        """Return a leaf or constant with the recorded value, changed if requested; None if it was not stored."""
         array = self._recorded(value)
         change = self.asked.values.get(node, {}).get(nr)
         if array is None:
@@ -253,7 +254,7 @@ class Rerun:
                 self.stop(node, f"it failed: {error}")
 
     def _outputs(self, op: Op, created: e.NodeCreated, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """What an operation of the engine gives on these operands."""
+        """Return the outputs of an engine operation on these operands."""
         node, seen = created.node, self.timeline.info(created.node).op
         changes = self.asked.values.get(node, {})
         in_own_memory = op.memory == "new" and not is_in_place(seen)
@@ -271,7 +272,7 @@ class Rerun:
         return outputs
 
     def _refreshed(self, created: e.NodeCreated, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """The view that became up to date with what was written to its base, if that is what this node is."""
+        """Return the view that was updated after a write to its base, if this node is one."""
         if not forward.is_regenerated(created):
             return []
         for outputs in self.tensors.values():
@@ -281,7 +282,7 @@ class Rerun:
         return []
 
     def _stand_in(self, created: e.NodeCreated, why: str) -> None:
-        """Take a node's recorded values for an operation that cannot be run, unless they depend on the change."""
+        """Use a node's recorded values for an operation that cannot be run, unless they depend on the change."""
         if created.node in self.changed:
             self.stop(created.node, why)
             return
@@ -307,7 +308,7 @@ class Rerun:
         tensor.register_hook(arrived)
 
     def grad(self, value: Value | None) -> Tensor | None:
-        """A recorded ``.grad`` as a tensor; None if there was none, or it was not stored."""
+        """Return a recorded ``.grad`` as a tensor; None if there was none, or it was not stored."""
         array = self._recorded(value)
         return None if array is None else new_tensor(np.array(array))
 
@@ -319,7 +320,7 @@ class Rerun:
 
 
 def _set_grad(rerun: Rerun, n: int, event: e.GradSet) -> None:
-    """Drop or replace a ``.grad``. A write into its memory is an operation of its own."""
+    """Drop or replace a ``.grad``. A write to its memory is an operation of its own."""
     tensor = rerun.output(event.node, event.output_nr, n)
     if tensor is None or event.how not in _REPLACED:
         return
@@ -340,7 +341,7 @@ def _set_requires_grad(rerun: Rerun, n: int, event: e.RequiresGradSet) -> None:
 
 
 def _set_data(rerun: Rerun, n: int, event: e.DataSet) -> None:
-    """Take the recorded data that a tensor got or that were written to its memory, unless the branch has them."""
+    """Set a tensor's data to the recorded new data, unless the branch has the same or the tensor changed."""
     node, array = event.node, rerun.timeline.array(event.value)
     tensor = rerun.output(node, event.output_nr, n)
     if tensor is None or array is None or node in rerun.changed:
@@ -355,7 +356,7 @@ def _set_data(rerun: Rerun, n: int, event: e.DataSet) -> None:
 
 
 def _set_memory(rerun: Rerun, event: e.StorageWritten) -> None:
-    """Take the recorded numbers that the program put in a tensor's memory without an operation: ``x.data = ...``."""
+    """Set a tensor's memory to numbers that the program wrote without an operation: ``x.data = ...``."""
     node = event.node
     if is_in_place(rerun.timeline.info(node).op):
         return  # the operation wrote it, and has been run
@@ -371,18 +372,18 @@ def _set_memory(rerun: Rerun, event: e.StorageWritten) -> None:
 # Tensors of earlier iterations
 
 _REPLACED = ("none", "assigned")
-"""How a ``.grad`` is set when another tensor, or None, replaces it."""
+"""The ways to set a ``.grad`` that replace it by another tensor, or None."""
 
 
 class _EarlierTensors:
-    """The tensors that the branch begins with, entered when they are first used."""
+    """The tensors that the branch starts with, created when they are first used."""
 
     def __init__(self, rerun: Rerun) -> None:
         self._rerun = rerun
         self._began: dict[int, tuple[int, Tensor | None]] = {}
 
     def enter(self, node: int, n: int) -> None:
-        """Make a tensor of an earlier iteration as it was before event `n`."""
+        """Create a tensor of an earlier iteration as it was before event `n`."""
         info = self._rerun.timeline.info(node)
         state, held = self._rerun.timeline.at(max(n - 1, 0)).state(node), self._held(info, n)
         if held is not None and dict(info.created.attrs)["grad_of"] in self._rerun.unknown():
@@ -403,7 +404,7 @@ class _EarlierTensors:
             self._rerun.forget(info.created.outputs[0].storage)
 
     def _held(self, info: NodeInfo, n: int) -> Tensor | None:
-        """The ``.grad`` with which the branch began, if an older node is that ``.grad``."""
+        """Return the ``.grad`` with which the branch started, if an older node is that ``.grad``."""
         leaf = dict(info.created.attrs).get("grad_of", 0)
         if not leaf or self._rerun.output(leaf, 0, n) is None:
             return None
@@ -432,7 +433,7 @@ class _EarlierTensors:
             requires_grad = info.created.requires_grad if state is None else state.requires_grad
             tensor = self._rerun.made(info.node, value, info.created.kind, requires_grad)
             if tensor is not None and state is not None:
-                tensor._set_grad(self._rerun.grad(state.outputs[nr].grad))  # announced with the tensor
+                tensor._set_grad(self._rerun.grad(state.outputs[nr].grad))  # recorded together with the tensor
             outputs.append(tensor)
         self._rerun.log.number(info.node, outputs[0] if outputs else None)
 
@@ -443,7 +444,7 @@ _NOT_FOLLOWED = "the graph that its pass built cannot be followed"
 
 
 class _BackwardPasses:
-    """The backward passes of the recording, and what they gave in the branch."""
+    """The backward passes of the recording, and their results in the branch."""
 
     def __init__(self, rerun: Rerun) -> None:
         self.end = 0
@@ -454,9 +455,9 @@ class _BackwardPasses:
         self._results: list[tuple[Value, Tensor | None]] = []
 
     def captured(self, created: e.NodeCreated) -> list[Tensor | None]:
-        """The result of ``autograd.grad`` that a new constant is, by its value: None in it if that is not known.
+        """Return the result of ``autograd.grad`` that a new constant is, found by its value; [None] if that is unknown.
 
-        Empty if it is none of them.
+        Empty if it is not one of them.
         """
         value = created.outputs[0].value
         for place, (recorded, tensor) in enumerate(self._results):
@@ -466,7 +467,7 @@ class _BackwardPasses:
         return []
 
     def run(self, n: int, started: e.BackwardStarted) -> None:
-        """Run the pass that begins with event `n`."""
+        """Run the pass that starts at event `n`."""
         rerun = self._rerun
         events = self._events(n, started.pass_nr)
         self.end = n + len(events)
@@ -492,7 +493,7 @@ class _BackwardPasses:
             self._number(started, events, made)
 
     def _leave_out(self, started: e.BackwardStarted, events: list[e.Event], why: str) -> None:
-        """Make everything that a pass gave unknown."""
+        """Make all results of a pass unknown."""
         for node, _ in started.roots:
             self._rerun.stop(node, why, of_gradient=True, itself=True)
         for event in events:
@@ -505,7 +506,7 @@ class _BackwardPasses:
         self._tell_unknown(events)
 
     def _tell_unknown(self, events: list[e.Event]) -> None:
-        """Log each ``.grad`` that the pass gave in the recording and that is unknown here, without its numbers."""
+        """Log each ``.grad`` that the pass set in the recording and that is unknown here, without its numbers."""
         unknown = self._rerun.unknown()
         for event in events:
             match event:
@@ -515,7 +516,7 @@ class _BackwardPasses:
                     self._rerun.log.lose_grad(node, nr, value)
 
     def _tensors(self, edges: Sequence[e.Edge], n: int) -> list[Tensor] | None:
-        """The tensors at these places at event `n`; None if one of them is not known."""
+        """Return the tensors of these outputs at event `n`; None if one of them is unknown."""
         found = [self._rerun.output(node, nr, n) for node, nr in edges]
         known = [tensor for tensor in found if tensor is not None]
         return known if len(known) == len(found) else None
@@ -553,7 +554,7 @@ class _BackwardPasses:
                     self._rerun.stop(node, "a hook of the program changed its gradient", of_gradient=True, itself=True)
 
     def _number(self, started: e.BackwardStarted, events: list[e.Event], made: int) -> None:
-        """Number the nodes of the graph that the pass built: they come in the same order as in the recording."""
+        """Number the nodes of the graph that the pass built; their order is the same as in the recording."""
         log, recorded = self._rerun.log, [event for event in events if isinstance(event, e.NodeCreated)]
         new = log.made[made:]
         names = [self._rerun.timeline.info(old.node).op.name for old in recorded]
@@ -563,7 +564,7 @@ class _BackwardPasses:
             self._leave_out(started, events, _NOT_FOLLOWED)
 
     def _events(self, n: int, pass_nr: int) -> list[e.Event]:
-        """What happened in the pass, up to its end."""
+        """Return the events of the pass, up to its end."""
         timeline, events = self._rerun.timeline, list[e.Event]()
         for seq in range(n + 1, len(timeline) + 1):
             events.append(timeline.event(seq))

@@ -1,6 +1,6 @@
-"""Calls that are no operation of the engine but made of several, such as ``matmul``: run by the name of the call.
+"""Runs calls that consist of several operations, such as ``matmul``, by their name.
 
-The name alone does not say for certain what a call meant, so whoever runs these compares the result with the recording.
+The name alone does not determine what a call did, so the callers compare the result with the recording.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FUNCTIONS = {
 
 
 def run_by_name(name: str, created: NodeCreated) -> Run | None:
-    """What runs the call that made a node, of the tensors that it was given; None for one that is not known."""
+    """Return a function that runs the call of a node on given tensors; None if the call is not known."""
     attrs = {key: value for key, value in created.attrs if value is not None}
     if name in _CASTS:
         return _cast(created)
@@ -59,7 +59,7 @@ def _listed(result: Any) -> list[Tensor]:
 
 
 def _cast(created: NodeCreated) -> Run | None:
-    """A cast to the dtype of the result; None if it is unknown, or the engine does not have it."""
+    """Return a cast to the dtype of the result; None if it is unknown, or the engine lacks it."""
     if _gives_fractions(created):
         return lambda tensors: [tensors[0] if tensors[0].is_floating_point() else tensors[0].double()]
     dtype = getattr(engine, _dtype(created), None)
@@ -67,18 +67,18 @@ def _cast(created: NodeCreated) -> Run | None:
 
 
 def _gives_fractions(created: NodeCreated) -> bool:
-    """Whether a call gave fractions: these are computed in float64, in whatever dtype the program did that."""
+    """Whether a call returned floats; these are computed in float64, whatever dtype the program used."""
     return "float" in _dtype(created)
 
 
 def _dtype(created: NodeCreated) -> str:
-    """The dtype that a call gave; empty where that is not known."""
+    """Return the dtype that a call returned; empty if unknown."""
     value = created.outputs[0].value if created.outputs else None
     return "" if value is None else value.dtype
 
 
 def _index(key: Any) -> Any:
-    """What stood in the brackets, of its plain form."""
+    """Return an index from its recorded form."""
     if key == "Ellipsis":
         return ...
     if not isinstance(key, list | tuple):

@@ -1,7 +1,7 @@
-"""Recorded operations and arrays as PyTorch code.
+"""Writes recorded operations and arrays as PyTorch code.
 
-An operation has several spellings, and the first that gives the recorded result is taken. The function that an
-operation declares to mean it is one of them; the test suite compares that one with PyTorch.
+An operation has several spellings, and the first that gives the recorded result is used. One of them is the function
+that the operation declares as its equivalent; the test suite compares that one with PyTorch.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from gviz.trace.timeline import Timeline
 from gviz.values.value import Array, Value
 
 _PACKAGES = ("", "nn.functional.", "Tensor.", "special.", "linalg.", "fft.")
-"""Where a function of an operation's own name may be."""
+"""Where a function with an operation's own name may be."""
 
 
 class _NoLiteral(Exception):
-    """An argument that is no plain value."""
+    """An argument that is not a plain value."""
 
 
 def spellings(op: Op, attrs: Mapping[str, Any], operands: Sequence[str]) -> Iterator[str]:
-    """The spellings of an operation on operands of these names, the most readable first."""
+    """Yield the spellings of an operation on operands with these names, most readable first."""
     changed = {name: value for name, value in attrs.items() if op.attrs[name] is REQUIRED or op.attrs[name] != value}
     try:
         given = {name: _literal(_as_tuple(name, value)) for name, value in changed.items()}
@@ -38,7 +38,7 @@ def spellings(op: Op, attrs: Mapping[str, Any], operands: Sequence[str]) -> Iter
     if op.name in SIGNS and len(operands) + len(given) == 2:
         left, right = (*operands, *given.values())
         yield f"{_grouped(left)} {SIGNS[op.name]} {right}"
-    if op.drawn:  # no function of its name takes what it drew
+    if op.drawn:  # no function of its name takes the random numbers it drew
         yield f"{_grouped(operands[0])} * {operands[1]}"
     if op.name == "slice":
         stretch = _slice_text(*(changed[name] for name in ("start", "end", "step")))
@@ -51,7 +51,7 @@ def spellings(op: Op, attrs: Mapping[str, Any], operands: Sequence[str]) -> Iter
 
 
 def _calls(path: str, op: Op, operands: Sequence[str], given: Mapping[str, str]) -> Iterator[str]:
-    """A call of that function with as few keywords as it takes, then with all arguments but the first as keywords."""
+    """Yield calls of the function, first with as few keywords as possible, then with all but the first as keywords."""
     keywords = [f"{name}={value}" for name, value in given.items()]
     if op.variadic:
         yield _call(path, [f"[{', '.join(operands)}]", *keywords])
@@ -68,18 +68,18 @@ def _call(path: str, arguments: Sequence[str]) -> str:
 
 
 def _grouped(operand: str) -> str:
-    """An operand that what follows it takes as a whole."""
+    """Return an operand in parentheses if it needs them."""
     is_name, is_positive = operand[0].isalpha() or operand[0] == "_", operand.replace(".", "").isdigit()
     return operand if is_name or is_positive else f"({operand})"
 
 
 def _as_tuple(name: str, value: Any) -> Any:
-    """An argument as PyTorch takes it by name: one of several dimensions is a tuple of one."""
+    """Return an argument in the form PyTorch expects: a single dimension as a tuple."""
     return (value,) if name == "dims" and isinstance(value, int) else value
 
 
 def _literal(value: Any) -> str:
-    """A plain value as Python writes it."""
+    """Return a plain value as Python source."""
     if isinstance(value, list):
         return f"[{', '.join(_literal(one) for one in value)}]"
     if isinstance(value, tuple):
@@ -92,25 +92,25 @@ def _literal(value: Any) -> str:
 
 
 def _slice_text(start: int, end: int, step: int) -> str:
-    """A slice as people write it."""
+    """Return a slice as it is usually written."""
     return f"{start or ''}:{'' if end >= sys.maxsize else end}{'' if step == 1 else f':{step}'}"
 
 
 # Arrays, with the digits that distinguish each number from all others of its dtype
 
 MOST_ELEMENTS = 20_000
-"""The most numbers that a script holds."""
+"""The most numbers that a script contains."""
 
 
 class Literals:
-    """The numbers of a recording that a script holds; `of_what` names a value in the errors."""
+    """The recorded numbers in a script; `of_what` names a value in the errors."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._elements = 0
 
     def tensor(self, value: Value | None, of_what: str, *, requires_grad: bool = False) -> str:
-        """The call that makes a tensor of a value; one without elements keeps its shape."""
+        """Return the call that creates a tensor with this value; an empty one keeps its shape."""
         array, dtype = self._counted(value, of_what)
         more = "" if dtype in ("float32", "int64", "bool") and array.size else f", dtype=torch.{dtype}"
         more += ", requires_grad=True" if requires_grad else ""
@@ -120,7 +120,7 @@ class Literals:
         return text if len(text) < 100 else "\n    ".join(textwrap.wrap(text, 110, break_long_words=False))
 
     def number(self, value: Value | None, of_what: str) -> str:
-        """The one number of a value."""
+        """Return the single number of a value."""
         return _array_literal(self._counted(value, of_what)[0])
 
     def is_one(self, value: Value | None, of_what: str) -> bool:
@@ -136,7 +136,7 @@ class Literals:
         return array, dtype
 
     def _stored(self, value: Value | None, of_what: str) -> tuple[Array, str]:
-        """The elements of a value and its dtype, which numpy may not have."""
+        """Return the elements of a value and its dtype, which numpy may lack."""
         array = None if value is None else self._timeline.array(value)
         if value is None or array is None:
             raise NotStored(f"the value of {of_what}")

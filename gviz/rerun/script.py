@@ -1,8 +1,8 @@
-"""A moment of a recording as a script of its own: the leaves as they were, the operations, the passes, what they gave.
+"""Writes a moment of a recording as a script: the leaves as they were, the operations, the passes, the results.
 
-Run alone, the script repeats the arithmetic of the recording and reports whether each number is the recorded one. What
-cannot be written so, such as a function of the program or a hook that changed a gradient, is refused: no script is
-almost right.
+Run alone, the script repeats the arithmetic of the recording and reports whether each number equals the recorded one.
+What cannot be written this way, such as a function of the program or a hook that changed a gradient, is refused, so
+that no script is almost right.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _TITLE = "What a recorded program computed for {}, again: written by gviz, for P
 
 
 def script(timeline: Timeline, n: int, node: int) -> str:
-    """What made a node, and the passes that went through it up to moment `n`, as a script.
+    """Return a script of how a node was computed, and of the passes through it up to moment `n`.
 
-    GvizError where that cannot be written so that it gives the same.
+    Raises GvizError if that cannot be written with the same results.
     """
     passes = _passes(timeline, n, node)
     roots = [root for one in passes for root, _ in one.event.roots]
@@ -53,7 +53,7 @@ def script(timeline: Timeline, n: int, node: int) -> str:
 
 
 def _with_sources(timeline: Timeline, nodes: Iterable[int]) -> list[NodeInfo]:
-    """The nodes and all that they were made from, in the order in which they were made."""
+    """Return the nodes and all their sources, in order of creation."""
     found: dict[int, NodeInfo] = {}
     todo = [*nodes]
     while todo:
@@ -64,7 +64,7 @@ def _with_sources(timeline: Timeline, nodes: Iterable[int]) -> list[NodeInfo]:
 
 
 def _passes(timeline: Timeline, n: int, node: int) -> list[_Pass]:
-    """The passes of the moment's iteration that began by then at something made from the node."""
+    """Return the passes in the moment's iteration that had started by then from something computed from the node."""
     iteration, found = timeline.iteration_at(n), []
     kinds = (e.BackwardStarted, e.BackwardFinished)
     said = list(timeline.select(kinds, iteration.start, iteration.end + 1))
@@ -90,11 +90,11 @@ def _refuse_writes(timeline: Timeline, infos: Sequence[NodeInfo], first: int, la
             raise _refusal(timeline.info(event.node), f"a hook changed its gradient at event {seq}")
 
 
-# Statements, each carried out as it is written
+# Statements, each run as it is written
 
 
 class _Pass(NamedTuple):
-    """A backward pass, the event it began with, and its last event, 0 if it is not over."""
+    """A backward pass: its first event, and its last, 0 if it has not ended."""
 
     n: int
     event: e.BackwardStarted
@@ -103,7 +103,7 @@ class _Pass(NamedTuple):
 
 @dataclass(slots=True)
 class _Draft:
-    """A script in progress: what its nodes are called, and how each of their results is written once it is there."""
+    """A script under construction: the names of its nodes, and the expressions for their results."""
 
     timeline: Timeline
     names: dict[int, str]
@@ -113,11 +113,11 @@ class _Draft:
 
     @property
     def exactly(self) -> bool:
-        """Whether it must give the recorded bits: what recorded them is what runs it."""
+        """Whether it must reproduce the exact bits: it runs in the engine that recorded them."""
         return self.timeline.framework == ENGINE
 
     def made(self, info: NodeInfo) -> None:
-        """A node's statement has been carried out."""
+        """Record that a node's statement has been run."""
         name = self.names[info.node]
         given = self.tried[name]
         several = isinstance(given, tuple | list)
@@ -125,7 +125,7 @@ class _Draft:
 
 
 def _add_leaf(draft: _Draft, info: NodeInfo, n: int) -> None:
-    """A leaf, a constant, or what autograd did not follow, as it was at moment `n`."""
+    """Add a leaf, a constant, or an untracked tensor, as it was at moment `n`."""
     values = [draft.timeline.held(info.node, nr, n) for nr in range(len(info.created.outputs))]
     if dict(info.created.attrs).get("number"):
         draft.results[info.node] = [draft.literals.number(values[0], _called(info))]
@@ -138,7 +138,7 @@ def _add_leaf(draft: _Draft, info: NodeInfo, n: int) -> None:
 
 
 def _add_operation(draft: _Draft, info: NodeInfo) -> None:
-    """An operation, in the first wording that gives what was recorded."""
+    """Add an operation, in the first spelling that gives the recorded result."""
     _require_recorded_operands(info)
     if info.created.during[0]:
         raise _refusal(info, "a backward pass made it")
@@ -160,7 +160,7 @@ def _add_operation(draft: _Draft, info: NodeInfo) -> None:
 
 
 def _add_pass(draft: _Draft, one: _Pass, leaves: Iterable[NodeInfo]) -> None:
-    """A pass, from the gradients that there were."""
+    """Add a pass, starting from the gradients at that time."""
     event = one.event
     if event.inputs or len(event.roots) != 1:
         info = draft.timeline.info(event.roots[0][0])
@@ -175,7 +175,7 @@ def _add_pass(draft: _Draft, one: _Pass, leaves: Iterable[NodeInfo]) -> None:
 
 
 def _add_comparison(draft: _Draft, info: NodeInfo, passes: Sequence[_Pass]) -> None:
-    """Hold what a node gave, and the gradients after the last of the passes, against what was recorded."""
+    """Compare a node's results, and the gradients after the last pass, with the recorded ones."""
     results = draft.results[info.node] if _is_run(info) else ()
     recorded = [(name, info, out.value) for name, out in zip(results, info.created.outputs, strict=False)]
     if passes and passes[-1].end:
@@ -192,12 +192,12 @@ def _add_comparison(draft: _Draft, info: NodeInfo, passes: Sequence[_Pass]) -> N
 
 
 def _is_run(info: NodeInfo) -> bool:
-    """Whether it is an operation that matters to a gradient; all else is taken as the number it was."""
+    """Whether it is an operation that affects a gradient; everything else is a constant."""
     return info.created.kind == "op" and info.created.requires_grad and not info.created.untracked
 
 
 def _refusal(info: NodeInfo, why: str) -> GvizError:
-    """The error for a node that cannot be written so that it gives the same."""
+    """Return the error for a node that cannot be reproduced."""
     return GvizError(f"no script gives {_called(info)} again", why=why, exit_code=2)
 
 
@@ -211,7 +211,7 @@ def _require_recorded_operands(info: NodeInfo) -> None:
 
 
 def _set_gradient(draft: _Draft, leaf: NodeInfo, n: int) -> None:
-    """Let a leaf have the gradient that it had at that moment."""
+    """Set the gradient that a leaf had at that moment."""
     grad, name = _gradient(draft.timeline, leaf, n), draft.names[leaf.node]
     if grad is not None:
         draft.tried.do(f"{name}.grad = {draft.literals.tensor(grad, _called(leaf))}")
@@ -220,7 +220,7 @@ def _set_gradient(draft: _Draft, leaf: NodeInfo, n: int) -> None:
 
 
 def _gradient(timeline: Timeline, leaf: NodeInfo, n: int) -> Value | None:
-    """The ``.grad`` of a leaf at a moment."""
+    """Return the ``.grad`` of a leaf at a moment."""
     state = timeline.at(n).state(leaf.node)
     return state.outputs[0].grad if state is not None and _has_gradient(leaf) else None
 
@@ -241,7 +241,7 @@ def _place(info: NodeInfo) -> str:
 
 
 def _agrees(made: Any, recorded: Sequence[Array | None], *, exactly: bool) -> bool:
-    """Whether what an expression gave is what was recorded; a function may keep some of it to itself."""
+    """Whether the value of an expression is the recorded one; a function may return fewer outputs."""
     tensors = made if isinstance(made, tuple | list) else [made]
     if len(tensors) > len(recorded) or not all(isinstance(tensor, Tensor) for tensor in tensors):
         return False
@@ -250,7 +250,7 @@ def _agrees(made: Any, recorded: Sequence[Array | None], *, exactly: bool) -> bo
 
 
 def _is_same(mine: Array, recorded: Array, *, exactly: bool) -> bool:
-    """Whether two arrays are equal or, if it need not be `exactly`, agree in half of the digits of the largest."""
+    """Whether two arrays are equal or, unless `exactly`, agree in half of the digits of the largest element."""
     if mine.shape != recorded.shape or mine.dtype != recorded.dtype:
         return False
     if exactly or mine.dtype.kind != "f":

@@ -1,7 +1,7 @@
-"""What is known of the second derivatives of a function of the program, and why no more.
+"""What is known about the second derivatives of a function of the program, and why not more.
 
-They are the derivatives of its backward, which is recorded where a pass keeps its graph (`create_graph`). A backward
-that uses an input as a constant sends nothing back to it, which is wrong if what it sends depends on that input.
+They are the derivatives of its backward, which is recorded if a pass keeps its graph (`create_graph`). A backward that
+uses an input as a constant sends nothing back to it, which is wrong if its result depends on that input.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from gviz.rerun.finite_differences import probe_of
 from gviz.trace.timeline import Timeline
 
 _ERROR = "error"
-"""The operation that once_differentiable puts behind what was sent, to raise where that is differentiated."""
+"""The operation that once_differentiable appends to the result; it raises an error if that is differentiated."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecondOrder:
-    """Whether second derivatives of a call are surely wrong, and why that is so, or why they were not tried."""
+    """Whether second derivatives of a call are certainly wrong, and why, or why they were not checked."""
 
     verdict: Literal["wrong", "not tried"]
     why: str
@@ -44,7 +44,7 @@ FIRST_ORDER_DIFFERS = SecondOrder("not tried", "the first ones differ")
 
 
 def second_order(timeline: Timeline, node: int) -> SecondOrder:
-    """What is known of the second derivatives of a call of a function of the program."""
+    """Return what is known about the second derivatives of a call of a function of the program."""
     graphs = {
         event.pass_nr
         for _, event in timeline.select((BackwardStarted,))
@@ -58,12 +58,12 @@ def second_order(timeline: Timeline, node: int) -> SecondOrder:
 
 
 def _second_order_of_step(timeline: Timeline, node: int, made: Sequence[NodeCreated]) -> SecondOrder:
-    """What is known by what its backward made in a pass that keeps its graph."""
+    """Return what is known from the operations of its backward in a pass that keeps its graph."""
     with_graph = any(one.requires_grad for one in made if timeline.op(one.op).name != _ERROR)
     if not with_graph and any(one.switched_off for one in made):
         return _ONCE
     own = {node, *(edge[0] for edge in timeline.info(node).created.inputs)}
-    if any(edge[0] in own or not edge[0] for one in made for edge in one.inputs):  # or it is not known what that was
+    if any(edge[0] in own or not edge[0] for one in made for edge in one.inputs):  # or their origin is unknown
         return _SAVED
     try:
         return _CONSTANT if _depends_on_inputs(timeline, node) else _SAVED
@@ -72,7 +72,7 @@ def _second_order_of_step(timeline: Timeline, node: int, made: Sequence[NodeCrea
 
 
 def _made_in(timeline: Timeline, node: int, started: int) -> Iterator[NodeCreated]:
-    """What the backward of a node made, in the step that an event began."""
+    """Yield the operations of a node's backward, in the step that an event began."""
     for _, event in timeline.select((NodeCreated, StepFinished), started):
         if isinstance(event, StepFinished) and event.node == node:
             return
@@ -80,19 +80,19 @@ def _made_in(timeline: Timeline, node: int, started: int) -> Iterator[NodeCreate
             yield event
 
 
-# Whether what a rule is to send changes with the inputs
+# Whether the outgoing gradient of a rule depends on the inputs
 
 _FAR, _STEP = 0.1, 1e-6
 _MOST = 16
-"""Elements of each input that are looked at."""
+"""The number of tested elements of each input."""
 
 _CLOSE = 1e-3
 
 
 def _depends_on_inputs(timeline: Timeline, node: int) -> bool:
-    """Whether the gradients of the inputs that require one are others where those hold other numbers.
+    """Whether the gradients of inputs that require one change when those inputs change.
 
-    GvizError for a node that no pass went through, whose numbers were not stored, or that cannot be run on its own.
+    Raises GvizError if no pass went through the node, its numbers were not stored, or it cannot be run on its own.
     """
     operation, _ = probe_of(timeline, node, len(timeline))
     edges, arrays = operation.info.created.inputs, list(operation.arrays)

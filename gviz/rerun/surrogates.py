@@ -1,10 +1,11 @@
-"""Surrogate gradients: rules that deliberately send something else than the derivative.
+"""Surrogate gradients: backward rules that deliberately send something other than the derivative.
 
-A kind is reported only where the forward has the form that the kind is made for, on other numbers as well as on the
+A kind is reported only if the forward has the form that the kind is made for, on other numbers as well as on the
 recorded ones. Everything else may be a mistake.
 
-Example. ``forward: x.round()``, ``backward: g``. The derivative of ``round`` is 0 everywhere, differences say 0 and
-``g`` was sent unchanged: a straight-through estimator. If ``forward`` were ``x * 2``, sending ``g`` would be a mistake.
+Example: ``forward: x.round()``, ``backward: g``. The derivative of ``round`` is 0 everywhere, the differences are 0,
+and ``g`` was sent unchanged: a straight-through estimator. If ``forward`` were ``x * 2``, sending ``g`` would be a
+mistake.
 """
 
 from __future__ import annotations
@@ -37,21 +38,21 @@ SURROGATES = {
     BOUNDED: "the derivative is sent up to a bound",
     GUIDED: "gradients below 0 are not sent on",
 }
-"""What a function does that sends something else than the derivative on purpose, by the name of that."""
+"""What a function does that deliberately sends something other than the derivative, by the kind's name."""
 
 _FAR = 0.5, 2.0, 16.0
-"""How far an element is moved, in multiples of its size, to look beyond the steps of a forward."""
+"""The distances by which an element is moved, in multiples of its size, to see beyond the steps of a forward."""
 
 _FEW = 4
-"""Elements that must be alike before that is no chance."""
+"""The number of elements that must be alike to rule out chance."""
 
 _CLOSE = 1e-3
 
 
 def surrogate_kind(timeline: Timeline, node: int, n: int, compared: Sequence[GradientCheck]) -> str:
-    """The kind of surrogate that a node most likely sends on purpose, by moment `n`; empty if it may be a mistake.
+    """Return the kind of surrogate that a node most likely sends deliberately; empty if it may be a mistake.
 
-    `compared` is what `differences.checked` found of it: nothing is looked for where nothing differs.
+    `compared` is the result of `check_gradients` for it; without differences there is nothing to find.
     """
     differing = [one for one in compared if one.differs.any()]
     if not differing:
@@ -61,7 +62,7 @@ def surrogate_kind(timeline: Timeline, node: int, n: int, compared: Sequence[Gra
     if not all(np.isfinite(one.recorded).all() for one in differing):
         return ""
     if any(one.together for one in compared):
-        return ""  # which input is meant is not known
+        return ""  # which input is meant is unknown
     operation, _ = probe_of(timeline, node, n)
     return (
         _identity_surrogate(operation, compared)
@@ -71,13 +72,15 @@ def surrogate_kind(timeline: Timeline, node: int, n: int, compared: Sequence[Gra
 
 
 def _is_hooked(timeline: Timeline, node: int) -> bool:
-    """Whether a hook gave another gradient there, before its rule or after it."""
+    """Whether a hook replaced a gradient there, before its rule or after it."""
     events = map(timeline.event, timeline.events_of(node))
     return any(isinstance(event, e.HookRan) and event.value is not None for event in events)
 
 
 def _identity_surrogate(operation: Probe, compared: Sequence[GradientCheck]) -> str:
-    """The kind of a function that returns an input unchanged: it exists for its backward, for example to reverse it."""
+    """Return the kind of a function that returns an input unchanged: it exists for its backward, for example to reverse
+    it.
+    """
     given_on = next((slot for slot in range(len(operation.arrays)) if operation.gives_on(slot)), None)
     if given_on is None:
         return ""
@@ -87,7 +90,7 @@ def _identity_surrogate(operation: Probe, compared: Sequence[GradientCheck]) -> 
 
 
 def _change_of(sent: Array, arrived: Array) -> str:
-    """What became of a gradient that arrived."""
+    """Return how an incoming gradient was changed."""
     within = (sent * arrived >= 0) & (np.abs(sent) <= np.abs(arrived) * (1 + _CLOSE))
     there = arrived != 0
     ratios = sent[there] / arrived[there]
@@ -99,48 +102,50 @@ def _change_of(sent: Array, arrived: Array) -> str:
 
 
 def _step_surrogate(operation: Probe, differing: Sequence[GradientCheck]) -> str:
-    """The kind of a function that rounds, compares or takes signs: its derivative is 0, and something else is sent.
+    """Return the kind of a function that rounds, compares or takes signs: its derivative is 0, but it sends something.
 
-    The step size of the rounding may be learned, too. A constant factor of the slope is then a mistake.
+    The step size of the rounding may be learned too. A constant factor of the slope is then a mistake.
     """
     flat = [one for one in differing if not one.differences.any()]
     if not flat:
         return ""
     jumps = [(one, _jumps(operation, one, one.places)) for one in flat]
     if any(not jump.any() or _is_opposed(one.recorded, jump) for one, jump in jumps):
-        return ""  # the forward does not depend on it at all, or sends it the wrong way
+        return ""  # the forward does not depend on it at all, or the gradient has the wrong sign
     if any(common_factor(one) is not None for one in differing if one.differences.any()):
         return ""
     return STRAIGHT_THROUGH if all(_passes_on(operation, one) for one in flat) else SURROGATE
 
 
 def _jumps(operation: Probe, one: GradientCheck, places: Array) -> Array:
-    """What far moves of elements change the weighted outputs by, for each unit: the first that changes any, of each."""
+    """Return the change of the weighted outputs per unit for a far move of each element: the first nonzero one."""
     found = np.zeros(len(places))
     for step in _FAR:
         still = np.flatnonzero(found == 0)
         try:
             slopes = operation.slopes([one.position], places[still].tolist(), step)
-        except GvizError:  # so far away it is no function
+        except GvizError:  # so far away it is not defined
             continue
         found[still] = np.nan_to_num(slopes.mean(axis=1), nan=0.0, posinf=0.0, neginf=0.0)
     return found
 
 
 def _is_opposed(sent: Array, jumps: Array) -> bool:
-    """Whether all of a gradient has the other sign than what a far move changes: then it is most likely a mistake."""
+    """Whether a gradient has the opposite sign of all changes by a far move: then it is most likely a mistake."""
     both = (sent != 0) & (jumps != 0)
     return int(both.sum()) >= _FEW and bool((sent[both] * jumps[both] < 0).all())
 
 
 def _passes_on(operation: Probe, one: GradientCheck) -> bool:
-    """Whether each element was sent just what arrived there, or nothing."""
+    """Whether each element was sent exactly its incoming gradient, or nothing."""
     arrived = _arriving_gradients(operation, one)
     return arrived is not None and bool((_is_close(one.recorded, arrived) | (one.recorded == 0)).all())
 
 
 def _arriving_gradients(operation: Probe, one: GradientCheck) -> Array | None:
-    """The gradient at the output elements that correspond to those of an input; None if shapes differ."""
+    """Return the incoming gradient of the output elements that correspond to those of an input; None if shapes
+    differ.
+    """
     seeds = [seed for seed in operation.seeds if seed is not None]
     fits = len(seeds) == 1 and seeds[0].shape == operation.here[0].shape == one.shape
     return seeds[0].reshape(-1)[one.places] if fits else None
@@ -153,7 +158,7 @@ def _is_close(one: Array, other: Array | float) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Elements:
-    """For each element that was tried: input, output, arriving and sent gradient, slope, and whether it differs."""
+    """For each tested element: input, output, incoming and outgoing gradient, slope, and whether it differs."""
 
     held: Array
     gave: Array
@@ -164,7 +169,7 @@ class _Elements:
 
 
 def _elementwise_surrogate(operation: Probe, differing: Sequence[GradientCheck]) -> str:
-    """The kind of an elementwise function, for example a clip; empty if its inputs disagree."""
+    """Return the kind of an elementwise function, for example a clip; empty if its inputs disagree."""
     found = {_surrogate_of_elements(operation, one) for one in differing}
     return found.pop() if len(found) == 1 else ""
 
@@ -177,12 +182,12 @@ def _surrogate_of_elements(operation: Probe, one: GradientCheck) -> str:
     elements = _Elements(one.numbers, gave, arrived, one.recorded, one.differences, one.differs)
     if _is_past_a_clamp(elements):
         moved = _jumps(operation, one, one.places[one.differs])
-        return STRAIGHT_THROUGH if moved.all() else ""  # a mask that does not depend on it is a mistake to forget
+        return STRAIGHT_THROUGH if moved.all() else ""  # a mask that does not depend on it indicates a mistake
     return next((kind for kind, holds in _ELEMENTWISE.items() if holds(elements)), "")
 
 
 def _is_past_a_clamp(all_: _Elements) -> bool:
-    """Whether what differs is only where the forward clips, and was sent there as it is where it does not.
+    """Whether only clipped elements differ, and got the same factor as the others.
 
     A ReLU does not count: a forgotten mask is the usual mistake there.
     """
@@ -196,7 +201,9 @@ def _is_past_a_clamp(all_: _Elements) -> bool:
 
 
 def _is_two_valued(all_: _Elements) -> bool:
-    """Whether the forward keeps only the signs, scaled, as binary weights are, and each was sent what arrived or 0."""
+    """Whether the forward keeps only scaled signs, as for binary weights, and each gradient is the incoming one
+    or 0.
+    """
     sizes = np.abs(all_.gave)
     if len(sizes) < 2 * _FEW or not sizes[0] or not _is_close(sizes, sizes[0]).all():
         return False
@@ -205,7 +212,7 @@ def _is_two_valued(all_: _Elements) -> bool:
 
 
 def _is_bounded(all_: _Elements) -> bool:
-    """Whether the derivative of each element was sent, within bounds, which are reached more than once."""
+    """Whether the derivative of each element was sent within bounds, which are reached more than once."""
     there = all_.arrived != 0
     sent, due = (part[there] / all_.arrived[there] for part in (all_.sent, all_.due))
     wrong, right = all_.differs[there], ~all_.differs[there]
@@ -217,12 +224,12 @@ def _is_bounded(all_: _Elements) -> bool:
 
 
 def _distinct(numbers: Array) -> int:
-    """How many there are that are surely not the same."""
+    """Return the number of clearly different values."""
     return len(np.unique(np.round(numbers / max(np.abs(numbers).max(initial=0.0), 1e-300), 2)))
 
 
 def _is_guided(all_: _Elements) -> bool:
-    """Whether only gradients above 0 were sent, of those that are right (guided backpropagation)."""
+    """Whether only gradients above 0 were sent, and these are right (guided backpropagation)."""
     below = all_.arrived < 0
     is_so = not all_.sent[below].any() and bool((~all_.differs | below).all())
     return is_so and bool((~below & ~all_.differs & (all_.due != 0)).sum() >= _FEW)
@@ -233,4 +240,4 @@ _ELEMENTWISE: dict[str, Callable[[_Elements], bool]] = {
     BOUNDED: _is_bounded,
     GUIDED: _is_guided,
 }
-"""By name, whether it is what was sent of a function of each element."""
+"""By kind: whether the gradients of an elementwise function fit it."""
