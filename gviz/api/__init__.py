@@ -1,1 +1,1 @@
-"""What a program calls: each public name of `gviz` has its home here, and nothing below imports it."""
+"""The functions that a program calls: each public name of `gviz` is defined here, and nothing below imports it."""

@@ -1,7 +1,7 @@
-"""What a program calls to be debugged from within: it stops there under ``gviz run``, else it records and shows that.
+"""Functions with which a program is debugged from within: it stops under ``gviz run``, otherwise it records and shows.
 
-A program that runs by itself cannot be held and looked at in one process; so what is shown then is a recording: up to
-the call, or of the ``with`` block.
+A program that runs by itself cannot be paused and inspected in one process. What is shown then is a recording, either
+up to the call or of the ``with`` block.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 
 def breakpoint(*_: Any, **__: Any) -> None:
-    """Stop here under ``gviz run``; else begin to record, or show what was recorded up to here.
+    """Stop here under ``gviz run``; otherwise start to record, or show what was recorded so far.
 
-    ``PYTHONBREAKPOINT=gviz.breakpoint`` makes Python's own ``breakpoint()`` mean this. What is still unseen at the
-    end of the program is shown there.
+    ``PYTHONBREAKPOINT=gviz.breakpoint`` makes Python's own ``breakpoint()`` call this. A recording with events that
+    were not shown yet is shown at the end of the program.
     """
     if held("breakpoint"):
         return
@@ -58,10 +58,10 @@ def breakpoint(*_: Any, **__: Any) -> None:
             _Unseen(Path(sys.argv[0]).name).begin()
 
 
-class debug:  # it is used as a function: with gviz.debug(): …
-    """Stop where the block begins under ``gviz run``; else record the block, and show that at its end or failure.
+class debug:  # used as a function: with gviz.debug(): …
+    """Stop where the block starts under ``gviz run``; otherwise record the block, and show it when it ends or fails.
 
-    Within a recording nothing more is recorded, and that one is shown up to the end of the block.
+    Inside another recording, no new one is made; that one is shown, up to the end of the block.
     """
 
     def __enter__(self) -> None:
@@ -85,7 +85,7 @@ class debug:  # it is used as a function: with gviz.debug(): …
 
 
 def post_mortem() -> None:
-    """Show what has happened up to the failure that is being handled, or up to now.
+    """Show what happened up to the exception being handled, or up to now.
 
     Under ``gviz run`` the program stops here. Raises GvizError if nothing was recorded.
     """
@@ -103,7 +103,7 @@ def post_mortem() -> None:
 
 
 class _Unseen:
-    """A recording that goes on to the end of the program, and is shown there from where it was seen last."""
+    """A recording up to the end of the program, which is then shown from where it was last seen."""
 
     def __init__(self, program: str) -> None:
         self._made = frameworks.record()
@@ -116,7 +116,7 @@ class _Unseen:
         notice.say(f"gviz: recording {self._program} from here on, {shown}")
 
     def _end(self) -> None:
-        """Without a person it is said where it lies: an interpreter that is about to end answers no more commands."""
+        """Without a terminal, print the path instead: an interpreter that is about to end cannot take commands."""
         self._made.__exit__(None, None, None)
         seen = _seen.get(self._made.path, 0)
         with terminal.keyboard() as keyboard:
@@ -127,13 +127,13 @@ class _Unseen:
 
 
 def active() -> Recording | None:
-    """The recording that goes on in this process."""
+    """Return the recording in progress in this process, None if there is none."""
     latest = recording.latest
     return latest if latest is not None and latest.active else None
 
 
 def held(why: Why, node: int = 0) -> bool:
-    """Whether there is nothing to show: a debugger has held this process, to look at a node, or nobody wants stops."""
+    """Whether nothing needs to be shown: a debugger paused this process, or the user wants no more stops."""
     if _left_alone:
         return True
     debuggee = sys.modules.get("gviz.live.debuggee")
@@ -144,25 +144,25 @@ def held(why: Why, node: int = 0) -> bool:
 
 
 def _say_where() -> None:
-    """Let the recording have the text of the file that this is called in, where nothing was made yet."""
+    """Give the recording the text of the file that calls this, if nothing was created there yet."""
     if (channel := emit.channel) is not None:
         channel.stack()
 
 
 _left_alone = False
-"""Whether somebody has said that the program is to go on, or to end, without any stop."""
+"""Whether the user has chosen to continue, or to end the program, without any further stop."""
 
 _in_turn = threading.RLock()
-"""Held by the thread that shows what is recorded, or begins to record: the others wait, as there is one terminal."""
+"""Held by the thread that shows a recording or starts one. Others wait, because there is only one terminal."""
 
 _seen: dict[Path, int] = {}
-"""How many events of a recording have been shown."""
+"""The number of events of each recording that have been shown."""
 
 
 def _show(made: Recording | Within, *, here: bool = False) -> None:
-    """Open the debugger on a recording as far as it is, without recording that; `here` at its end."""
+    """Open the debugger on a recording as far as it goes, without recording that; with `here`, at its end."""
     with _in_turn:
-        if not _left_alone:  # as who was there before may have said
+        if not _left_alone:  # the user may have chosen that at a previous stop
             _open(made, here=here)
 
 
@@ -179,17 +179,17 @@ def _open(made: Recording | Within, *, here: bool) -> None:
 
 
 def _obey(action: ExitAction) -> None:
-    """Let the program go on as who left the debugger wants it; SystemExit where it is to end."""
+    """Continue the program as the user chose on leaving the debugger. Raises SystemExit if it is to end."""
     global _left_alone
     _left_alone = action != "go on"
     if action == "stop":
         if threading.current_thread() is not threading.main_thread():
-            _thread.interrupt_main()  # the end of this thread would be no end of the program
+            _thread.interrupt_main()  # ending only this thread would not end the program
         sys.exit("gviz: the program was stopped in the debugger")
 
 
 def _alone() -> None:
-    """The threads that showed something, or waited for that, are not in a forked child."""
+    """Reset the lock in a forked child, which lacks the threads that hold it or wait for it."""
     global _in_turn
     _in_turn = threading.RLock()
 
@@ -198,16 +198,16 @@ os.register_at_fork(after_in_child=_alone)
 
 
 uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext
-"""What gives standard input and output back to the person for a while, where a test runner has taken them."""
+"""Gives standard input and output back to the user for a while, if a test runner captures them."""
 
 
 def view(path: Path, at: int | None = None, *, waited_for: bool = False, stack: tuple[Frame, ...] = ()) -> ExitAction:
-    """Open the debugger on a trace, at event `at`, else where its program failed, else at its first event.
+    """Open the debugger on a trace at event `at`, otherwise where its program failed, otherwise at its first event.
 
-    It gives what is to become of this program, which is asked about where it has `waited_for` that, at this `stack`.
+    Returns what this program should do next; the user is asked if the program has `waited_for` that, at this `stack`.
 
-    A person at a terminal gets the full screen there, whatever standard input is. Without one, or if ``GVIZ_PLAIN``
-    asks for lines, commands come from standard input, as for pdb. A notebook shows the page that steps through it.
+    In a terminal, it uses the full screen, whatever standard input is. Without one, or if ``GVIZ_PLAIN`` is set,
+    commands come from standard input, as for pdb. A notebook shows the page that steps through the recording.
     """
     if in_notebook():
         with _timeline(path) as timeline:
@@ -224,7 +224,7 @@ def view(path: Path, at: int | None = None, *, waited_for: bool = False, stack: 
 
 
 def play_in_notebook(timeline: Timeline, at: int | None) -> None:
-    """Show the page that steps through a recording, opened at event `at`, else at its end."""
+    """Show the page that steps through a recording, opened at event `at`, otherwise at its end."""
     notebook = notebook_front()
     notebook.remark("gviz: a notebook has no terminal for the debugger; this page steps through what was recorded")
     notebook.play(timeline, at)
@@ -259,7 +259,7 @@ def _full_screen(
         viewer = subprocess.Popen(command, stdin=keyboard, stdout=output, stderr=errors)
         try:
             _wait_for(viewer)
-        except BaseException:  # Ctrl-C before the screen is there
+        except BaseException:  # Ctrl+C before the screen is there
             viewer.terminate()
             viewer.wait()
             raise
@@ -267,11 +267,11 @@ def _full_screen(
 
 
 def _wait_for(viewer: subprocess.Popen[bytes]) -> None:
-    """Wait for its end; where Ctrl-Z stops it this process, for which the shell waits, stops as well."""
+    """Wait for its end. If Ctrl+Z stops it, stop this process as well, because the shell waits for this one."""
     while True:
         try:
             _, status = os.waitpid(viewer.pid, os.WUNTRACED)
-        except ChildProcessError:  # a program that ignores SIGCHLD hears of its end alone
+        except ChildProcessError:  # a program that ignores SIGCHLD only learns of the end
             viewer.returncode = 0
             return
         if not os.WIFSTOPPED(status):
@@ -282,7 +282,7 @@ def _wait_for(viewer: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _terminal_to_itself() -> Iterator[tuple[int, int]]:
-    """Standard output and error for somebody else; what this process prints there meanwhile comes afterwards."""
+    """Yield the terminal's output and error; what this process prints there meanwhile is shown afterwards."""
     shown = [number for number in (1, 2) if os.isatty(number)]
     kept = {number: os.dup(number) for number in shown}
     with tempfile.TemporaryFile() as waiting:
@@ -304,5 +304,5 @@ def _terminal_to_itself() -> Iterator[tuple[int, int]]:
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):  # closed, or of the program's own kind
+        with suppress(OSError, ValueError, AttributeError):  # closed, or replaced by the program
             stream.flush()

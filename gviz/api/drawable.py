@@ -1,4 +1,4 @@
-"""What can be drawn and shown: traces, recordings, tensors and traced functions, each as a timeline and a moment."""
+"""Resolves what can be drawn and shown (traces, recordings, tensors, traced functions) to a timeline and a moment."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A graph to draw: all of a timeline, or what leads to a `node` of it, at moment `n` unless another is asked for.
+    """A graph to draw: all of a timeline, or what leads to a `node`, at moment `n` unless another one is requested.
 
-    `recorded` is whether it was seen while it came about; else it is known only as it stands. `title` names it.
+    `recorded` is True if the graph was recorded as it was created; otherwise only its current state is known. `title`
+    is its title.
     """
 
     timeline: Timeline
@@ -42,14 +43,14 @@ class Drawn:
     recorded: bool = True
     title: str = "gviz"
     path: Path | None = None
-    """The trace it is read from, where that holds all there is to it."""
+    """The trace file it is read from, if that contains everything shown."""
 
 
 def drawn(thing: Any, params: Params | None = None) -> Drawn:
-    """What there is to draw of a thing; GvizError if that is nothing.
+    """Return what to draw for a thing. Raises GvizError if there is nothing.
 
-    A tensor that the latest recording knows is drawn from that, any other from its graph as it stands. A recording in
-    progress is drawn as far as it is. `params` gives tensors their names.
+    A tensor of the latest recording is drawn from that recording, any other from its current graph. A recording in
+    progress is drawn as far as it goes. `params` gives tensors their names.
     """
     named = _named(params or ())
     if isinstance(thing, Timeline):
@@ -71,7 +72,7 @@ def _named(params: object) -> Named:
 def _as_it_stands(thing: Any, named: Named) -> Drawn:
     events = frameworks.events_behind(thing if isinstance(thing, tuple) else (thing,), named)
     if events is None:
-        from gviz.engine.existing_graph import events_behind  # only what is the engine's needs it
+        from gviz.engine.existing_graph import events_behind  # only needed for the engine
 
         events = events_behind(thing, named)
     timeline = Timeline(MemoryLog(events))
@@ -79,7 +80,7 @@ def _as_it_stands(thing: Any, named: Named) -> Drawn:
 
 
 def _from_recording(thing: object, named: Named) -> Drawn | None:
-    """A tensor in the recording that was begun last; None if that does not know it, or is not at hand any more."""
+    """Return a tensor's graph in the latest recording; None if the tensor or the file is not there."""
     latest = recording.latest
     node = latest.node_of(thing) if latest is not None else 0
     if latest is None or not node or not latest.path.exists():

@@ -1,4 +1,4 @@
-"""`gviz.export`: pictures written to files, from within a program; the command line draws through it too."""
+"""`gviz.export`: writes pictures to files from within a program; the command line uses it too."""
 
 from __future__ import annotations
 
@@ -52,16 +52,19 @@ def export(
     note: Callable[[str], None] | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> list[Path]:
-    """Write a picture of a trace (its file, what `gviz.load` answers, a recording) or of the graph behind a tensor.
+    """Write a picture of a trace (its file, the result of `gviz.load`, a recording) or of the graph behind a tensor.
 
-    The suffix of `path` says which kind; a folder (``frames/``) or a number in the name (``step%03d.png``) asks for one
-    picture a moment. `at` is an event number or what the debugger calls a moment (``nan``, ``iteration 3``, ``loss``;
-    without it pages open at the first event, pictures show the end),
-    `moments` a range ``FIRST..LAST`` for moving pictures, or all that a page holds. `modules` closes those that fit its
-    patterns, `depth` all that lie deeper; `node` with `ancestors` or a `radius`, or modules `only`, draw that part
-    alone. `params` names tensors of a tensor's graph, `scale` makes pictures larger or smaller; without `legend`
-    nothing says what their signs mean. `note` hears of compromises, `progress` how far a long work is, from 0 to 1.
-    Answers the files. Raises `GvizError` where something cannot be drawn or written; then nothing is.
+    The suffix of `path` selects the format. A folder (``frames/``) or a number in the name (``step%03d.png``) writes
+    one picture per moment. `at` is an event number, or a moment in the debugger's syntax (``nan``, ``iteration 3``,
+    ``loss``); without it, pages open at the first event and pictures show the end. `moments` is a range ``FIRST..LAST``
+    for moving pictures, or for everything that a page contains.
+
+    `modules` collapses the modules that match its patterns, `depth` all that are nested deeper. `node` with `ancestors`
+    or a `radius`, or the modules in `only`, draw just that part. `params` names the tensors of a tensor's graph.
+    `scale` makes pictures larger or smaller. Without `legend`, the meaning of the signs is not explained. `note` is
+    called with compromises, `progress` with the progress of long work, from 0 to 1.
+
+    Returns the files. Raises `GvizError` if something cannot be drawn or written; then nothing is written.
     """
     look = Look(style, theme, labels, tensors, saved, direction, scale, legend)
     region = Region(modules, depth, node, ancestors, radius, only)
@@ -72,7 +75,7 @@ def export(
 def _written(
     of: Drawable, params: Params, path: str | os.PathLike[str], look: Look, region: Region, when: When, manner: Manner
 ) -> list[Path]:
-    """Write what is asked for. Whatever makes no sense is refused before anything long is begun."""
+    """Write the picture. Invalid arguments are refused before any long work starts."""
     options, asked, place = manner.checked(look.options()), region.part(), region.place()
     target = argument_checks.new_path("path", path)
     exporter = kind_of(target, argument_checks.text("moments", when.moments))
@@ -95,9 +98,10 @@ def _written(
 def _moment(
     found: drawable.Drawn, at: int | str | None, exporter: Exporter, stretch: Sequence[int], *, of_part: bool
 ) -> int:
-    """The moment asked for; else where such a file opens, if it is of a whole graph, else the last worth drawing.
+    """Return the requested moment; otherwise where such a file opens if it shows a whole graph, else the last useful
+    one.
 
-    One that opens at a moment of a `stretch` has no other: GvizError.
+    Raises GvizError for a moment outside of the `stretch` of a file that opens at one of its moments.
     """
     among = stretch if exporter.opens is not None else ()
     if at is not None:
@@ -112,14 +116,16 @@ def _moment(
 
 
 def _say_which(timeline: Timeline, n: int, note: Callable[[str], None]) -> None:
-    """Of which iteration a picture is that nobody asked for by its moment, if it is not the last."""
+    """Note which iteration is drawn, if no moment was requested and it is not the last one."""
     drawn, count = timeline.iteration_at(n).index + 1, len(timeline.iterations)
     if drawn < count:
         note(f"drawn is iteration {drawn} of {count}, the last that autograd follows; the moment end draws the last")
 
 
 def _ignored(options: ExportOptions, exporter: Exporter) -> Iterator[str]:
-    """What was asked for and cannot be: a style in a page, words that the style has of its own, the size of a text."""
+    """Yield what was requested without effect: a style in a page, texts that the style defines, the size of a text
+    file.
+    """
     words, drawing = options.look.words if exporter.of_style != "nothing" else {}, options.drawing
     if options.look is not GVIZ and not (words or exporter.of_style == "look"):
         yield f"the style {options.style} has nothing for {exporter.name} and changes nothing"
@@ -133,7 +139,7 @@ def _ignored(options: ExportOptions, exporter: Exporter) -> Iterator[str]:
 def _files(
     timeline: Timeline, n: int, target: str, exporter: Exporter, options: ExportOptions
 ) -> Iterator[tuple[Path, bytes]]:
-    """The files to write and what is in them."""
+    """Yield the files to write with their contents."""
     if not is_series(target):
         yield Path(target), _bytes(exporter.render(timeline, n, options))
         return

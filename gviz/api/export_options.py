@@ -1,6 +1,6 @@
-"""What is asked of `gviz.export`, one object for each concern: how it looks, which part, which moments, in what manner.
+"""The arguments of `gviz.export`, one object per concern: look, part of the graph, moments, manner of writing.
 
-They hold what a program has given, and answer it checked: GvizError for what makes no sense.
+They hold the values a program has passed and return them checked. Raises GvizError for invalid ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Shade = Literal["auto", "light", "dark"]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a picture looks: its style and colours, what boxes say, where the data flows, how large, with a legend."""
+    """How a picture looks: style and colours, texts in boxes, direction of data, size, legend."""
 
     style: str
     theme: Shade
@@ -41,7 +41,7 @@ class Look:
     legend: bool
 
     def options(self) -> ExportOptions:
-        """All of it, as an exporter takes it."""
+        """Return all of it in the form an exporter expects."""
         refuse_unknown("direction", self.direction, get_args(Direction))
         refuse_unknown("labels", self.labels, DENSITIES)
         if self.tensors is not None:
@@ -58,7 +58,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Which part of a graph: modules that are closed, what is around a node, modules alone."""
+    """The part of a graph: collapsed modules, the surroundings of a node, only some modules."""
 
     modules: str | Sequence[str]
     depth: int | None
@@ -68,19 +68,19 @@ class Region:
     only: str | Sequence[str]
 
     def part(self) -> Part:
-        """All of it but the node, which has no number yet."""
+        """Return everything except the node, which has no number yet."""
         closed, shown = argument_checks.texts("modules", self.modules), argument_checks.texts("only", self.only)
         deepest = None if self.depth is None else argument_checks.whole("depth", self.depth)
         return Part(closed, deepest, 0, self.ancestors, argument_checks.whole("radius", self.radius), shown)
 
     def place(self) -> str:
-        """The node in words; empty for none."""
+        """Return the node as text; empty if none was given."""
         return argument_checks.place("node", self.node)
 
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """Which moment, and which stretch of them."""
+    """The moment, and the range of moments."""
 
     at: int | str | None
     moments: str
@@ -88,7 +88,7 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """Whether files are written over, the seconds that Graphviz has, and who hears of compromises and progress."""
+    """Whether files are overwritten, the seconds Graphviz may take, and the callbacks for compromises and progress."""
 
     force: bool
     timeout: float
@@ -96,7 +96,7 @@ class Manner:
     progress: Callable[[float], object] | None
 
     def checked(self, options: ExportOptions) -> ExportOptions:
-        """The options with all of this that concerns an exporter."""
+        """Return the options with everything here that concerns an exporter."""
         return replace(
             options,
             timeout=argument_checks.at_least_0("timeout", self.timeout),
@@ -106,7 +106,7 @@ class Manner:
 
 
 def part_around(timeline: Timeline, n: int, part: Part, node: str) -> Part:
-    """The part around a node; what names no node but a module means all that is in the module."""
+    """Return the part around a node. If the text matches no node but a module, returns everything in that module."""
     around = part.ancestors or part.radius
     if not node and around:
         raise GvizError("ancestors and radius need a node", exit_code=2)
@@ -120,7 +120,7 @@ def part_around(timeline: Timeline, n: int, part: Part, node: str) -> Part:
 
 
 def span(timeline: Timeline, text: str) -> tuple[int, ...]:
-    """The moments of ``FIRST..LAST``, or of one pass or iteration, from where it begins; none for an empty text."""
+    """Parse ``FIRST..LAST``, or a pass or iteration, into its moments; empty for an empty text."""
     if not text:
         return ()
     first, dots, last = text.partition("..")
@@ -138,8 +138,9 @@ def span(timeline: Timeline, text: str) -> tuple[int, ...]:
 
 
 def _node_of(timeline: Timeline, place: str | int, n: int) -> int:
-    """The node that a place means in the graph of a moment; of several the last."""
-    node = node_at(NamedNodes(timeline), str(place), n, timeline.at(n).actor)  # says what there is if nothing fits
+    """Return the node that a place refers to in the graph of a moment; of several, the last one."""
+    # raises an error with a hint if nothing matches
+    node = node_at(NamedNodes(timeline), str(place), n, timeline.at(n).actor)
     infos = _in_picture(timeline, n)
     if any(info.node == node for info in infos):
         return node
@@ -148,5 +149,5 @@ def _node_of(timeline: Timeline, place: str | int, n: int) -> int:
 
 
 def _in_picture(timeline: Timeline, n: int) -> Sequence[NodeInfo]:
-    """The nodes in the picture of a moment, in order of creation."""
+    """Return the nodes in the picture of a moment, in order of creation."""
     return [*shown_nodes(timeline, timeline.iteration_at(n), content="program")[0].values()]

@@ -1,4 +1,4 @@
-"""`gviz.make_dot`: a graph to be changed, shown in a notebook or written, as other tools hand theirs out."""
+"""`gviz.make_dot`: returns a graph that can be changed, shown in a notebook or written, like other tools do."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ def make_dot(
     at: int | str | None = None,
     options: Options | None = None,
 ) -> Digraph:
-    """The graph of a trace or recording at event or moment `at` (else before the program took it down), the graph
-    behind a tensor of PyTorch or gviz, or a static graph: what gviz's ``jit.trace`` gives, or its ``graph``.
+    """Return the graph of a trace or recording at event or moment `at` (by default before the program freed it).
 
-    Takes what ``torchviz.make_dot`` takes: `params` gives tensors their names, as ``model.named_parameters()`` does,
-    `show_attrs` says all that is known of every node, with each argument of an operation in `max_attr_chars` characters
-    (at least 3), `show_saved` draws the tensors kept for backward. A tensor that the latest recording knows is drawn
-    from that, with all values; of any other graph only the tensor itself and the leaves have values.
+    Also accepts a tensor of PyTorch or gviz, whose graph is drawn, and a static graph: the result of gviz's
+    ``jit.trace``, or its ``graph``.
+
+    Takes the arguments of ``torchviz.make_dot``. `params` gives tensors their names, as ``model.named_parameters()``
+    does. `show_attrs` shows everything known about every node, with at most `max_attr_chars` characters (at least 3)
+    per argument of an operation. `show_saved` draws the saved tensors. A tensor of the latest recording is drawn from
+    that recording, with all values; in any other graph only the tensor itself and the leaves have values.
     """
     if not isinstance(options, Options | None):
         raise argument_checks.refused("options", options, "gviz.render.scene.Options")
@@ -45,4 +47,4 @@ def make_dot(
     if of.node and asked.wanted == ALL:
         asked = replace(asked, wanted=Filter(focus=of.node, ancestors=True))
     picture = moment_scene(of.timeline, of.n if at is None else moment_of(of.timeline, at), asked)
-    return digraph(picture if of.recorded else replace(picture, caption=""))  # as it stands nothing happens
+    return digraph(picture if of.recorded else replace(picture, caption=""))  # nothing happens in a current graph

@@ -1,4 +1,4 @@
-"""The `at` of what a program calls: an event number, or a moment in words."""
+"""The argument `at` of public functions: an event number, or a moment in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from gviz.trace.timeline import Timeline
 
 
 def moment_of(timeline: Timeline, at: int | str) -> int:
-    """The event number of a moment; GvizError where there is none. What is to be said beside is."""
+    """Return the event number of a moment; prints a remark about it if there is one. Raises GvizError if it is
+    unknown.
+    """
     if isinstance(at, str):
         also = remark(timeline, at)
         if also:

@@ -1,4 +1,4 @@
-"""Files a command writes: never over an existing one unasked, and either whole or not at all."""
+"""Output files of a command: never overwritten without permission, and written completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from gviz.system.files import naming, write_whole
 
 AS_OPTION = "--force writes over it"
 AS_ARGUMENT = "choose another name, or pass force=True"
-"""What lets an existing file be written over, to whom types a command and to whom writes a program."""
+"""How to allow overwriting an existing file: for a command, and for a program."""
 
 
 def refuse_picture(path: Path, source: Path | None, *, force: bool, hint: str = AS_OPTION) -> None:
-    """Raise `GvizError` if no picture of `source` may or can be written at `path`."""
+    """Raise `GvizError` if a picture of `source` may not or cannot be written at `path`."""
     _refuse_place(path, source)
     _refuse_existing(path, force=force, hint=hint)
 
 
 def refuse_folder(path: Path) -> None:
-    """Raise `GvizError` if no folder can be made at `path`."""
+    """Raise `GvizError` if a folder cannot be created at `path`."""
     if not path.absolute().parent.is_dir():
         raise GvizError(f"cannot write {path}", why=f"there is no folder {path.absolute().parent}")
 
 
 def write_all(files: Sequence[tuple[Path, bytes]], *, force: bool, hint: str = AS_OPTION) -> None:
-    """Write all files, or none; the folder they lie in is made if it is missing.
+    """Write all files, or none; creates their folder if it is missing.
 
-    A link stays: what it names is written. Raises GvizError, which names the file that cannot be written.
+    A symbolic link stays, and its target is written. Raises GvizError naming the file that cannot be written.
     """
     for path, _ in files:
         if path.exists():
@@ -50,9 +50,9 @@ def write_all(files: Sequence[tuple[Path, bytes]], *, force: bool, hint: str = A
 
 
 def refuse_trace(path: Path, program: Path, *, force: bool) -> None:
-    """Raise `GvizError` if no trace may be written at `path`: over a file that is not a trace not even by force.
+    """Raise `GvizError` if a trace may not be written at `path`.
 
-    Nor may one over a trace that somebody is writing.
+    A file that is not a trace is never overwritten, not even with `force`; nor is a trace that is being written.
     """
     from gviz.trace.file.lock import refuse_locked
     from gviz.trace.file.paths import refuse_other_file

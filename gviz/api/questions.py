@@ -1,4 +1,4 @@
-"""The questions of the command line in code: ``gviz.why("run.gviz", "w.grad")``, ``gviz.check("run.gviz")``."""
+"""The questions of the command line as functions: ``gviz.why("run.gviz", "w.grad")``, ``gviz.check("run.gviz")``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def why(trace: str | os.PathLike[str] | Timeline, place: str, *, at: int | str | None = None) -> Finding:
-    """Why a node has the value or gradient it has, or none, at event or moment `at` (the end without one).
+    """Explain why a node has its value or gradient, or none, at event or moment `at` (default: the end).
 
-    `place` is ``w.grad``, ``loss``, ``#4``, ``train.py:12``; ``error`` asks why the program failed. Raises GvizError
-    for what is no place, or one that does not exist.
+    `place` is ``w.grad``, ``loss``, ``#4``, ``train.py:12``; ``error`` explains why the program failed. Raises
+    GvizError for an invalid place, or one that does not exist.
     """
     if not isinstance(place, str):
         hint = "name it: 'w.grad', '#4', 'train.py:12'"
@@ -30,7 +30,7 @@ def why(trace: str | os.PathLike[str] | Timeline, place: str, *, at: int | str |
 
 
 def check(trace: str | os.PathLike[str] | Timeline) -> list[Checked]:
-    """What is wrong or suspicious in a trace, the gravest first."""
+    """Return what is wrong or suspicious in a trace, most serious first."""
     from gviz.explain.check import check as checked
 
     return checked(_timeline(trace))

@@ -1,4 +1,4 @@
-"""`gviz.show`: the debugger from within a program, on a trace or on the graph behind a tensor."""
+"""`gviz.show`: opens the debugger from within a program, on a trace or on the graph behind a tensor."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def show(trace: Drawable, *, at: int | str | None = None) -> None:
-    """Open the debugger on a trace or recording, at event or moment `at`, else where its program failed, else at its
-    first event.
+    """Open the debugger on a trace or recording at event or moment `at`.
 
-    A tensor of the latest recording opens that where the tensor was made; any other stands for the graph behind it, of
-    which only itself and the leaves have values. Without a terminal it goes line by line; a notebook shows the page
-    that steps. Under ``gviz run`` the program stops here, with the tensor selected.
+    By default it opens where the program failed, otherwise at the first event. A tensor of the latest recording opens
+    that recording where the tensor was created. Any other tensor shows the graph behind it, in which only the tensor
+    and the leaves have values. Without a terminal it works line by line; a notebook shows the page that steps. Under
+    ``gviz run`` the program stops here, with the tensor selected.
     """
     recording = active()
     node = recording.node_of(trace) if recording is not None else 0

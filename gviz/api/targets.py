@@ -1,4 +1,4 @@
-"""What the path of a picture asks for: which format, one picture or one for each moment."""
+"""What the path of a picture asks for: the format, and one picture or one per moment."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gviz.errors import GvizError
 from gviz.render.file_formats import Exporter, exporter_for
 
 NUMBER = re.compile(r"%(?:0?(\d+)d|d(?![^\W\d_]))")
-"""Where the number of a picture goes, as printf writes it; ``50%done.svg`` has none."""
+"""Where the number of a picture goes, in printf syntax; ``50%done.svg`` has none."""
 
 
 def kind_of(target: str, moments: str = "") -> Exporter:
-    """The exporter for a path; a folder gets SVG. GvizError for `moments` of what shows one."""
+    """Return the exporter for a path; a folder gets SVG. Raises GvizError for `moments` if it shows only one moment."""
     series = is_series(target)
     exporter = exporter_for(str(numbered(target, 1)) if series else target)
     if exporter.moves and series:
@@ -27,7 +27,7 @@ def kind_of(target: str, moments: str = "") -> Exporter:
 
 
 def refuse(target: str, *, force: bool, source: Path | None = None, hint: str = outputs.AS_OPTION) -> None:
-    """Raise `GvizError` if a path may not or cannot be written, before anything long begins."""
+    """Raise `GvizError` if a path may not or cannot be written, before any long work starts."""
     if target.endswith(("/", os.sep)) and not Path(target).exists():
         outputs.refuse_folder(Path(target))
     else:
@@ -36,12 +36,12 @@ def refuse(target: str, *, force: bool, source: Path | None = None, hint: str = 
 
 
 def is_series(target: str) -> bool:
-    """Whether a path asks for one picture a moment."""
+    """Whether a path asks for one picture per moment."""
     return target.endswith(("/", os.sep)) or bool(NUMBER.search(Path(target).name)) or Path(target).is_dir()
 
 
 def numbered(target: str, number: int) -> Path:
-    """The path of one picture of a series, counted from 1: ``frames/001.svg``."""
+    """Return the path of one picture of a series, counted from 1: ``frames/001.svg``."""
     if target.endswith(("/", os.sep)) or Path(target).is_dir():
         return Path(target) / f"{number:03}.svg"
     name = NUMBER.sub(lambda match: f"{number:0{match[1] or 0}}", Path(target).name, count=1)
