@@ -1,4 +1,4 @@
-"""Every place that a run reached and that keeps the program from becoming a static graph."""
+"""Every place that a run reached and that prevents a static graph."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gviz.trace.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """One place: the expression of `frame`, read `times` times, first at event `n`; its code as it stands there."""
+    """One place: the expression of `frame`, read `times` times, first at event `n`, with its line of code."""
 
     kind: Kind | None
     frame: Frame
@@ -28,7 +28,7 @@ class Break:
 
 
 def breaks(timeline: Timeline, function: str = "") -> Iterator[Break]:
-    """The places in order of the run, each once; those within calls of `function` only if there is one."""
+    """Yield the places in order of the run, each once; with `function`, only those within its calls."""
     seen: dict[tuple[Frame, str], list[int]] = {}
     for n, event in timeline.select([Warned]):
         if event.category != CATEGORY:
@@ -59,7 +59,7 @@ def _within(frames: tuple[Frame, ...], function: str) -> bool:
 
 
 def _parsed(source: str | None) -> ast.Module | None:
-    """The program as a tree; it is read, never run."""
+    """Parse the program; it is never run."""
     try:
         return None if source is None else syntax.program(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -67,7 +67,7 @@ def _parsed(source: str | None) -> ast.Module | None:
 
 
 def functions(timeline: Timeline) -> set[str]:
-    """The functions in which the run did anything that was recorded."""
+    """Return the functions in which the run did anything that was recorded."""
     names = {
         frame.function for _, event in timeline.select((Warned, NodeCreated)) for frame in _frames(timeline, event)
     }

@@ -1,4 +1,4 @@
-"""What the source has where a tensor became a Python value: the test of an ``if``, the bound of a loop, an index."""
+"""The construct in the source where a tensor became a Python value: the test of an ``if``, a loop bound, an index."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Literal
 from gviz.source.site import Frame
 
 Kind = Literal["if", "while", "for", "match", "assert", "filter", "index", "sizes", "value"]
-"""``filter`` is the condition of a comprehension, ``index`` a tensor taken apart by a mask, ``sizes`` a function whose
-result has as many elements as the data say, ``value`` any other reading of a number."""
+"""``filter`` is the condition of a comprehension, ``index`` indexing with a mask, ``sizes`` a function whose result
+size depends on the data, ``value`` any other conversion to a number.
+"""
 
 _TESTS: tuple[tuple[type[ast.AST], str, Kind], ...] = (
     (ast.If, "test", "if"),
@@ -34,19 +35,19 @@ class Construct:
     path: tuple[ast.AST, ...]
 
     def holder(self, *kinds: type[ast.AST]) -> ast.AST | None:
-        """The innermost part around it that is one of these."""
+        """Return the innermost part around it that is one of these kinds, None if there is none."""
         return next((part for part in reversed(self.path) if isinstance(part, kinds)), None)
 
 
 def construct(tree: ast.Module, frame: Frame, what: str) -> Construct | None:
-    """The construct at the place of a frame; `what` is how the tensor was read, or the operation. None if unknown."""
+    """Return the construct at the place of a frame, None if unknown; `what` is the conversion, or the operation."""
     path = _path_to(tree, frame)
     if path is None:
         return None
     if what.startswith("mask "):
         return Construct("index", path[-1], path)
     for kind, _, name in _TESTS:
-        if isinstance(path[-1], kind):  # a test whose jump is all that reads
+        if isinstance(path[-1], kind):  # a test that is read only by its jump
             return Construct(name, path[-1], path[:-1])
     for outer, inner in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
         for kind, field, name in _TESTS:
@@ -63,7 +64,7 @@ _READINGS = frozenset({"boolean", "integer", "float", "complex", "number", "inde
 
 
 def _path_to(tree: ast.Module, frame: Frame) -> tuple[ast.AST, ...] | None:
-    """The parts of the program from the module down to the smallest that covers a frame's expression."""
+    """Return the parts of the program from the module down to the smallest that covers a frame's expression."""
     best: tuple[ast.AST, ...] | None = None
     start, end = (frame.line, frame.column), (frame.end_line, frame.end_column)
     low, high = (0, 0), (1 << 60, 0)
@@ -72,7 +73,7 @@ def _path_to(tree: ast.Module, frame: Frame) -> tuple[ast.AST, ...] | None:
         if not isinstance(part, ast.expr | ast.stmt):
             continue
         first, last = _extent(part)
-        if low <= first <= start and end <= last <= high:  # the format of an f-string says it is all of it
+        if low <= first <= start and end <= last <= high:  # the format of an f-string claims the whole range
             best, low, high = path, first, last
     return best
 
@@ -82,11 +83,11 @@ def _extent(part: ast.expr | ast.stmt) -> tuple[tuple[int, int], tuple[int, int]
 
 
 def _paths(node: ast.AST, above: tuple[ast.AST, ...]) -> Iterator[tuple[ast.AST, ...]]:
-    """Every part with what is around it, outer ones first."""
+    """Yield every part with its outer parts, outer ones first."""
     path = (*above, node)
     yield path
     for child in ast.iter_child_nodes(node):
-        if not (isinstance(node, ast.FormattedValue) and child is node.format_spec):  # ":.3f" says it is all of it
+        if not (isinstance(node, ast.FormattedValue) and child is node.format_spec):  # ":.3f" claims the whole range
             yield from _paths(child, path)
 
 
@@ -102,12 +103,14 @@ class Advice:
 
 
 def code(node: ast.AST) -> str:
-    """A part of the program as its author would write it."""
+    """Return a part of the program as source code."""
     return ast.unparse(node)
 
 
 def operand(node: ast.AST, modules: frozenset[str] = frozenset({"torch"})) -> ast.AST:
-    """The tensor of a call: ``x`` of ``x.item()``, of ``float(x)`` and, `modules` being known, ``torch.nonzero(x)``."""
+    """Return the tensor of a call: ``x`` in ``x.item()``, ``float(x)`` and, for known `modules`,
+    ``torch.nonzero(x)``.
+    """
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name)), args=[first, *_]) if name in modules:
             return first

@@ -21,20 +21,20 @@ from gviz.graphify.tensor_code import (
 _KINDS = {"boolean": "a Python bool", "integer": "a Python int", "number": "a Python number",
           "array": "an array of numpy", "index": "an index of Python's"}  # fmt: skip
 _READERS = frozenset({"item", "tolist", "numpy"})
-"""Methods of a tensor that give its values."""
+"""Methods of a tensor that return its values."""
 
 _OUTSIDE = frozenset({"math", "cmath", "numpy"})
 """Modules whose functions take numbers."""
 
 _OF_ONE = ("sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "floor", "ceil", "log2", "log10")
 _MATH = {*((name, 1) for name in _OF_ONE), ("atan2", 2), ("hypot", 2)}
-"""Functions of ``math`` that ``torch`` has, each with how many numbers it takes."""
+"""Functions of ``math`` that ``torch`` also has, with the number of arguments."""
 
 _OF_SEVERAL = frozenset({"any", "all", "max", "min", "sorted", "sum"})
 
 
 def conversion(found: Construct, what: str) -> Advice:
-    """The advice where a value leaves the graph; `what` is how it was read."""
+    """Return the advice for a value that leaves the graph; `what` is how it was converted."""
     node = found.node
     kind = _KINDS.get(what, f"a Python {what}")
     why = f"the value leaves the graph as {kind}, which a static graph keeps as a constant"
@@ -50,7 +50,7 @@ def conversion(found: Construct, what: str) -> Advice:
 
 
 def _as_tensors(node: ast.AST, imported: dict[str, str]) -> str:
-    """The same computation on tensors; empty where it is not known."""
+    """Return the same computation on tensors; empty if unknown."""
     match node:
         case ast.Call(
             func=ast.Name(id="any" | "all" as name),
@@ -70,7 +70,7 @@ def _as_tensors(node: ast.AST, imported: dict[str, str]) -> str:
 
 
 def _element(node: ast.Subscript, found: Construct) -> str:
-    """An element at an index that is a tensor; one of no dimension is read, also where a tensor is indexed."""
+    """Return code for an element at a tensor index; a 0-dimensional index is read, even if a tensor is indexed."""
     if not isinstance(node.ctx, ast.Load):
         return f"keep a tensor in place of {code(node.value)}, and a mask of the elements that change"
     if isinstance(node.slice, ast.Tuple):
@@ -83,7 +83,7 @@ def _element(node: ast.Subscript, found: Construct) -> str:
 
 
 def _of_math(function: str, given: list[ast.expr]) -> str:
-    """The function of ``torch`` that is one of ``math``; empty where there is none."""
+    """Return the ``torch`` function equivalent to one of ``math``; empty if there is none."""
     module, _, name = function.rpartition(".")
     if module != "math" or (name, len(given)) not in _MATH:
         return ""
@@ -91,12 +91,12 @@ def _of_math(function: str, given: list[ast.expr]) -> str:
 
 
 def _stacked(values: ast.expr) -> str:
-    """The elements of a tensor or a list, among which there may be numbers, as one tensor."""
+    """Return code that stacks the elements of a tensor or a list, possibly with numbers, into one tensor."""
     return f"torch.stack([torch.as_tensor(one) for one in {code(tensors(values))}])"
 
 
 def _as_words(node: ast.AST, imported: dict[str, str]) -> str:
-    """What to do with the tensor, where nothing is known that gives the same."""
+    """Return what to do with the tensor, in words, if no equivalent code is known."""
     match node:
         case ast.JoinedStr() | ast.FormattedValue():
             return "return the tensor, and write it out after the graph has run"
@@ -109,8 +109,11 @@ def _as_words(node: ast.AST, imported: dict[str, str]) -> str:
 
 
 def _reads_within(call: ast.Call, imported: dict[str, str]) -> bool:
-    """Whether what is called reads the value while it works, as ``optimizer.step()`` does and ``clip_grad_norm_(…)``;
-    ``x.item()``, ``float(x)`` and ``np.asarray(x)`` are there to read it."""
+    """Whether the called function reads the value while it works, as ``optimizer.step()`` and ``clip_grad_norm_(…)``
+    do.
+
+    ``x.item()``, ``float(x)`` and ``np.asarray(x)`` only convert it.
+    """
     match call.func:
         case ast.Attribute(value=ast.Name(id=name)) if name in imported:
             return False
@@ -133,7 +136,7 @@ def _tensor(node: ast.AST, imported: dict[str, str]) -> str:
 
 
 def _imported(found: Construct) -> dict[str, str]:
-    """The names that the program has imported, each with what it stands for: ``sqrt`` for ``math.sqrt``."""
+    """Return the imported names of the program and their meaning: ``sqrt`` for ``math.sqrt``."""
     names: dict[str, str] = {}
     for part in ast.walk(found.path[0]):
         match part:
@@ -145,7 +148,7 @@ def _imported(found: Construct) -> dict[str, str]:
 
 
 def _origin(function: ast.expr, imported: dict[str, str]) -> str:
-    """Where a function that is called comes from, as ``math.sqrt``; empty if it is not imported."""
+    """Return the origin of a called function, such as ``math.sqrt``; empty if it is not imported."""
     match function:
         case ast.Name(id=name):
             return imported.get(name, "")
@@ -154,14 +157,17 @@ def _origin(function: ast.expr, imported: dict[str, str]) -> str:
     return ""
 
 
-# Slices whose ends depend on the data: an index of fixed length where there is one, else a mask
+# Slices whose ends depend on the data: an index of fixed length if possible, otherwise a mask
 
 _SIZE = "the number of elements depends on the data, and every size in a static graph is fixed"
 _ALL = ast.Slice()
 
 
 def sliced(found: Construct, why: str) -> Advice | None:
-    """The advice where a slice is read; `why` is that of a value that leaves the graph. None where there is none."""
+    """Return the advice for a slice with data-dependent ends, None if it is not one.
+
+    `why` is the reason for a value that leaves the graph.
+    """
     part, tree = _subscript(found), found.path[0]
     if part is None:
         return None
@@ -183,7 +189,7 @@ def sliced(found: Construct, why: str) -> Advice | None:
 
 
 def _subscript(found: Construct) -> ast.Subscript | None:
-    """What is sliced: the part itself that was read, or that in whose slice it is."""
+    """Return the subscript that was read, or whose slice contains what was read."""
     if isinstance(found.node, ast.Subscript):
         return found.node
     bound = found.holder(ast.Slice)
@@ -199,9 +205,9 @@ def _is_fixed(bound: ast.Slice, tree: ast.AST) -> bool:
 
 
 def _window(bound: ast.Slice) -> tuple[ast.expr, ast.expr] | None:
-    """Where a part begins, and how long it is, if the end is the beginning and something more.
+    """Return start and length of a slice if its end is the start plus something.
 
-    Past the end a slice is shorter, and an index an error.
+    Past the end of a tensor, a slice is shorter, but an index is an error.
     """
     if bound.step or not bound.lower or not bound.upper or not keeps_tensors(bound.lower):
         return None
@@ -219,7 +225,7 @@ def _window(bound: ast.Slice) -> tuple[ast.expr, ast.expr] | None:
 
 
 def _terms(end: ast.expr) -> Counter[str]:
-    """What is added up in an expression, and how often each; whole numbers as one under no name."""
+    """Return the terms of a sum with their counts; integers are added up under the key ""."""
     match end:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             terms = _terms(left)
@@ -233,12 +239,12 @@ def _terms(end: ast.expr) -> Counter[str]:
 def _window_code(
     x: ast.expr, index: list[ast.expr], windows: dict[int, tuple[ast.expr, ast.expr]], tree: ast.AST
 ) -> str:
-    """The part of a tensor that has these windows; empty where it is not known which dimensions they are of."""
+    """Return code for the part of a tensor in these windows; empty if their dimensions are unknown."""
     places = {n: _places(*window) for n, window in windows.items()}
     others = [one for n, one in enumerate(index) if n not in places]
     if len(places) == 1 and (all(map(_is_basic, others)) or all(is_number(one, tree) for one in others)):
         return code(_part(x, [places.get(n, one) for n, one in enumerate(index)]))
-    for n, place in places.items():  # two tensors in one index would be taken together, element by element
+    for n, place in places.items():  # two tensors in one index would be combined elementwise
         before, after = index[:n], index[n + 1 :]
         if any(map(_is_ellipsis, before)):
             before, counted = [ast.Constant(...)], after
@@ -269,7 +275,7 @@ def _is_ellipsis(one: ast.expr) -> bool:
 
 
 def _mask_code(x: ast.expr, index: list[ast.expr], moving: dict[int, ast.Slice]) -> str:
-    """A mask of the dimension in which the slice is, in code where it is known what to compare."""
+    """Return advice for a mask of the sliced dimension, as code if it is known what to compare."""
     (n, bound), *more = moving.items()
     ends = [end for end in (bound.lower, bound.upper) if end is not None]
     if more or bound.step or not all(map(keeps_tensors, ends)):
@@ -296,7 +302,7 @@ def _arange(length: ast.expr) -> ast.expr:
 
 
 def _from_front(end: ast.expr, size: ast.expr) -> ast.expr:
-    """Where a slice ends, counted from the front: one below zero counts from the back."""
+    """Return the end of a slice, counted from the front; negative ends count from the back."""
     match end:
         case ast.Constant():
             return end

@@ -1,4 +1,4 @@
-"""What to write instead of a construct that reads the data, made of the program's own code."""
+"""What to write instead of a construct that reads the data, composed of the program's own code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gviz.graphify.tensor_code import condition, in_words, tensors
 
 
 def advice(found: Construct, what: str) -> Advice:
-    """The advice for a construct; `what` is the reading or operation that was noted."""
+    """Return the advice for a construct; `what` is the recorded conversion or operation."""
     return _ADVICE[found.kind](found, what)
 
 
@@ -52,7 +52,7 @@ def _side(value: ast.expr) -> str:
 
 
 def _is_text(node: ast.expr) -> bool:
-    """Whether an expression is plainly no tensor and no number, so that no ``where`` takes it."""
+    """Whether an expression is clearly neither a tensor nor a number, so that ``where`` cannot take it."""
     if isinstance(node, ast.Constant):
         return not isinstance(node.value, int | float | complex)
     return isinstance(node, _NO_TENSORS)
@@ -66,7 +66,7 @@ def _match(found: Construct, what: str) -> Advice:
 
 
 def _chosen(node: ast.If, found: Construct) -> str:
-    """An ``if`` whose sides give one value each, as one expression; empty if they do more."""
+    """Return an ``if`` whose sides give one value each as one expression; empty if they do more."""
     test, other = condition(node.test), node.orelse or _following(node, found)
     match node.body, other:
         case [ast.Return(value=ast.expr() as a)], [ast.Return(value=ast.expr() as b)] if not _is_text(a) | _is_text(b):
@@ -76,7 +76,7 @@ def _chosen(node: ast.If, found: Construct) -> str:
 
 
 def _assigned(body: Sequence[ast.stmt]) -> tuple[str, str] | None:
-    """The one variable that a block sets, and to what; None if it does anything else."""
+    """Return the one variable that a block sets, with its value; None if it does anything else."""
     match body:
         case [ast.If(test=test, body=inner, orelse=orelse)]:
             name, value = _assigned(inner) or ("", "")
@@ -89,7 +89,7 @@ def _assigned(body: Sequence[ast.stmt]) -> tuple[str, str] | None:
 
 
 def _following(node: ast.If, found: Construct) -> list[ast.stmt]:
-    """The statement after an ``if`` whose body returns: its other side."""
+    """Return the statement after an ``if`` whose body returns: its other side."""
     holder = found.path[-1] if found.path else None
     statements: list[ast.stmt] = getattr(holder, "body", [])
     if node in statements and isinstance(node.body[-1], ast.Return):
@@ -172,14 +172,14 @@ def _sizes(found: Construct, what: str) -> Advice:
     return Advice(why, ("keep the size and use a mask of what counts: torch.where(<mask>, <tensor>, 0)",))
 
 
-# Loops whose number of rounds depends on the data: run the most there can be, and let extra rounds change nothing
+# Loops whose number of iterations depends on the data: run the maximum, and let extra iterations change nothing
 
 _ROUNDS = "how often it goes round depends on the data, and a static graph has the rounds of the run that made it"
 _LIMIT = "   # as many rounds as it can ever take; those that are too many change nothing"
 
 
 def _while(found: Construct, what: str) -> Advice:
-    """The advice for a ``while`` whose test is read."""
+    """Return the advice for a ``while`` whose test is read."""
     node = found.node
     if not isinstance(node, ast.While):
         return Advice(_ROUNDS, (f"for _ in range(LIMIT):{_LIMIT}",))
@@ -194,7 +194,7 @@ def _while(found: Construct, what: str) -> Advice:
 
 
 def _for_range(found: Construct, what: str) -> Advice:
-    """The advice for a ``for`` over a range that is read, or for a comprehension over one."""
+    """Return the advice for a ``for`` over a range that is read, or for a comprehension over one."""
     node = found.node
     why = "the number of rounds depends on the data, and a static graph has those of the run that made it"
     match node:
@@ -217,7 +217,7 @@ def _for_range(found: Construct, what: str) -> Advice:
 
 
 def _continue(test: ast.expr, found: Construct) -> Advice:
-    """The advice for ``if test: continue``."""
+    """Return the advice for ``if test: continue``."""
     loop, node = found.holder(ast.While, ast.For), found.node
     body = list(getattr(loop, "body", ()))
     rest = body[body.index(node) + 1 :] if node in body else []
@@ -227,7 +227,7 @@ def _continue(test: ast.expr, found: Construct) -> Advice:
 
 
 def _break(test: ast.expr, found: Construct) -> Advice:
-    """The advice for ``if test: break``."""
+    """Return the advice for ``if test: break``."""
     loop, node = found.holder(ast.While, ast.For), found.node
     body = list(getattr(loop, "body", ()))
     at = body.index(node) if node in body else 0
@@ -252,7 +252,7 @@ def _break(test: ast.expr, found: Construct) -> Advice:
 
 
 def _assignments(body: Sequence[ast.stmt]) -> list[tuple[str, ast.expr]] | None:
-    """The variables that a block sets, each to what, in order; None if it does anything else."""
+    """Return the variables that a block sets with their values, in order; None if it does anything else."""
     found: list[tuple[str, ast.expr]] = []
     for part in body:
         match part:
@@ -266,7 +266,7 @@ def _assignments(body: Sequence[ast.stmt]) -> list[tuple[str, ast.expr]] | None:
 
 
 def _where_lines(steps: list[tuple[str, ast.expr]] | None, test: str, one: str, other: str) -> tuple[str, ...]:
-    """Each variable as it becomes where the round counts, and as it was where it does not."""
+    """Return lines that set each variable to its new value if the iteration counts, and keep it otherwise."""
     if not steps:
         told = f"torch.where({test}, {one.format(new='<its new value>', old='<itself>')}, "
         return (

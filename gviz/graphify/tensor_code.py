@@ -1,10 +1,10 @@
-"""Expressions of the program, written as code on tensors.
+"""Writes expressions of the program as code on tensors.
 
-`condition` turns a test into a tensor of booleans, which ``torch.where`` takes: ``a > 0 and not b`` becomes
-``(a > 0) & (b == 0)``. `tensors` leaves out what takes numbers out of tensors: ``x.item() + 1`` becomes ``x + 1``. What
-cannot be known to be a tensor is described in words in its place: ``<flag, as a tensor of booleans>``.
+`condition` turns a test into a boolean tensor, which ``torch.where`` takes: ``a > 0 and not b`` becomes ``(a > 0) & (b
+== 0)``. `tensors` removes conversions to numbers: ``x.item() + 1`` becomes ``x + 1``. What may not be a tensor is
+described in words instead: ``<flag, as a tensor of booleans>``.
 
-The program is read as a syntax tree and never run, so `is_number` and `is_list` only answer what the tree shows.
+The program is read as a syntax tree and never run, so `is_number` and `is_list` answer only what the tree shows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from copy import deepcopy
 from functools import reduce
 
 _BOOLEAN = frozenset({"all", "any", "isfinite", "isinf", "isnan"})
-"""Methods that give booleans."""
+"""Methods that return booleans."""
 
 _NO_TENSORS = (
     ast.List, ast.Tuple, ast.Dict, ast.Set, ast.JoinedStr, ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp,
@@ -27,29 +27,29 @@ _OF_NUMBERS = frozenset({"all", "any", "max", "min", "round", "sorted", "tolist"
 
 
 def condition(test: ast.expr) -> str:
-    """The code of a test without ``and``, ``or``, ``not``, chained comparisons, ``in``, ``.item()`` and conversions.
+    """Return a test as code without ``and``, ``or``, ``not``, chained comparisons, ``in``, ``.item()`` and conversions.
 
-    What cannot be known to be a tensor is described in words in its place: ``<flag, as a tensor of booleans>``.
+    What may not be a tensor is described in words instead: ``<flag, as a tensor of booleans>``.
     """
     return ast.unparse(_truth(test))
 
 
 def in_words(node: ast.AST, what: str) -> ast.expr:
-    """An unknown part, in words in place of its code."""
+    """Return a placeholder that describes an unknown part in words."""
     return ast.Name(f"<{ast.unparse(node)}, as {what}>")
 
 
 def tensors(node: ast.expr, *, read: bool = True) -> ast.expr:
-    """An expression in which tensors stay tensors: without ``.item()``, ``float`` and ``int``.
+    """Return an expression in which tensors stay tensors: without ``.item()``, ``float`` and ``int``.
 
-    What is not `read` where the program stands may be a number as well.
+    If it was not `read` there, it may also be a number.
     """
     tensor: ast.expr = _Tensors(read=read).visit(deepcopy(node))
     return tensor
 
 
 def is_boolean(node: ast.expr) -> bool:
-    """Whether an expression gives a boolean, so that ``and`` and ``or`` of it do, and none of its values."""
+    """Whether an expression returns a boolean, so that ``and`` and ``or`` of it do too."""
     match node:
         case ast.BoolOp(values=values):
             return all(map(is_boolean, values))
@@ -85,7 +85,7 @@ def _truth(node: ast.expr) -> ast.expr:
 
 
 def _truth_of_part(node: ast.expr) -> ast.expr:
-    """One of several tests: what has no more than a name may as well be no tensor."""
+    """Return one of several tests as a tensor; a bare name may not be a tensor and is described in words."""
     named = node.operand if isinstance(node, ast.UnaryOp) else node
     return in_words(node, "a tensor of booleans") if isinstance(named, ast.Name | ast.Attribute) else _truth(node)
 
@@ -98,7 +98,7 @@ def _opposite(node: ast.expr) -> ast.expr:
         case ast.Compare(left=left, ops=[ast.NotEq()], comparators=[ast.Constant(value=0)]):
             return ast.Compare(left, [ast.Eq()], [ast.Constant(0)])
         case ast.Compare() if not any(isinstance(part, ast.Call | ast.Subscript) for part in ast.walk(told)):
-            return ast.Compare(told, [ast.Eq()], [ast.Constant(0)])  # of a bool of Python's ~ is a number
+            return ast.Compare(told, [ast.Eq()], [ast.Constant(0)])  # ~ of a Python bool is a number
     return ast.UnaryOp(ast.Invert(), told)
 
 
@@ -115,7 +115,7 @@ def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
 
 
 def _or_words(node: ast.expr, told: ast.expr) -> ast.expr:
-    """`told`, unless a function in it takes numbers out of tensors: then the node in words."""
+    """Return `told`, or the node in words if a function in it takes numbers out of tensors."""
     return told if keeps_tensors(told) else in_words(node, "a tensor of booleans")
 
 
@@ -156,13 +156,13 @@ def _combined(parts: list[ast.expr], op: ast.operator) -> ast.expr:
     return reduce(lambda left, right: ast.BinOp(left, op, right), parts)
 
 
-# What the program itself shows of a name: a number, or a list and its contents
+# What the program itself shows about a name: a number, or a list and its contents
 
 _LISTS = (ast.List, ast.Tuple, ast.ListComp, ast.JoinedStr)
 
 
 def is_number(node: ast.AST, tree: ast.AST) -> bool:
-    """Whether an expression of the program `tree` is a whole number of Python's, whatever the data are."""
+    """Whether an expression of the program `tree` is a Python integer, whatever the data are."""
     match node:
         case ast.Constant(value=value):
             return type(value) is int
@@ -181,7 +181,7 @@ def is_number(node: ast.AST, tree: ast.AST) -> bool:
 
 
 def is_list(node: ast.expr, tree: ast.AST) -> bool:
-    """Whether an expression is plainly a list, a tuple or a text, and no tensor."""
+    """Whether an expression is clearly a list, a tuple or a text, and not a tensor."""
     match node:
         case ast.Name(id=name):
             given = _assigned_values(name, tree)
@@ -192,7 +192,7 @@ def is_list(node: ast.expr, tree: ast.AST) -> bool:
 
 
 def has_numbers_only(node: ast.expr, tree: ast.AST) -> bool:
-    """Whether an expression is a list of numbers that stays as it was written."""
+    """Whether an expression is a list of numbers that never changes."""
     if isinstance(node, ast.Name):
         given = _assigned_values(node.id, tree)
         return len(given) == 1 and not _is_changed(node.id, tree) and has_numbers_only(given[0], ast.Module([], []))
@@ -202,7 +202,7 @@ def has_numbers_only(node: ast.expr, tree: ast.AST) -> bool:
 
 
 def _assigned_values(name: str, tree: ast.AST) -> list[ast.expr]:
-    """All values that the program assigns to a name; empty if one of its assignments is not understood."""
+    """Return all values that the program assigns to a name; empty if one of its assignments is not understood."""
     found: dict[int, ast.expr] = {}
     for part in ast.walk(tree):
         match part:

@@ -1,4 +1,4 @@
-"""Notes what a static graph cannot do while a program runs: as warnings in its recording, with the call stack."""
+"""Records what a static graph cannot do while a program runs: as warnings with the call stack."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _SIZES = frozenset({"len", "iteration"})  # sizes are fixed in a static graph, a
 
 
 class Watch:
-    """A recorder (`gviz.engine.watchers.Recorder`) that makes no graph."""
+    """A recorder (`gviz.engine.watchers.Recorder`) that builds no graph."""
 
     def read(self, tensor: Tensor, how: str) -> None:
-        """The program turns a tensor into a Python value."""
+        """The program converts a tensor to a Python value."""
         if how not in _SIZES and not tensor._is_number:
             self._note(how)
 
     def refs(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """The tensors themselves."""
+        """Return the tensors themselves."""
         return tuple(tensors)
 
     def ran(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
-        """An operation made new tensors."""
+        """An operation created new tensors."""
         others = [tensor._array.dtype for tensor in refs[1:]]
         if is_sized_by_data(op, others):
             dimensions = f"{refs[1]._array.ndim} {refs[0]._array.ndim}" if len(refs) > 1 else ""
@@ -46,13 +46,13 @@ class Watch:
             channel.say(Warned(CATEGORY, what, channel.stack()))
 
     def shape(self, tensor: Tensor) -> Size:
-        """The plain shape."""
+        """Return the plain shape."""
         return Size(tensor._array.shape)
 
-    # What a static graph can hold
+    # What a static graph can contain
 
     def wrote(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], target: Tensor) -> None:
-        """An operation wrote into a tensor."""
+        """An operation wrote to a tensor."""
 
     def became(self, op: Op, refs: tuple[Any, ...], attrs: dict[str, Any], target: Tensor) -> None:
         """A tensor became another view of its memory."""
@@ -61,10 +61,10 @@ class Watch:
         """A tensor was copied before it was written."""
 
     def born(self, tensor: Tensor) -> None:
-        """A tensor was made."""
+        """A tensor was created."""
 
     def switched(self, tensor: Tensor, how: str) -> None:
-        """Something about a tensor was changed that is no operation."""
+        """A property of a tensor was changed without an operation."""
 
     def drew(self) -> None:
         """Random numbers were drawn."""
