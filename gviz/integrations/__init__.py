@@ -1,1 +1,1 @@
-"""gviz inside other tools: notebooks, pytest, and what is written for torchviz."""
+"""gviz in other tools: notebooks, pytest, and programs written for torchviz."""

@@ -1,4 +1,4 @@
-"""gviz in a notebook: tensors and recordings show themselves, ``%%gviz`` records a cell and plays it."""
+"""gviz in a notebook: tensors and recordings display themselves, ``%%gviz`` records a cell and plays it."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from gviz.trace.timeline import Timeline
 
 BOXES = 200
-"""A picture in a notebook has no more boxes; modules are closed until it has not."""
+"""The most boxes of a picture in a notebook; modules are collapsed until it fits."""
 
 LARGEST_PAGE = 2_000_000
-"""A page with more characters is not put into a notebook, which is loaded as a whole."""
+"""Pages with more characters are not embedded in a notebook, which is loaded as a whole."""
 
 USAGE = "%%gviz [-o TRACE] [--at EVENT]"
 
 MACHINERY = ("IPython", "ipykernel", "ipykernel_launcher", "traitlets", "tornado", "asyncio")
-"""Who runs a cell: no part of the program."""
+"""Packages that run a cell and are not part of the program."""
 
 
 def bundle(thing: Any) -> dict[str, str]:
-    """What a notebook chooses from: text always, a picture if there is a graph, a list for what was found."""
+    """Return what a notebook can choose from: always text, a picture if there is a graph, a list for a finding."""
     from gviz.explain.finding import Finding
     from gviz.trace.timeline import Timeline
 
@@ -59,7 +59,7 @@ def bundle(thing: Any) -> dict[str, str]:
 
 
 def _answer(found: Finding) -> str:
-    """An explanation as a list: what was found, and below it what that rests on, each with its event."""
+    """Return an explanation as a list: the finding, and below it the evidence, each with its event."""
     from gviz.explain.finding import lines
 
     (_, first, _), *rest = lines(found)
@@ -71,7 +71,7 @@ def _answer(found: Finding) -> str:
 
 
 def _picture(of: Drawn) -> str:
-    """A graph as SVG; empty where there is nothing to draw, too much, or nothing to draw with."""
+    """Return a graph as SVG; empty if there is nothing to draw, too much, or no Graphviz."""
     from gviz.render.forms import svg
     from gviz.render.graphviz.svg_output import in_a_cell
     from gviz.render.request import ExportOptions
@@ -83,12 +83,12 @@ def _picture(of: Drawn) -> str:
         return ""
     try:
         return in_a_cell(lambda direction: svg.render(of.timeline, of.n, replace(options, direction=direction)))
-    except GvizError:  # without Graphviz there is still the text
+    except GvizError:  # without Graphviz, the text still works
         return ""
 
 
 def _fitting(of: Drawn, options: ExportOptions) -> ExportOptions | None:
-    """The options with modules closed until the picture is small enough; None if it never is."""
+    """Return the options with modules collapsed until the picture is small enough; None if it never is."""
     from gviz.render.boxes.fold import Filter, asked_for, closed_to_fit, graph_of
     from gviz.render.request import moment_structure
 
@@ -100,7 +100,7 @@ def _fitting(of: Drawn, options: ExportOptions) -> ExportOptions | None:
 
 
 def recording_text(timeline: Timeline) -> str:
-    """A recording in a line, and what there is at its end, if that is not much."""
+    """Describe a recording in one line, followed by its graph at the end if that is small."""
     from gviz.render.forms import text
     from gviz.render.request import ExportOptions, last_moment
 
@@ -119,7 +119,7 @@ def _count(number: int, what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """The page of a recording, as the output of a cell: in a frame of its own that can reach nothing outside."""
+    """The page of a recording, as the output of a cell: in a sandboxed frame that can reach nothing outside."""
 
     page: str
     text: str
@@ -136,7 +136,7 @@ class Player:
 
 
 def player(timeline: Timeline, at: int | None = None) -> Player:
-    """The page that steps through a recording, opened at event `at`, else at the end of its graph's life."""
+    """Return the page that steps through a recording, opened at event `at`, otherwise at the end of its last graph."""
     from gviz.render import page
     from gviz.render.request import ExportOptions, last_moment
 
@@ -145,26 +145,26 @@ def player(timeline: Timeline, at: int | None = None) -> Player:
 
 
 def remark(text: str) -> None:
-    """Say something below the cell that runs, in its place among what is shown there."""
+    """Print a text below the running cell, in order with its other output."""
     print(text, file=sys.stderr)
 
 
 def play(timeline: Timeline, at: int | None = None) -> None:
-    """Show the player below the cell that runs, or why there is none."""
+    """Show the player below the running cell, or why there is none."""
     from IPython.display import display
 
     display(player(timeline, at) if timeline.nodes else Nothing())  # type: ignore[no-untyped-call]  # without types
 
 
 class Nothing:
-    """What a cell without tensors has to show."""
+    """The output for a cell without tensors."""
 
     def __repr__(self) -> str:
         return "gviz: this cell computed with no tensor of PyTorch or gviz.engine, so there is nothing to step through"
 
 
 def hide_machinery() -> None:
-    """Leave the frames of whoever runs the cells out of recordings."""
+    """Hide frames of the software that runs the cells from recordings."""
     for name in MACHINERY:
         spec = find_spec(name) if name in sys.modules or name == "ipykernel_launcher" else None
         if spec is not None and spec.origin is not None:
@@ -172,7 +172,7 @@ def hide_machinery() -> None:
 
 
 def _hide_magic() -> None:
-    """Leave the line with the magic out of recordings."""
+    """Hide the line with the magic from recordings."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_globals.get("__name__") == "__main__":
@@ -181,14 +181,14 @@ def _hide_magic() -> None:
 
 
 class CellFailed(Exception):
-    """Ends a cell with a message alone: a traceback has been shown already, or would only tell of gviz itself."""
+    """Ends a cell with only a message: a traceback was already shown, or would only show gviz."""
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
 
 
 def register(shell: Any) -> None:
-    """Add ``%%gviz`` to a notebook's shell, and let PyTorch's tensors show the graph behind them."""
+    """Add ``%%gviz`` to a notebook's shell, and let PyTorch tensors show the graph behind them."""
 
     def magic(line: str, cell: str) -> None:
         try:
@@ -206,7 +206,7 @@ def register(shell: Any) -> None:
 def play_cell(shell: Any, line: str, cell: str) -> None:
     """Run a cell, record it, and show a player of what happened: ``%%gviz [-o TRACE] [--at EVENT]``.
 
-    ``--help`` says what these are, and runs nothing.
+    ``--help`` explains the options and runs nothing.
     """
     from gviz.trace.file.reader import open_trace
     from gviz.trace.timeline import Timeline
@@ -222,7 +222,7 @@ def play_cell(shell: Any, line: str, cell: str) -> None:
     how = ""
     with _place(asked.output) as path:
         failed, trace = _recorded(shell, cell, path)
-        if trace.exists():  # else a warning has said why nothing is recorded
+        if trace.exists():  # otherwise a warning has explained why nothing is recorded
             with open_trace(trace) as log:
                 timeline = Timeline(log)
                 play(timeline, asked.at)
@@ -234,12 +234,12 @@ def play_cell(shell: Any, line: str, cell: str) -> None:
 def _words(line: str) -> list[str]:
     try:
         return shlex.split(line)
-    except ValueError as trouble:  # a quote that is never closed
+    except ValueError as trouble:  # an unclosed quote
         raise GvizError(f"%%gviz: {str(trouble).lower()}", hint=USAGE, exit_code=2) from None
 
 
 def _refuse_waiting(shell: Any, cell: str) -> None:
-    """Raise GvizError for a cell that awaits where a loop runs already, which no second one can run within."""
+    """Raise GvizError for a cell that awaits while an event loop runs, in which no second one can run."""
     waits = shell.should_run_async(cell, transformed_cell=shell.transform_cell(cell))
     if waits and asyncio._get_running_loop() is not None:
         why = "the loop of the notebook runs already"
@@ -248,7 +248,7 @@ def _refuse_waiting(shell: Any, cell: str) -> None:
 
 
 def _recorded(shell: Any, cell: str, path: Path | None) -> tuple[bool, Path]:
-    """Run a cell with its recording going to `path`; whether it failed, which it has then shown, and its trace."""
+    """Run a cell and record it to `path`. Returns whether it failed (and showed its error), and its trace."""
     from gviz.frameworks import record
 
     result: Any = None
@@ -266,9 +266,9 @@ def _recorded(shell: Any, cell: str, path: Path | None) -> tuple[bool, Path]:
 
 @contextmanager
 def _place(output: Path | None) -> Iterator[Path | None]:
-    """Where the trace goes: where it was asked for, or into a folder that lasts as long as it is needed.
+    """Yield the requested path of the trace, or one in a folder that is removed afterwards.
 
-    None, which is the cache, where the system has no room for such a folder.
+    Yields None, which means the cache, if the system has no room for such a folder.
     """
     if output is not None:
         yield output
@@ -283,14 +283,14 @@ def _place(output: Path | None) -> Iterator[Path | None]:
 
 
 class _Arguments(argparse.ArgumentParser):
-    """Says what is wrong instead of ending the process."""
+    """A parser that raises GvizError instead of ending the process."""
 
     def error(self, message: str) -> NoReturn:
         raise GvizError(f"%%gviz: {message}", hint=USAGE, exit_code=2)
 
 
 def _arguments() -> _Arguments:
-    """What may stand behind ``%%gviz``."""
+    """Return the parser for the arguments of ``%%gviz``."""
     parser = _Arguments(
         "%%gviz", usage=USAGE.replace("%", "%%"), description="Record a cell and play it.", add_help=False
     )

@@ -1,4 +1,4 @@
-"""A plug-in for pytest: a test that fails on its gradients says why, with the lines, and a picture of its graph.
+"""A pytest plug-in: a test that fails on its gradients explains why, with the source lines and a picture of its graph.
 
     def test_my_layer(gviz_recording):
         loss = layer(x).sum()
@@ -6,7 +6,7 @@
         gviz_recording.assert_finite(loss)
         gviz_recording.assert_grad(*layer.parameters())
 
-The fixture records the whole test, on gviz's engine or on PyTorch. Nothing heavy is imported before it is used.
+The fixture records the whole test, on gviz's engine or on PyTorch. Nothing large is imported before it is used.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from gviz.where.place import Aspect
 
 KEPT_BYTES = 1 << 16
-"""Arrays of a test are kept whole up to this size, so that an answer can compare them element by element."""
+"""Arrays of a test are kept whole up to this size, so that an explanation can compare their elements."""
 
 _PICTURE = "graph.svg"
 
 
 class TestRecording:
-    """The recording of one test, and what can be asserted about it."""
+    """The recording of one test, and assertions about it."""
 
     __test__ = False
 
@@ -46,7 +46,7 @@ class TestRecording:
         self._recording.__enter__()
 
     def assert_finite(self, *tensors: Any) -> None:
-        """No tensor holds a nan or inf, nor does its ``.grad``; without tensors: no loss and no gradient."""
+        """Assert that no tensor and no ``.grad`` of it has a nan or inf; without tensors: no loss and no gradient."""
         __tracebackhide__ = True
         import numpy as np
 
@@ -59,7 +59,7 @@ class TestRecording:
                     self._fail(tensor, aspect, "holds a nan or inf")
 
     def assert_grad(self, *tensors: Any) -> None:
-        """Every tensor has a ``.grad`` that is finite and not zero everywhere."""
+        """Assert that every tensor has a ``.grad`` that is finite and not zero everywhere."""
         __tracebackhide__ = True
         import numpy as np
 
@@ -73,7 +73,7 @@ class TestRecording:
                 self._fail(tensor, "grad", "has a gradient that is zero everywhere")
 
     def assert_gradcheck(self, function: Callable[..., Any], *inputs: Any) -> None:
-        """The gradients of `function` by `inputs` are what finite differences say (float64, as in gradcheck)."""
+        """Assert that the gradients of `function` by `inputs` match finite differences (float64, as in gradcheck)."""
         __tracebackhide__ = True
         try:
             _framework_of(inputs[0]).autograd.gradcheck(function, inputs)
@@ -91,7 +91,7 @@ class TestRecording:
             self._explain(_wrong)
 
     def draw(self) -> Path | None:
-        """Draw the graph at its last moment beside the trace; None if there is nothing to draw."""
+        """Draw the graph at its last moment next to the trace; None if there is nothing to draw."""
         from gviz.errors import GvizError
         from gviz.render.file_formats import exporter_for
         from gviz.render.request import ExportOptions, last_moment
@@ -102,7 +102,7 @@ class TestRecording:
             picture = exporter_for(_PICTURE).render(timeline, last_moment(timeline), ExportOptions())
             path.write_bytes(picture if isinstance(picture, bytes) else picture.encode())
         except (GvizError, OSError):
-            return None  # no picture is no reason for a test to end otherwise
+            return None  # a missing picture must not change the result of a test
         return path
 
     def _check(self, kinds: list[str]) -> None:
@@ -129,7 +129,7 @@ class TestRecording:
         pytest.fail(f"a tensor of shape {tuple(tensor.shape)} {what}", pytrace=True)
 
     def _explain(self, explain: Callable[[Timeline], list[Any]]) -> None:
-        """Keep what the recording answers; where it could not be made, as on a full disk, why there is no answer."""
+        """Store the explanation from the recording, or why there is none, for example if the disk was full."""
         from gviz.errors import GvizError
 
         try:
@@ -149,7 +149,7 @@ _KEY = pytest.StashKey[TestRecording]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let ``gviz.breakpoint()`` in a test have the terminal, from which pytest captures what tests print."""
+    """Let ``gviz.breakpoint()`` in a test use the terminal although pytest captures output."""
     from gviz.api import debug as viewing
 
     capturing = config.pluginmanager.getplugin("capturemanager")
@@ -178,7 +178,7 @@ def gviz_recording(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[T
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Attach the explanation and the picture to the report of a test that failed."""
+    """Attach the explanation and the picture to the report of a failed test."""
     report = yield
     recording = item.stash.get(_KEY, None)
     if recording is None or call.when != "call":
@@ -199,12 +199,12 @@ def _why(timeline: Timeline, node: int, aspect: Aspect) -> Finding | None:
 
 
 def _grad(tensor: Any) -> Any:
-    """The ``.grad`` of a tensor that keeps one; others are not asked, as PyTorch warns of that."""
+    """Return the ``.grad`` of a tensor that keeps one; for others PyTorch would warn."""
     return tensor.grad if tensor.is_leaf or tensor.retains_grad else None
 
 
 def _unseen(tensor: Any) -> str:
-    """Why a tensor that the recording does not know has no gradient."""
+    """Explain why a tensor that is not in the recording has no gradient."""
     wants = "" if tensor.requires_grad else "it does not require a gradient, and "
     return f"{wants}no recorded operation has used it: use it in what the loss is made from"
 
@@ -216,12 +216,12 @@ def _wrong(timeline: Timeline) -> list[Finding]:
 
 
 def _framework_of(tensor: Any) -> Any:
-    """The module that a tensor is of: the engine, whose tensors say ``torch`` as well, or PyTorch."""
+    """Return the module of a tensor's framework: the engine, whose tensors are also named ``torch``, or PyTorch."""
     return import_module("gviz.engine" if hasattr(tensor, "_seen") else "torch")
 
 
 def _array(tensor: Any) -> Any:
-    """The numbers of a tensor of either framework, of a sparse one those it stores; None where there is none."""
+    """Return the numbers of a tensor of either framework (of a sparse one, the stored ones); None for None."""
     if tensor is None:
         return None
     tensor = tensor.detach().cpu()
@@ -229,10 +229,10 @@ def _array(tensor: Any) -> Any:
 
 
 def _readable(tensor: Any) -> Any:
-    """The numbers of a PyTorch tensor in a layout and a dtype that numpy has."""
+    """Return the numbers of a PyTorch tensor in a layout and a dtype that numpy has."""
     if tensor.is_sparse:
         tensor = tensor.coalesce()
     if str(tensor.layout) != "torch.strided":
         tensor = tensor.values()
     tensor = tensor.resolve_conj().resolve_neg()
-    return tensor.double() if tensor.is_floating_point() else tensor  # bfloat16 and narrower are unknown to numpy
+    return tensor.double() if tensor.is_floating_point() else tensor  # numpy lacks bfloat16 and smaller dtypes

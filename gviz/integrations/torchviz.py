@@ -1,4 +1,4 @@
-"""``import torchviz``, where ``import torch`` means gviz's engine: its one function, drawn by `gviz.make_dot`."""
+"""``import torchviz`` when ``import torch`` means gviz's engine: its one function, drawn by `gviz.make_dot`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def make_dot(
     show_saved: bool = False,
     max_attr_chars: int = 50,
 ) -> Digraph:
-    """The graph behind a tensor, as ``torchviz.make_dot`` is called."""
+    """Return the graph behind a tensor; called like ``torchviz.make_dot``."""
     return draw(var, params, show_attrs, show_saved, max_attr_chars)
 
 
 def make_dot_from_trace(trace: object) -> NoReturn:
-    """Refused, as torchviz itself does."""
+    """Raise NotImplementedError, as torchviz itself does."""
     raise NotImplementedError("make_dot_from_trace is not implemented in torchviz either: use make_dot")
