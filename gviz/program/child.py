@@ -21,7 +21,7 @@ from gviz.program import hidden_frames, program_end, rank_names, rank_recording,
 from gviz.program import recording_request as order
 from gviz.system import notice, processes
 from gviz.trace.file.paths import make_way, refuse_other_file
-from gviz.trace.recording.record import (  # now, while the program's own folder is not on the path yet
+from gviz.trace.recording.record import (  # now, before the program's own folder is on the path
     recording_to,
 )
 

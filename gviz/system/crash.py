@@ -75,7 +75,7 @@ def _written(text: str, kind: str, folder: Path) -> Path:
 
 
 def _version(name: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version  # far too slow for what seldom happens
+    from importlib.metadata import PackageNotFoundError, version  # too slow to import for something that rarely happens
 
     try:
         return version(name)

@@ -41,7 +41,7 @@ def end_with(parent: int) -> None:
 
     A recorded program must not survive the gviz that started it, even if that was killed.
     """
-    import signal  # in here: a worker of the program, which needs only `keep_to_this`, should start as fast as ever
+    import signal  # here, so that a worker that only needs `keep_to_this` starts fast
 
     if sys.platform == "linux":
         import ctypes

@@ -45,7 +45,7 @@ def _is_old_folder_of_ours(status: os.stat_result) -> bool:
 @contextmanager
 def _locked(folder: str) -> Iterator[None]:
     """Lock the folder for the block; the lock ends with the process. Raises OSError if it is already locked."""
-    import fcntl  # there is none on Windows
+    import fcntl  # not available on Windows
 
     handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
     try:

@@ -592,7 +592,9 @@ class Evaluation:
         return 0
 
     def _use_weight(self, place: Place) -> int:
-        """A call whose inputs are no results uses its first weight; the start of the turn that it begins, else 0."""
+        """Process the first use of a weight in a call without results as inputs; returns the start of the turn,
+        else 0.
+        """
         start, self.start = self.start, 0
         is_first = not self._beginnings
         comes_back = place in self._beginnings or place in self._in_turn
@@ -607,7 +609,7 @@ class Evaluation:
         return start
 
     def _look_back(self, made: e.NodeCreated) -> None:
-        """Undo the turn if the call that began it uses a result of the turn before."""
+        """Undo the turn if the call that started it uses a result of the previous turn."""
         taken = {self._before.get(edge) for edge in made.inputs}
         if _RESULT in taken:
             del self.starts[max(len(self.starts) - 1, 1) :]

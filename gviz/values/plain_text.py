@@ -12,10 +12,10 @@ _PATH = re.compile(r"\w+(\.\w+){2,}")
 
 
 def shown(text: str, *, lines: bool = False) -> str:
-    """The text with everything invisible written as a visible escape (``\\x1b``, ``\\u202e``, ``\\n``).
+    """Return the text with everything invisible written as a visible escape (``\\x1b``, ``\\u202e``, ``\\n``).
 
-    Control characters, escape sequences, direction marks, zero-width characters and lone surrogates lose their power;
-    letters of every script stay. With `lines`, line ends are kept.
+    Control characters, escape sequences, direction marks, zero-width characters and lone surrogates have no effect
+    any more; letters of every script stay. With `lines`, line ends are kept.
     """
     if text.isprintable():
         return text
@@ -25,7 +25,7 @@ def shown(text: str, *, lines: bool = False) -> str:
 
 
 def shown_json(document: str) -> str:
-    """A JSON document with its invisible characters written as JSON escapes: it reads as the same text.
+    """Return a JSON document with invisible characters written as JSON escapes; it parses to the same data.
 
     ``"a\\u202eb"`` cannot reverse the line in which a terminal or a code review shows it. Line ends are kept.
     """

@@ -4,6 +4,7 @@
 x             by name                net.fc1       a module: where a call begins, where a pass reaches it
 Mul           an operation           net.*         by a pattern
 op:Mul        an operation, if a name is the same
+
 x if value > 3                       stop at the nodes named x whose value is greater than 3
 on receive h                         stop at each contribution to the gradient of h
 on accumulate                        stop whenever a gradient is added to a .grad

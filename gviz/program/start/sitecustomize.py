@@ -64,7 +64,7 @@ _told = _leave_as_found()
 if _interrupts:
     _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 try:
-    import sitecustomize  # type: ignore[import-not-found]  # noqa: F401  # the one that this stands before, if there is one
+    import sitecustomize  # type: ignore[import-not-found]  # noqa: F401  # the one that this hides, if there is one
 finally:
     if _is_the_program(_told["argv"]):
         _begin(_told)
