@@ -1,8 +1,8 @@
 """Writes expressions of the program as code on tensors.
 
-`condition` turns a test into a boolean tensor, which ``torch.where`` takes: ``a > 0 and not b`` becomes ``(a > 0) & (b
-== 0)``. `tensors` removes conversions to numbers: ``x.item() + 1`` becomes ``x + 1``. What may not be a tensor is
-described in words instead: ``<flag, as a tensor of booleans>``.
+`condition` turns a test into a boolean tensor, which ``torch.where`` takes: it turns ``a > 0 and not b`` into
+``(a > 0) & (b == 0)``. `tensors` removes conversions to numbers: ``x.item() + 1`` becomes ``x + 1``. What may not be a
+tensor is described in words instead: ``<flag, as a tensor of booleans>``.
 
 The program is read as a syntax tree and never run, so `is_number` and `is_list` answer only what the tree shows.
 """

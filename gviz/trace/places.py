@@ -1,6 +1,6 @@
 """Which nodes a place refers to: a name, a line of a file, a kind of operation, or a module.
 
-A line may run many times and create several nodes each time: `line_runs` finds the first node of each run.
+A line may run many times and create several nodes each time: `LineRuns` finds the first node of each run.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 The language is a subset of Python: numbers, comparisons, tensor methods, some functions, comprehensions. The compiled
 code computes nothing by itself. Every operator, call, index, attribute and loop iteration goes through an `Evaluation`.
 It looks the operation up in the table of `gviz.where.expression_operations` and runs it if the `Budget` of
-`gviz.where.resource_limits` covers it. For example, ``x.max() > 3`` becomes ``_evaluation.operate("Gt",
-_evaluation.method(x, "max"), 3)``.
+`gviz.where.resource_limits` covers it. For example, ``x.max() > 3`` becomes
+``_evaluation.operate("Gt", _evaluation.method(x, "max"), 3)``.
 """
 
 from __future__ import annotations

@@ -131,9 +131,7 @@ class Context:
         self.scopes: list[int] = []
 
     def happen(self, kind: int, node: int, pass_nr: int, scope: int) -> tuple[int, int, int, int]:
-        """Process the next event that changes the context. Returns ``(pass, node of the running rule, scope,
-        depth)``.
-        """
+        """Process the next event that changes the context. Returns ``(pass, node of its rule, scope, depth)``."""
         started, finished, step_started, step_finished, entered, _ = _KINDS
         if kind == step_started:
             self._steps.append((pass_nr, node))
