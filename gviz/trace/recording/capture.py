@@ -28,8 +28,8 @@ _ended: deque[Overheard] = deque(maxlen=8)
 class Overheard:
     """A text stream that passes everything on and records it line by line.
 
-    It behaves like the original stream, also for ``isinstance(sys.stdout, io.TextIOWrapper)`` and in a ``with
-    sys.stdout as file`` statement.
+    It behaves like the original stream, also for ``isinstance(sys.stdout, io.TextIOWrapper)`` and in a
+    ``with`` statement.
     """
 
     def __init__(self, stream: TextIO, name: str, channel: Channel) -> None:
