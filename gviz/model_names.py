@@ -82,8 +82,7 @@ def modules_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def parameters_in(module: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the parameters of a module and its submodules with their paths, each once, without calling their
-    methods."""
+    """Yields the parameters of a module and its submodules with their paths, each once, without calling methods."""
     met: set[int] = set()
     for place, one in modules_in(module, path):
         for name, parameter in getattr(one, "_parameters", {}).items():
@@ -126,8 +125,8 @@ def path(channel: Channel, module: object, kind: str, named: Callable[[], Iterab
 def places(modules: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """Yields the parameters of a model's `modules`, by every path that they have; each module is in `modules` once.
 
-    A tied weight has one path in each module that has it, and ``[layer] * 3`` is one module in three places. The
-    contents of a module's further places are not followed in turn, because a module may contain itself.
+    A tied weight has one path in each module that has it, and ``[layer] * 3`` is one module in three places. At a
+    further place of a module, each parameter in it has only one path, because a module may contain itself.
     """
     first = [*modules]
     own = {id(module): path for path, module in first}

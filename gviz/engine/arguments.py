@@ -257,9 +257,7 @@ class Parser:
         self.accepted = dict[Any, tuple[int | str, ...]]()
         """Types of arguments that match for all values, see `_types`, with the places of lists of integers."""
         self.before: Callable[..., None] | None = None
-        """Called with the arguments of a call that failed; an error that it raises is one PyTorch would have raised
-        first.
-        """
+        """Called with the arguments of a call that failed; it raises the error that PyTorch would raise first."""
 
     def wrap(self, function: F) -> F:
         """Wraps `function` so that the parser checks its arguments first. Numbers may be passed as one-element tensors.

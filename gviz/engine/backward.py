@@ -129,8 +129,9 @@ def _add(to: Tensor, grad: Grad) -> None:
 
 
 def _unfit(own: tuple[int, ...], part: tuple[int, ...]) -> str:
-    """PyTorch's error text for a gradient that does not match, because ``.data`` changed the shape of its leaf or
-    ``.grad``.
+    """PyTorch's error text for a gradient whose shape does not match.
+
+    This happens if ``.data`` changed the shape of its leaf or ``.grad``.
     """
     try:
         result = np.broadcast_shapes(own, part)
@@ -445,8 +446,7 @@ class Pass:
             self._needed = self._leading_to(order, self.wanted)
 
     def _leading_to(self, nodes: list[Node], wanted: Sequence[Edge]) -> set[Node]:
-        """The nodes to run: those on a path to a wanted edge, and the wanted nodes themselves unless they are
-        captured."""
+        """The nodes to run: those on a path to a wanted edge, and wanted nodes that are not captured."""
         users: dict[Node, list[Node]] = {}
         for node in nodes:
             for edge in node.next_edges:
@@ -593,10 +593,10 @@ class Pass:
         thread.grad_enabled = self.create_graph
 
     def _is_needed(self, node: Node, grads: list[Grad | None]) -> bool:
-        """Whether a node runs in a limited pass. Captures its incoming gradient, after its hooks unless the node itself
-        runs.
+        """Whether a node runs in a limited pass.
 
-        The hooks of a single root run even if nothing of it is wanted. With several roots, PyTorch does not run them.
+        Captures its incoming gradient, after its hooks unless the node itself runs. The hooks of a single root run even
+        if nothing of it is wanted. With several roots, PyTorch does not run them.
         """
         runs = self._needed is None or node in self._needed
         captures = any((node, output_nr) in self._capturing for output_nr in range(len(grads)))
@@ -698,9 +698,7 @@ def listed(gradients: Tensor | Sequence[Tensor | None] | None, count: int) -> li
 
 
 def make_seeds(roots: Sequence[Place], gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """The initial gradients: ones for a one-element root without one. Raises RuntimeError for a larger root without
-    one.
-    """
+    """The initial gradients; a one-element root defaults to ones. Raises RuntimeError for a larger root without one."""
     return [_seed(root, gradient, index) for index, (root, gradient) in enumerate(zip(roots, gradients, strict=False))]
 
 

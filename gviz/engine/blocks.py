@@ -65,9 +65,7 @@ def scratch(size: int, dtype: Any) -> tuple[Array, Array]:
 
 
 def fit_blocks(op: Op, arrays: Sequence[Array], out: Array) -> bool:
-    """Whether `run_in_blocks` can write the result of `op` on these operands, already promoted if it promotes, to
-    `out`.
-    """
+    """Whether `run_in_blocks` can write the result of `op` to `out`; `arrays` are its operands, already promoted."""
     if out.size <= BLOCK or out.dtype.kind != "f" or not out.flags.c_contiguous:
         return False
     if op.write_block is None and _function(op) is None:

@@ -141,8 +141,7 @@ def of_numpy(d: np.dtype[Any]) -> dtype:
 
 
 def given(value: object) -> dtype | None:
-    """The dtype of a ``dtype`` argument, which may be Python's ``float``, ``int`` or ``bool``; None for anything
-    else."""
+    """The dtype of a ``dtype`` argument, which may be ``float``, ``int`` or ``bool``; None for anything else."""
     return value if isinstance(value, dtype) else _by_python.get(value) if isinstance(value, type) else None
 
 

@@ -603,8 +603,7 @@ class PassReport:
         self.channel.say(HookRan(self.number, number, output_nr, when, name, value))
 
     def node_hook_ran(self, node: Node, when: str, hook: object, results: Sequence[Tensor | None]) -> None:
-        """Emits that a hook of a node ran: one event for each gradient it returned, or one event if it returned
-        none."""
+        """Emits that a hook of a node ran: one event per gradient that it returned, or one if it returned none."""
         given = [(nr, result) for nr, result in enumerate(results) if result is not None]
         for output_nr, result in given:
             self.hook_ran(node, output_nr, when, hook, result)

@@ -535,20 +535,24 @@ class OpNode(Node):
 class Op:
     """One operation: its forward on arrays, one rule per differentiable input, its names.
 
-    `memory` defines the output's memory: its own (``new``), its input's as a tracked ``view``, or its input's untracked
-    (``alias`` shares the version counter, ``data`` has its own). With `promotes`, operands are first converted to a
-    common dtype (``"float"``: a floating one). `outputs` names the results (``results...`` for a list); the first
-    `differentiable_outputs` of them can require grad. For a list argument (``tensors...``) the single rule returns one
-    gradient per tensor. A `public` op is ``torch.<name>``, which `surface.derive` or a front defines, and an `in_place`
-    op has a method with a trailing underscore. A pointwise op of several steps may define how it is computed within the
-    memory of its first operand: `write_block`, see `blocks`. `named` outputs can be read by name
-    (``torch.return_types``).
-    `readings` are variants of `formula` and the rules' texts for some arguments, the more specific first. `untracked`
-    is the reason why an op is never recorded. `torch` is the path, from ``torch``, of the function that performs this
-    op on its tensors and attributes (default: its name if it is public); `differs` explains how that function differs.
-    `drawn` is the slot of a random mask that a call draws itself. `overlap` defines which memory may overlap in an
-    in-place write, see `views.check_overlap`. The result of a `pointwise` op has the memory order of its operands, as
-    in PyTorch; an op that promotes or runs a ufunc is always pointwise.
+    - `memory`: the output's memory. It is its own (``new``), its input's as a tracked ``view``, or its input's
+      untracked (``alias`` shares the version counter, ``data`` has its own).
+    - `promotes`: operands are first converted to a common dtype (``"float"``: a floating one).
+    - `outputs`: the names of the results (``results...`` for a list). The first `differentiable_outputs` of them can
+      require grad. `named` outputs can be read by name (``torch.return_types``).
+    - `rules`: for a list argument (``tensors...``) the single rule returns one gradient per tensor.
+    - `public`: the op is ``torch.<name>``, which `surface.derive` or a front defines.
+    - `in_place`: a method has the name with a trailing underscore.
+    - `write_block`: how a pointwise op of several steps is computed within the memory of its first operand, see
+      `blocks`.
+    - `readings`: variants of `formula` and the rules' texts for some arguments, the more specific first.
+    - `untracked`: the reason why an op is never recorded.
+    - `torch`: the path, from ``torch``, of the function that performs this op on its tensors and attributes (default:
+      the name, if public). `differs` explains how that function differs.
+    - `drawn`: the slot of a random mask that a call draws itself.
+    - `overlap`: which memory may overlap in an in-place write, see `views.check_overlap`.
+    - `pointwise`: the result has the memory order of its operands, as in PyTorch. An op that promotes or runs a ufunc
+      is always pointwise.
     """
 
     def __init__(

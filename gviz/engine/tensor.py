@@ -430,9 +430,7 @@ class Tensor(Conversions, Displayed):
         return self._counter[0]
 
     def is_inference(self) -> bool:
-        """Whether it was made in ``inference_mode``: its writes are not counted, and recorded operations cannot save
-        it.
-        """
+        """Whether it was made in ``inference_mode``: writes are not counted, and recorded operations cannot save it."""
         return self._counter[0] == UNCOUNTED
 
     # Autograd

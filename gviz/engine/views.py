@@ -29,8 +29,7 @@ from gviz.events import OpSeen
 from gviz.values.value import Array
 
 _HERE = Node()
-"""Stands for the view inside a `CopySlices`: the inner operation computes a gradient for it, which goes nowhere
-else."""
+"""Stands for the view inside a `CopySlices`: its gradient from the inner operation goes nowhere else."""
 
 
 class CopySlices(Node):
@@ -46,8 +45,7 @@ class CopySlices(Node):
         return "torch::autograd::CopySlices"
 
     def vjp(self, grads: Sequence[Grad | None], create_graph: bool) -> Sequence[Grad | None]:
-        """The base's gradient with the view's part passed through the operation, and the operation's other
-        gradients."""
+        """The base's gradient, with the view's part passed through the operation, and its other gradients."""
         g, inner = grads[0], self.inner
         if inner is None:
             raise freed(self)

@@ -140,10 +140,10 @@ def _argument_names(function: Callable[..., Any], given: tuple[type, ...]) -> Se
 
 
 def _names_of_forward(function: type[torch.autograd.Function], given: int) -> Sequence[str]:
-    """The names of the arguments of ``apply``: those of ``forward`` without the `ctx` that old-style functions take
-    first.
+    """The names of the arguments of ``apply``: those of ``forward`` without its `ctx`.
 
-    Arguments of ``*tensors`` are numbered: ``tensors0``, ``tensors1``.
+    A ``forward`` with a separate ``setup_context`` takes no `ctx`. Arguments of ``*tensors`` are numbered:
+    ``tensors0``, ``tensors1``.
     """
     taken = list(inspect.signature(function.forward).parameters.values())
     if function.setup_context is torch.autograd.Function.setup_context:

@@ -186,8 +186,7 @@ def _put_in_functions(session: Session, leaving: ExitStack) -> None:
 
 
 def _given(session: Session, function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Given | None:
-    """The tensor arguments of one of a function's first calls, used to check its backward rule; None for later
-    calls."""
+    """The tensor arguments of one of a function's first calls, with which its backward rule is checked; else None."""
     tensors = [it for it in (*args, *options.values()) if isinstance(it, torch.Tensor)]
     with without_overrides():
         if not torch.is_grad_enabled() or not any(it.requires_grad for it in tensors):
@@ -267,8 +266,7 @@ def _put_in_modules(session: Session, leaving: ExitStack) -> None:
     leaving.callback(left.remove)
 
     def has_any_other() -> bool:
-        """The check that PyTorch makes before it warns of hooks that a compiled module skips, without gviz's own
-        hooks."""
+        """PyTorch's check before it warns of hooks that a compiled module skips, without gviz's own hooks."""
         tables = (getattr(hooks, name) for name in _HOOK_TABLES)
         return any(key not in (entering.id, left.id) for table in tables for key in table)
 

@@ -82,8 +82,9 @@ def _meet(session: Session, tensor: torch.Tensor) -> Mark:
 
 
 def _first_name(session: Session, tensor: torch.Tensor) -> str:
-    """A tensor's name in the program; empty if the line that made it is known, or if it is another tensor's
-    ``.grad``."""
+    """A tensor's name in the program.
+
+    Empty if the line that made the tensor is known, or if it is another tensor's ``.grad``."""
     known = session.marks.birthplace(tensor) or session.marks.owner_of(tensor) is not None
     return "" if known else variables.first_name(tensor)
 
@@ -270,8 +271,9 @@ _UNKNOWN: Edge = (0, 0)
 
 
 class Inputs(NamedTuple):
-    """The inputs of a node by slot, names for slots that its operation does not have, and marks that must stay
-    alive."""
+    """The inputs of a node by slot.
+
+    `further` names slots that its operation does not have; `kept` are marks that must stay alive."""
 
     edges: list[Edge]
     further: list[str]
@@ -327,9 +329,7 @@ def _at_ends(ends: Ends, operation: Operation) -> list[Edge]:
 def _link_saved(
     session: Session, node: Any, operation: Operation, untracked: Sequence[Untracked], inputs: Inputs
 ) -> None:
-    """Links the tensors that the node saved and the trace knows: operands, views of them, or what autocast made of
-    them.
-    """
+    """Links saved tensors that the trace knows: operands, views of them, or what autocast made of them."""
     if operation.saved and private_api.cannot_unpack(node):
         session.report_lack(private_api.missing["_C._autograd.SavedTensor.data"])
         return

@@ -1,5 +1,4 @@
-"""Backward passes: wraps the one function through which ``backward``, ``autograd.grad`` and checkpoints run the
-engine."""
+"""Backward passes: wraps the function through which ``backward``, ``autograd.grad`` and checkpoints run the engine."""
 
 from __future__ import annotations
 

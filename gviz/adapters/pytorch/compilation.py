@@ -67,8 +67,7 @@ def _name_parameters(session: Session, function: Any) -> None:
 
 
 def modules_of(function: Any) -> Iterator[torch.nn.Module]:
-    """The modules that a function can use: those in its closure, its globals, and its ``__self__`` with its
-    attributes."""
+    """The modules that a function can use: in its closure, its globals, its ``__self__`` and its attributes."""
     owner = getattr(function, "__self__", None)
     held = [owner, *getattr(owner, "__dict__", {}).values()]
     code = getattr(function, "__code__", None)

@@ -1,7 +1,7 @@
-"""What gviz may ask of a CUDA device, and when: nothing during graph capture, and no copy that the program would
-notice.
+"""What gviz may ask of a CUDA device, and when.
 
-All names are in ``torch.cuda`` in every supported release. They are used only for tensors on a device.
+It asks nothing during graph capture, and makes no copy that the program would notice. All names are in ``torch.cuda``
+in every supported release. They are used only for tensors on a device.
 """
 
 from __future__ import annotations

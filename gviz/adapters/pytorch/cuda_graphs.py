@@ -68,8 +68,9 @@ def put_in(session: Session, leaving: ExitStack) -> None:
 
 
 def _without_warm_up(session: Session, make: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps the maker of graphed callables so that its warm-up passes are not recorded: their gradients use arbitrary
-    memory.
+    """Wraps the maker of graphed callables so that its warm-up passes are not recorded.
+
+    They use arbitrary memory for gradients.
     """
 
     @wraps(make)

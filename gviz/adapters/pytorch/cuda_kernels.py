@@ -121,8 +121,7 @@ def copy_bytes(source: tl.int64, target: tl.int64, count: tl.int64, WORDS: tl.co
 
 
 class Kernels:
-    """The kernels of a process. Each is compiled at its first launch for a dtype on a device, which takes half a
-    second.
+    """The kernels of a process, compiled for each dtype and device at the first launch, which takes half a second.
 
     A launch returns whether it was made. Once one cannot be compiled (Triton needs a C compiler), every launch returns
     False.

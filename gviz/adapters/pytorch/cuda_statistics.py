@@ -44,8 +44,7 @@ PENDING = 0x7FF4_DEAD_BEEF_0001
 """A word that the device has yet to write. As a float it is a signalling nan, which no computation produces."""
 
 _NUMBERS = 9
-"""Minimum, maximum, sum, sum of squares, counts of nan, infinities and zeros; scaled sums of squares for wide
-dtypes."""
+"""Minimum, maximum, sum, sum of squares, counts of nan, inf and zero; for wide dtypes also two scaled sums."""
 
 _SMALL, _LARGE, _SCALE = 2.0**-400, 2.0**400, 2.0**600
 """Numbers below `_SMALL` and above `_LARGE` are also scaled before they are squared.
@@ -339,12 +338,11 @@ class Device:
         return self._kernels[index]
 
     def _tried(self, tensor: torch.Tensor) -> Kernels | None:
-        """The kernels, if they give the right numbers here. What could go wrong is not known in advance, so they are
-        tried.
+        """The kernels, after checking that they give the right numbers here; else None.
 
         PyTorch comes without Triton on Windows and for some devices, and Triton needs a C compiler. If the program
         makes PyTorch pin memory by host registration, the memory may have another address on the device, and a write
-        there would crash the program. This waits for the device, once.
+        there would crash the program. The check waits for the device, once.
         """
         if any("pinned_use_cuda_host_register" in os.environ.get(name, "") for name in _ALLOCATOR_OPTIONS):
             return None
@@ -404,9 +402,7 @@ def is_on_gpu(tensor: torch.Tensor) -> bool:
 
 
 def summarized(tensor: torch.Tensor) -> torch.Tensor:
-    """The nine numbers of a tensor without gaps, by PyTorch operations on its device; float64 if the device supports
-    it.
-    """
+    """The nine numbers of a tensor without gaps, by PyTorch operations on its device; float64 if it supports that."""
     wide = torch.float32 if tensor.device.type == "mps" else torch.float64
     parts = [_summarized(part, wide) for part in torch.split(_flat(tensor), _BLOCK * _BLOCK)]
     if len(parts) == 1:

@@ -20,8 +20,7 @@ Params = Mapping[str, torch.Tensor] | Iterable[tuple[str, torch.Tensor]]
 
 
 class MarksBeside(Marks):
-    """Marks that leave no trace in the graph: no metadata, no hooks. A recording of the same graph may be in
-    progress."""
+    """Marks without metadata or hooks in the graph, of which a recording may be in progress."""
 
     def __init__(self, channel: Channel) -> None:
         super().__init__(channel)

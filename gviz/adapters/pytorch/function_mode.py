@@ -345,9 +345,7 @@ _replaced: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def original_of(function: Any, caller: FrameType) -> Any:
-    """The function that was called, when the frame `caller` consults a mode about `function`; usually `function`
-    itself.
-    """
+    """The function that was called when the frame `caller` consults a mode; usually `function` itself."""
     if isinstance(function, _WRITTEN_IN_C) or _is_of_pytorch(getattr(function, "__code__", None)):
         return function
     try:

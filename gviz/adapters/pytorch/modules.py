@@ -142,8 +142,7 @@ def name_parameters(session: Session, root: torch.nn.Module, path: str = "") -> 
 def _further_paths(
     session: Session, root: torch.nn.Module, path: str, named: Mapping[str, int]
 ) -> Iterator[tuple[str, int]]:
-    """The other paths of a model's parameters, for example a decoder weight tied to its encoder's, or ``[layer] *
-    3``."""
+    """The other paths of a model's parameters, such as a decoder weight tied to its encoder's, or ``[layer] * 3``."""
     nodes = {*named.values()}
     for full_name, parameter in model_names.places(modules_in(root, path)):
         mark, name = session.marks.of_tensor(parameter), _as_written(full_name)

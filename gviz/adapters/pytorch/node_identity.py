@@ -58,8 +58,7 @@ class _Known(weakref.ref[Any]):
 
 
 class _Tensor(_Known):
-    """What is known of a tensor: its mark, and the call stacks of its creation and of freezing before it was
-    announced."""
+    """A tensor's mark, and the call stacks of its creation and of freezing before it was announced."""
 
     __slots__ = ("born", "frozen", "mark", "output_nr", "owner")
     born: int

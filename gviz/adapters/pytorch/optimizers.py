@@ -23,10 +23,10 @@ STEP_NAMES = "Optimizer.step#"
 
 
 def starts(session: Session, optimizer: Any) -> None:
-    """Records the start of an optimizer step. With several ranks it records the gradients first: ``all_reduce`` is
-    unseen.
+    """Records the start of an optimizer step.
 
-    A step that calls the ``step`` of its base class continues the same step.
+    With several ranks it first records the gradients, because ``all_reduce`` is not observed. A step that calls the
+    ``step`` of its base class continues the same step.
     """
     updates = session.thread.updates
     if _is_within(updates, optimizer):
@@ -43,8 +43,7 @@ def starts(session: Session, optimizer: Any) -> None:
 
 
 def with_closure(session: Session, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The arguments of a step, with a closure that first records what the step has changed so far; None without a
-    closure.
+    """The arguments of a step, with a closure that first records what the step has changed; None without a closure.
 
     LBFGS evaluates the closure many times per step, each time with other parameters.
     """

@@ -34,7 +34,7 @@ def grad_fn_of(tensor: torch.Tensor) -> torch.autograd.graph.Node | None:
 
 
 def is_leaf(tensor: torch.Tensor) -> bool:
-    """Whether gradients accumulate in this tensor. False for views of which PyTorch refuses to return it."""
+    """Whether gradients accumulate in this tensor; False for views for which PyTorch refuses to answer."""
     try:
         return _is_leaf(tensor)
     except RuntimeError:

@@ -130,8 +130,7 @@ class Capture:
         return copy.value_of(tensor) or Value(name_of(tensor.dtype), tuple(tensor.shape))
 
     def leave_nothing(self) -> None:
-        """Computes statistics at once from now on: a value that is shortened later no longer compares equal to
-        itself."""
+        """Captures values in their final form from now on: one that the listener shortens would not compare equal."""
         self._limit = self._kept
         self._keeps_whole = False
         self._device.waits = True

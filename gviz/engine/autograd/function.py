@@ -32,9 +32,7 @@ from gviz.values.value import Value
 
 
 def function_called(channel: Channel, node: FunctionNode, tensors: Sequence[Tensor]) -> tuple[Value | None, ...]:
-    """The input values of a custom Function before it runs, if this is one of the first calls and they are not kept
-    anyway.
-    """
+    """The input values of a custom Function before one of its first calls, if they are not kept anyway."""
     node.is_first = channel.is_first(node.function)
     return tuple([channel.whole(tensor._array) for tensor in tensors]) if node.is_first else ()
 

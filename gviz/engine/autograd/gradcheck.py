@@ -73,8 +73,7 @@ def gradgradcheck(
     gen_non_contig_grad_outputs: bool = False,
     **options: Any,
 ) -> bool:
-    """Runs `gradcheck` on the gradients of `func`, by its inputs and by `grad_outputs`, which default to random
-    ones."""
+    """Runs `gradcheck` on the gradients of `func`, by its inputs and by `grad_outputs` (random by default)."""
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
     given = as_tuple(inputs)

@@ -35,8 +35,7 @@ UFUNCS: dict[Any, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The compiled function ``run(inputs...)``, the values of its names, the buffers it needs, and what it writes
-    to."""
+    """The compiled function ``run(inputs...)``, the values of its names, its buffers, and what it writes to."""
 
     code: CodeType
     text: str

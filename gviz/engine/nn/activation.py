@@ -1,5 +1,4 @@
-"""Activations, as functions and as modules: piecewise ones (ReLU and similar), smooth ones (GELU, SiLU, …), and
-softmax.
+"""Activations, as functions and as modules: piecewise (ReLU and similar), smooth (GELU, SiLU, …), and softmax.
 
 A function with an `inplace` option has a variant ``name_`` that always writes to its input. If the derivative needs
 what the in-place variant overwrites, that variant is an operation of its own, ``…_written``.
@@ -147,7 +146,7 @@ class Hardsigmoid(InPlace):
         return F.hardsigmoid(input, self.inplace)
 
     def extra_repr(self) -> str:
-        """Nothing."""
+        """Returns an empty string."""
         return ""
 
 
@@ -159,7 +158,7 @@ class Hardswish(InPlace):
         return F.hardswish(input, self.inplace)
 
     def extra_repr(self) -> str:
-        """Nothing."""
+        """Returns an empty string."""
         return ""
 
 
@@ -289,7 +288,7 @@ class GELU(Module):
         return F.gelu(input, approximate=self.approximate)
 
     def extra_repr(self) -> str:
-        """Exact or not."""
+        """The approximation."""
         return f"approximate={self.approximate!r}"
 
 
@@ -329,7 +328,7 @@ class ELU(InPlace):
         return F.elu(input, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
-        """The limit."""
+        """The scale of the negative part."""
         return _options(f"alpha={self.alpha}", self.inplace)
 
 

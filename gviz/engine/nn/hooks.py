@@ -118,9 +118,7 @@ class BackwardHooks:
         return passed if isinstance(result, tuple) else passed[0]
 
     def _note(self, grads: Grads, positions: list[int], count: int) -> Grads | None:
-        """Runs when the gradients of the outputs have arrived: calls the pre-hooks, and stores the gradients for the
-        hooks.
-        """
+        """Calls the pre-hooks once the gradients of the outputs have arrived, and stores these for the hooks."""
         known = self._grad_outputs = _spread(positions, grads, count)
         for hook in self._pre_hooks:
             given = hook(self._module, known)
@@ -152,9 +150,7 @@ class BackwardHooks:
         self._grad_outputs = None
 
     def _finish(self, grad_inputs: Grads, _: Grads) -> Grads | None:
-        """Runs when the gradients of the inputs have arrived: calls the hooks, unless no gradient came through the
-        outputs.
-        """
+        """Calls the hooks once the gradients of the inputs have arrived, unless none came through the outputs."""
         if self._grad_outputs is None or self._inputs is None:
             return None
         known = _spread(self._inputs, grad_inputs, self._input_count)

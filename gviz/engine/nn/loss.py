@@ -190,7 +190,7 @@ class CrossEntropyLoss(WeightedLoss):
 
 
 class KLDivLoss(Loss):
-    """The Kullback-Leibler divergence of a distribution, given by log-probabilities, from the target's."""
+    """The Kullback-Leibler divergence of the target from a distribution given by log-probabilities."""
 
     def __init__(
         self,
@@ -279,8 +279,7 @@ class CosineEmbeddingLoss(_MarginLoss):
 
 
 class MarginRankingLoss(_MarginLoss):
-    """Requires the first input to exceed the second by the margin for targets of 1, and the reverse for targets of
-    -1."""
+    """Requires the first input to exceed the second by the margin (target 1), or the reverse (target -1)."""
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """Computes the loss of two inputs."""
@@ -533,7 +532,7 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """The Kullback-Leibler divergence of the distribution with log-probabilities `input` from `target`."""
+    """The Kullback-Leibler divergence of `target` from the distribution with log-probabilities `input`."""
     how = _reduction(size_average, reduce, reduction)
     if how == "mean":
         warn(
@@ -561,8 +560,9 @@ def poisson_nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative log-likelihood of the counts `target` under Poisson distributions with mean `input` (or its
-    exponential).
+    """The negative log-likelihood of the counts `target` under Poisson distributions.
+
+    `input` has their means or, with `log_input`, the logarithms of these.
     """
     how = _reduction(size_average, reduce, reduction)
     losses = input.exp() - target * input if log_input else input - target * run(plus_number, input, other=eps).log()

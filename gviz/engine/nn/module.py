@@ -214,15 +214,11 @@ class Module:
         return add_hook(self._forward_hooks, hook, prepend, *marks)
 
     def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """Calls ``hook(module, grad_output)`` before the module's backward; a value that it returns replaces the
-        gradient.
-        """
+        """Calls ``hook(module, grad_output)`` before backward; a value that it returns replaces the gradient."""
         return add_hook(self._backward_pre_hooks, hook, prepend)
 
     def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """Calls ``hook(module, grad_input, grad_output)`` after backward; a value that it returns replaces
-        `grad_input`.
-        """
+        """Calls ``hook(module, grad_input, grad_output)`` after backward; its result replaces `grad_input`."""
         self._set_backward_kind(full=True)
         return add_hook(self._backward_hooks, hook, prepend)
 

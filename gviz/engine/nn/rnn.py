@@ -33,8 +33,7 @@ Layers = Callable[..., tuple[Tensor, ...]]
 
 
 class RNNBase(Module):
-    """Base class of recurrent networks with several layers, in one or both directions: weights, and checks of
-    inputs."""
+    """Base class of recurrent networks with several layers and directions: weights, and checks of inputs."""
 
     gates: ClassVar[int]
 

@@ -22,8 +22,9 @@ Activation = Callable[[Tensor], Tensor]
 
 
 class _Layer(Module):
-    """Base class of layers: attention, and a feed-forward network; each is added to its input, normalized before or
-    after.
+    """Base class of layers: attention, and a feed-forward network.
+
+    Each is added to its input, with normalization before or after it.
     """
 
     blocks: int

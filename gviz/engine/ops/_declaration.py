@@ -31,8 +31,7 @@ def on(*arrays: Callable[..., Array]) -> Examples:
 def smooth(
     name: str, grad_fn: str, forward: Callable[..., Any], derivative: str, vjp: Callable[..., Any], examples: Examples
 ) -> Op:
-    """Declares a differentiable function, also in place, of floating numbers; integers are converted to floating
-    first."""
+    """Declares a differentiable function, also in place; integers are converted to floating numbers first."""
     return Op(
         f"{name}(self)",
         grad_fn=grad_fn,

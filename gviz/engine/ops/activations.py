@@ -330,8 +330,9 @@ prelu_kernel: Op = Op(
 
 
 def _negative(self: Any) -> Any:
-    """`self` where it is negative, else zero, so that its exponential is finite; at 0 its gradient is 0, as in
-    PyTorch."""
+    """`self` where it is negative, else zero.
+
+    So its exponential is finite, and at 0 the gradient is 0, as in PyTorch."""
     return where_op(self < 0, self, zeros(self, ()))
 
 

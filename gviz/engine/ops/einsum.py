@@ -1,6 +1,4 @@
-"""``torch.einsum``: sums of products given by subscripts, composed of the views, products and sums that PyTorch
-records.
-"""
+"""``torch.einsum``: sums of products, composed of the views, products and sums that PyTorch records."""
 
 from __future__ import annotations
 

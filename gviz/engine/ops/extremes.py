@@ -306,8 +306,7 @@ def _found(op: Op, self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
 
 
 def _ranked(self: Array, dim: int, rank: Any) -> Array:
-    """The index of the element with this rank along `dim`; nan counts as largest, and equal elements keep their
-    order."""
+    """The index of the element with this rank along `dim`; nan counts as largest, equal elements keep their order."""
     order = np.argsort(self, dim, kind="stable")
     place: Array = np.take_along_axis(order, np.broadcast_to(rank, _single(self, dim)), dim).squeeze(dim)
     return place
@@ -458,8 +457,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
 def quantile(
     input: Tensor, q: Tensor | Number, dim: int | None = None, keepdim: bool = False, *, interpolation: Any = None
 ) -> Tensor:
-    """The values below which the fractions `q` of the elements lie, interpolated between neighbours by
-    `interpolation`."""
+    """The values below which the fractions `q` of the elements lie; between two elements they are interpolated."""
     return _quantile("quantile", input, q, dim, keepdim, interpolation or "linear")
 
 

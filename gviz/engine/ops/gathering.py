@@ -679,8 +679,7 @@ def _extreme_backward(g: Any, self: Any, index: Any, src: Any, result: Any, dim:
 
 
 def _product_backward(g: Any, self: Any, index: Any, src: Any, result: Any, dim: int, include: bool) -> tuple[Any, Any]:
-    """As in PyTorch: the product without a factor is the product divided by it, or for a zero the product without
-    it."""
+    """As in PyTorch, the product without a factor is the product divided by it; for a zero it is computed."""
 
     def product(own: Any, factors: Any) -> Any:
         return scatter_reduce_op(own, factors, index, dim=dim, reduce="prod", include_self=include)

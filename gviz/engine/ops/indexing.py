@@ -578,8 +578,7 @@ def _width(key: Any) -> int:
 
 
 def _viewed(self: Tensor, keys: tuple[Any, ...]) -> tuple[Tensor, TensorIndices]:
-    """Selects and slices dimension by dimension, as PyTorch records it. Lists, tensors and masks are returned for
-    later.
+    """Selects and slices dimension by dimension, as PyTorch records it; returns index tensors for later.
 
     They are returned with None between them, so that each is at its dimension of the view; empty if there are none.
     """

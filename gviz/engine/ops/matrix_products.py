@@ -709,9 +709,7 @@ def kron(self: Tensor, other: Tensor) -> Tensor:
 
 @front("tensordot", method=False)
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """The sums of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of
-    dimensions.
-    """
+    """The sums of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of them."""
     if isinstance(dims, Tensor):
         dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
     if not isinstance(dims, int):

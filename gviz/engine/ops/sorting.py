@@ -153,8 +153,7 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """The positions at which the elements of `input` would be inserted in `sorted_sequence`, along its last
-    dimension."""
+    """The positions where the elements of `input` would be inserted in `sorted_sequence`, along the last dimension."""
     values = input if isinstance(input, Tensor) else number(input, sorted_sequence._array)
     _check_search(sorted_sequence, values, right, side)
     for name, tensor in (("input value", values), ("boundary", sorted_sequence)):

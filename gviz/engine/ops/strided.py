@@ -111,9 +111,7 @@ def _window(memory: Array, offset: int, shape: tuple[int, ...], strides: tuple[i
 
 
 def _memory(base: Array, geometry: Geometry) -> Array:
-    """`base` copied into contiguous memory in the layout of the geometry's base; zeros where only the view has
-    elements.
-    """
+    """`base` copied into contiguous memory in the layout of the geometry's base; zeros where only the view is."""
     memory = np.zeros(geometry.end - geometry.start, base.dtype)
     _window(memory, -geometry.start, geometry.base_shape, geometry.base_strides)[...] = base
     return memory

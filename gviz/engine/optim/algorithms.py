@@ -73,9 +73,7 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam (Kingma and Ba, 2014): steps along the running mean of the gradient, divided by the root of that of its
-    square.
-    """
+    """Adam (Kingma and Ba, 2014): steps along the mean of the gradient, divided by the root of its mean square."""
 
     def __init__(
         self,

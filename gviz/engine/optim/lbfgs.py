@@ -218,8 +218,7 @@ def _point(look: Look, at: float) -> Point:
 
 
 def _bracketed(look: Look, size: float, origin: Point, max_ls: int) -> tuple[list[Point], bool, int]:
-    """Returns one good point, or two with a good one between them; whether it is already good; and the number of
-    calls."""
+    """Returns one good point or two that enclose one; whether it is already good; and the number of calls."""
     before, now = origin, _point(look, size)
     tries = 0
     while tries < max_ls:

@@ -304,8 +304,9 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Decreases the learning rate to `eta_min` in `T_max` epochs along a cosine, and up again (Loshchilov and Hutter,
-    2016).
+    """Decreases the learning rate to `eta_min` in `T_max` epochs along a cosine, and up again.
+
+    Source: Loshchilov and Hutter, 2016.
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
@@ -334,8 +335,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Decreases the learning rate to `eta_min` in `T_0` epochs, then restarts with the period multiplied by
-    `T_mult`."""
+    """Decreases the learning rate to `eta_min` in `T_0` epochs, then restarts; periods grow by `T_mult`."""
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
@@ -604,8 +604,7 @@ class OneCycleLR(LRScheduler):
         return [self._between(group[phase["start_lr"]], group[phase["end_lr"]], part) for group in groups]
 
     def _phases(self, pct_start: float, three_phase: bool) -> list[Phase]:
-        """The phases: up and far down, or up, down and far down; each with its end and a group's values at both
-        ends."""
+        """The phases: up and far down, or up, down and far down. Each has its end and the values at both ends."""
         total = self.total_steps
         up = ("initial_lr", "max_lr", "max_momentum", "base_momentum")
         rows: list[tuple[float, tuple[str, ...]]] = [(float(pct_start * total) - 1, up)]

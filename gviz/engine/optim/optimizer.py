@@ -303,8 +303,7 @@ class Optimizer:
         return RemovableHandle(self._hooks["state_dict_post"], hook)
 
     def register_load_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
-        """Calls ``hook(optimizer, state_dict)`` before a state is loaded; a value that it returns replaces the
-        state."""
+        """Calls ``hook(optimizer, state_dict)`` before a state is loaded; its result replaces the state."""
         return RemovableHandle(self._hooks["load_state_dict_pre"], hook)
 
     def register_load_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
