@@ -36,7 +36,7 @@ def _command(name: str) -> Callable[[Noticed], bool]:
 
 
 PAGES = (
-    Page("A program ran and was recorded. You stand at its first event, and can go forward and back. One node on:",
+    Page("A program ran and was recorded. You are at the first event. Go forward one node:",
          "n", "n", _command("next")),
     Page("The same letter as a capital goes back. Nothing is run again: time is only looked at.",
          "N", "N", _command("reverse-next")),

@@ -103,7 +103,7 @@ def test_differences_between_two_moments():
         ("diff x", "diff needs one or two events"),
         ("diff 1 2 3", "diff needs one or two events"),
         ("diff 99", "diff needs one or two events"),
-        ("unwatch 4", "nothing is watched as 4"),
+        ("unwatch 4", "there is no watch 4"),
         ("watch x +", "x + is no expression"),
         ("last nosuch", "there is no nosuch"),
         ("first", "first needs EXPR"),

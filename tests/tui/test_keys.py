@@ -452,7 +452,7 @@ async def test_every_command_can_be_read():
 
 async def test_the_help_scrolls_where_the_terminal_is_small():
     assert "quit" not in await seen(demo(), "question_mark", size=(40, 10))
-    assert "else next" in await seen(demo(), "question_mark", "end", size=(40, 10))
+    assert "every key" in await seen(demo(), "question_mark", "end", size=(40, 10))
     assert "Esc closes this" in await seen(demo(), "question_mark", "pagedown", "down", size=(40, 10))
     assert "Esc closes this" not in await seen(demo(), "question_mark", "pagedown", "z", size=(40, 10))
 

@@ -77,7 +77,7 @@ def test_up_stops_at_the_outermost_line():
     ("word", "says"),
     [
         ("break", "there are no breakpoints"),
-        ("watch", "nothing is watched"),
+        ("watch", "no watches"),
         ("marks", "there are no marks"),
         ("graph", "5 of 5 nodes made, 6 edges"),
         ("saved", "0 nodes hold what they saved for backward, 2 have released it"),

@@ -77,10 +77,12 @@ def test_help_words_in_line_mode():
     assert "the gradient that came into this node" in said
 
 
-def test_the_help_goes_on_with_the_words():
-    said = "\n".join(map(plain, help_page(keys_of("default"), 74)))
-    assert "one event forward" in said
-    assert said.endswith("\n".join(map(plain, words_page(74))))
+def test_the_help_is_one_screen_and_names_the_page_of_the_words():
+    said = [plain(row) for row in help_page(keys_of("default"), 76)]
+    assert len(said) <= 20, "what is longer scrolls at 80x24"
+    assert "one event forward" in said[0]
+    assert ":help words" in said[-1]
+    assert any("pending" in plain(row) for row in words_page(74))
 
 
 @pytest.mark.parametrize(("word", "said"), [

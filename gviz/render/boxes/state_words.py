@@ -36,13 +36,13 @@ SHOWN: tuple[Shown, ...] = (
     Shown("inf", "! inf", "! inf", "holds inf"),
     Shown("pending", "pending", "dashed", "not run yet"),
     Shown("receiving", "receives", "", "this event adds to its gradient"),
-    Shown("complete", "complete", "", "a leaf's gradient is, .grad comes next"),
+    Shown("complete", "complete", "", "all contributions have arrived; .grad is written next"),
     Shown("running", "running", "", "its gradient is complete, its rule runs"),
     Shown("current", "now", "►", "acts in this event"),
     Shown("freed", "gone", "dashed and empty", "nothing refers to it any more"),
     Shown("waiting", "waiting", "", "a closed module: a part of its gradients has arrived"),
     Shown("released", "saved freed", "", "what it kept for backward is released"),
-    Shown("done", "done", "", "the pass is through with it"),
+    Shown("done", "done", "", "backward has finished here"),
 )
 """The word of the state that matters most is shown; first come first shown."""
 

@@ -36,7 +36,7 @@ def watch(asker: Asker, text: str, n: int) -> Iterator[str]:
         yield f'watching {shown(text)} = {value} ("break change {shown(text)}" stops when it changes)'
         return
     if not asker.watched:
-        yield "nothing is watched; watch x.grad does"
+        yield "no watches; watch x.grad adds one"
     for number, (expression, value) in enumerate(asker.watching(n), 1):
         yield f"{number}  {shown(expression)} = {value}"
 
@@ -56,7 +56,7 @@ def unwatch(asker: Asker, text: str, n: int) -> Iterator[str]:
     """``unwatch [NUMBER]``."""
     numbers = {str(number): number for number in range(1, len(asker.watched) + 1)}
     if text and text not in numbers:
-        raise GvizError(f"nothing is watched as {clipped(text, 20)}", hint="watch lists them", exit_code=2)
+        raise GvizError(f"there is no watch {clipped(text, 20)}", hint="watch lists them", exit_code=2)
     gone = asker.watched[:] if not text else [asker.watched[numbers[text] - 1]]
     asker.watched = [] if not text else [known for at, known in enumerate(asker.watched, 1) if at != numbers[text]]
     yield f"no longer watched: {', '.join(map(shown, gone)) or 'nothing was'}"

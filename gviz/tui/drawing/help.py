@@ -1,4 +1,4 @@
-"""The help: every key on one screen, then what every word, mark and number on the screen means.
+"""The help: the keys on one screen; and, on another, what every word, mark and number on the screen means.
 
 ``?`` shows all of it, ``help words`` the second half, ``help waiting`` the words that begin so.
 """
@@ -16,72 +16,66 @@ from gviz.tui.keymaps import Keys, first
 from gviz.tui.lines import Line, Span, line, wrapped
 
 _LEFT = (
-    ("time.step  time.reverse-step", "one event forward, back"),
-    ("time.next  time.reverse-next", "one whole node"),
-    ("time.finish  time.reverse-finish", "end, start of module call or pass"),
-    ("time.continue  time.reverse-continue", "run to a breakpoint, error, nan, mark"),
-    ("time.to  time.reverse-to", "next, last event of the selected node"),
-    ("time.reverse-phase  time.phase", "phase before, next phase"),
-    ("time.start  time.end", "first, last event   <time.play>  play"),
-    ("time.mark time.goto-mark", "bookmark and a letter   <time.back> back"),
-    ("look.first  look.last", "first, last node of the tape"),
-    ("find.ask find.next find.previous", "find, next and previous match"),
-    ("break.toggle  break.edit", "breakpoint here, or with a condition"),
-    ("act.command", "command line (:help, <act.palette> list all)"),
+    ("time.step time.reverse-step", "one event forward, back"),
+    ("time.next time.reverse-next", "one whole node"),
+    ("time.phase time.reverse-phase", "next phase, phase before"),
+    ("time.continue time.reverse-continue", "next stop (breakpoint, error, nan)"),
+    ("time.finish time.reverse-finish", "end, start of a call or pass"),
+    ("time.to time.reverse-to", "next, last event of this node"),
+    ("time.start time.end", "first, last event"),
+    ("time.play", "play, pause"),
+    ("time.mark time.goto-mark time.back", "bookmark, go to one, go back"),
+    ("find.ask find.next find.previous", "find, next, previous match"),
+    ("break.toggle break.edit", "breakpoint, with a condition"),
+    ("look.passes", "list of iterations and passes"),
+    ("act.command act.palette", "command line, list of commands"),
 )
 _RIGHT = (
+    ("look.explain", "why this value, gradient"),
+    ("look.findings", "findings, no gradient"),
+    ("look.training", "losses over all passes"),
+    ("look.happened", "this event in full"),
     ("look.next look.previous", "next, previous node"),
-    ("look.input look.user", "to an input, to a user"),
-    ("look.up look.down", "up, down the callers"),
-    ("view.next", "graph, tape, both"),
-    ("view.1-view.9", "panels, also 0 and tab"),
-    ("view.zoom", "one panel only"),
-    ("look.detail look.inspect", "all digits, all of it"),
-    ("look.output", "program output"),
+    ("look.input look.user", "an input, a user of it"),
+    ("look.up look.down", "up, down the call stack"),
+    ("look.inspect look.detail", "all about it, all digits"),
+    ("watch.ask look.eval", "watch, print"),
+    ("view.next view.zoom", "next view, one panel"),
+    ("view.1-view.9", "panels (also 0 and Tab)"),
+    ("graph.open graph.close graph.part", "expand, collapse, part"),
     ("act.copy act.export act.menu", "copy, export, menu"),
-    ("view.leave", "leave, undo zoom"),
-    ("graph.open graph.close graph.part", "open, close, ancestors"),
-    ("look.explain look.happened watch.ask look.eval", "why, more, watch, print"),
 )
 _LEGEND: tuple[tuple[str | Span, ...], ...] = (
     (("3", "value"), " value   ", ("-6", "grad"), " gradient   ", ("4", "sum"), " added now   ", ("!", "error"),
-     " bad   in: inputs, or what arrives"),
-    (("leaf:", "key"), " made by you, gets a .grad   ", ("const:", "key"), " gets none   ", ("param:", "key"),
-     " of a module"),
-    (("pending:", "key"), " not made yet   ", ("saved:", "key"), " kept for backward   ", ("freed:", "key"),
-     " let go by it"),
-    (("waiting:", "key"), " for gradients   ", ("↻2, v2:", "key"), " memory written in place   ", ("|g|:", "key"),
-     " length"),
-    ("small letters go forward, CAPITALS back; click selects, double click runs",),
-    ("gviz run: ctrl+c pauses the program, A answers it, ctrl+r runs it again",),
-    ((":help waiting", "key"), " explains a word of the screen, :help step a command",),
+     " error, nan or inf   ", ("|g|", "key"), " length"),
+    ("Small letters go forward, CAPITALS back. Click: select. Double click: run.",),
+    ("gviz run: Ctrl+C pauses the program, A answers it, Ctrl+R runs it again.",),
+    ((":help", "key"), " commands   ", (":help words", "key"), " what each word means   ",
+     (":keys", "key"), " every key"),
 )  # fmt: skip
 _ROOM = 74
 
 
 def help_page(keys: Keys, width: int) -> Iterator[Line]:
-    """Every key on one screen of 74 by 20 cells, one below the other where there is less room; then what is seen."""
-    left = [(_named(ids, keys), _with_keys(says, keys)) for ids, says in _LEFT]
+    """The keys on one screen of 74 by 18 cells, in two columns, or one below the other where there is less room."""
+    left = [(_named(ids, keys), says) for ids, says in _LEFT]
     right = [(_named(ids, keys), says) for ids, says in _RIGHT]
-    if width >= _ROOM and max(len(names) for names, _ in left) <= 6 and max(len(names) for names, _ in right) <= 8:
+    of_left, of_right = (max(len(names) for names, _ in side) + 1 for side in (left, right))
+    means_width = max(len(says) for _, says in right)
+    says_width = max(len(says) for _, says in left) + 1
+    if width >= max(_ROOM, of_left + says_width + of_right + means_width):
         for (names, says), (others, means) in zip(left, right, strict=True):
-            yield line((f"{names:<6}", "key"), f"{says:<38}", (f"{others:<8}", "key"), means)
+            yield line((f"{names:<{of_left}}", "key"), f"{says:<{says_width}}", (f"{others:<{of_right}}", "key"), means)
     else:
         for names, says in (*left, *right):
             yield from wrapped(line((f"{names:<10} ", "key"), says), width, 11)
     yield ()
     for spans in _LEGEND:
         yield from wrapped(line(*spans), width, 2)
-    yield ()
-    yield from words_page(width)
 
 
 def _named(ids: str, keys: Keys) -> str:
     return re.sub(r"[a-z]+\.[a-z0-9-]*[a-z0-9](?=-view|\s|$)", lambda found: first(keys, found.group(0)), ids)
-
-
-def _with_keys(text: str, keys: Keys) -> str:
-    return re.sub(r"<([a-z.-]+)>", lambda found: first(keys, found.group(1)), text)
 
 
 _WORDS = re.compile(r", |  ")

@@ -190,7 +190,7 @@ class DebuggerScreen(SessionScreen):
         elif self.get_selected_text():
             self.action_copy_text()
         else:
-            self.say("nothing runs that could be stopped; q leaves")
+            self.say("Nothing is running. q: quit")
 
     def action_detail(self) -> None:
         """Numbers in full, or short."""
