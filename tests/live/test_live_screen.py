@@ -108,7 +108,7 @@ def test_steps_at_the_live_end_let_the_program_run(tmp_path):
 def test_a_program_that_begins_with_data_says_how_to_get_on(tmp_path):
     async def scenario(running):
         await running.stands_at(1)
-        assert running.screen.remark.startswith("data comes first: }")
+        assert running.screen.remark.startswith("Data comes first. }")
         assert len(running.screen.remark) <= 78  # it fits into 80 columns
         await running.press(*":until program.py:5", "enter")
         await running.stands_at(4)
@@ -193,7 +193,7 @@ def test_ctrl_c_pauses_an_endless_loop(tmp_path):
         await running.until(lambda: "LIVE" in running.status)
         assert "paused at program.py:" in running.status
         await running.press("q")
-        assert "s stops it" in running.screen.remark
+        assert "s: stop it" in running.screen.remark
         await running.press("escape")
         assert running.live.alive
         await running.press("q", "s")
@@ -226,7 +226,7 @@ def test_a_program_without_any_event_has_ended_and_does_not_start(tmp_path):
         await running.until(lambda: not running.live.alive)
         await running.until(lambda: running.screen.query_one(GraphCanvas).said == " no nodes were recorded")
         panel = running.screen.query_one(NodePanel)
-        await running.until(lambda: "".join(text for text, _ in panel.row(0)).startswith("this recording holds no"))
+        await running.until(lambda: "".join(text for text, _ in panel.row(0)).startswith("This recording has no"))
         assert "end of recording" in running.status
         assert running.screen.remark == "the program has ended with exit code 0"
 
