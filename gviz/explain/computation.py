@@ -126,10 +126,10 @@ def _operands(timeline: Timeline, info: NodeInfo, at: int) -> Iterator[Operand]:
         state = before.state(node)
         value = state.outputs[output_nr].value if state is not None and output_nr < len(state.outputs) else None
         born = timeline.info(node).born if node else 0
-        yield Operand(slot, _parameter(info.op, slot), node, output_nr, symbol(timeline, node, output_nr), born, value)
+        yield Operand(slot, parameter(info.op, slot), node, output_nr, symbol(timeline, node, output_nr), born, value)
 
 
-def _parameter(op: OpSeen, slot: int) -> str:
+def parameter(op: OpSeen, slot: int) -> str:
     """The name of the parameter that input `slot` fills; the last one takes the rest of a list."""
     if not op.slots:
         return ""

@@ -269,6 +269,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("stepped", "fact", "what the last step of an optimizer did, and to which parameters"),
     Kind("no-gradient", "fact", "the leaves that require a gradient and have none, each with its reason"),
     Kind("alive", "fact", "which graphs are alive, with their nodes, saved tensors and bytes, and what holds them"),
+    Kind("memory", "fact", "the memory that a graph keeps for backward, by module, line and tensor, and its peak"),
     Kind("took-no-part", "fact", "an object that a variable holds and that took no part in the recording"),
     Kind("unborn", "fact", "the node is made later", ("unborn",), value.unborn),
     Kind("computed", "fact", "a value, by the formula that made it", ("value",), value.computed_value),

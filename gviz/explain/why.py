@@ -23,6 +23,7 @@ from gviz.explain.kinds import KINDS
 from gviz.explain.parameter_updates import all_options, why_nothing
 from gviz.explain.program_errors import Failure, all_failures, failure_at
 from gviz.explain.question import Question, question
+from gviz.explain.saved_memory import memory_finding
 from gviz.query.moment_lookup import event_at
 from gviz.query.name_lookup import NamedNodes, TookNoPart
 from gviz.query.node_lookup import node_at
@@ -108,14 +109,17 @@ def _node_of_module(names: NamedNodes, name: str, n: int) -> int:
 def answer(names: NamedNodes, text: str, n: int, selected: int = 0) -> Finding:
     """Why the place of `text` (the selected node without one) is as it is at moment `n`; of several nodes the last.
 
-    ``alive`` asks which graphs are, ``error`` why the last error by then was raised, else the first, ``nan`` where the
-    first nan came from, without any the first infinity, ``inf`` where that did. GvizError for a place there is not.
+    ``alive`` asks which graphs are, ``memory`` what the graph keeps for backward, ``error`` why the last error by then
+    was raised, else the first, ``nan`` where the first nan came from, without any the first infinity, ``inf`` where
+    that did. GvizError for a place there is not.
     """
     moment = names.timeline.at(n)
     if text.strip() in BAD and not names.last(text.strip(), len(names.timeline)):
         return _first_bad_number(names, text.strip())
     if text.strip() == "alive":
         return alive_graphs(names.timeline, moment)
+    if text.strip() == "memory" and not names.last("memory", len(names.timeline)):
+        return memory_finding(names.timeline, n)
     if text.strip() == "error":
         found, also = why_failure(_last_error(names, n)), names.also("error")
         return replace(found, text=f"{found.text} ({also})") if also else found

@@ -24,8 +24,8 @@ def command(trace: Path, place: str | None, at: str | None, whole: bool, kind: s
 
     The answer has the facts, the lines of source and the fix. PLACE is a node: #4, a name, an operation, or
     demo.py:4; where several fit, the last one. `error` asks why the program failed, `nan` where the first nan (else
-    inf) appeared, `alive` which graphs are still in memory. Without PLACE it explains the failure, or whatever else
-    is wrong.
+    inf) appeared, `alive` which graphs are still in memory, `memory` what a graph keeps for backward. Without PLACE
+    it explains the failure, or whatever else is wrong.
     """
     argument_order.expect_file(trace, place, "explain {1} {0}" if is_trace(Path(place or "")) else "why {0} {1}")
     if trace.suffix == ".py" and trace.is_file():

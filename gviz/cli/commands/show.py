@@ -164,6 +164,20 @@ def node_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
     return plain_panel(timeline, n, node, _width())
 
 
+def memory_data(timeline: Timeline, n: int, node: int) -> dict[str, object]:
+    """The memory that the graph keeps for backward."""
+    from gviz.explain import saved_memory
+
+    return saved_memory.memory_data(timeline, n)
+
+
+def memory_text(timeline: Timeline, n: int, node: int) -> Iterator[str]:
+    """The memory that the graph keeps for backward, with its curve."""
+    from gviz.explain import saved_memory
+
+    return saved_memory.memory_text(timeline, n, min(_width(), _PIPE_WIDTH))
+
+
 def _row(timeline: Timeline, node: int, state: NodeState | None) -> dict[str, Any]:
     info = timeline.info(node)
     return {
@@ -195,6 +209,7 @@ PAGES: dict[str, tuple[Data, Text]] = {
     "tape": (tape_data, tape_text),
     "events": (events_data, events_text),
     "node": (node_data, node_text),
+    "memory": (memory_data, memory_text),
 }
 
 
@@ -204,7 +219,7 @@ PAGES: dict[str, tuple[Data, Text]] = {
     "page", type=argument_order.Page(PAGES), default="stats", required=False, metavar=f"[{'|'.join(PAGES)}]"
 )
 @click.argument("place", required=False, metavar="[NODE]")
-@at_option("The moment that training, tape and node show")
+@at_option("The moment that training, tape, node and memory show")
 @click.option("--format", "kind", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @engine_option
 def command(
@@ -216,7 +231,8 @@ def command(
 
     stats counts events, nodes and bytes. passes lists the iterations with their passes and losses. training draws the
     loss and the gradients of each module over all passes. tape lists every node at one moment. events lists every event
-    in order. node NODE prints one node (#4 or its name).
+    in order. node NODE prints one node (#4 or its name). memory shows what the graph of an iteration keeps for backward,
+    and its peak.
     """
     if (page == "node") != (place is not None):
         raise GvizError("node, and only node, needs a NODE", hint=f"gviz show {shell.word(source)} node 4", exit_code=2)

@@ -1,0 +1,445 @@
+"""Memory that a graph keeps for backward: which tensors, from when to when, and which module and line kept them.
+
+A node saves tensors that its backward rule needs. They stay in memory until the rule has run, or the node is freed.
+Example, with activations of 4 KiB each:
+
+    x = data                # a leaf: the program keeps it anyway, it does not count
+    a = x @ w               # saves x and w (leaves)
+    h = torch.relu(a)       # saves its result h                4 KiB from here on
+    y = h @ v               # saves h again: one memory          4 KiB
+    z = torch.sigmoid(y)    # saves its result z                8 KiB, the peak
+    z.sum().backward()      # releases z, then h                0
+
+The account is exact where the recording knows what an operation saves (`OpSeen.saved`): its inputs and results. Counted
+once is what shares memory. Not counted are leaves and parameters, which the program keeps anyway; tensors that only the
+operation knows (the mean of a layer norm, the indices of a pooling); their number is `unknown`. A checkpoint keeps its
+inputs only, and computes the rest again during the backward pass. Only that second computation shows which operations
+were in a checkpoint, so without a backward pass they count in full.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+
+import msgspec
+
+from gviz.events import Edge, NodeCreated
+from gviz.explain.computation import parameter, saved_places
+from gviz.explain.display_names import innermost, is_mask, label
+from gviz.explain.finding import Finding, Number
+from gviz.source.site import Frame
+from gviz.trace.graph_state import Iteration, NodeInfo
+from gviz.trace.timeline import Timeline
+from gviz.values.number_text import bytes_text, count_text, shape_text
+from gviz.values.plain_text import file_line
+
+_CallSite = tuple[int, Frame | None, str]
+"""An operation, the line that called it, and the module it was called in."""
+
+MOST_ROWS = 8
+"""Modules, lines and tensors that a report lists, the largest first."""
+
+WORTH = 0.1
+"""The least share of the peak that a checkpoint must save to be suggested."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTensor:
+    """One memory that nodes keep for backward.
+
+    `made` is the output that it was made as, `nbytes` its size, `savers` the nodes that keep it. It is kept from event
+    `start` to event `end`, not included.
+    """
+
+    made: Edge
+    nbytes: int
+    savers: tuple[int, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What checkpointing each of some modules would save: the peak would fall to about `peak` bytes.
+
+    `operations` is the number of operations that would run a second time.
+    """
+
+    modules: tuple[str, ...]
+    peak: int
+    operations: int
+
+
+class SavedMemory:
+    """The memory that the graph of one iteration keeps for backward, at every moment."""
+
+    def __init__(self, timeline: Timeline, iteration: Iteration) -> None:
+        self.timeline, self.iteration = timeline, iteration
+        self.unknown = self.checkpointed = 0
+        self.tensors = tuple(self._tensors())
+
+    def _tensors(self) -> Iterator[SavedTensor]:
+        timeline, (start, end) = self.timeline, (self.iteration.start, self.iteration.end)
+        earlier, _ = timeline.nodes.with_saved(start - 1) if start > 1 else ((), 0)
+        nodes = [*earlier, *(node for node in timeline.nodes.of(self.iteration) if timeline.nodes.born(node) >= start)]
+        infos = {node: timeline.info(node) for node in dict.fromkeys(nodes)}
+        released = {
+            state.node: min(filter(None, (state.saved_freed, state.freed)), default=end + 1)
+            for state in timeline.at(end).states([*infos])
+            if state is not None
+        }
+        again = _computed_again(infos)
+        in_checkpoint = {node for node, info in infos.items() if _is_first(info) and _call_site(info) in again}
+        self.checkpointed = len(in_checkpoint)
+        makers: dict[int, tuple[Edge, int, bool]] = {}
+        savers: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        for node, info in infos.items():
+            held: Iterable[tuple[Edge | None, int]] = ((edge, info.born) for edge in self._saved_by(info))
+            if node in in_checkpoint:
+                held = _checkpoint_holds(info, infos, held, in_checkpoint, again, released[node])
+            elif info.created.during[1] in in_checkpoint:
+                continue  # counted at the operation that the checkpoint computed it for
+            for edge, since in held:
+                if edge is None:
+                    self.unknown += 1
+                elif (memory := _memory(timeline, edge, makers)) is not None:
+                    savers[memory].append((node, since))
+        for memory, users in savers.items():
+            made, nbytes, is_leaf = makers[memory]
+            first = max(start, min(since for _, since in users))
+            until = max(released.get(node, end + 1) for node, _ in users)
+            if not is_leaf and nbytes and until > first:
+                yield SavedTensor(made, nbytes, tuple(dict.fromkeys(node for node, _ in users)), first, until)
+
+    def _saved_by(self, info: NodeInfo) -> Iterator[Edge | None]:
+        """The outputs that a node keeps; None for a tensor that only its operation knows."""
+        created = info.created
+        inputs = {parameter(info.op, slot): edge for slot, edge in enumerate(created.inputs)}
+        for place in saved_places(info, self._requires_grad):
+            name = info.op.saved[place]
+            if name in inputs:
+                yield inputs[name] if inputs[name][0] else None
+            elif name == "result":
+                yield info.node, 0
+            elif name not in dict(created.attrs):
+                yield None
+
+    def _requires_grad(self, node: int) -> bool:
+        return self.timeline.nodes.created(node).requires_grad
+
+    @cached_property
+    def curve(self) -> tuple[tuple[int, int], ...]:
+        """Each event that changes what is kept, with the bytes kept from it on."""
+        return _curve((one.start, one.end, one.nbytes) for one in self.tensors)
+
+    @cached_property
+    def peak(self) -> tuple[int, int]:
+        """The first event at which most is kept, and how many bytes; (0, 0) if nothing is."""
+        return max(self.curve, key=lambda point: (point[1], -point[0]), default=(0, 0))
+
+    def at(self, n: int) -> list[SavedTensor]:
+        """What is kept at moment `n`, the largest first."""
+        return sorted((one for one in self.tensors if one.start <= n < one.end), key=lambda one: -one.nbytes)
+
+    def by_module(self, n: int) -> Counter[str]:
+        """Bytes kept at moment `n` by what was made in each module, and in those inside it, by path.
+
+        The empty path is what was made outside of modules. Modules around everything else are left out.
+        """
+        kept: Counter[str] = Counter()
+        for one in self.at(n):
+            kept.update(dict.fromkeys(_paths(self.timeline.info(one.made[0]).scope) or [""], one.nbytes))
+        inside = sum(one.nbytes for one in self.at(n)) - kept[""]
+        around = [path for path, size in kept.items() if path and size == inside]
+        return Counter({path: size for path, size in kept.items() if size and path not in around[:-1]})
+
+    def by_line(self, n: int) -> Counter[Frame]:
+        """Bytes kept at moment `n`, by the line of the program that made the tensor, where it is known."""
+        kept: Counter[Frame] = Counter()
+        for one in self.at(n):
+            if (line := innermost(self.timeline.info(one.made[0]))) is not None:
+                kept[msgspec.structs.replace(line, function="", column=-1, end_column=-1)] += one.nbytes
+        return kept
+
+    def checkpoint(self) -> Checkpoint | None:
+        """The sibling modules whose checkpoints would lower the peak most; None if none would by a `WORTH`.
+
+        A checkpoint keeps the inputs of a module and drops what is only used inside, until the backward pass comes to
+        the module and computes it again.
+        """
+        peak = self.peak[1]
+        inside: defaultdict[str, list[SavedTensor]] = defaultdict(list)
+        for one in self.tensors:
+            scopes = [self.timeline.info(node).scope for node in (one.made[0], *one.savers)]
+            for path in _paths(_common(scopes)):
+                inside[path].append(one)
+        groups: defaultdict[str, list[str]] = defaultdict(list)
+        for path, tensors in inside.items():
+            if sum(one.nbytes for one in tensors) >= peak * WORTH / 2:
+                groups[path.rpartition(".")[0]].append(path)
+        best: Checkpoint | None = None
+        for parent, paths in groups.items():
+            if not parent:
+                continue  # the whole model: all of its memory would come back
+            later: dict[SavedTensor, int] = {}
+            for path in paths:
+                back = min(one.end for one in inside[path])  # the first rule of the module that has run
+                later.update((one, max(one.start, back - 1)) for one in inside[path])
+            points = _curve((later.get(one, one.start), one.end, one.nbytes) for one in self.tensors)
+            lower = max((size for _, size in points), default=0)
+            if lower <= peak * (1 - WORTH) and (best is None or lower < best.peak):
+                best = Checkpoint(tuple(sorted(paths)), lower, self._operations(paths))
+        return best
+
+    def _operations(self, paths: Sequence[str]) -> int:
+        infos = (self.timeline.info(node) for node in self.timeline.nodes.of(self.iteration))
+        forward = (info.scope for info in infos if info.created.kind == "op" and info.created.during == (0, 0))
+        return sum(any(f"{scope}.".startswith(f"{path}.") for path in paths) for scope in forward)
+
+
+def _curve(kept: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int], ...]:
+    """The sum of sizes from each event on at which it changes; each is kept from a first event to an end, not included."""
+    changes: Counter[int] = Counter()
+    for start, end, size in kept:
+        changes[start] += size
+        changes[end] -= size
+    events = sorted(changes)
+    return tuple(zip(events, accumulate(changes[event] for event in events), strict=True))
+
+
+def _memory(timeline: Timeline, edge: Edge, makers: dict[int, tuple[Edge, int, bool]]) -> int | None:
+    """The storage of an output. `makers` gets the output that owns it, its bytes, and whether that is a leaf."""
+    node, nr = edge
+    created = timeline.nodes.created(node)
+    if nr >= len(created.outputs):
+        return None
+    storage = created.outputs[nr].storage
+    if storage not in makers:
+        base, base_nr = _base(timeline, created, nr)
+        value = base.outputs[base_nr].value
+        is_leaf = base.kind != "op" and not is_mask(base)
+        makers[storage] = (base.node, base_nr), value.nbytes if value is not None else 0, is_leaf
+    return storage
+
+
+def _base(timeline: Timeline, created: NodeCreated, nr: int) -> tuple[NodeCreated, int]:
+    """The node and output whose memory an output is a view of, or the output itself."""
+    seen = set()
+    while (owner := created.outputs[nr].view_of) and owner not in seen:
+        seen.add(owner)
+        storage, created = created.outputs[nr].storage, timeline.nodes.created(owner)
+        nr = next((place for place, output in enumerate(created.outputs) if output.storage == storage), 0)
+    return created, nr
+
+
+def _computed_again(infos: Mapping[int, NodeInfo]) -> Mapping[_CallSite, list[NodeInfo]]:
+    """The operations that a backward pass ran once more, by their call sites: those of a checkpoint.
+
+    The pass stops running them again when it has what it needs. The node whose tensors it needed is in the checkpoint.
+    """
+    again: defaultdict[_CallSite, list[NodeInfo]] = defaultdict(list)
+    for info in infos.values():
+        if info.created.kind == "op" and info.created.during != (0, 0) and not info.created.untracked:
+            again[_call_site(info)].append(info)
+            if (needed := infos.get(info.created.during[1])) is not None:
+                again.setdefault(_call_site(needed), [])
+    return again
+
+
+def _checkpoint_holds(
+    info: NodeInfo,
+    infos: Mapping[int, NodeInfo],
+    saved: Iterable[tuple[Edge | None, int]],
+    in_checkpoint: Collection[int],
+    again: Mapping[_CallSite, Sequence[NodeInfo]],
+    released: int,
+) -> Iterator[tuple[Edge | None, int]]:
+    """What a checkpoint keeps for an operation in it, each from which event on.
+
+    It keeps what comes in from outside. A tensor made inside is kept from its second computation on, which is the last
+    one before the operation's own rule has run.
+    """
+    for edge in info.created.inputs:
+        if edge[0] and edge[0] not in in_checkpoint:
+            yield edge, info.born
+    for kept, _ in saved:
+        if kept is not None and kept[0] in in_checkpoint:
+            twins = [one for one in again[_call_site(infos[kept[0]])] if info.born < one.born < released]
+            if twins:
+                yield (twins[-1].node, kept[1]), twins[-1].born
+
+
+def _is_first(info: NodeInfo) -> bool:
+    """Whether the program ran the operation itself, and no backward pass did."""
+    return info.created.kind == "op" and info.created.during == (0, 0)
+
+
+def _call_site(info: NodeInfo) -> _CallSite:
+    return info.created.op, innermost(info), info.scope
+
+
+def _common(scopes: Sequence[str]) -> str:
+    """The innermost module that all of these are in."""
+    parts = [scope.split(".") for scope in scopes]
+    shared = []
+    for level in zip(*parts, strict=False):
+        if len(set(level)) > 1:
+            break
+        shared.append(level[0])
+    return ".".join(shared)
+
+
+def _paths(scope: str) -> list[str]:
+    """A module and those around it: ``net``, ``net.layers``, ``net.layers.0``; none outside of modules."""
+    return [*accumulate(scope.split("."), "{}.{}".format)] if scope else []
+
+
+# The report: `gviz why memory`, `gviz show TRACE memory`
+
+
+def saved_memory(timeline: Timeline, n: int) -> SavedMemory:
+    """The account of the iteration at moment `n`; of the one before it if its graph saves nothing yet."""
+    iteration = timeline.iteration_at(n)
+    account = SavedMemory(timeline, iteration)
+    while not account.tensors and iteration.index:
+        iteration = timeline.iterations[iteration.index - 1]
+        account = SavedMemory(timeline, iteration)
+    return account
+
+
+def memory_finding(timeline: Timeline, n: int) -> Finding:
+    """The peak of the iteration at moment `n`, what it consists of, and what a checkpoint would save."""
+    account = saved_memory(timeline, n)
+    event, peak = account.peak
+    if not peak:
+        return Finding("memory", f"no operation saves a tensor for backward up to event {n}", n)
+    kept = account.at(event)
+    text = (
+        f"the graph of iteration {account.iteration.index + 1} keeps up to {bytes_text(peak)} for backward: "
+        f"{count_text(len(kept))} tensor{'s' if len(kept) != 1 else ''} at event {event}"
+    )
+    at = next((line for line, _ in account.by_line(event).most_common(1)), None)
+    parts = [*_sections(account, event), *_reserves(account)]
+    checkpoint = account.checkpoint()
+    fix = ""
+    if checkpoint is not None:
+        count = len(checkpoint.modules)
+        what = checkpoint.modules[0] if count == 1 else f"each of the {count} modules {_range(checkpoint.modules)}"
+        fix = (
+            f"torch.utils.checkpoint around {what}: the peak falls to about {bytes_text(checkpoint.peak)}, and "
+            f"{checkpoint.operations} operations run twice"
+        )
+    return Finding("memory", text, event, kept[0].made[0], tuple(parts), fix, at, (Number("bytes", peak, event),))
+
+
+def _sections(account: SavedMemory, n: int) -> Iterator[Finding]:
+    """What is kept at an event: by module, by line, and the largest tensors."""
+    timeline, kept = account.timeline, account.at(n)
+    total = sum(one.nbytes for one in kept)
+    modules, lines = account.by_module(n), account.by_line(n)
+    if set(modules) - {""}:
+        parts = [_part(name or "outside of modules", size, total) for name, size in modules.most_common(MOST_ROWS)]
+        yield Finding("modules", f"by module{_left_out(len(modules))}", parts=tuple(parts))
+    parts = [_part(file_line(at.path, at.line), size, total, at) for at, size in lines.most_common(MOST_ROWS)]
+    yield Finding("lines", f"by line{_left_out(len(lines))}", parts=tuple(parts))
+    tensors = tuple(_tensor(timeline, one, total) for one in kept[:MOST_ROWS])
+    yield Finding("tensors", f"largest tensors{_left_out(len(kept))}", parts=tensors)
+
+
+def _part(name: str, size: int, total: int, at: Frame | None = None) -> Finding:
+    return Finding("part", f"{_share(size, total)}  {name}", at=at)
+
+
+def _left_out(count: int) -> str:
+    return f" ({MOST_ROWS} of {count})" if count > MOST_ROWS else ""
+
+
+def _share(size: int, total: int) -> str:
+    return f"{bytes_text(size):>9} {size / total:4.0%}"
+
+
+def _tensor(timeline: Timeline, one: SavedTensor, total: int) -> Finding:
+    node, nr = one.made
+    value = timeline.nodes.created(node).outputs[nr].value
+    shape = f" {shape_text(value.shape)}" if value is not None else ""
+    by = ", ".join(label(timeline, saver) for saver in one.savers[:3])
+    more = f" and {len(one.savers) - 3} more" if len(one.savers) > 3 else ""
+    text = f"{_share(one.nbytes, total)}  {label(timeline, node)}{shape}, saved by {by}{more}"
+    return Finding("tensor", text, one.start, node, at=innermost(timeline.info(node)))
+
+
+def _reserves(account: SavedMemory) -> Iterator[Finding]:
+    """What the account leaves out."""
+    if account.unknown:
+        count = account.unknown
+        yield Finding(
+            "unknown",
+            f"not counted: {count} saved tensor{'s' if count != 1 else ''} that the recording has no size of, such as "
+            "the mean of a normalisation or the indices of a pooling",
+        )
+    if account.checkpointed:
+        yield Finding("checkpoint", f"of {account.checkpointed} operations in a checkpoint only its inputs are counted")
+
+
+def _range(modules: Sequence[str]) -> str:
+    return f"{modules[0]} … {modules[-1]}"
+
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+def curve_text(account: SavedMemory, width: int) -> str:
+    """The bytes kept over the events of the iteration as bars, each the most of its share of the events."""
+    start, end = account.iteration.start, account.iteration.end + 1
+    width = min(width, end - start)
+    highest, peak = [0] * width, account.peak[1]
+    points = [*account.curve, (end, 0)]
+    for (event, size), (until, _) in pairwise(points):
+        first, last = (event - start) * width // (end - start), (max(event, until - 1) - start) * width // (end - start)
+        for place in range(first, min(last, width - 1) + 1):
+            highest[place] = max(highest[place], size)
+    return "".join(_BLOCKS[-(-size * (len(_BLOCKS) - 1) // peak) if peak else 0] for size in highest)
+
+
+def memory_text(timeline: Timeline, n: int, width: int) -> Iterator[str]:
+    """The report as lines of text: the peak, the curve, what was kept at the peak, and what would lower it."""
+    finding = memory_finding(timeline, n)
+    yield finding.text
+    account = saved_memory(timeline, n)
+    if account.tensors:
+        yield ""
+        yield curve_text(account, width)
+        left, right = f"event {account.iteration.start}", f"event {account.iteration.end}"
+        yield f"{left}{right:>{max(len(right) + 1, width - len(left))}}"
+    for section in finding.parts:
+        yield ""
+        yield section.text
+        yield from (f"  {part.text}" for part in section.parts)
+    if finding.fix:
+        yield ""
+        yield f"try: {finding.fix}"
+
+
+def memory_data(timeline: Timeline, n: int) -> dict[str, object]:
+    """The report for programs: sizes in bytes, and the curve as pairs of event and bytes kept from it on."""
+    account = saved_memory(timeline, n)
+    event, peak = account.peak
+    checkpoint = account.checkpoint()
+    return {
+        "iteration": account.iteration.index + 1,
+        "peak": {"event": event, "bytes": peak},
+        "curve": account.curve,
+        "modules": dict(account.by_module(event).most_common()),
+        "lines": {file_line(line.path, line.line): size for line, size in account.by_line(event).most_common()},
+        "tensors": [
+            {"node": one.made[0], "output": one.made[1], "bytes": one.nbytes, "saved_by": one.savers}
+            for one in account.at(event)
+        ],
+        "not_counted": {"unknown": account.unknown, "checkpointed": account.checkpointed},
+        "checkpoint": checkpoint
+        and {"modules": checkpoint.modules, "peak": checkpoint.peak, "operations": checkpoint.operations},
+    }
