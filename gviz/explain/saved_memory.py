@@ -202,7 +202,7 @@ class SavedMemory:
 
 
 def _curve(kept: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int], ...]:
-    """The sum of sizes from each event on at which it changes; each is kept from a first event to an end, not included."""
+    """The sum of sizes at each event that changes it. A size counts from its first event to its end, not included."""
     changes: Counter[int] = Counter()
     for start, end, size in kept:
         changes[start] += size
