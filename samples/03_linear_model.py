@@ -1,12 +1,12 @@
 """A small linear model, trained by SGD with momentum
 
-The points lie on target = 2 * x + 1, w and b start at 0. Every round builds a
-new graph, walks back through it and moves w and b: press f to go through the
-forward pass, the backward pass and the optimizer. In the first backward pass
-w.grad becomes -7, and the optimizer takes w an eighth of that up, to 0.875.
-In the third round w.grad is only -0.5938, which is a step of 0.074. But half
-of the step before, 0.461, comes on top: that is momentum, and w shoots past 2
-to 2.332. zero_grad sets .grad to None, or the next pass would add to it.
+The points lie on target = 2 * x + 1, w and b start at 0. Every iteration
+builds a new graph, walks back through it and moves w and b: press f to go
+through forward pass, backward pass and optimizer. In the first backward pass
+w.grad becomes -7, and the optimizer takes w an eighth of that up, to 0.875. In
+the third one w.grad is only -0.5938, a step of 0.074. But half of the step
+before, 0.461, comes on top: that is momentum, and w shoots past 2 to 2.332.
+zero_grad clears .grad, or the next pass would add to it.
 """
 
 import gviz.engine as torch

@@ -2,7 +2,7 @@
 
 d and e share the graph from a to c. The first two passes keep it, and a.grad
 grows from a to 5 * a, because every pass adds to it. The third one does not:
-watch with s how c and b let go of what they had saved for backward. So the
+watch with s how c and b release what they had saved for backward. So the
 fourth pass comes as far as c, which has nothing left to compute with, and is
 refused. This error ends the program on purpose, so the debugger opens on it:
 go back with N or C, or to the first event with <, and come again with c.

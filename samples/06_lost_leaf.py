@@ -4,8 +4,8 @@ x = x + 1 does not change the leaf. It makes a second box and gives that one
 the name x; watch it with n at the start. After the first backward pass (press
 f twice) the gradient 4 stands on the old leaf, #1, which here only `leaf` can
 still reach. The x that is left is the result of an operation: no .grad.
-x += 1 would keep the leaf, but autograd does not let anybody write to a leaf
-that it must compute the gradient of: that error is caught and printed. Under
+x += 1 would keep the leaf, but autograd forbids in-place writes to a leaf
+that requires a gradient: that error is caught and printed. Under
 no_grad the write is allowed. x stays the box it was, and its value becomes 2.
 """
 

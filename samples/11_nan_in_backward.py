@@ -1,4 +1,4 @@
-"""A nan that is born in the backward pass
+"""A nan that first appears in the backward pass
 
 where takes sqrt(x) only for x > 0, and forward all is well: y = [0 2]. Press
 c, which stops at the first nan: sqrt has sent it to x. S goes back to how it

@@ -4,7 +4,7 @@ y = v * sqrt(h) with h = w * w; w.grad is 3 as long as every step to y is an
 operation on tensors. Each of the other three leaves the graph on its way:
 nothing fails, v still gets its gradient, and w.grad is None. Go to the end
 and ask :why w.grad, it names the line where the way is cut, and where the
-numbers come back as new data, without a history. gviz check finds all three
+numbers come back as a new tensor with no history. gviz check finds all three
 in one go. To print or to collect a number, .item() and detach() are right.
 """
 

@@ -3,8 +3,8 @@
 The model trains its last layer only: first.weight.grad is None. In forward,
 the hidden values go through .detach(), which was meant to save memory. Look
 at the node Detach: no line leads back from it, so no gradient can. Press f
-twice, to the end of the first pass, and type :why first.weight.grad to be
-told. The second model leaves it out, and the gradient is there.
+twice, to the end of the first pass, and type :why first.weight.grad to
+see why. The second model leaves it out, and the gradient is there.
 """
 
 import torch
