@@ -231,8 +231,8 @@ def command(
 
     stats counts events, nodes and bytes. passes lists the iterations with their passes and losses. training draws the
     loss and the gradients of each module over all passes. tape lists every node at one moment. events lists every event
-    in order. node NODE prints one node (#4 or its name). memory shows what the graph of an iteration keeps for backward,
-    and its peak.
+    in order. node NODE prints one node (#4 or its name). memory shows what the graph of an iteration keeps for
+    backward, and its peak.
     """
     if (page == "node") != (place is not None):
         raise GvizError("node, and only node, needs a NODE", hint=f"gviz show {shell.word(source)} node 4", exit_code=2)
