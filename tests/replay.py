@@ -14,7 +14,7 @@ from gviz.events import Edge, Output
 from gviz.trace.backward_pass import Carriers, Reach, reach, replacement, seed_of, standing
 from gviz.trace.graph_state import Contribution, NodeState, OutputState, Saved, Step
 from gviz.trace.log import EventLog
-from gviz.trace.storage import value_after
+from gviz.trace.tensor_storage import value_after
 from gviz.values.value import Value
 
 

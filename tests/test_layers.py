@@ -53,14 +53,13 @@ OF_TRACE = {
 SHOWING = {"query", "render", "tui", "explain", "compare"}
 INSIDE = {
     "trace": """
-        graph_state weak_cache codec storage optimizer_steps stacks index.tables repetition file.lock
-        file.bulk_statistics file.bounds naming.bindings recording.capture recording.exceptions
-        index.changes backward_pass file.snapshot iterations file.format naming.calls log phases
-        file.paths naming.assignments nonfinite name_overlay index.threads file.connection
-        naming.names index.columns file.batch spans contexts index.reachability index.references
-        index.stored_index file.reader file.ring node_table error_index index.node_state file.event_table moment
-        file.writer timeline recording.source_text backward_order navigation places node_gradients
-        condition_environment recording.record stops""",
+        graph_state weak_cache codec tensor_storage optimizer_steps stacks index.tables repetition file.lock
+        file.bulk_statistics file.bounds naming.bindings recording.capture recording.exceptions index.changes
+        backward_pass file.snapshot iterations file.format naming.calls log phases file.paths naming.assignments
+        nonfinite name_overlay index.threads file.connection naming.names index.columns file.batch spans
+        contexts index.reachability index.references index.stored_index file.reader file.ring node_table
+        error_index index.node_state file.event_table moment file.writer timeline recording.source_text
+        backward_order navigation places node_gradients condition_environment recording.record stops""",
     "live": """
         pseudo_terminal protocol node_cache breakpoint_prefilter gate debuggee program_control""",
     "render": """
@@ -81,12 +80,11 @@ INSIDE = {
         rank_names target hidden_frames start.sitecustomize recording_request program_end torch_alias rank_recording
         child""",
     "cli": """
-        lessons options streams signals shell slide sarif json_form recording_options trace_name
-        commands.keys progress picture recordings commands.info
-        argument_order rank_report program debugger commands.whatif commands.diff commands.open main
-        findings commands.tutor commands.record commands.export commands.demo viewer
-        commands.run commands.graphify commands.gradcheck commands.show commands.check commands.why
-        commands.explain""",
+        lessons options streams signals shell_quoting slide sarif json_form recording_options trace_name
+        commands.keys progress picture recordings commands.info argument_order rank_report program debugger
+        commands.whatif commands.diff commands.open main findings commands.tutor commands.record commands.export
+        commands.demo viewer commands.run commands.graphify commands.gradcheck commands.show commands.check
+        commands.why commands.explain""",
     "api": """
         moment_argument outputs export_options drawable debug questions targets make_dot show export""",
     "query": "vocabulary name_lookup node_lookup expressions moment_lookup",
@@ -104,21 +102,22 @@ INSIDE = {
         findings.custom_function kinds why check panel event_description gradcheck whatif""",
     "engine": """
         version messages unsupported_names size dtypes layout signatures devices memory methods return_types
-        modes watchers anomaly printing node tensor promotion random broadcasting emission op blocks
-        ops._examples ops._kernels ops.strided views arguments settings surface creation legacy ops.copying
-        backward unsupported_methods operation_table ops._declaration ops.embedding ops.shape ops.comparison
-        ops.diagonals ops.elementary_functions ops.arithmetic ops.indexing ops.gathering ops.joining ops.losses
-        ops.properties ops.reductions ops.activations ops.attention ops.convolution ops.extremes ops.images
-        ops.matrix_products ops.einsum ops.linear_algebra linalg ops.normalization ops.pooling ops.sampling
-        sampling ops.sorting autograd.anomaly_mode autograd.function autograd.grad autograd.functional
-        autograd.gradcheck autograd.graph autograd.variable utils.checkpoint utils.data.collate
-        utils.data.dataset utils.data.sampler utils.data.dataloader utils.hooks nn._family nn._scopes
-        nn.functional functions operation_lookup stub nn.hooks nn.parameter serialization nn.init nn.module
-        nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding nn.linear nn.attention nn.loss
-        nn.padding nn.pooling nn.normalization nn.rnn nn.transformer nn.utils.rnn nn.vision nn.modules
-        optim.optimizer optim.algorithms optim.lbfgs optim.lr_scheduler jit.static_graph jit.as_events
-        jit.buffers jit.interpreter jit.notices jit.plan jit.executor jit.structure jit.recorder jit.sharing
-        jit.captured graphs cuda static jit.traced jit.check jit.trace jit.gradients existing_graph""",
+        modes watchers anomaly printing node tensor promotion random broadcasting emission op pointwise_blocks
+        ops._examples ops._kernels ops.strided views arguments settings functions_and_methods creation
+        legacy_constructors ops.copying backward unsupported_methods operation_table ops._declaration
+        ops.embedding ops.shape ops.comparison ops.diagonals ops.elementary_functions ops.arithmetic
+        ops.indexing ops.gathering ops.joining ops.losses ops.properties ops.reductions ops.activations
+        ops.attention ops.convolution ops.extremes ops.images ops.matrix_products ops.einsum ops.linear_algebra
+        linalg ops.normalization ops.pooling ops.sampling sampling ops.sorting autograd.anomaly_mode
+        autograd.function autograd.grad autograd.functional autograd.gradcheck autograd.graph autograd.variable
+        utils.checkpoint utils.data.collate utils.data.dataset utils.data.sampler utils.data.dataloader
+        utils.hooks nn._family nn._scopes nn.functional namespace operation_lookup stub nn.hooks nn.parameter
+        serialization nn.init nn.module nn.activation nn.container nn.conv nn.distance nn.dropout nn.embedding
+        nn.linear nn.attention nn.loss nn.padding nn.pooling nn.normalization nn.rnn nn.transformer nn.utils.rnn
+        nn.vision nn.modules optim.optimizer optim.algorithms optim.lbfgs optim.lr_scheduler jit.static_graph
+        jit.as_events jit.buffers jit.interpreter jit.notices jit.plan jit.executor jit.structure jit.recorder
+        jit.sharing jit.memory_capture graphs cuda static jit.traced_function jit.check jit.trace jit.gradients
+        existing_graph""",
     "tui": """
         _finding_hits arrangement driver folds glyphs lines keymaps stop_reason breakpoints stop_search terminal
         themes config type_ahead

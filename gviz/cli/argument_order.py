@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from gviz.cli import shell, streams
+from gviz.cli import shell_quoting, streams
 from gviz.cli.recordings import holds_traces
 from gviz.errors import GvizError
 from gviz.values.plain_text import shown
@@ -64,7 +64,7 @@ class OptionsBehind(click.Command):
             rest = super().parse_args(ctx, args[:end])
         except click.NoSuchOption as error:
             script = next((one for one in args if Path(one).is_file()), "SCRIPT")
-            command = f"{self.name} {shell.word(script)}{self.usual}"
+            command = f"{self.name} {shell_quoting.word(script)}{self.usual}"
             raise misplaced(command, error.option_name, error.format_message()) from error
         ctx.params["arguments"] = theirs
         return rest
@@ -90,7 +90,7 @@ def expect_file(given: object, other: object, right: str) -> None:
     if other and not os.path.exists(str(given)) and (os.path.isfile(str(other)) or holds_traces(Path(str(other)))):
         is_what = "one" if os.path.isfile(str(other)) else "a folder with traces"
         what = f"there is no file {shown(str(given))}, but {shown(str(other))} is {is_what}"
-        command = right.format(shell.quoted(str(given)), shell.word(str(other)))
+        command = right.format(shell_quoting.quoted(str(given)), shell_quoting.word(str(other)))
         raise GvizError(what, hint=f"gviz {command}", exit_code=2)
 
 
@@ -102,7 +102,7 @@ def refuse_unnamed(*words: str) -> None:
 
     suffixes = tuple(suffix for exporter in EXPORTERS for suffix in exporter.suffixes)
     if source and picture.endswith(suffixes):
-        hint = f"gviz export {shell.word(source)} -o {shell.quoted(picture)}"
+        hint = f"gviz export {shell_quoting.word(source)} -o {shell_quoting.quoted(picture)}"
         raise GvizError("the name of the picture stands behind -o", hint=hint, exit_code=2)
 
 
@@ -131,7 +131,7 @@ class Page(click.Choice[str]):
             return str(super().convert(value, param, ctx))
         source = ctx.params.get("source", "")
         expect_file(source, value, "show {1} {0}" if source in self.choices else "show {1} node {0}")
-        hint = f"gviz show {shell.word(source)} node {shell.quoted(value)} prints a node"
+        hint = f"gviz show {shell_quoting.word(source)} node {shell_quoting.quoted(value)} prints a node"
         if Path(source).exists():
             raise GvizError(f"there is no page {shown(value)}: {', '.join(self.choices)}", hint=hint, exit_code=2)
         return str(super().convert(value, param, ctx))

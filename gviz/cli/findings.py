@@ -47,14 +47,14 @@ def how_to_open(program: Program, event: int, rank: Path | None = None) -> str:
 
     If the values were not kept, the command that keeps them comes first.
     """
-    from gviz.cli import shell
+    from gviz.cli import shell_quoting
     from gviz.cli.program import is_trace, to_run
     from gviz.program.rank_names import whole
 
     script, at = Path(program.argv[0]), f" --at {event}" if event else ""
     trace = program.output and whole(program.output) if program.as_module or not is_trace(script) else script
     if trace is not None:
-        return f"to see it happen: gviz open {shell.word((event and rank) or trace)}{at}"
+        return f"to see it happen: gviz open {shell_quoting.word((event and rank) or trace)}{at}"
     if rank is not None:
         kept = f"ranks/{rank.name if event else ''}"
         return f"to see it happen: {to_run(program, ('record', '-o', 'ranks/'))}, then gviz open {kept}{at}"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 import click
 
 from gviz.api import outputs
-from gviz.cli import argument_order, recording_options, recordings, shell, signals, streams
+from gviz.cli import argument_order, recording_options, recordings, shell_quoting, signals, streams
 from gviz.cli.progress import Progress
 from gviz.cli.recordings import holds_traces
 from gviz.cli.signals import BySignal, SignalForwarder
@@ -141,9 +141,9 @@ def to_run(program: Program, command: Sequence[str] = ("run",)) -> str:
     source = [] if program.keep_source else ["--no-source"]
     shared = ["--share"] if program.share else []
     script, *arguments = program.argv
-    named = ["-m", shell.quoted(script)] if program.as_module else [shell.word(script)]
-    options = map(shell.quoted, [*engine, *recording_options.as_typed(program.keeping), *shared, *source])
-    return " ".join(["gviz", *command, *options, *named, *map(shell.quoted, arguments)])
+    named = ["-m", shell_quoting.quoted(script)] if program.as_module else [shell_quoting.word(script)]
+    options = map(shell_quoting.quoted, [*engine, *recording_options.as_typed(program.keeping), *shared, *source])
+    return " ".join(["gviz", *command, *options, *named, *map(shell_quoting.quoted, arguments)])
 
 
 def order(program: Program, trace: Path, *, live: str = "", again: bool = False) -> Order:

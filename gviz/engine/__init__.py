@@ -8,11 +8,11 @@ exceptions. Five files are the core. Read them in this order:
    (`AccumulateGrad`).
 3. `node`: the graph node of a tracked operation (`Node`): edges to the nodes of its inputs, saved tensors, hooks.
 4. `backward`: ``backward()`` and the backward pass through the graph (`Pass`).
-5. `surface`: the functions and methods that users call, made from the declared operations.
+5. `functions_and_methods`: the functions and methods that users call, made from the declared operations.
 
 The steps of ``y = x * x`` and ``y.backward()`` for a leaf ``x`` that requires a gradient:
 
-    y = x * x      surface   operator      the method __mul__, made when `ops.arithmetic` declared mul
+    y = x * x      methods   __mul__       the method that exists since `ops.arithmetic` declared mul
                    op        apply         runs mul on the tensors x and x
                    op        compute       multiplies the two arrays with NumPy
                    tensor    new_tensor    makes y, a tensor around the result
@@ -28,7 +28,8 @@ While a recording listens, each of these steps also emits an event, see `emissio
 test.
 
 Files import in one direction; the layer test has their order. What is built on `Tensor` but needed by it is registered
-there: `surface` adds the methods of operations to `Methods`, and other files add functions to `tensor.callbacks`.
+there: `functions_and_methods` adds the methods of operations to `Methods`, and other files add functions to
+`tensor.callbacks`.
 Around the core, `ops` declares the operations by the chapters of PyTorch's documentation; `nn`, `optim` and `jit` are
 built on them. `views` defines in-place writes and which tensors share memory. `arguments` parses calls as PyTorch does,
 and `messages` has its error texts.
@@ -61,10 +62,10 @@ from gviz.engine.dtypes import *
 from gviz.engine.dtypes import bool_ as bool
 from gviz.engine.dtypes import float_ as float
 from gviz.engine.dtypes import int_ as int
-from gviz.engine.functions import *
 from gviz.engine.layout import *
-from gviz.engine.legacy import *
+from gviz.engine.legacy_constructors import *
 from gviz.engine.modes import *
+from gviz.engine.namespace import *
 from gviz.engine.printing import *
 from gviz.engine.promotion import *
 from gviz.engine.random import *

@@ -25,11 +25,11 @@ from gviz.engine.arguments import (
 )
 from gviz.engine.arguments import size as sizes_given
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.functions_and_methods import front, taking_out
 from gviz.engine.layout import contiguous_format, preserve_format, strides_in
 from gviz.engine.layout import zeros as zeros_in
 from gviz.engine.layout import zeros_like as zeros_as
 from gviz.engine.modes import thread
-from gviz.engine.surface import front, taking_out
 from gviz.engine.tensor import Tensor, callbacks, new_tensor
 from gviz.source.site import warn
 from gviz.values.value import Array

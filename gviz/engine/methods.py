@@ -1,4 +1,4 @@
-"""The methods of tensors made from declarations: `surface` sets them here, ``methods.pyi`` declares them."""
+"""The tensor methods made from declarations: `functions_and_methods` sets them, ``methods.pyi`` declares them."""
 
 from __future__ import annotations
 

@@ -541,10 +541,10 @@ class Op:
     - `outputs`: the names of the results (``results...`` for a list). The first `differentiable_outputs` of them can
       require grad. `named` outputs can be read by name (``torch.return_types``).
     - `rules`: for a list argument (``tensors...``) the single rule returns one gradient per tensor.
-    - `public`: the op is ``torch.<name>``, which `surface.derive` or a front defines.
+    - `public`: the op is ``torch.<name>``, which `functions_and_methods.derive` or a front defines.
     - `in_place`: a method has the name with a trailing underscore.
     - `write_block`: how a pointwise op of several steps is computed within the memory of its first operand, see
-      `blocks`.
+      `pointwise_blocks`.
     - `readings`: variants of `formula` and the rules' texts for some arguments, the more specific first.
     - `untracked`: the reason why an op is never recorded.
     - `torch`: the path, from ``torch``, of the function that performs this op on its tensors and attributes (default:

@@ -23,7 +23,7 @@ from gviz import emit
 from gviz.engine import dtypes, emission, watchers
 from gviz.engine.arguments import kind_of
 from gviz.engine.autograd.grad import grad
-from gviz.engine.jit.captured import Captured, CaptureRecorder
+from gviz.engine.jit.memory_capture import Captured, CaptureRecorder
 from gviz.engine.jit.static_graph import Ref, StaticGraph, kind, needed, of_nodes
 from gviz.engine.modes import thread
 from gviz.engine.op import Op

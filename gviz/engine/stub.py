@@ -10,7 +10,7 @@ import inspect
 import re
 from pathlib import Path
 
-from gviz.engine import functions as functions  # declares every operation
+from gviz.engine import namespace as functions  # declares every operation
 from gviz.engine.methods import Methods
 from gviz.engine.unsupported_methods import NotWritable, offers
 

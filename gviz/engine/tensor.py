@@ -1,7 +1,7 @@
 """The tensor: an array, its place in the graph, its gradient.
 
 This file has only what every operation uses. `Conversions` reads a tensor as Python or NumPy does; the methods derived
-from operations come from `Methods`, which `surface` fills from the declarations.
+from operations come from `Methods`, which `functions_and_methods` fills from the declarations.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from gviz.values.value import Array
 class Callbacks:
     """Functions that tensors need. The file that defines each one sets it here when imported.
 
-    All files import in one direction, and this one comes before those. In the same way `surface` adds the methods made
-    from operations to `Methods`.
+    All files import in one direction, and this one comes before those. In the same way
+    `functions_and_methods` adds the methods made from operations to `Methods`.
     """
 
     empty_of: Callable[[type[Tensor], tuple[Any, ...], dict[str, Any]], Tensor]
-    """Set by `legacy`: creates the result of ``torch.Tensor(...)``."""
+    """Set by `legacy_constructors`: creates the result of ``torch.Tensor(...)``."""
     from_numpy: Callable[[Array], Tensor]
     """Set by `creation`: makes a tensor that shares memory with an array."""
     refresh: Callable[[Tensor], None]

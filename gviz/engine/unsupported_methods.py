@@ -6,8 +6,8 @@ from types import FunctionType
 from typing import NoReturn
 
 from gviz.engine import messages
+from gviz.engine.functions_and_methods import NAMESPACE, set_address
 from gviz.engine.methods import Methods
-from gviz.engine.surface import NAMESPACE, set_address
 from gviz.engine.tensor import Conversions, Placement, Tensor
 from gviz.engine.unsupported_names import Lacking
 

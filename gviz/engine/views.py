@@ -18,12 +18,12 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import emission, messages, watchers
-from gviz.engine.blocks import BLOCK, fit_blocks, run_in_blocks
 from gviz.engine.dtypes import castable, of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge, Grad, Metadata, Node, freed, pack, plain_name, remember_write
 from gviz.engine.op import Attrs, Op, OpNode, Overlap, compute, edges_of, operands, start_node, why_untracked
 from gviz.engine.ops.strided import Geometry, overlap, overlaps_itself, read_part, replace_part
+from gviz.engine.pointwise_blocks import BLOCK, fit_blocks, run_in_blocks
 from gviz.engine.tensor import Tensor, callbacks, new_tensor
 from gviz.events import OpSeen
 from gviz.values.value import Array

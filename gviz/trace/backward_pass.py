@@ -9,7 +9,7 @@ from itertools import chain
 
 from gviz.events import BackwardStarted, Edge, HookRan, NodeCreated, RequiresGradSet
 from gviz.trace.graph_state import OutputState, Step
-from gviz.trace.storage import FindArray
+from gviz.trace.tensor_storage import FindArray
 from gviz.values.value import Value, capture
 
 EdgesOf = Callable[[int], Collection[Edge]]

@@ -7,8 +7,8 @@ import pytest
 from twin import compare
 
 import gviz.engine as torch
-from gviz.engine.blocks import BLOCK, fit_blocks
 from gviz.engine.op import REGISTRY
+from gviz.engine.pointwise_blocks import BLOCK, fit_blocks
 from gviz.engine.tensor import new_tensor
 from gviz.engine.views import apply_in_place
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gviz.cli import shell
+from gviz.cli import shell_quoting
 from gviz.errors import GvizError
 from gviz.values.number_text import typed_count
 from gviz.values.plain_text import clipped, shown
@@ -109,7 +109,7 @@ def _opened(path: Path) -> Trace:
     from gviz.trace.file.reader import open_trace
 
     if path.suffix == ".py" and path.is_file():
-        hint = f"gviz record -o {shell.word(path.with_suffix('.gviz'))} {shell.word(path)}"
+        hint = f"gviz record -o {shell_quoting.word(path.with_suffix('.gviz'))} {shell_quoting.word(path)}"
         raise GvizError(f"{shown(str(path))} is not a gviz trace: it is a program", hint=hint, exit_code=3)
     return open_trace(path)
 

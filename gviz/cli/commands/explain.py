@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gviz.cli import argument_order, findings, recordings, shell
+from gviz.cli import argument_order, findings, recordings, shell_quoting
 from gviz.cli.options import at_option
 from gviz.cli.program import is_trace
 from gviz.errors import GvizError
@@ -29,7 +29,8 @@ def command(trace: Path, place: str | None, at: str | None, whole: bool, kind: s
     """
     argument_order.expect_file(trace, place, "explain {1} {0}" if is_trace(Path(place or "")) else "why {0} {1}")
     if trace.suffix == ".py" and trace.is_file():
-        hint = f"gviz why {shell.quoted(place or 'PLACE')} {shell.word(trace)} runs it, and asks about that run"
+        question = f"gviz why {shell_quoting.quoted(place or 'PLACE')} {shell_quoting.word(trace)}"
+        hint = f"{question} runs it, and asks about that run"
         raise GvizError(f"{shown(str(trace))} is a program, no trace", hint=hint, exit_code=3)
     with recordings.opened(trace) as given:
         findings.print_answer(given, place, at, kind, whole=whole)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from gviz.cli import argument_order, shell, slide, streams
+from gviz.cli import argument_order, shell_quoting, slide, streams
 from gviz.cli.options import at_option
 from gviz.cli.picture import draw_again, print_picture, suffix_of, write_picture
 from gviz.cli.program import Program, engine_option, is_trace, record_program
@@ -43,7 +43,7 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
         argument_order.refuse_unnamed(first, more[0])
     if more:
         what = f"export makes one picture: of {shown(first)}, or of {shown(more[0])}?"
-        raise argument_order.misplaced(f"export {shell.word(first)}{Export.usual}", more[0], what)
+        raise argument_order.misplaced(f"export {shell_quoting.word(first)}{Export.usual}", more[0], what)
     return first
 
 
@@ -114,7 +114,7 @@ def command(
 
     path = Path(source)
     if not output:
-        hint = f"gviz export {shell.word(source)} -o graph.svg; its suffix says which kind"
+        hint = f"gviz export {shell_quoting.word(source)} -o graph.svg; its suffix says which kind"
         raise GvizError("export needs a name for the picture", hint=hint, exit_code=2)
     if is_trace(path):
         argument_order.refuse_for_trace(source, arguments)
@@ -146,7 +146,7 @@ def _pictures(source: Path, output: str) -> list[tuple[Path, str]]:
         streams.say(*given.remarks)
     if output == "-" and len(traces) > 1:
         what = f"standard output takes one picture, and {shown(str(source))} holds {len(traces)} traces"
-        raise GvizError(what, hint=f"gviz export {shell.word(traces[0])} -o -", exit_code=2)
+        raise GvizError(what, hint=f"gviz export {shell_quoting.word(traces[0])} -o -", exit_code=2)
     several = len(in_folder(source)[0]) > 1 or RANK in output
     return [(trace, of_rank(output, trace) if several else output) for trace in traces]
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import click
 
-from gviz.cli import shell, streams, trace_name
+from gviz.cli import shell_quoting, streams, trace_name
 from gviz.cli.program import SCRIPT_CONTEXT, Program, is_left, record_program, takes_program
 from gviz.cli.recordings import few
 from gviz.errors import GvizError
@@ -65,7 +65,7 @@ def _report(trace: Path, first: str) -> None:
     if ranks := rank_names.beside(trace):
         streams.say(f"beside it {'a rank' if len(ranks) == 1 else f'{len(ranks)} ranks'}: {few(ranks)}")
     whole = trace.parent if trace_name.is_one_of_several() else rank_names.whole(trace)
-    streams.say(f"open it with: gviz open {shell.word(whole)}")
+    streams.say(f"open it with: gviz open {shell_quoting.word(whole)}")
 
 
 def _cost(meta: Mapping[str, str]) -> str:

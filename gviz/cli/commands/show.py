@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gviz.cli import argument_order, recordings, shell
+from gviz.cli import argument_order, recordings, shell_quoting
 from gviz.cli.argument_order import OptionsBehind
 from gviz.cli.options import at_option
 from gviz.cli.program import Program, engine_option, trace_of
@@ -235,7 +235,9 @@ def command(
     backward, and its peak.
     """
     if (page == "node") != (place is not None):
-        raise GvizError("node, and only node, needs a NODE", hint=f"gviz show {shell.word(source)} node 4", exit_code=2)
+        raise GvizError(
+            "node, and only node, needs a NODE", hint=f"gviz show {shell_quoting.word(source)} node 4", exit_code=2
+        )
     data, text = PAGES[page]
     with trace_of(Program((source, *arguments), engine=engine)) as trace, recordings.opened(trace) as given:
         recordings.say(

@@ -19,10 +19,10 @@ from gviz.engine.jit.static_graph import Node as Node
 from gviz.engine.jit.static_graph import Ref as Ref
 from gviz.engine.jit.static_graph import StaticGraph as StaticGraph
 from gviz.engine.jit.trace import trace as trace
-from gviz.engine.jit.traced import TracedFunction as TracedFunction
-from gviz.engine.jit.traced import TracedModule as TracedModule
-from gviz.engine.jit.traced import load as load
-from gviz.engine.jit.traced import save as save
+from gviz.engine.jit.traced_function import TracedFunction as TracedFunction
+from gviz.engine.jit.traced_function import TracedModule as TracedModule
+from gviz.engine.jit.traced_function import load as load
+from gviz.engine.jit.traced_function import save as save
 from gviz.engine.unsupported_names import lookup_in
 
 

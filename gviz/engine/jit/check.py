@@ -15,7 +15,7 @@ from gviz.engine.jit.interpreter import interpret, scope
 from gviz.engine.jit.recorder import Recorded, copied, record
 from gviz.engine.jit.static_graph import Names, Node, StaticGraph
 from gviz.engine.jit.structure import flat
-from gviz.engine.jit.traced import TracedFunction
+from gviz.engine.jit.traced_function import TracedFunction
 from gviz.engine.tensor import Tensor
 from gviz.values.plain_text import file_line
 from gviz.values.value import Array, capture

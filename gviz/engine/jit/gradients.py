@@ -10,7 +10,7 @@ from gviz.engine.jit import notices
 from gviz.engine.jit.recorder import record
 from gviz.engine.jit.structure import flat
 from gviz.engine.jit.trace import arguments, described, parameter_names
-from gviz.engine.jit.traced import TracedFunction
+from gviz.engine.jit.traced_function import TracedFunction
 from gviz.engine.modes import enable_grad
 from gviz.engine.nn.module import Module
 

@@ -11,7 +11,7 @@ from gviz.engine.jit import notices
 from gviz.engine.jit.check import check
 from gviz.engine.jit.recorder import Recorded, record
 from gviz.engine.jit.structure import containers, flat
-from gviz.engine.jit.traced import Traced, TracedFunction, TracedModule
+from gviz.engine.jit.traced_function import Traced, TracedFunction, TracedModule
 from gviz.engine.nn.module import Module
 from gviz.engine.tensor import Tensor
 

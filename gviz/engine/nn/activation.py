@@ -12,6 +12,7 @@ import numpy as np
 
 from gviz.engine import creation
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.functions_and_methods import front
 from gviz.engine.nn import functional as F
 from gviz.engine.nn import init
 from gviz.engine.nn._family import named
@@ -22,7 +23,6 @@ from gviz.engine.ops import activations
 from gviz.engine.ops.activations import hardtanh_bounds, log_softmax_front, softmax_front
 from gviz.engine.ops.shape import normal_dims, run
 from gviz.engine.random import uniform
-from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
 from gviz.source.site import warn

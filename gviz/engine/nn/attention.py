@@ -15,6 +15,7 @@ import numpy as np
 
 from gviz.engine import creation
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.functions_and_methods import front
 from gviz.engine.nn import functional as F
 from gviz.engine.nn import init
 from gviz.engine.nn.activation import softmax
@@ -29,7 +30,6 @@ from gviz.engine.ops.images import pad
 from gviz.engine.ops.joining import cat
 from gviz.engine.ops.matrix_products import linear, matmul
 from gviz.engine.ops.shape import run
-from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.source.site import warn
 

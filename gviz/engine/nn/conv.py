@@ -11,6 +11,7 @@ from math import prod, sqrt
 from typing import Any, ClassVar
 
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.functions_and_methods import front
 from gviz.engine.nn import functional as F
 from gviz.engine.nn import init
 from gviz.engine.nn._family import LAST, Shape, Sizes, each, named
@@ -20,7 +21,6 @@ from gviz.engine.ops.convolution import convolution, transposed_size
 from gviz.engine.ops.images import constant_pad_nd
 from gviz.engine.ops.shape import run
 from gviz.engine.size import Size
-from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gviz.engine.functions_and_methods import front
 from gviz.engine.modes import no_grad
 from gviz.engine.nn import functional as F
 from gviz.engine.nn.module import Module
@@ -11,7 +12,6 @@ from gviz.engine.ops.arithmetic import plus_number
 from gviz.engine.ops.joining import broadcast_tensors
 from gviz.engine.ops.reductions import read_by_order, vector_norm, vector_norm_op
 from gviz.engine.ops.shape import normal_dims, run
-from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 
 

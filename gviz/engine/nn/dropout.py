@@ -7,6 +7,7 @@ from typing import cast
 import numpy as np
 
 from gviz.engine import dtypes
+from gviz.engine.functions_and_methods import front
 from gviz.engine.nn import functional as F
 from gviz.engine.nn.module import Module
 from gviz.engine.op import apply
@@ -14,7 +15,6 @@ from gviz.engine.ops.arithmetic import mul
 from gviz.engine.ops.sampling import DROPOUTS, Mask
 from gviz.engine.ops.shape import run
 from gviz.engine.random import stream_of
-from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
 from gviz.source.site import warn

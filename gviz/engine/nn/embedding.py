@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.functions_and_methods import front
 from gviz.engine.modes import no_grad
 from gviz.engine.nn import functional as F
 from gviz.engine.nn import init
@@ -12,7 +13,6 @@ from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter, begin, empty
 from gviz.engine.ops import embedding as ops
 from gviz.engine.ops.shape import run
-from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, count_writes
 from gviz.engine.views import apply_in_place
 

@@ -6,6 +6,7 @@ from math import sqrt
 from typing import Any
 
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.functions_and_methods import front
 from gviz.engine.nn import functional as F
 from gviz.engine.nn import init
 from gviz.engine.nn.module import Module
@@ -13,7 +14,6 @@ from gviz.engine.nn.parameter import Parameter, begin, empty
 from gviz.engine.ops.matrix_products import trilinear
 from gviz.engine.ops.reductions import one_dim
 from gviz.engine.ops.shape import reshape, run
-from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 
 

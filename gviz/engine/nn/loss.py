@@ -13,6 +13,7 @@ from math import prod
 from typing import Any
 
 from gviz.engine import creation
+from gviz.engine.functions_and_methods import front, number
 from gviz.engine.modes import no_grad
 from gviz.engine.nn import functional as F
 from gviz.engine.nn._family import refuse_tracked
@@ -26,7 +27,6 @@ from gviz.engine.ops.arithmetic import minus_number, over_number, plus_number, s
 from gviz.engine.ops.comparison import where
 from gviz.engine.ops.joining import broadcast_tensors
 from gviz.engine.ops.shape import run
-from gviz.engine.surface import front, number
 from gviz.engine.tensor import Tensor
 from gviz.source.site import warn
 

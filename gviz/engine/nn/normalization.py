@@ -15,6 +15,7 @@ import numpy as np
 
 from gviz.engine import dtypes
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.functions_and_methods import front
 from gviz.engine.modes import no_grad
 from gviz.engine.nn import functional as F
 from gviz.engine.nn import init
@@ -26,7 +27,6 @@ from gviz.engine.op import Op
 from gviz.engine.ops import normalization
 from gviz.engine.ops.arithmetic import plus_number
 from gviz.engine.ops.images import pad
-from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
 from gviz.source.site import warn

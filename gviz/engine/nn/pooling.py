@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, ClassVar
 
+from gviz.engine.functions_and_methods import front
 from gviz.engine.nn import functional as F
 from gviz.engine.nn._family import LAST, Shape, Sizes, each, named, sizes_of, stride_of
 from gviz.engine.nn.module import Module
@@ -18,7 +19,6 @@ from gviz.engine.ops import pooling
 from gviz.engine.ops._kernels import refuse_unless
 from gviz.engine.ops.pooling import unpool
 from gviz.engine.ops.shape import run
-from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 
 Parts = int | None | Sequence[int | None]

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 from gviz.engine.arguments import all_tensors
 from gviz.engine.creation import zeros
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.functions_and_methods import front
 from gviz.engine.nn import init
 from gviz.engine.nn._family import named
 from gviz.engine.nn.dropout import torch_dropout
@@ -21,7 +22,6 @@ from gviz.engine.nn.module import Module
 from gviz.engine.nn.parameter import Parameter, begin, empty
 from gviz.engine.ops.joining import cat, stack, unsafe_split
 from gviz.engine.ops.matrix_products import linear
-from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 from gviz.source.site import warn
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import floor
 from typing import Any
 
+from gviz.engine.functions_and_methods import front
 from gviz.engine.nn import functional as F
 from gviz.engine.nn._family import Shape, Sizes
 from gviz.engine.nn.module import Module
@@ -14,7 +15,6 @@ from gviz.engine.ops import images
 from gviz.engine.ops._kernels import refuse_unless
 from gviz.engine.ops.convolution import counted
 from gviz.engine.ops.shape import run
-from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 
 MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"

@@ -1,8 +1,9 @@
 """The operations, each declared once, in the chapter of PyTorch's documentation where a reader looks for it.
 
 A declaration (`gviz.engine.op.Op`) defines the computation on arrays, one backward rule per input, what is saved, the
-formula for readers, and an example that the tests run. `surface.derive` makes it public as ``torch.<name>`` and
-``Tensor.<name>``. Where PyTorch's arguments are not simply the operation's, a hand-written function has ``@front``.
+formula for readers, and an example that the tests run. `functions_and_methods.derive` makes it public as
+``torch.<name>`` and ``Tensor.<name>``. Where the arguments of PyTorch are not simply those of the operation, a
+hand-written function has ``@front``.
 
 Read first `arithmetic` (``x * y``, from its declaration to the operator), then `reductions` (one function that is
 several operations) and `shape` (results that share memory).

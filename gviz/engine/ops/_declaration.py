@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine.functions_and_methods import Number, checked, front, number
 from gviz.engine.op import Attrs, Example, Op, Rule, apply, zeros
 from gviz.engine.ops._examples import spaced
-from gviz.engine.surface import Number, checked, front, number
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
 from gviz.values.value import Array

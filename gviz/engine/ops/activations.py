@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.functions_and_methods import checked, derive, front
 from gviz.engine.op import Example, Op, Rule, zeros
 from gviz.engine.ops._declaration import on
 from gviz.engine.ops._examples import normal, spaced
@@ -21,7 +22,6 @@ from gviz.engine.ops.indexing import narrow
 from gviz.engine.ops.joining import cat_op
 from gviz.engine.ops.reductions import sum_dim
 from gviz.engine.ops.shape import normal_dims, run
-from gviz.engine.surface import checked, derive, front
 from gviz.engine.tensor import Tensor
 from gviz.values.value import Array
 

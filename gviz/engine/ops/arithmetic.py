@@ -12,15 +12,25 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes, messages
-from gviz.engine.blocks import scratch
 from gviz.engine.dtypes import promote
+from gviz.engine.functions_and_methods import (
+    Number,
+    Runner,
+    checked,
+    derive,
+    derive_all,
+    front,
+    in_place,
+    operand,
+    operator,
+)
 from gviz.engine.op import Example, Op, Rule, apply, zeros
 from gviz.engine.ops._declaration import Overloads, nothing, on, stepwise
 from gviz.engine.ops._examples import normal, positive, spaced
 from gviz.engine.ops._kernels import check_broadcast, only
 from gviz.engine.ops.comparison import isfinite, where_op
 from gviz.engine.ops.elementary_functions import reciprocal
-from gviz.engine.surface import Number, Runner, checked, derive, derive_all, front, in_place, operand, operator
+from gviz.engine.pointwise_blocks import scratch
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
 from gviz.values.value import Array

@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes
-from gviz.engine.op import Example, Op, Reading, Rule, apply, zeros
-from gviz.engine.ops._declaration import nothing
-from gviz.engine.ops._examples import normal, spaced
-from gviz.engine.ops._kernels import Forward, check_broadcast, only, refuse_unless
-from gviz.engine.ops.shape import run
-from gviz.engine.surface import (
+from gviz.engine.functions_and_methods import (
     Number,
     Runner,
     checked,
@@ -26,6 +21,11 @@ from gviz.engine.surface import (
     operator,
     reflected,
 )
+from gviz.engine.op import Example, Op, Reading, Rule, apply, zeros
+from gviz.engine.ops._declaration import nothing
+from gviz.engine.ops._examples import normal, spaced
+from gviz.engine.ops._kernels import Forward, check_broadcast, only, refuse_unless
+from gviz.engine.ops.shape import run
 from gviz.engine.tensor import Tensor, count_writes
 from gviz.engine.views import apply_in_place
 from gviz.values.value import Array

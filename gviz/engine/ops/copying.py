@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from gviz import emit
-from gviz.engine import dtypes, emission, legacy, messages, watchers
+from gviz.engine import dtypes, emission, legacy_constructors, messages, watchers
 from gviz.engine.arguments import combination, fitting, typename
 from gviz.engine.broadcasting import broadcast_error
 from gviz.engine.devices import check as check_device
 from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.functions_and_methods import Number, attribute, derive, front, operand
 from gviz.engine.layout import checked_format, contiguous_format, copied, is_in, preserve_format, suggested
 from gviz.engine.layout import memory_format as MemoryFormat
 from gviz.engine.layout import named as named_format
@@ -21,7 +22,6 @@ from gviz.engine.memory import address_of
 from gviz.engine.modes import thread
 from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import normal
-from gviz.engine.surface import Number, attribute, derive, front, operand
 from gviz.engine.tensor import Tensor, callbacks
 from gviz.engine.views import apply_in_place
 from gviz.values.value import Array
@@ -397,8 +397,10 @@ def type_front(
     """The name of the tensor's type; with `dtype`, this tensor converted to that type."""
     if dtype is None:
         return f"torch.{self.dtype.tensor_type}Tensor"
-    kind = dtype if isinstance(dtype, DType) else legacy.kind_named(dtype) if isinstance(dtype, str) else None
-    if isinstance(dtype, legacy.tensortype):
+    kind = (
+        dtype if isinstance(dtype, DType) else legacy_constructors.kind_named(dtype) if isinstance(dtype, str) else None
+    )
+    if isinstance(dtype, legacy_constructors.tensortype):
         kind = dtype.dtype
     if kind is not None:
         return _converted(self, kind, checked_format("type", memory_format), False)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.functions_and_methods import Number, front
 from gviz.engine.op import Example, Op, Rule, zeros
 from gviz.engine.ops._declaration import Prepared, in_both_ways
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import in_rows, refuse_unless
 from gviz.engine.ops.copying import contiguous, fill_, strides_of
 from gviz.engine.ops.shape import as_strided, normal_dims, offset_of, run
-from gviz.engine.surface import Number, front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array
 

@@ -8,10 +8,10 @@ from math import prod
 from typing import Any
 
 from gviz.engine.arguments import all_tensors
+from gviz.engine.functions_and_methods import front
 from gviz.engine.ops.diagonals import diagonal
 from gviz.engine.ops.matrix_products import bmm_front
 from gviz.engine.ops.shape import movedim, permute_front, reshape, unsqueeze, view
-from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

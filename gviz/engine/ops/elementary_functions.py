@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from gviz.engine import dtypes
+from gviz.engine.functions_and_methods import Number, Runner, checked, derive, derive_all, front, number
 from gviz.engine.op import Example, Op, Rule, apply, promoted, zeros
 from gviz.engine.ops._declaration import Overloads, on, smooth
 from gviz.engine.ops._examples import normal, positive, within
 from gviz.engine.ops._kernels import in_rows, only, refuse_unless, scipy_special
 from gviz.engine.ops.comparison import where_op
-from gviz.engine.surface import Number, Runner, checked, derive, derive_all, front, number
 from gviz.engine.tensor import Tensor
 from gviz.engine.views import apply_in_place
 from gviz.values.value import Array

@@ -10,6 +10,7 @@ import numpy as np
 from gviz.engine import messages
 from gviz.engine.arguments import fitting
 from gviz.engine.broadcasting import broadcast_error
+from gviz.engine.functions_and_methods import Number, front
 from gviz.engine.op import Example, Op, Rule, apply, zeros
 from gviz.engine.ops._declaration import Prepared, in_both_ways
 from gviz.engine.ops._examples import normal, positive, spaced
@@ -17,7 +18,6 @@ from gviz.engine.ops._kernels import added, added_rows, in_rows, places_along, r
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.indexing import at, fill_where, index_select_op, narrow, select
 from gviz.engine.ops.shape import expand, normal_dims, reshape, run
-from gviz.engine.surface import Number, front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array
 

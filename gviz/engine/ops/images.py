@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gviz.engine.functions_and_methods import Number, front
 from gviz.engine.op import Example, Op, Rule
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import added_rows
@@ -15,7 +16,6 @@ from gviz.engine.ops.convolution import Windows, counted, inner, padded
 from gviz.engine.ops.copying import copy_
 from gviz.engine.ops.indexing import sliced
 from gviz.engine.ops.shape import run
-from gviz.engine.surface import Number, front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array
 

@@ -17,6 +17,7 @@ import numpy as np
 from gviz.engine import messages
 from gviz.engine.arguments import fitting, typename
 from gviz.engine.broadcasting import broadcast_error
+from gviz.engine.functions_and_methods import Number, checked, front, number
 from gviz.engine.node import Node
 from gviz.engine.op import Example, Op, Rule, apply, zeros
 from gviz.engine.ops._declaration import Prepared, in_both_ways
@@ -25,7 +26,6 @@ from gviz.engine.ops._kernels import added, added_rows, in_rows
 from gviz.engine.ops.comparison import where_op
 from gviz.engine.ops.copying import copy_, fill_
 from gviz.engine.ops.shape import alias, normal_dims, run, unsqueeze
-from gviz.engine.surface import Number, checked, front, number
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place, check_writable
 from gviz.source.site import warn

@@ -12,6 +12,7 @@ import numpy as np
 from gviz.engine import dtypes, messages
 from gviz.engine.arguments import all_tensors, combination, integer, several, whole_numbers
 from gviz.engine.broadcasting import broadcast_error
+from gviz.engine.functions_and_methods import front
 from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import normal
 from gviz.engine.ops._kernels import in_rows
@@ -32,7 +33,6 @@ from gviz.engine.ops.shape import (
     view,
 )
 from gviz.engine.size import Size
-from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array
 

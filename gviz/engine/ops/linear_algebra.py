@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from gviz.engine.functions_and_methods import Number, front
 from gviz.engine.layout import in_columns
 from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import normal
@@ -29,7 +30,6 @@ from gviz.engine.ops.matrix_products import (
 from gviz.engine.ops.reductions import vector_norm
 from gviz.engine.ops.shape import flatten, normal_dims, reshape, run, unsqueeze_dims
 from gviz.engine.return_types import results_type
-from gviz.engine.surface import Number, front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.values.value import Array
 

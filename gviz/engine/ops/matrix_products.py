@@ -13,6 +13,7 @@ import numpy as np
 
 from gviz.engine import dtypes, messages
 from gviz.engine.arguments import all_tensors, several, whole_numbers
+from gviz.engine.functions_and_methods import Number, bind, checked, front, signature
 from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._declaration import Prepared
 from gviz.engine.ops._examples import normal
@@ -37,7 +38,6 @@ from gviz.engine.ops.shape import (
     unsqueeze_dims,
     view,
 )
-from gviz.engine.surface import Number, bind, checked, front, signature
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
 from gviz.values.value import Array

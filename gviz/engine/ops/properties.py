@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from gviz.engine.arguments import integer, typename
+from gviz.engine.functions_and_methods import attribute, front
 from gviz.engine.ops.comparison import isclose_front
 from gviz.engine.ops.shape import normal_dims
-from gviz.engine.surface import attribute, front
 from gviz.engine.tensor import Tensor
 
 

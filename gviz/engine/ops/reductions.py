@@ -18,6 +18,7 @@ from gviz.engine import dtypes, messages
 from gviz.engine.broadcasting import reducible, summed_dims
 from gviz.engine.dtypes import bool_
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.functions_and_methods import Number, Runner, checked, front
 from gviz.engine.modes import thread
 from gviz.engine.op import Example, Op, Reading, Rule, apply, zeros
 from gviz.engine.ops._examples import normal, spaced
@@ -30,7 +31,6 @@ from gviz.engine.ops.gathering import scatter_along
 from gviz.engine.ops.indexing import sliced
 from gviz.engine.ops.joining import cat
 from gviz.engine.ops.shape import expand, flip_op, in_shape, normal_dims, roll_op, run, transpose, unsqueeze_dims
-from gviz.engine.surface import Number, Runner, checked, front
 from gviz.engine.tensor import Tensor, count_writes, new_tensor
 from gviz.engine.views import apply_in_place
 from gviz.source.site import warn

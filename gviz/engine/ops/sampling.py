@@ -12,13 +12,13 @@ import numpy as np
 
 from gviz.engine import dtypes, messages
 from gviz.engine.broadcasting import broadcast_error
+from gviz.engine.functions_and_methods import front
 from gviz.engine.op import Example, Op, Rule, apply
 from gviz.engine.ops._examples import normal as some_normal
 from gviz.engine.ops._examples import within
 from gviz.engine.ops.shape import expanded
 from gviz.engine.random import Generator, stream_of, uniform
 from gviz.engine.random import normal as normal_array
-from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.engine.views import apply_in_place
 from gviz.values.value import Array

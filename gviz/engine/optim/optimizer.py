@@ -18,13 +18,13 @@ import numpy as np
 
 from gviz import emit
 from gviz.engine import emission, watchers
-from gviz.engine.blocks import BLOCK, fit_blocks, run_in_blocks
+from gviz.engine.functions_and_methods import operand
 from gviz.engine.modes import enable_grad, no_grad, thread
 from gviz.engine.nn.module import typename
 from gviz.engine.nn.parameter import clear_grad
 from gviz.engine.node import RemovableHandle
 from gviz.engine.op import Op, operands
-from gviz.engine.surface import operand
+from gviz.engine.pointwise_blocks import BLOCK, fit_blocks, run_in_blocks
 from gviz.engine.tensor import Tensor, new_tensor
 from gviz.events import OptimizerStarted, OptimizerStepped
 from gviz.events.optimizer_options import options_of, per_group

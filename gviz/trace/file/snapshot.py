@@ -13,7 +13,7 @@ import msgspec
 
 from gviz import events as e
 from gviz.events import Event, Output
-from gviz.trace.storage import value_after
+from gviz.trace.tensor_storage import value_after
 from gviz.values.value import Value
 
 Ordered = tuple[int, Event]

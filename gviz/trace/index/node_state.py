@@ -19,7 +19,7 @@ from gviz.trace.index.columns import Index, output_key
 from gviz.trace.index.reachability import Abandoned, swept
 from gviz.trace.index.references import References
 from gviz.trace.log import EventLog, birth, damaged, expect
-from gviz.trace.storage import value_after
+from gviz.trace.tensor_storage import value_after
 from gviz.trace.weak_cache import weakly
 from gviz.values.value import Array, Value
 

@@ -13,8 +13,8 @@ from gviz.engine.arguments import combination, sizes, typename
 from gviz.engine.creation import array_of, from_array, is_sequence
 from gviz.engine.devices import device as Device
 from gviz.engine.dtypes import dtype as DType
+from gviz.engine.functions_and_methods import front
 from gviz.engine.size import Size
-from gviz.engine.surface import front
 from gviz.engine.tensor import Tensor, callbacks, new_tensor
 
 __all__ = ["set_default_tensor_type"]

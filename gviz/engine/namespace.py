@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gviz.engine import backward
+from gviz.engine.functions_and_methods import FUNCTIONS, front
 from gviz.engine.methods import Methods
 from gviz.engine.nn import functional as functional
 from gviz.engine.ops import activations as activations
@@ -31,7 +32,6 @@ from gviz.engine.ops import sampling as sampling
 from gviz.engine.ops import shape as shape
 from gviz.engine.ops import sorting as sorting
 from gviz.engine.ops import strided as strided
-from gviz.engine.surface import FUNCTIONS, front
 
 front("backward", function=False)(backward.backward)
 
