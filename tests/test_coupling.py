@@ -10,8 +10,8 @@ from pathlib import Path
 import gviz
 
 RENAMED = (
-    "emission", "arguments", "surface", "watchers", "tensor", "backward", "node", "messages", "op", "views", "anomaly",
-    "unsupported_names",
+    "emission", "arguments", "functions_and_methods", "watchers", "tensor", "backward", "node", "messages", "op",
+    "views", "anomaly", "unsupported_names",
 )  # fmt: skip
 """Files of the engine with functions that are between a program and what records it, or warns it."""
 
