@@ -70,6 +70,7 @@ class ScreenApp(App[None]):
         self._start = start
         self._leaving = self._lent = False
         self._type_ahead = TypeAhead(self, super().on_event)
+        start.key_repeats = self._type_ahead.repeats
         self.failure: BaseException | None = None
 
     async def on_event(self, event: events.Event) -> None:

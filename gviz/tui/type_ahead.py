@@ -39,6 +39,7 @@ class TypeAhead:
         self._app, self._deliver = app, deliver
         self._waiting: deque[events.Event] = deque()
         self._next: events.Event | None = None
+        self._delivered: events.Event | None = None
         self._settling: asyncio.Task[None] | None = None
 
     @property
@@ -55,8 +56,21 @@ class TypeAhead:
         if not self._app.screen_stack:
             return  # it leaves
         before = self._way()
+        self._delivered = event
         await self._deliver(event)
         self._settling = asyncio.create_task(self._settle(before))
+
+    def repeats(self) -> int:
+        """Take the keys out of the row that only repeat the one that is being delivered; how many there were.
+
+        A key that is held down sends more of them than there is time to draw a screen for.
+        """
+        key = self._delivered.key if isinstance(self._delivered, events.Key) else ""
+        count = 0
+        while key and self._waiting and isinstance(after := self._waiting[0], events.Key) and after.key == key:
+            self._waiting.popleft()
+            count += 1
+        return count
 
     async def _settle(self, before: list[MessagePump]) -> None:
         """Wait until what was delivered is done, then send the next event through the queue of the application."""

@@ -7,6 +7,7 @@ from driving import app_of, send, until
 from stories import demo
 from textual.widgets import Input, OptionList
 
+from gviz.tui.widgets.node_panel import NodePanel
 from gviz.tui.widgets.prompt import Prompt
 
 LINES = (
@@ -70,3 +71,16 @@ async def quiet(app, pilot):
 async def test_keys_at_once_do_what_they_do_one_by_one(seed):
     keys = typed(seed)
     assert await done(keys, at_once=True) == await done(keys, at_once=False), keys
+
+
+@pytest.mark.parametrize(("keys", "position"), [("s" * 20, 21), ("s" * 30 + "S" * 9, 22), ("n" * 3 + "sss", None)])
+async def test_a_key_that_is_held_down_loses_no_key_and_draws_less_often_than_it_is_sent(keys, position, monkeypatch):
+    drawn = []
+    draw = NodePanel.draw
+    monkeypatch.setattr(NodePanel, "draw", lambda self: (drawn.append(1), draw(self))[1])
+    one_by_one = (await done(keys, at_once=False))["position"]
+    often = len(drawn)
+    drawn.clear()
+    at_once = (await done(keys, at_once=True))["position"]
+    assert at_once == one_by_one == (position or one_by_one)
+    assert len(drawn) < often

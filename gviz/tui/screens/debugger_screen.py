@@ -37,6 +37,14 @@ RIGHT = 3
 """The right mouse button."""
 
 
+DRAWN_ONCE = frozenset({"step", "reverse-step", "next", "reverse-next"})
+"""The moves of keys that people hold down."""
+
+
+def _no_repeats() -> int:
+    return 0
+
+
 class DebuggerScreen(SessionScreen):
     """Status, timeline, panels and keys over one recording."""
 
@@ -49,6 +57,8 @@ class DebuggerScreen(SessionScreen):
         self, timeline: Timeline, options: SessionOptions, glyphs: Glyphs, *, config: Config | None = None
     ) -> None:
         super().__init__(timeline, Session(options.cursor(timeline), glyphs, options.title), glyphs)
+        self.key_repeats: Callable[[], int] = _no_repeats
+        """Takes the keys that only repeat the one that acts, and says how many; the application sets it."""
         self._opening = (*options.opening, *(["lesson"] if options.lesson else []))
         self._config = Config() if config is None else config
         self.session.configure(self._config)
@@ -140,9 +150,11 @@ class DebuggerScreen(SessionScreen):
     # What keys do: the actions that `gviz.tui.keymaps` names.
 
     def action_travel(self, name: str) -> None:
-        """Move in time by a command."""
+        """Move in time by a command; where a key is held down, as often as it was sent, and then draw the screen."""
         self.pause()
-        self.run_command(Command(name))
+        times = 1 + (self.key_repeats() if name in DRAWN_ONCE else 0)
+        for _ in range(times):
+            self.run_command(Command(name))
 
     def action_do(self, name: str, argument: str = "") -> None:
         """Carry out any other command."""
