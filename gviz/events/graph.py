@@ -162,6 +162,8 @@ class OpSeen(Event, frozen=True):
     a list). `rules` has the gradient of each slot as text, in which `g` is the incoming gradient and every other name
     is a slot, `result` or an attribute. `saved` are the names it keeps for backward. `formula` is the value as text in
     the same names. The first of the `readings` that fits a node's call replaces these texts.
+    `call` is the public function whose call made the node, where that is another name (``cross_entropy`` of an
+    ``nll_loss``); a node with `more` is not the last that this call made: ``log_softmax`` there.
     """
 
     op: Count
@@ -172,6 +174,8 @@ class OpSeen(Event, frozen=True):
     saved: tuple[str, ...]
     formula: str = ""
     readings: tuple[Reading, ...] = ()
+    call: str = ""
+    more: bool = False
 
     @property
     def base_name(self) -> str:

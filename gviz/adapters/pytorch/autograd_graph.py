@@ -193,7 +193,10 @@ def _made(
     settings, saved = operations.settings(node, kept_for_rule), kept_for_rule.saved
     scaled = settings.get("alpha", 1) != 1 or settings.get("beta", 1) != 1
     own = call if outputs else NO_CALL
-    operation = operations.of_node(kept_for_rule.grad_fn, own.name, len(ends), saved, own.tensors, own.in_place, scaled)
+    more = call.name != "" and not (outputs and call.is_last)
+    operation = operations.of_node(
+        kept_for_rule.grad_fn, own.name, len(ends), saved, own.tensors, own.in_place, scaled, call.name, more
+    )
     inputs = inputs_of(session, node, ends, operation, call, outputs, alone=alone)
     described = outputs_of(
         session, node, outputs, inputs.edges, in_place=own.in_place, is_first=own.given is not None,

@@ -47,6 +47,7 @@ class Call:
     `tensors` and `given` are set for custom functions only. `tensors` are the names of the arguments that are tensors.
     `given` has their values and versions, for the first calls only. `widths` is the least number of outputs of each
     node, for releases in which the nodes do not have it.
+    `is_last` is False where another result of the call follows the one that is announced.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Call:
     tensors: tuple[str, ...] = ()
     given: Given | None = None
     widths: Mapping[Any, int] = field(default_factory=dict)
+    is_last: bool = True
 
 
 NO_CALL = Call("", ())

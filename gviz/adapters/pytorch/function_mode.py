@@ -165,8 +165,9 @@ def observe(
                 edge_of(session, operand)
     if not private_api.knows_outputs and len(made) > 1:
         call = replace(call, widths=widths(session, [*made]))
+    last = next(reversed(made), None)
     for node, its_outputs in made.items():
-        visit(session, node, its_outputs, call)
+        visit(session, node, its_outputs, call if node is last else replace(call, is_last=False))
     if loose and not silent:
         _announce_loose(session, call, loose)
     if (_WITH_STATISTICS.get(call.name), True) in call.attrs:

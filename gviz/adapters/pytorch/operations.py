@@ -35,6 +35,7 @@ class Operation:
 
     `places` gives the slot of each entry of ``next_functions``; None if entry and slot coincide. `drawn` is the slot of
     a mask that the call itself draws.
+    `call` and `more` are those of `OpSeen`.
     """
 
     name: str
@@ -46,10 +47,15 @@ class Operation:
     places: tuple[int, ...] | None = None
     readings: tuple[Reading, ...] = ()
     drawn: str = ""
+    call: str = ""
+    more: bool = False
 
     def describe(self, number: int) -> OpSeen:
         """This operation as an event."""
-        return OpSeen(number, self.name, self.grad_fn, self.slots, self.rules, self.saved, self.formula, self.readings)
+        return OpSeen(
+            number, self.name, self.grad_fn, self.slots, self.rules, self.saved, self.formula, self.readings, self.call,
+            self.more,
+        )  # fmt: skip
 
     def slots_of(self, edges: int) -> Sequence[int]:
         """The slots of the entries of ``next_functions``."""
@@ -95,11 +101,14 @@ def of_node(
     tensors: tuple[str, ...],
     in_place: bool,
     scaled: bool,
+    call: str = "",
+    more: bool = False,
 ) -> Operation:
     """The operation of a backward node that a call of the function `called` created (empty if unknown).
 
     `saved` names the tensors that the node saved. `tensors` names the tensor arguments of a custom function. `scaled`
     is True if a factor `alpha` or `beta` differs from one.
+    `call` is that function, also for one of several nodes that the call made; with `more` others follow.
     """
 
     own = _words(grad_fn)
@@ -110,9 +119,12 @@ def of_node(
     for ours in sorted(_declared()[0].get(grad_fn, ()), key=unlike):
         if ours.places is None or len(ours.places) == edges:
             name = ours.name.rstrip("_") + "_" if in_place else ours.name
-            return replace(ours, name=name, saved=ours.saved or saved)
+            public = call if more or call != name else ""
+            return replace(ours, name=name, saved=ours.saved or saved, call=public, more=more)
     slots = tensors if len(tensors) == edges else _tensor_arguments(own, edges)
-    return Operation(called or own, grad_fn, slots, ("",) * edges, saved)
+    name = called or own
+    public = call if more or call != name else ""
+    return Operation(name, grad_fn, slots, ("",) * edges, saved, call=public, more=more)
 
 
 def _tensor_arguments(name: str, edges: int) -> tuple[str, ...]:

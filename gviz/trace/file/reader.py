@@ -250,8 +250,8 @@ def within_bounds(event: E) -> E:
         case OpSeen():
             return msgspec.structs.replace(
                 event, name=_cut(event.name), grad_fn=_cut(event.grad_fn), slots=_all_cut(event.slots),
-                rules=tuple(map(_rule, event.rules)), saved=_all_cut(event.saved), formula=_rule(event.formula),
-                readings=tuple(filter(_is_readable, event.readings)),
+                call=_cut(event.call), rules=tuple(map(_rule, event.rules)), saved=_all_cut(event.saved),
+                formula=_rule(event.formula), readings=tuple(filter(_is_readable, event.readings)),
             )  # fmt: skip
         case StackSeen():
             whole = event.frames if event.shared else event.frames[:DEEPEST]  # older recordings have more frames
