@@ -14,7 +14,7 @@ from gviz.api.export_options import Look, Manner, Region, Shade, When, part_arou
 from gviz.api.moment_argument import moment_of
 from gviz.api.targets import is_series, kind_of, numbered, refuse
 from gviz.errors import GvizError
-from gviz.render.boxes.graph_options import Density, Tensors
+from gviz.render.boxes.graph_options import Density, Level, Tensors
 from gviz.render.file_formats import Exporter
 from gviz.render.forms.series import frames, pass_moments
 from gviz.render.request import ExportOptions, check_moment
@@ -45,6 +45,8 @@ def export(
     ancestors: bool = False,
     radius: int = 0,
     only: str | Sequence[str] = (),
+    level: Level = "auto",
+    expand: str | Sequence[str] = (),
     moments: str = "",
     params: Params = (),
     force: bool = False,
@@ -64,10 +66,13 @@ def export(
     `scale` makes pictures larger or smaller. Without `legend`, the meaning of the signs is not explained. `note` is
     called with compromises, `progress` with the progress of long work, from 0 to 1.
 
+    The `level` selects what has a box: ``modules``, the ``calls`` in the program, or all ``nodes``. By default it is as
+    much as fits a page. Modules that match `expand` are expanded at any level.
+
     Returns the files. Raises `GvizError` if something cannot be drawn or written; then nothing is written.
     """
     look = Look(style, theme, labels, tensors, saved, direction, scale, legend)
-    region = Region(modules, depth, node, ancestors, radius, only)
+    region = Region(modules, depth, node, ancestors, radius, only, level, expand)
     manner = Manner(force, timeout, note, progress)
     return _written(of, params, path, look, region, When(at, moments), manner)
 

@@ -16,7 +16,7 @@ from gviz.query.moment_lookup import begin_of, is_stretch
 from gviz.query.name_lookup import NamedNodes
 from gviz.query.node_lookup import node_at
 from gviz.render.boxes.fold import fitting_calls, graph_of
-from gviz.render.boxes.graph_options import DENSITIES, TENSORS, Density, Options, Tensors
+from gviz.render.boxes.graph_options import DENSITIES, LEVELS, TENSORS, Density, Level, Options, Tensors
 from gviz.render.boxes.selection import shown_nodes
 from gviz.render.request import ExportOptions, Part
 from gviz.render.theme import Direction
@@ -52,13 +52,13 @@ class Look:
             direction=self.direction,
             scale=None if self.scale is None else argument_checks.above_0("scale", self.scale, "2 is twice as large"),
             legend=argument_checks.flag("legend", self.legend),
-            drawing=Options(density=self.labels, tensors=self.tensors, saved=self.saved, clusters=True),
+            drawing=Options(density=self.labels, tensors=self.tensors, saved=self.saved, clusters=True, marks=True),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The part of a graph: collapsed modules, the surroundings of a node, only some modules."""
+    """Which part of a graph: modules that are closed, what is around a node, modules alone, at which level."""
 
     modules: str | Sequence[str]
     depth: int | None
@@ -66,12 +66,17 @@ class Region:
     ancestors: bool
     radius: int
     only: str | Sequence[str]
+    level: Level = "auto"
+    expand: str | Sequence[str] = ()
 
     def part(self) -> Part:
         """Return everything except the node, which has no number yet."""
         closed, shown = argument_checks.texts("modules", self.modules), argument_checks.texts("only", self.only)
         deepest = None if self.depth is None else argument_checks.whole("depth", self.depth)
-        return Part(closed, deepest, 0, self.ancestors, argument_checks.whole("radius", self.radius), shown)
+        refuse_unknown("level", self.level, LEVELS)
+        opened = argument_checks.texts("expand", self.expand)
+        radius = argument_checks.whole("radius", self.radius)
+        return Part(closed, deepest, 0, self.ancestors, radius, shown, self.level, opened)
 
     def place(self) -> str:
         """Return the node as text; empty if none was given."""

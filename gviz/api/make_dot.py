@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gviz import argument_checks
 from gviz.api.drawable import drawn
 from gviz.api.moment_argument import moment_of
+from gviz.errors import refuse_unknown
+from gviz.render import levels
 from gviz.render.boxes.fold import ALL, Filter
+from gviz.render.boxes.graph_options import LEVELS, Level
 from gviz.render.graphviz.digraph import Digraph
 from gviz.render.graphviz.dot import digraph
 from gviz.render.request import moment_scene
@@ -27,6 +31,8 @@ def make_dot(
     *,
     at: int | str | None = None,
     options: Options | None = None,
+    level: Level = "auto",
+    expand: str | Sequence[str] = (),
 ) -> Digraph:
     """Return the graph of a trace or recording at event or moment `at` (by default before the program freed it).
 
@@ -37,14 +43,26 @@ def make_dot(
     does. `show_attrs` shows everything known about every node, with at most `max_attr_chars` characters (at least 3)
     per argument of an operation. `show_saved` draws the saved tensors. A tensor of the latest recording is drawn from
     that recording, with all values; in any other graph only the tensor itself and the leaves have values.
+
+    The `level` selects what has a box: ``modules``, the ``calls`` in the program, or all ``nodes``. By default a
+    recorded graph shows as much as fits a page. Modules that match `expand` are expanded at any level.
     """
     if not isinstance(options, Options | None):
         raise argument_checks.refused("options", options, "gviz.render.scene.Options")
     most = max(argument_checks.whole("max_attr_chars", max_attr_chars), 3)
-    full = Options(density="full", saved=show_saved, attr_chars=most)
-    asked = options or (full if show_attrs else Options(saved=show_saved))
+    full = Options(density="full", saved=show_saved, attr_chars=most, marks=True)
+    asked = options or (full if show_attrs else Options(saved=show_saved, marks=True))
     of = drawn(var, params)
+    if not of.recorded and asked.tensors is None:
+        asked = replace(asked, tensors="line")  # most values are not known, and a word says that
     if of.node and asked.wanted == ALL:
         asked = replace(asked, wanted=Filter(focus=of.node, ancestors=True))
-    picture = moment_scene(of.timeline, of.n if at is None else moment_of(of.timeline, at), asked)
-    return digraph(picture if of.recorded else replace(picture, caption=""))  # nothing happens in a current graph
+    n = of.n if at is None else moment_of(of.timeline, at)
+    refuse_unknown("level", level, LEVELS)
+    opened = argument_checks.texts("expand", expand)
+    chooses = of.recorded and options is None and not (show_attrs or show_saved)
+    if level != "auto" or opened or chooses:
+        asked = levels.chosen(of.timeline, n, asked, levels.Asked(level, None, opened, measures=False))
+        asked = replace(asked, clusters=asked.wanted.calls)
+    picture = moment_scene(of.timeline, n, asked)
+    return digraph(picture if of.recorded else replace(picture, caption=""))  # as it stands nothing happens

@@ -9,8 +9,7 @@ from typing import Literal
 
 from gviz.errors import GvizError
 from gviz.render import page
-from gviz.render.forms import animation, gif, mermaid, picture_json, png_and_pdf, svg, text
-from gviz.render.graphviz import dot
+from gviz.render.forms import animation, dot_text, gif, mermaid, picture_json, png_and_pdf, svg, text
 from gviz.render.graphviz.process import Picture
 from gviz.render.request import ExportOptions, first_moment
 from gviz.trace.timeline import Timeline
@@ -38,7 +37,7 @@ class Exporter:
 
 EXPORTERS: tuple[Exporter, ...] = (
     Exporter("svg", (".svg",), svg.render, scales=True, picture="svg"),
-    Exporter("dot", (".dot", ".gv"), dot.render),
+    Exporter("dot", (".dot", ".gv"), dot_text.render),
     Exporter("png", (".png",), png_and_pdf.png, scales=True, picture="png"),
     Exporter("pdf", (".pdf",), png_and_pdf.pdf, picture="pdf"),
     Exporter("txt", (".txt",), text.render, of_style="words"),

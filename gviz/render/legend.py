@@ -39,14 +39,16 @@ RULES: Rows = (
 """What is said of gradients."""
 
 
-PAINTED = ("error", "nan", "inf", "current", "receiving", "freed", "inplace")
+PAINTED = ("error", "nan", "inf", "current", "receiving", "freed", "missing", "cut", "inplace")
 """The states that change the colour of a box, the most important first."""
 
 
 def painted(box: Box) -> str:
     """The state, or else the role, that gives a box its colour."""
     found = next((state for state in PAINTED if state in box.states), box.role)
-    return "error" if found in ("nan", "inf") else found
+    if found in ("nan", "inf"):
+        return "error"
+    return "missing" if found == "cut" else found
 
 
 PARTS = re.compile(r"\d+ of \d+$")

@@ -21,7 +21,7 @@ from gviz.render.boxes.fold import (
     graph_of,
     named_calls,
 )
-from gviz.render.boxes.graph_options import Options
+from gviz.render.boxes.graph_options import Level, Options
 from gviz.render.boxes.selection import shown_nodes
 from gviz.render.boxes.structure import Structure, structure
 from gviz.render.scene import Scene, scene
@@ -53,7 +53,7 @@ PICTURE_BOXES = 30_000
 class Part:
     """Which part of a graph is drawn: modules that fit a pattern of `closed` as one box each, calls open to a `depth`;
     only what lies within `radius` lines of a node (0: all of its `ancestors`), or in modules that fit `only`. Patterns
-    are those of `call_names`."""
+    are those of `call_names`. The `level` says what has a box, and calls that fit `expand` are open at any level."""
 
     closed: tuple[str, ...] = ()
     depth: int | None = None
@@ -61,6 +61,8 @@ class Part:
     ancestors: bool = False
     radius: int = 0
     only: tuple[str, ...] = ()
+    level: Level = "auto"
+    expand: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class ExportOptions:
 
     theme: str = "auto"
     timeout: float = 20.0
-    drawing: Options = field(default_factory=lambda: Options(clusters=True))
+    drawing: Options = field(default_factory=lambda: Options(clusters=True, marks=True))
     note: Callable[[str], None] = _print_note
     style: str = "gviz"
     direction: Direction = "auto"
@@ -103,13 +105,32 @@ def require_readable(boxes: int) -> None:
         )
 
 
-def drawing(timeline: Timeline, n: int, options: ExportOptions, *, as_picture: bool = False) -> Options:
+def drawing(
+    timeline: Timeline, n: int, options: ExportOptions, *, as_picture: bool = False, fits: bool = False
+) -> Options:
     """What is drawn of moment `n`: in the words of the style, with modules closed as asked for, or by themselves.
 
-    What `as_picture` could not be read is refused before minutes go into it.
+    What `as_picture` could not be read is refused before minutes go into it. One that `fits` a page shows as much as
+    can be read there, unless a part of the graph is asked for.
     """
     words = options.look.options(options.drawing)
     part, iteration = options.part, timeline.iteration_at(n)
+    is_asked = part.level != "auto" or bool(part.expand)
+    if words.wanted == ALL and not part.closed and (is_asked or (fits and _may_choose(part, options))):
+        from gviz.render import levels  # which needs Graphviz
+
+        inside = frozenset[int]()
+        if part.only:
+            shown, _ = shown_nodes(timeline, iteration, content=words.content)
+            inside = named_calls(graph_of(timeline, shown.values()), part.only, within=True)
+        words = replace(words, wanted=Filter(frozenset(), part.node, part.ancestors, part.radius, inside))
+        about = levels.Asked(part.level, part.depth, part.expand, options.colours, options.direction, options.timeout)
+        words = levels.chosen(timeline, n, words, about)
+        if as_picture:
+            require_readable(levels.count(timeline, iteration, words))
+        if words.remark:
+            options.note(words.remark)
+        return words
     if words.wanted != ALL or (part == Part() and len(timeline.nodes) <= FEW_NODES):
         return words
     infos, _ = shown_nodes(timeline, iteration, content=words.content)
@@ -130,6 +151,14 @@ def drawing(timeline: Timeline, n: int, options: ExportOptions, *, as_picture: b
         options.note(f"{count:,} boxes: drawn with names alone")
         words = replace(words, density="min", tensors="line", saved=False, clusters=False)
     return words
+
+
+def _may_choose(part: Part, options: ExportOptions) -> bool:
+    """Whether nobody has asked for so much that the picture has its level by that."""
+    is_whole = not part.node or (part.ancestors and not part.radius)
+    words = options.drawing
+    drawn = options.colours.form.card == "box" and words.density in ("short", "min")
+    return part.depth is None and not part.only and is_whole and drawn
 
 
 def _followed(
@@ -167,10 +196,12 @@ def _closed(graph: CallGraph, options: ExportOptions) -> Closed:
     return closed
 
 
-def asked_scene(timeline: Timeline, n: int, options: ExportOptions, *, as_picture: bool = False) -> Scene:
+def asked_scene(
+    timeline: Timeline, n: int, options: ExportOptions, *, as_picture: bool = False, fits: bool = False
+) -> Scene:
     """The scene of moment `n` as it is asked for; GvizError where it could not be read `as_picture`."""
     check_moment(timeline, n)
-    return moment_scene(timeline, n, drawing(timeline, n, options, as_picture=as_picture))
+    return moment_scene(timeline, n, drawing(timeline, n, options, as_picture=as_picture, fits=fits))
 
 
 def moment_scene(timeline: Timeline, n: int, options: Options) -> Scene:

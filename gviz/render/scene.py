@@ -13,7 +13,7 @@ from gviz.events import GradFlowed, Marked
 from gviz.explain.display_names import iteration_called, op_title, phase_words, title
 from gviz.explain.tracking import as_at, as_in
 from gviz.render.boxes.box_size import Outline, Role, module_key, module_title
-from gviz.render.boxes.details import remark, source_line
+from gviz.render.boxes.details import cut_text, remark, source_line
 from gviz.render.boxes.fold import Group
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.links import Link, LinkKind
@@ -143,7 +143,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Everything a picture of one moment says."""
+    """Everything a picture of one moment says. `flow`, `compact` and `remark` are those of the options."""
 
     boxes: tuple[Box, ...]
     edges: tuple[Edge, ...]
@@ -151,6 +151,9 @@ class Scene:
     caption: str
     levels: int
     code: str = ""
+    flow: Literal["auto", "LR", "TB"] = "auto"
+    compact: bool = False
+    remark: str = ""
 
 
 def scene(
@@ -162,7 +165,18 @@ def scene(
     """
     boxes, edges = parts(shape, timeline, moment, tooltips=tooltips, other=other)
     title, code = program_title(timeline, (place.node for place in shape.places)), _code(timeline, moment)
-    return Scene(boxes, edges, title, caption(timeline, moment), shape.levels, code)
+    options = shape.options
+    return Scene(
+        boxes,
+        edges,
+        title,
+        caption(timeline, moment),
+        shape.levels,
+        code,
+        options.flow,
+        options.compact,
+        options.remark,
+    )
 
 
 def parts(
@@ -182,7 +196,9 @@ def parts(
     states = dict(zip(nodes, here, strict=True))
     before, bad = timeline.at(max(moment.n - 1, 0)), _first_bad(timeline, moment)
     beside = None if other is None else dict(zip(nodes, other(nodes), strict=True))
-    now = Now(timeline, moment, before, states, bad, shape.options, beside)
+    passes = timeline.pass_ends(timeline.iterations[shape.iteration]) if shape.options.marks else []
+    after = any(end <= moment.n for end in passes)
+    now = Now(timeline, moment, before, states, bad, shape.options, beside, after)
     boxes = tuple(_box(place, shape, now, tooltips=tooltips, bare=place.key in bare) for place in shape.places)
     return boxes, tuple(edge(link, now) for link in shape.links)
 
@@ -224,6 +240,8 @@ def _of_node(place: Outline, shape: Structure, now: Now, *, tooltips: bool, bare
     if bare:
         return _boxed(place, held, status(info, held, now), (), "")
     said = remark(now.timeline, info, now.timeline.iterations[shape.iteration])
+    if said and "cut" in held:
+        said = cut_text(info)
     rows = rows_beside(lambda place, now: _rows(place, info, now, said), place, now)
     tip = tooltip(as_at(info, state), state) if tooltips else ""
     name = op_title(info) if info.created.kind == "op" else ""

@@ -215,7 +215,7 @@ class Folds:
         closed, graph = self.wanted(iteration).closed, self.graph(iteration)
         if self._folded is None or self._folded[0] is not graph or self._folded[1] != closed:
             groups = reversed(fold(graph, Filter(closed)).groups)  # what calls share is done with the first, in a pass
-            inside = {node: group.call.scope for group in groups for node in (*group.inner, *group.parameters)}
+            inside = {node: group.call.scope for group in groups for node in group.nodes}
             self._folded = graph, closed, inside
         return self._folded[2]
 

@@ -22,7 +22,7 @@ from gviz.render.forms import series
 from gviz.render.forms.text import text
 from gviz.render.graphviz import picture
 from gviz.render.page import geometry
-from gviz.render.request import ExportOptions, last_moment, moment_scene
+from gviz.render.request import ExportOptions, Part, last_moment, moment_scene
 from gviz.render.scene import Options
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -55,8 +55,8 @@ def test_every_exporter_writes_every_log(exporter, log):
 @pytest.mark.parametrize("log", LOGS)
 def test_an_svg_shows_every_word_of_the_scene(log):
     timeline = LOGS[log]().timeline
-    drawn = moment_scene(timeline, len(timeline), Options())
-    nodes = groups(export("svg", LOGS[log]()), "node")
+    drawn = moment_scene(timeline, len(timeline), Options(marks=True))
+    nodes = groups(export("svg", LOGS[log](), part=Part(level="nodes")), "node")
     assert len(nodes) == len(drawn.boxes)
     for box in drawn.boxes:
         said = words(next(group for name, group in nodes.items() if name.endswith(f"-{box.key}")))
@@ -118,7 +118,7 @@ def test_an_svg_says_in_words_what_it_shows():
 def test_past_its_budget_a_picture_is_simpler_and_says_so(monkeypatch, kind):
     monkeypatch.setattr(picture, "LAYOUT_BOXES", 10)
     notes = []
-    out = export(kind, recurrent(8), note=notes.append)
+    out = export(kind, recurrent(8), part=Part(level="nodes"), note=notes.append)
     assert notes == ["26 boxes: drawn with a simple layout"]
     if kind == "svg":
         assert len(groups(out, "node")) == 26

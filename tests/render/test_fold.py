@@ -183,8 +183,8 @@ def test_a_closed_module_tells_its_size_what_it_gives_and_the_length_of_its_grad
     assert [first.title, last.title] == ["[+] 0 Linear", "[+] 2 Linear"]
     assert first.rows[0].text == "2 nodes, 9 params"
     assert first.rows[1].text.startswith("(4,3)")
-    assert first.rows[2].text == f"|g| {number(lengths_of(timeline, n, ('0.weight', '0.bias')))}"
-    assert last.rows[2].text == f"|g| {number(lengths_of(timeline, n, ('2.weight', '2.bias')))}"
+    assert first.rows[2].text == f"|g| {number(lengths_of(timeline, n, ('0.weight', '0.bias')), 3)}"
+    assert last.rows[2].text == f"|g| {number(lengths_of(timeline, n, ('2.weight', '2.bias')), 3)}"
     assert {box.title.split(" #")[0] for box in drawn.boxes if box.role != "module"} == {"x const", "Tanh", "Mean"}
 
 
@@ -235,8 +235,8 @@ def test_each_call_of_a_module_tells_what_it_adds_to_the_gradient_that_all_share
     parameters = [node for node in timeline.nodes if timeline.info(node).created.kind == "parameter"]
     arrived = [timeline.at(n).state(node).outputs[0].parts for node in parameters]  # that of the last call first
     first, last = (np.sqrt(sum((parts[at].value.array() ** 2).sum() for parts in arrived)) for at in (1, 0))
-    assert adds == [f"|g| {number(first)}", NO_VALUE, f"|g| {number(last)}"]
-    assert set(total) == {f"|g| {number(lengths_of(timeline, n, ('cell.weight', 'cell.bias')))}, all 3 calls"}
+    assert adds == [f"|g| {number(first, 3)}", NO_VALUE, f"|g| {number(last, 3)}"]
+    assert set(total) == {f"|g| {number(lengths_of(timeline, n, ('cell.weight', 'cell.bias')), 3)}, all 3 calls"}
 
 
 @pytest.mark.parametrize(

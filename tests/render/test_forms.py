@@ -40,7 +40,7 @@ def export(module, script, n=None, **options):
 @pytest.mark.parametrize("log", LOGS)
 def test_json_says_what_the_scene_says_and_its_numbers_exactly(log):
     script = LOGS[log]()
-    drawn, found = scene_of(script), json.loads(export(picture_json, script))
+    drawn, found = scene_of(script, marks=True), json.loads(export(picture_json, script))
     assert found["schema"] == 1
     assert [(node["id"], node["title"], node["status"]) for node in found["nodes"]] == [
         (box.key, box.title, box.status) for box in drawn.boxes
@@ -304,12 +304,12 @@ def test_of_a_large_graph_what_autograd_does_not_follow_is_left_out(monkeypatch)
     every = titles()
     monkeypatch.setattr("gviz.render.request.FEW_NODES", 3)
     passed = titles()
-    assert passed == {"w leaf #1", "batch = Slice #3", "Mul #4", "loss = Sum #5"}
-    left_out = f"{len(every) - 4} of {len(every)} nodes are left out, autograd does not follow them"
+    assert passed == {"w leaf #1", "const #2", "batch = Slice #3", "Mul #4", "loss = Sum #5"}
+    left_out = f"{len(every) - 5} of {len(every)} nodes are left out, autograd does not follow them"
     assert notes == [f"{left_out}; the option node draws what is near one"]
     monkeypatch.setattr("gviz.render.request.FEW_BOXES", 3)
     assert titles() == passed
-    assert notes[-1] == "4 boxes, and no module to close; the option node draws what is near one"
+    assert notes[-1] == "5 boxes, and no module to close; the option node draws what is near one"
     assert titles(depth=1) == passed
     assert any("Norm" in title for title in titles(node=timeline.nodes[-1], radius=3))
 

@@ -93,6 +93,19 @@ def _alone(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     type=click.IntRange(min=0),
     help="Open modules so deep (0: none); closed layers hide what is in them, as the T of a Linear's weight.",
 )
+@click.option(
+    "--level",
+    type=click.Choice(["auto", "modules", "calls", "nodes"]),
+    default="auto",
+    help="What has a box: every child module of a model; every call in the program (linear, cross_entropy); every "
+    "node. auto: as much as fits 1600 x 1200 points.",
+)
+@click.option(
+    "--expand",
+    multiple=True,
+    metavar="GLOB",
+    help="Open these modules at any level, also one of several equal ones: layers.3, cell:5.",
+)
 @click.option("--scale", type=click.FloatRange(0.05, 20), metavar="FACTOR", help="Size: 2 is twice as large.")
 @click.option("--legend/--no-legend", default=True, help="Say below what shapes, lines and words mean.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Draw these modules alone, and what comes into them.")

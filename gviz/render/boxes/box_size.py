@@ -8,7 +8,8 @@ from typing import Literal
 from rich.cells import cell_len
 
 from gviz.explain.display_names import MAX_TITLE, called, constant_value, title
-from gviz.render.boxes.details import detail_count, detail_width, remark
+from gviz.render.boxes.calls import public_name
+from gviz.render.boxes.details import cut_text, cuts, detail_count, detail_width, remark
 from gviz.render.boxes.fold import Group, ModuleCall
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.links import box_key, chip_key
@@ -56,7 +57,7 @@ class Outline:
     @property
     def nodes(self) -> tuple[int, ...]:
         """All nodes that the box stands for."""
-        return (self.node,) if self.group is None else (*self.group.inner, *self.group.parameters)
+        return (self.node,) if self.group is None else self.group.nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,24 +83,32 @@ class Rooms:
             return Outline(box_key(info.node), info.node, role, text, brief_width(info, text, role), 2)
         width = cell_len(text) + STATUS_ROOM * (role != "constant")
         width = max(width, self._value_width(info, role))
+        if self.options.marks and cuts(self.timeline, info):
+            width = max(width, cell_len(cut_text(info)))
         incoming = role in ("leaf", "parameter") and self.backward
         height = self._height(info, role)
         return Outline(box_key(info.node), info.node, role, text, width, height, incoming=incoming)
 
     def module(self, last: NodeInfo, group: Group) -> Outline:
-        """The place of a closed module: how much is in it, what it made last, and the gradient of its parameters."""
-        text, key = module_title(group.call), module_key(group.call)
+        """The place of a collapsed call: how much is in it, what it made last, and the gradient of its parameters."""
+        text, key = group_title(group, last, self.options), module_key(group.call)
+        role: Role = "module"
+        if group.call.is_source_call:
+            role = "op" if self.roots.isdisjoint(group.inner) else "root"
         if self.options.density == "min":
-            return Outline(key, last.node, "module", text, cell_len(text), 1, group=group)
+            return Outline(key, last.node, role, text, cell_len(text), 1, group=group)
+        makes = group.call.path != OPTIMIZER  # that changes parameters, and makes nothing
         if self.options.density == "brief":
-            wide = brief_module_width(text, makes=group.call.path != OPTIMIZER)
-            return Outline(key, last.node, "module", text, wide, 2, group=group)
+            wide = brief_module_width(text, makes=makes) + 4 * self.options.wanted.calls
+            return Outline(key, last.node, role, text, wide, 2, group=group)
         grads = self.backward and bool(group.parameters)
         width = max(cell_len(text) + STATUS_ROOM, self._value_width(last, "op"), 30)
-        makes = group.call.path != OPTIMIZER  # that changes parameters, and makes nothing
         gives = value_lines(last.created.first_value, self.options) if makes else 0
+        receives = gives if group.call.is_source_call and last.created.requires_grad else 0
         adds = grads and group.call.of > 1
-        return Outline(key, last.node, "module", text, width, 2 + gives + grads + adds, group=group)
+        bars = grads and group.repeat is not None and len(group.repeat.modules) > 1
+        height = 1 + has_contents(group, self.options) + gives + receives + grads + adds + bars
+        return Outline(key, last.node, role, text, width, height, group=group)
 
     def _role(self, info: NodeInfo) -> Role:
         if info.created.kind == "op":
@@ -139,8 +148,41 @@ def node_title(info: NodeInfo, options: Options) -> str:
         return clipped(info.op.grad_fn, MAX_TITLE)
     if options.titles == "name":
         return clipped_name(info.name or f"#{info.node}", MAX_TITLE)
+    if options.wanted.calls and info.created.kind == "op":
+        is_within = info.op.more or info.created.scope in options.wanted.opened
+        return _call_title(info, shown(info.op.name) if is_within else public_name(info), options)
     named = options.density == "brief" and info.name
     return clipped_name(called(info), MAX_TITLE) if named or options.density == "min" else title(info)
+
+
+def has_contents(group: Group, options: Options) -> bool:
+    """Whether the box of a collapsed call says what is in it: not where that is one node of the same name."""
+    if group.call.is_source_call:
+        return len(group.inner) > 1 or bool(group.parameters)
+    is_named = options.wanted.calls and group.does == group.call.kind.lower()
+    return not is_named or len(group.inner) > 1 or bool(group.parameters)
+
+
+def group_title(group: Group, last: NodeInfo, options: Options) -> str:
+    """What stands above the box of a collapsed call."""
+    if group.call.is_source_call:
+        return _call_title(last, group.call.kind, options)
+    if group.repeat is not None:
+        kind = "" if group.repeat.title == group.call.kind else f" {clipped(group.call.kind, MAX_TITLE)}"
+        return f"{clipped_name(group.repeat.title, MAX_TITLE)}{kind} ×{group.repeat.count:,}"
+    title = module_title(group.call)
+    return title.removeprefix("[+] ") if options.wanted.calls else title
+
+
+def _call_title(last: NodeInfo, name: str, options: Options) -> str:
+    """``h = linear #4``; where room is short without the number."""
+    number = "" if options.density in ("min", "brief") else f" #{last.node}"
+    holder, called = clipped_name(last.name, MAX_TITLE), clipped(name, LONGEST_CALL)
+    return f"{holder} = {called}{number}" if holder else f"{called}{number}"
+
+
+LONGEST_CALL = 40
+"""Characters of the name of a function."""
 
 
 def module_title(call: ModuleCall) -> str:

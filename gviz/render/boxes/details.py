@@ -35,6 +35,23 @@ def remark(timeline: Timeline, info: NodeInfo, iteration: Iteration) -> str:
     return "written in place" if writes_in_place(timeline, info.created) else ""
 
 
+LOSING = ("no_grad", "inference", "detach", "data", "numbers")
+"""Why autograd does not track what it could."""
+
+
+def cuts(timeline: Timeline, info: NodeInfo) -> bool:
+    """Whether autograd loses track at a node of something that requires a gradient."""
+    if info.created.untracked not in LOSING:
+        return False
+    return any(node and timeline.info(node).created.requires_grad for node, _ in info.created.inputs)
+
+
+def cut_text(info: NodeInfo) -> str:
+    """Where the graph is cut: ``cut by detach at demo.py:4``."""
+    at = f" at {file_line(info.frames[0].path, info.frames[0].line)}" if info.frames else ""
+    return f"cut by {info.created.untracked}{at}"
+
+
 WRITES_WITHIN = 4
 """A write in place is said among the first events of the op that writes."""
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 
@@ -44,7 +44,8 @@ class ModuleCall:
     `of` calls of the module in the graph it is, from 1.
 
     What a backward pass made counts as called by it, and what an optimizer computed as called by its step: `scope` is
-    then less than 0.
+    then less than 0. So it is where the program called no module but a function (`is_source_call`), and for what
+    repeats (`is_repeat`): see `gviz.render.boxes.calls`.
     """
 
     scope: int
@@ -58,8 +59,40 @@ class ModuleCall:
         """Whether the program called a module."""
         return self.scope > 0
 
+    @property
+    def of_program(self) -> bool:
+        """Whether the program made it, and no backward pass or optimizer."""
+        return self.scope > 0 or self.scope <= -CALLS
+
+    @property
+    def is_source_call(self) -> bool:
+        """Whether the program called a function."""
+        return -REPEATS < self.scope <= -CALLS
+
+    @property
+    def is_repeat(self) -> bool:
+        """Whether it stands for several equal calls, or for turns of a loop."""
+        return self.scope <= -REPEATS
+
+
+CALLS, REPEATS = 1 << 40, 1 << 41
+"""From minus so much downwards are the scopes of calls of functions, and of what repeats."""
 
 Closed = frozenset[str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """What several equal parts are drawn as: a title, how many there are, the nodes of each part (`members`), which of
+    how many equal parts in a row they are (`place`: the number of the first from 0, and all), the paths of modules,
+    and of how many calls these are, if they are calls of one module."""
+
+    title: str
+    count: int
+    members: tuple[tuple[int, ...], ...]
+    place: tuple[int, int]
+    modules: tuple[str, ...] = ()
+    of: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +100,9 @@ class Filter:
     """What is asked for. `closed`: paths of modules of which every call is one box, and scopes of single calls.
 
     With a `focus`, only the nodes within `radius` lines of it (0: however far), of its `ancestors` if asked; with
-    scopes of calls in `inside`, only what was made in them, and what that uses.
+    scopes of calls in `inside`, only what was made in them, and what that uses. With `calls`, all nodes that one call
+    of the program made are one box, with `repeats` equal parts are, too, of which a `sample` shows the first by itself.
+    The calls whose scopes are in `opened` are open whatever else is asked for.
     """
 
     closed: Closed = frozenset()
@@ -75,6 +110,10 @@ class Filter:
     ancestors: bool = False
     radius: int = 0
     inside: frozenset[int] = frozenset()
+    calls: bool = False
+    repeats: bool = False
+    sample: bool = False
+    opened: frozenset[int] = frozenset()
 
 
 ALL = Filter()
@@ -84,26 +123,42 @@ ALL = Filter()
 @dataclass(frozen=True, slots=True)
 class CallGraph:
     """A graph as far as folding needs it: nodes in order of creation, their inputs, and the calls that each lies in,
-    the outermost first. Nodes of `loose` (parameters) lie in no call; they go where all their users are. So do
-    `buffers` in a drawing, which are no part of what a closed module has learnt."""
+    the outermost first. Nodes of `loose` (parameters) and `buffers` lie in no call; they go where all their users are,
+    but into a collapsed call only those that are `held` by its module.
+    `units` are scopes of modules that call one function only, with its name, `wrappers` those of modules that call one
+    module only, and `repeats` what repeats, by the scopes of its calls."""
 
     nodes: Sequence[int]
     inputs: Mapping[int, Sequence[int]]
     calls: Mapping[int, tuple[ModuleCall, ...]]
     loose: Collection[int] = frozenset()
     buffers: Collection[int] = frozenset()
+    held: Collection[int] = frozenset()
+    units: Mapping[int, str] = field(default_factory=dict)
+    wrappers: Collection[int] = frozenset()
+    repeats: Mapping[int, Repeat] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A closed call as one box: what it stands for in order of creation, `inner` its own nodes, `parameters` theirs.
+    """A closed call as one box: what it stands for in order of creation, `inner` its own nodes, `parameters` and
+    `buffers` theirs.
 
-    Parameters of a module that is called twice belong to both groups.
+    Parameters of a module that is called twice belong to both groups. `does` names the only function that a module
+    calls, `repeat` are the equal parts that it stands for.
     """
 
     call: ModuleCall
     inner: tuple[int, ...]
     parameters: tuple[int, ...]
+    buffers: tuple[int, ...] = ()
+    does: str = ""
+    repeat: Repeat | None = None
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """All nodes that it stands for."""
+        return (*self.inner, *self.parameters, *self.buffers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +172,7 @@ class Folded:
 def fold(graph: CallGraph, wanted: Filter) -> Folded:
     """The boxes of a graph. A call of which only one node would be hidden is not worth a box: the node is shown."""
     kept = asked_for(graph, wanted)
-    homes = _homes(graph, kept, wanted.closed)
+    homes = _homes(graph, kept, wanted)
     inner: dict[int, list[int]] = {}
     for node, call in homes.items():
         inner.setdefault(call.scope, []).append(node)
@@ -127,38 +182,55 @@ def fold(graph: CallGraph, wanted: Filter) -> Folded:
         for scope in scopes:
             owned.setdefault(scope, []).append(node)
     closed = {call.scope: call for call in homes.values()}
-    worth = {scope for scope in closed if len(inner[scope]) + len(owned.get(scope, ())) > 1}
+    worth = {
+        scope
+        for scope, call in closed.items()
+        if len(inner[scope]) + len(owned.get(scope, ())) > 1 or (wanted.calls and call.of_module)
+    }
     inside = {node for node, scopes in owners.items() if scopes <= worth}
     groups = [
-        Group(closed[scope], tuple(inner[scope]), tuple(node for node in owned.get(scope, ()) if node in inside))
+        Group(
+            closed[scope],
+            tuple(inner[scope]),
+            tuple(node for node in owned.get(scope, ()) if node in inside and node not in graph.held),
+            tuple(node for node in owned.get(scope, ()) if node in inside and node in graph.held),
+            graph.units.get(scope, ""),
+            graph.repeats.get(scope),
+        )
         for scope in closed
         if scope in worth
     ]
-    hidden = {node for group in groups for node in (*group.inner, *group.parameters)}
+    hidden = {node for group in groups for node in group.nodes}
     return Folded(tuple(node for node in kept if node not in hidden), tuple(groups))
 
 
-def _homes(graph: CallGraph, nodes: Collection[int], closed: Closed) -> dict[int, ModuleCall]:
+def _homes(graph: CallGraph, nodes: Collection[int], wanted: Filter) -> dict[int, ModuleCall]:
     """The closed call of each node that is in one. Nodes made in one call share one tuple, which is asked once."""
     known: dict[int, ModuleCall | None] = {}
     homes = {}
     for node in nodes:
         calls = graph.calls.get(node, ())
         if id(calls) not in known:
-            known[id(calls)] = closed_call(calls, closed)
+            known[id(calls)] = _closed_in(graph, calls, wanted)
         if (call := known[id(calls)]) is not None:
             homes[node] = call
     return homes
 
 
-def closed_call(calls: Sequence[ModuleCall], closed: Collection[str | int]) -> ModuleCall | None:
-    """The outermost of the calls that is closed."""
-    return next((call for call in calls if call.path in closed or call.scope in closed), None)
+def _closed_in(graph: CallGraph, calls: Sequence[ModuleCall], wanted: Filter) -> ModuleCall | None:
+    """The outermost of some calls that is closed; the one around it, where that has nothing else in it."""
+    for at, call in enumerate(calls):
+        is_one = wanted.calls and (call.scope in graph.units or call.scope <= -CALLS)
+        if (is_one or call.path in wanted.closed or call.scope in wanted.closed) and call.scope not in wanted.opened:
+            while at > 1 and calls[at - 1].scope in graph.wrappers and calls[at - 1].scope not in wanted.opened:
+                at -= 1
+            return calls[at]
+    return None
 
 
 def around(graph: CallGraph, node: int) -> tuple[ModuleCall, ...]:
     """The calls a node lies in, the outermost first; for a loose node a call of each module that all users share."""
-    if node not in graph.loose:
+    if node not in graph.loose and node not in graph.buffers:
         return graph.calls.get(node, ())
     users = [graph.calls.get(user, ()) for user in graph.nodes if node in graph.inputs.get(user, ())]
     return shared(users)
@@ -166,7 +238,7 @@ def around(graph: CallGraph, node: int) -> tuple[ModuleCall, ...]:
 
 def shared(chains: Iterable[tuple[ModuleCall, ...]]) -> tuple[ModuleCall, ...]:
     """The calls of the modules that several nodes lie in; what a pass or an optimizer made does not count."""
-    of_program = (calls for calls in chains if not calls or calls[0].of_module)
+    of_program = (calls for calls in chains if not calls or calls[0].of_program)
     return tuple(calls[0] for calls in zip(*of_program, strict=False) if len({call.path for call in calls}) == 1)
 
 
@@ -208,29 +280,39 @@ def closing_to_fit(graph: CallGraph, most: int, already: Closed = frozenset()) -
     return closed_below(graph, 0)
 
 
-def boxes(graph: CallGraph, closed: Closed) -> int:
+def boxes(graph: CallGraph, closed: Closed, *, calls: bool = False) -> int:
     """How many boxes there are when some modules are closed."""
-    folded = fold(graph, Filter(closed))
+    folded = fold(graph, Filter(closed, calls=calls))
     return len(folded.shown) + len(folded.groups)
 
 
 def _owners(graph: CallGraph, kept: Collection[int], homes: Mapping[int, ModuleCall]) -> dict[int, set[int]]:
-    """The closed calls that hold a loose node: those of its users, if all of them lie in calls of one module.
+    """The closed calls that hold a loose node: those of its users, if all of them lie in calls of one module, or in
+    boxes that hold calls of one module.
 
     That a closed pass or optimizer uses it, too, does not count.
     """
     users: dict[int, set[ModuleCall | None]] = {}
+    modules: dict[int, set[str]] = {}
     for node in kept:
         home = homes.get(node)
         for source in graph.inputs.get(node, ()):
-            if source in graph.loose and (home is None or home.of_module):
+            if (source in graph.loose or source in graph.held) and (home is None or home.of_program):
                 users.setdefault(source, set()).add(home)
+                modules.setdefault(source, set()).add(_module_path(graph.calls.get(node, ())))
     owners = {}
     for node, calls in users.items():
         scopes = {call.scope for call in calls if call is not None}
-        if node in kept and None not in calls and len({call.path for call in calls if call is not None}) == 1:
+        paths = {call.path for call in calls if call is not None}
+        is_of_one = len(paths) == 1 or (len(modules[node]) == 1 and modules[node] != {""})
+        if node in kept and None not in calls and is_of_one:
             owners[node] = scopes
     return owners
+
+
+def _module_path(calls: Sequence[ModuleCall]) -> str:
+    """The innermost module of some calls; empty where there is none."""
+    return next((call.path for call in reversed(calls) if call.of_module), "")
 
 
 def asked_for(graph: CallGraph, wanted: Filter) -> dict[int, None]:
@@ -285,7 +367,8 @@ def reading_graph(timeline: Timeline, infos: Sequence[NodeInfo], *, whole: bool 
     """`graph_of`, which rests often."""
     known: dict[int, Calls] = {}
     steps = _steps(timeline, infos)
-    nodes, inputs, loose, buffers = [], {}, set(), set()
+    nodes, inputs, loose = [], {}, set()
+    buffers: dict[int, str] = {}
     calls: dict[int, Calls] = {}
     for part in parts(infos, "reading the calls: node"):
         if isinstance(part, Far):
@@ -298,12 +381,16 @@ def reading_graph(timeline: Timeline, infos: Sequence[NodeInfo], *, whole: bool 
             calls[info.node] = (apart,) if apart else _calls(timeline, info.created.scope, known)
             if info.created.kind == "parameter":
                 loose.add(info.node)
-            elif _is_buffer(info) and not calls[info.node]:
-                buffers.add(info.node)
-    return CallGraph(nodes, inputs, _numbered(calls) if whole else calls, loose, buffers)
+            elif _is_attribute(info):
+                buffers[info.node] = (info.name or "").rpartition(".")[0]
+    paths = {call.path.partition(".")[2] for chain in {*calls.values()} for call in chain if call.of_module}
+    held = frozenset(node for node, path in buffers.items() if path in paths)
+    calls |= dict.fromkeys(held, ())
+    placed = frozenset(node for node in buffers if not calls[node])
+    return CallGraph(nodes, inputs, _numbered(calls) if whole else calls, loose, placed, held)
 
 
-def _is_buffer(info: NodeInfo) -> bool:
+def _is_attribute(info: NodeInfo) -> bool:
     """Whether it was an attribute of a module or another object, and not a variable, as the data are."""
     return info.created.kind != "op" and "." in (info.name or "")
 

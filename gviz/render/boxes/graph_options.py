@@ -20,12 +20,16 @@ follows, what goes into that, and where it was cut."""
 Tensors = Literal["line", "grid", "heat", "histogram"]
 """A tensor in one line; a small one as a grid of numbers; with a thumbnail of its values below the line."""
 
+Level = Literal["auto", "modules", "calls", "nodes"]
+"""What has a box: every child module of a model; every call that the program made; every node; or as many as fit."""
+
 Titles = Literal["both", "name", "backward"]
 """What stands above a box: name and operation; the name alone; the operation as PyTorch calls its backward node."""
 
 DENSITIES: tuple[Density, ...] = ("min", "short", "full")
 """Those of pictures; a line for all of a box is for the panels of a terminal."""
 TENSORS: tuple[Tensors, ...] = get_args(Tensors)
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,9 @@ class Options:
     kept for backward are boxes of their own only with `saved`. `wanted` closes modules or asks for a part, `also` is a
     node that is drawn whatever the `content`; with `clusters` each open module has a frame around it. `decimals` writes
     every scalar with so many digits after the point. Without a `tensors` form, those with some elements are grids, in
-    full labels larger ones too.
+    full labels larger ones too. `flow` is where data flows if nobody asks, a `compact` picture has little room between
+    boxes, and `remark` says what was collapsed. `marks` paints what has no gradient after a pass, and where the graph
+    is cut.
     """
 
     split_above: int = 12
@@ -49,6 +55,10 @@ class Options:
     decimals: int | None = None
     titles: Titles = "both"
     attr_chars: int = 0
+    flow: Literal["auto", "LR", "TB"] = "auto"
+    compact: bool = False
+    marks: bool = False
+    remark: str = ""
 
     @property
     def form(self) -> Tensors:

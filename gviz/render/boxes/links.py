@@ -96,6 +96,8 @@ def links(
         bases = {output.view_of for output in info.created.outputs} - {0, info.node}
         for slot, (node, output_nr) in enumerate(info.created.inputs):
             if node in infos and node in boxes.of:
+                if boxes.of[node] == target and target in boxes.groups:  # within a collapsed call
+                    continue
                 source = boxes.source(node, info.node, slot)
                 link = _link(timeline, infos, info, (node, output_nr), (source, target), slot, view=node in bases)
                 if link.tracked and not _required(timeline, node, info):
@@ -106,6 +108,30 @@ def links(
         for base in sorted(bases - {node for node, _ in info.created.inputs} & infos.keys() & boxes.of.keys()):
             uses = ((info.node, -1),)
             yield Link(boxes.of[base], target, "view", 0, -1, base, uses, tracked=False, label="view")
+
+
+def contracted(ways: Mapping[int, Sequence[Output]], boxes: Boxes) -> Iterator[Link]:
+    """A line from each tensor that a node was made of through nodes that are left out."""
+    for node, sources in ways.items():
+        target = boxes.of.get(node)
+        for slot, (source, output_nr) in enumerate(sources):
+            if target is not None and target not in boxes.apart and source in boxes.of:
+                use = (node, slot)
+                yield Link(
+                    boxes.of[source],
+                    target,
+                    "forward",
+                    output_nr,
+                    slot,
+                    source,
+                    (use,),
+                    tracked=False,
+                    label=CONTRACTED,
+                )
+
+
+CONTRACTED = "…"
+"""What stands over a line that leads through nodes that are left out."""
 
 
 def _required(timeline: Timeline, node: int, user: NodeInfo) -> bool:

@@ -5,21 +5,23 @@ A box says how much is in the module, what it gave, its gradients, and the worst
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from math import hypot
+from math import hypot, inf, isfinite, nan
 
-from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, Outline
-from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, shared
+from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, WIDEST_VALUE, Outline, has_contents
+from gviz.render.boxes.details import cuts
+from gviz.render.boxes.fold import CallGraph, Group, ModuleCall, Repeat, shared
 from gviz.render.boxes.node_rows import Now, as_grid
-from gviz.render.boxes.row import Row
-from gviz.render.boxes.state_words import State, has_failed
+from gviz.render.boxes.row import Row, Style
+from gviz.render.boxes.state_words import State, has_failed, has_no_gradient
 from gviz.trace.graph_state import OPTIMIZER, NodeState
 from gviz.trace.moment import Moment
 from gviz.trace.timeline import Timeline
 from gviz.values.number_text import count_text, number
+from gviz.values.plain_text import abridged, clipped, shown
 from gviz.values.value import Value, capture
-from gviz.values.value_text import NO_VALUE, bad_text, norm, short
+from gviz.values.value_text import NO_VALUE, bad_text, grad, norm, short
 
 
 def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
@@ -33,16 +35,83 @@ def group_rows(place: Outline, group: Group, now: Now) -> tuple[Row, ...]:
     some = f"{made} of " if 0 < made < len(group.inner) else ""
     made_last = state.outputs[0].value if state is not None and state.outputs else None
     gives = as_grid(_gives(place, state), made_last, now.timeline.info(place.node).created.first_value, now)
-    rows = [Row(f"{some}{len(group.inner)} nodes{_weights(group, now)}", "muted"), gives]
+    rows = [Row(f"{some}{_contents(group, now)}{_weights(group, now)}", "muted"), gives]
+    if group.call.is_source_call:
+        rows = [Row(_inside(group, now), "muted"), replace(gives, label="value"), *_arriving(place, state, now)]
+    if not has_contents(group, now.options):
+        rows = rows[1:]
     if group.call.of > 1:
         rows.append(_adds(group, now))
     rows.append(_gradient(group, now))
+    if group.repeat is not None and len(group.repeat.modules) > 1:
+        rows.append(_bars(group.repeat, group, now))
     return tuple(rows[: place.height - 1])
 
 
+def _contents(group: Group, now: Now) -> str:
+    """How much is in a module: ``33 nodes``, ``12 x 33 nodes``, ``linear``."""
+    count = len(group.inner)
+    if group.repeat is not None:
+        each = len(group.repeat.members[0])
+        return f"{group.repeat.count} x {each} node{'s' * (each != 1)}"
+    if now.options.wanted.calls and group.does:
+        return group.does
+    return f"{count} node{'s' * (count != 1)}"
+
+
+MOST_NAMES = 3
+
+
+def _inside(group: Group, now: Now) -> str:
+    """What one call of the program made, and the parameters that it alone uses: ``2 nodes: t, addmm; weight, bias``."""
+    names = [*dict.fromkeys(shown(now.timeline.info(node).op.name) for node in group.inner)]
+    own = [abridged(now.timeline.info(node).name.rpartition(".")[2], 12) for node in group.parameters]
+    parts = [f"{len(group.inner)} nodes: {_some(names)}"] if len(group.inner) > 1 else []
+    return clipped("; ".join([*parts, *([_some(own)] if own else [])]), WIDEST_VALUE)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
+
+
+def _arriving(place: Outline, state: NodeState | None, now: Now) -> Iterator[Row]:
+    """The gradient that has arrived at what a call made, if it can have one."""
+    created = now.timeline.info(place.node).created
+    if created.requires_grad:
+        incoming = state.outputs[0].incoming if state is not None and state.outputs else None
+        style: Style = "bad" if bad_text(incoming) else "grad" if incoming is not None else "muted"
+        yield as_grid(Row(grad(incoming, place.width - 6), style, "grad"), incoming, created.first_value, now)
+
+
+BARS = "▁▂▃▄▅▆▇█"
+MOST_BARS = 24
+
+
+def _bars(repeat: Repeat, group: Group, now: Now) -> Row:
+    """The gradients of equal parts side by side: their least and greatest length, and a bar for each."""
+    own = {node: at for at, nodes in enumerate(repeat.members) for node in nodes}
+    parameters: list[list[int]] = [[] for _ in repeat.members]
+    for source, user, _ in _uses(group, now.timeline):
+        if source not in parameters[own[user]]:
+            parameters[own[user]].append(source)
+    lengths = [gradient_norm(nodes, now.states) for nodes in parameters]
+    known = [length for length in lengths if length is not None and isfinite(length)]
+    if len(known) < 2:
+        return Row(NO_VALUE, "muted", "each")
+    step = -(-len(lengths) // MOST_BARS)
+    some = [length or 0.0 for length in lengths[::step]]
+    most = max(known)
+    bars = "".join(BARS[min(int(length / most * (len(BARS) - 1) + 0.5), 7)] if most else BARS[0] for length in some)
+    return Row(f"{bars}  {number(min(known), 3)} .. {number(most, 3)}", "grad", "each")
+
+
 def gradient_norm(nodes: Iterable[int], states: Mapping[int, NodeState | None]) -> float | None:
-    """The length of all ``.grad`` of some leaves together; None if none has one that is known."""
+    """The length of all ``.grad`` of some leaves together; None if none has one that is known, and no finite number
+    where one of them is none."""
     outputs = [state.outputs[0] for node in nodes if (state := states.get(node)) is not None and state.outputs]
+    bad = "".join(bad_text(output.grad) for output in outputs)
+    if bad:
+        return nan if "nan" in bad else inf
     lengths = [_length(output.grad) for output in outputs if output.grad is not None]
     known = [length for length in lengths if length is not None]
     return hypot(*known) if known else None
@@ -59,7 +128,7 @@ def group_states(group: Group, now: Now) -> tuple[State, ...]:
         return ("pending",)
     steps = {state.step for state in there} - {"none"}
     parameters = [state for node in group.parameters if (state := now.states[node]) is not None]
-    everything = {*group.inner, *group.parameters}
+    everything = {*group.nodes}
     outputs = [out for state in (there[-1], *parameters) for out in state.outputs] if now.first_bad else []
     bad = "".join(bad_text(out.value) + bad_text(out.grad) for out in outputs)  # without a first one there is none
     facts: dict[State, bool] = {
@@ -72,6 +141,8 @@ def group_states(group: Group, now: Now) -> tuple[State, ...]:
         "freed": len(there) == len(inner) and all(state.freed for state in there),
         "nan": "nan" in bad,
         "inf": bool(bad) and "nan" not in bad,
+        "missing": bool(_missing(group, now)) and len(_missing(group, now)) == len(group.parameters),
+        "cut": now.options.marks and any(cuts(now.timeline, now.timeline.info(node)) for node in group.inner),
         "error": now.first_bad in everything
         or any(has_failed(node, now.states[node], now.moment) for node in everything),
     }
@@ -82,12 +153,22 @@ def _brief(place: Outline, group: Group, state: NodeState | None, now: Now) -> t
     """One line: what it gave beside its gradient; of an optimizer, which makes nothing, how much is in it."""
     if group.call.path == OPTIMIZER:
         return (Row(f"{len(group.inner)} nodes", "muted"),)
+    if group.call.is_source_call:
+        right = [replace(row, beside=True) for row in _arriving(replace(place, width=BRIEF_TENSOR + 6), state, now)]
+        return (replace(_gives(place, state, BRIEF_TENSOR), label=""), *right[:1])
     length = gradient_norm(group.parameters, now.states)
     if length is None:
         return (_gives(place, state, BRIEF_TENSOR),)
-    gradient = Row(f"|g| {number(length, 3)}", "grad", ".grad", beside=True)
+    gradient = Row(f"|g| {number(length, 3)}", "grad" if isfinite(length) else "bad", ".grad", beside=True)
     room = place.width - BRIEF_GAP - gradient.characters - len("gives ")
     return _gives(place, state, min(room, BRIEF_TENSOR)), gradient
+
+
+def _missing(group: Group, now: Now) -> list[int]:
+    """The parameters of a module that no pass has brought a gradient."""
+    if not now.after_pass:
+        return []
+    return [node for node in group.parameters if has_no_gradient(now.timeline.info(node), now.states[node], now)]
 
 
 def _weights(group: Group, now: Now) -> str:
@@ -114,7 +195,7 @@ def _adds(group: Group, now: Now) -> Row:
     known = [length for length in lengths if length is not None]
     if not known:
         return Row(NO_VALUE, "muted", "adds")
-    return Row(f"|g| {number(hypot(*known))}", "sum", "adds")
+    return Row(f"|g| {number(hypot(*known), 3)}", "sum", "adds")
 
 
 def _uses(group: Group, timeline: Timeline) -> Iterator[tuple[int, int, int]]:
@@ -134,11 +215,15 @@ def _length_of_sum(parts: Sequence[Value]) -> float | None:
 
 def _gradient(group: Group, now: Now) -> Row:
     """The length of the parameters' ``.grad``, to which every call of the module has added."""
-    length = gradient_norm(group.parameters, now.states)
+    length, missing = gradient_norm(group.parameters, now.states), len(_missing(group, now))
     if length is None:
         return Row("None", "muted", ".grad")
-    every = f", all {group.call.of} calls" if group.call.of > 1 else ""
-    return Row(f"|g| {number(length)}{every}", "grad", ".grad")
+    if missing:
+        some = f"|g| {number(length, 3)}, {missing} of {len(group.parameters)} without"
+        return Row(some, "grad" if isfinite(length) else "bad", ".grad")
+    of = group.repeat.of if group.repeat is not None else group.call.of
+    every = f", all {of} calls" if of > 1 else ""
+    return Row(f"|g| {number(length, 3)}{every}", "grad" if isfinite(length) else "bad", ".grad")
 
 
 @dataclass(slots=True)

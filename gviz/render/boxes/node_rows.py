@@ -31,7 +31,8 @@ class Now:
     """A moment and the one before it, which tells what the event has changed.
 
     `first_bad` is the node in which the first nan or inf has appeared by now, or 0; `other` are the states in another
-    course of events, if there is one (see `beside`).
+    course of events, if there is one (see `beside`). `after_pass` says that a pass of the iteration is over, and that
+    what it left without a gradient is to be marked.
     """
 
     timeline: Timeline
@@ -41,6 +42,7 @@ class Now:
     first_bad: int
     options: Options = field(default_factory=Options)
     other: Mapping[int, NodeState | None] | None = None
+    after_pass: bool = False
     _uses: dict[tuple[int, int], dict[tuple[int, int], Contribution]] = field(default_factory=dict)
 
     def contribution(self, node: int, output_nr: int, user: int, slot: int) -> Contribution | None:

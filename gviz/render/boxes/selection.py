@@ -7,10 +7,10 @@ Of a very large graph it is one part, so that it can be laid out while somebody 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gviz.events import BackwardStarted
+from gviz.events import BackwardStarted, Edge
 from gviz.render.boxes.details import writes_in_place
 from gviz.render.boxes.graph_options import Content
 from gviz.trace.graph_state import Iteration, NodeInfo, Phase, PhaseKind
@@ -48,13 +48,65 @@ def shown_nodes(
     infos = {node: timeline.info(node) for node in (timeline.nodes.of(iteration) if part is None else part)}
     own = [info for info in infos.values() if part is not None or info.iteration == iteration.index]
     left_out = {*_left_out(timeline, iteration, own, content)} - {also}
+    if part is None and content != "all":
+        infos |= {node: timeline.info(node) for node in _given_to_reached(timeline, infos, iteration)}
+        infos = {node: infos[node] for node in sorted(infos)}
     if part is None and not left_out:
         return infos, own
     own = [info for info in own if info.node not in left_out]
     kept = {info.node for info in own}.union(node for info in own for node, _ in info.created.inputs)
     kept |= {output.view_of for info in own for output in info.created.outputs}
     kept.discard(0)
-    return {node: infos.get(node) or timeline.info(node) for node in sorted(kept)}, own
+    found = {node: infos.get(node) or timeline.info(node) for node in sorted(kept)}
+    if part is None and content == "followed":
+        ends = {source for ways in untracked_ways(timeline, found, own).values() for source, _ in ways}
+        found = {node: infos.get(node) or timeline.info(node) for node in sorted(kept | ends)}
+    return found, own
+
+
+def reached(infos: Mapping[int, NodeInfo], iteration: Iteration) -> list[NodeInfo]:
+    """Older operations that a pass of an iteration goes back through, as it does through the generator of a GAN."""
+    older = (info for info in infos.values() if info.iteration != iteration.index and info.created.kind == "op")
+    return [
+        info for info in older if info.created.requires_grad and any(node in infos for node, _ in info.created.inputs)
+    ]
+
+
+def _given_to_reached(timeline: Timeline, infos: Mapping[int, NodeInfo], iteration: Iteration) -> Iterator[int]:
+    """The data that these were made of."""
+    for info in reached(infos, iteration):
+        for node, _ in info.created.inputs:
+            if node and node not in infos and timeline.info(node).created.kind != "op":
+                yield node
+
+
+def untracked_ways(
+    timeline: Timeline, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo]
+) -> dict[int, tuple[Edge, ...]]:
+    """By untracked operation whose inputs are left out: the tensors it was made of, through others that are, too.
+
+    For example, in ``net((x - mean).t())`` it is `x` that ``t`` was made of. A Python number is no such tensor.
+    """
+    made = {info.node for info in own}
+    ways: dict[int, tuple[Edge, ...]] = {}
+    for node, info in infos.items():
+        if node in made or info.created.kind != "op" or info.created.requires_grad:
+            continue
+        waiting, seen, ends = [*info.created.inputs], {node}, dict[Edge, None]()
+        while waiting:
+            edge = waiting.pop(0)
+            source = timeline.info(edge[0]) if edge[0] else None
+            if source is None or edge[0] in seen:
+                continue
+            seen.add(edge[0])
+            if source.created.kind != "op" or edge[0] in infos:
+                if dict(source.created.attrs).get("number") is not True:
+                    ends[edge] = None
+            else:
+                waiting += source.created.inputs
+        if ends:
+            ways[node] = tuple(ends)
+    return ways
 
 
 def _left_out(timeline: Timeline, iteration: Iteration, own: Sequence[NodeInfo], content: Content) -> Collection[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from gviz.events import GradFlowed
-from gviz.render.boxes.details import writes_in_place
+from gviz.render.boxes.details import cuts, writes_in_place
 from gviz.render.boxes.node_rows import Now
 from gviz.trace.graph_state import NodeInfo, NodeState, OutputState
 from gviz.trace.moment import Moment
@@ -13,11 +13,12 @@ from gviz.values.value_text import bad_text
 
 State = Literal[
     "pending", "current", "receiving", "running", "complete", "waiting", "done", "released", "freed", "nan", "inf",
-    "error",    "inplace", "view", "saved", "untracked", "backward",
+    "error", "missing", "cut", "inplace", "view", "saved", "untracked", "backward",
 ]  # fmt: skip
 """Not made yet; acts in this event; a gradient comes to it in this event; its rule runs; so does that of a leaf, which
 has none; some contributions arrived; through; saved tensors released; gone; holds nan; holds infinities alone; where
-the program or a pass failed, or a nan came first; wrote in place; shares memory; has saved tensors; not tracked; made
+the program or a pass failed, or a nan came first; a leaf that a pass left without a gradient; where autograd loses
+track of what requires a gradient; wrote in place; shares memory; has saved tensors; not tracked; made
 by a backward pass, in a graph of gradients."""
 
 
@@ -35,6 +36,8 @@ SHOWN: tuple[Shown, ...] = (
     Shown("nan", "! nan", "! nan", "holds nan"),
     Shown("inf", "! inf", "! inf", "holds inf"),
     Shown("pending", "pending", "dashed", "not run yet"),
+    Shown("missing", "no gradient", "amber", "no pass has brought a gradient to it"),
+    Shown("cut", "cut", "amber", "autograd does not track it, so no gradient goes back through it"),
     Shown("receiving", "receives", "", "this event adds to its gradient"),
     Shown("complete", "complete", "", "all contributions have arrived; .grad is written next"),
     Shown("running", "running", "", "its gradient is complete, its rule runs"),
@@ -86,12 +89,22 @@ def states_of(info: NodeInfo, state: NodeState | None, now: Now) -> tuple[State,
         "nan": "nan" in bad,
         "inf": bool(bad) and "nan" not in bad,
         "error": has_failed(info.node, state, now.moment) or now.first_bad == info.node,
+        "missing": has_no_gradient(info, state, now),
+        "cut": now.options.marks and cuts(now.timeline, info),
         "inplace": writes_in_place(now.timeline, info.created),
         "view": any(output.view_of for output in info.created.outputs),
         "untracked": bool(info.created.untracked),
         "backward": bool(info.created.during[0]),
     }
     return tuple(name for name, holds in facts.items() if holds)
+
+
+def has_no_gradient(info: NodeInfo, state: NodeState | None, now: Now) -> bool:
+    """Whether a leaf has no gradient although a pass of its iteration is over."""
+    if not now.after_pass or info.created.kind not in ("leaf", "parameter") or state is None or not state.outputs:
+        return False
+    output = state.outputs[0]
+    return state.requires_grad and output.grad is None and output.incoming is None
 
 
 def _bad_value(info: NodeInfo, output: OutputState, now: Now) -> str:

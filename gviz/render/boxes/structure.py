@@ -14,10 +14,11 @@ from itertools import takewhile
 from gviz.explain.computation import saved_places
 from gviz.explain.tracking import as_in
 from gviz.render.boxes.box_size import Outline, Rooms, chip_place, module_key, saved_key, saved_place
+from gviz.render.boxes.calls import with_calls, with_repeats
 from gviz.render.boxes.fold import CallGraph, Folded, ModuleCall, fold, graph_of
 from gviz.render.boxes.graph_options import Options
-from gviz.render.boxes.links import Boxes, Link, Output, box_key, links, merged, other_ways
-from gviz.render.boxes.selection import PART, phases_in, roots_of, shown_nodes
+from gviz.render.boxes.links import Boxes, Link, Output, box_key, contracted, links, merged, other_ways
+from gviz.render.boxes.selection import PART, phases_in, reached, roots_of, shown_nodes, untracked_ways
 from gviz.trace.graph_state import OPTIMIZER, Iteration, NodeInfo
 from gviz.trace.timeline import Timeline
 
@@ -57,15 +58,24 @@ def structure(
     infos = as_in(timeline, iteration, infos)
     own = [infos[info.node] for info in own]
     graph = graph_of(timeline, infos.values(), whole=part is None)
-    folded = fold(graph, options.wanted)
+    wanted = options.wanted
+    if wanted.calls:
+        graph = with_calls(timeline, graph, infos)
+    if wanted.repeats:
+        graph, opened = with_repeats(graph, infos, wanted.opened, sample=wanted.sample)
+        wanted = replace(wanted, opened=wanted.opened | opened)
+    folded = fold(graph, wanted)
     roots, backward = _roots(timeline, iteration, own)
-    boxes = _boxes(folded, infos, own, options)
+    made = [*reached(infos, iteration), *own] if part is None and backward else own
+    boxes = _boxes(folded, infos, made, options)
     rooms = Rooms(timeline, iteration, options, frozenset(roots), backward)
     places = [rooms.of(infos[node]) for node in folded.shown]
     places = _with_modules(places, [rooms.module(infos[group.inner[-1]], group) for group in folded.groups])
     joint = set(boxes.shared.values())
     places += [chip_place(infos[node], *use, options, joint=use in joint) for use, node in boxes.chips.items()]
-    lines = list(links(timeline, infos, own, boxes, backward=backward))
+    lines = list(links(timeline, infos, made, boxes, backward=backward))
+    if options.content == "followed":
+        lines += contracted(untracked_ways(timeline, infos, own), boxes)
     # Only writes into views send gradients where no data went; in a part of a large graph no others are looked for,
     # because a parameter may have a hundred thousand contributions to look through.
     small = part is None and len(own) <= PART
@@ -82,15 +92,15 @@ def structure(
         places = [
             replace(place, within=around) for place, around in zip(places, open_calls(places, graph), strict=True)
         ]
-    return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, own, boxes), options)
+    return Structure(iteration.index, tuple(places), tuple(lines), _levels(infos, made, boxes), options)
 
 
 def _boxes(folded: Folded, infos: Mapping[int, NodeInfo], own: Sequence[NodeInfo], options: Options) -> Boxes:
     """Who has which box. A parameter inside of several closed calls has none: all its lines are inside, too."""
     of = {node: box_key(node) for node in folded.shown}
-    count = Counter(node for group in folded.groups for node in group.parameters)
+    count = Counter(node for group in folded.groups for node in (*group.parameters, *group.buffers))
     for group in folded.groups:
-        alone = (node for node in group.parameters if count[node] == 1)
+        alone = (node for node in (*group.parameters, *group.buffers) if count[node] == 1)
         of |= dict.fromkeys((*group.inner, *alone), module_key(group.call))
     groups = frozenset(module_key(group.call) for group in folded.groups)
     apart = frozenset(module_key(group.call) for group in folded.groups if group.call.path == OPTIMIZER)
@@ -161,7 +171,7 @@ def open_calls(places: Sequence[Outline], graph: CallGraph) -> Iterator[Calls]:
     held = Counter(call for calls in found for call in calls)
     worth = {call for call, count in held.items() if 1 < count < len(places)}
     for calls in found:
-        yield tuple(call for call in calls if call in worth and call.kind)
+        yield tuple(call for call in calls if call in worth and call.kind and not call.is_source_call)
 
 
 def _calls(place: Outline, graph: CallGraph, users: dict[int, list[Calls]]) -> Calls:

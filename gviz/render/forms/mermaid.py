@@ -20,7 +20,7 @@ FRAMES = {"op": "[{}]", "root": "[[{}]]", "saved": ">{}]", "module": "[/{}/]", "
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Moment `n` as a flowchart."""
     drawn = asked_scene(timeline, n, options)
-    direction = flow(drawn, options.direction, options.colours.form.direction)
+    direction = flow(drawn.boxes, drawn.levels, options.direction, drawn.flow, options.colours.form.direction)
     return "\n".join([f"flowchart {direction}", *_lines(drawn, options.colours)]) + "\n"
 
 

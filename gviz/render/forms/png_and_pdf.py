@@ -19,7 +19,7 @@ def pdf(timeline: Timeline, n: int, options: ExportOptions) -> bytes:
 
 
 def _painted(timeline: Timeline, n: int, options: ExportOptions, picture: Picture) -> bytes:
-    done = drawn(asked_scene(timeline, n, options, as_picture=True), options, picture)
+    done = drawn(asked_scene(timeline, n, options, as_picture=True, fits=True), options, picture)
     if not has_font():
         options.note(f"this machine has no font, so the {picture} has no text; an svg is complete")
     return done

@@ -53,7 +53,7 @@ def pass_moments(timeline: Timeline, n: int) -> tuple[int, ...]:
 def scenes(timeline: Timeline, moments: Sequence[int], options: ExportOptions) -> list[Scene]:
     """The same graph at every moment: that of the iteration of the last one."""
     check_moment(timeline, moments[-1])
-    words = drawing(timeline, moments[-1], options, as_picture=True)
+    words = drawing(timeline, moments[-1], options, as_picture=True, fits=True)
     shape = moment_structure(timeline, moments[-1], words)
     seen = []
     for number, n in enumerate(moments):

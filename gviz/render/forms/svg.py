@@ -19,7 +19,7 @@ DESCRIBED = 60
 
 def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
     """Moment `n` as SVG. With the theme ``auto`` it carries both, and the viewer's setting decides."""
-    scene = asked_scene(timeline, n, options, as_picture=True)
+    scene = asked_scene(timeline, n, options, as_picture=True, fits=True)
     prefix = picture_id(scene)
     plain = slim(drawn(scene, options, "svg", prefix=prefix).decode("utf-8"), options.colours.form)
     plain = scaled(plain, options.scale or 1.0)

@@ -22,10 +22,8 @@ from gviz.render.graphviz.placement import (
     spine,
 )
 from gviz.render.legend import HEAT, legend, painted
-from gviz.render.request import ExportOptions, asked_scene
 from gviz.render.scene import ADDED, Box, Edge, Scene
 from gviz.render.theme import LIGHT, Direction, Theme
-from gviz.trace.timeline import Timeline
 from gviz.values.plain_text import shown
 
 
@@ -47,11 +45,6 @@ USUAL = Manner()
 
 LEGEND_WIDTH = 110
 """Characters of one line of the legend."""
-
-
-def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
-    """Moment `n` as DOT."""
-    return dot(asked_scene(timeline, n, options), Manner(options.colours, direction=options.direction))
 
 
 def dot(scene: Scene, manner: Manner = USUAL) -> str:
@@ -114,7 +107,7 @@ def _circle(box: Box, theme: Theme) -> dict[str, str]:
 def _add_lines(graph: Digraph, scene: Scene, manner: Manner) -> None:
     theme, placing = manner.theme, manner.placing
     boxes = theme.form.card == "box"
-    labelled = boxes and len(scene.edges) <= LABELLED_EDGES
+    labelled = boxes and len(scene.edges) <= LABELLED_EDGES and not scene.compact
     ops = {box.key for box in scene.boxes if box.role in ("op", "root")}
     straight, apart = spine(scene), repeated(scene) if labelled else frozenset()
     for number, edge in enumerate(scene.edges):
@@ -136,7 +129,7 @@ def _graph_attributes(scene: Scene, manner: Manner) -> dict[str, str]:
     return {
         "id": manner.prefix,
         "bgcolor": theme.canvas,
-        "rankdir": flow(scene, manner.direction, theme.form.direction),
+        "rankdir": flow(scene.boxes, scene.levels, manner.direction, scene.flow, theme.form.direction),
         "fontname": theme.form.font,
         "fontsize": str(theme.form.size),
         "labelloc": "b",
@@ -153,6 +146,8 @@ def _label(scene: Scene, manner: Manner) -> dict[str, str]:
     lines = [f"{title}{'&#160;' * 4}{coloured(scene.caption, muted)}"]
     if scene.code or placing is not None:  # those that follow one another are equally high
         lines.append(coloured(scene.code, theme.texts["text"]))
+    if scene.remark:
+        lines.append(coloured(scene.remark, muted))
     signs = [*_signs(scene, theme, placing)] if theme.form.legend else []
     lines += [coloured(part, muted) for part in signs]
     if any(HEAT in part for part in signs):

@@ -56,9 +56,25 @@ def box_label(box: Box, theme: Theme) -> str:
     if box.height == 1:
         mark = "► " if "current" in box.states else ""
         return table([f"<td><b>{coloured(mark + box.title, theme.texts['title'])}</b></td>"])
-    lines = [_head(box, theme), *(_row(row, theme) for row in box.rows)]
-    lines += ['<td colspan="3">&#160;</td>'] * (box.height - 1 - sum(row.lines for row in box.rows))
+    lines = [_head(box, theme)]
+    for at, row in enumerate(box.rows):
+        right = box.rows[at + 1] if at + 1 < len(box.rows) and box.rows[at + 1].beside else None
+        if right is not None:
+            lines.append(_pair(row, right, theme))
+        elif not row.beside:
+            lines.append(_row(row, theme))
+    lines += ['<td colspan="3">&#160;</td>'] * (box.height - 1 - sum(row.lines for row in box.rows if not row.beside))
     return table(lines)
+
+
+def _pair(left: Row, right: Row, theme: Theme) -> str:
+    """Two rows in one line: a value, and its gradient at the right end."""
+
+    def written(row: Row) -> str:
+        label = f"{coloured(row.label, theme.texts['muted'])}&#160;" if row.label else ""
+        return f"{label}{_number(row.text, row, theme)}"
+
+    return f'<td align="left">{written(left)}</td><td colspan="2" align="right">&#160;&#160;{written(right)}</td>'
 
 
 def _head(box: Box, theme: Theme) -> str:

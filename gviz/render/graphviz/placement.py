@@ -5,15 +5,17 @@ gives the coordinates of our own layout, which was made for the terminal: boxes,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
+from gviz.render.boxes.box_size import Outline
 from gviz.render.graphviz.labels import CHARACTER, ROW
-from gviz.render.layout import Box, Layout, PlacedBox, Point, layout
+from gviz.render.layout import Box as LayoutBox
 from gviz.render.layout import Edge as LayoutEdge
-from gviz.render.scene import Edge, Scene
+from gviz.render.layout import Layout, PlacedBox, Point, layout
+from gviz.render.scene import Box, Edge, Scene
 from gviz.render.theme import Direction
 
 OPS = ("op", "root", "module")
@@ -36,18 +38,20 @@ BLANK = "  "
 """A label that nobody sees, but room is left for it."""
 
 
-def flow(scene: Scene, *asked: Direction) -> Literal["LR", "TB"]:
+def flow(boxes: Sequence[Box | Outline], levels: int, *asked: Direction) -> Literal["LR", "TB"]:
     """The first direction that is asked for, else left to right as long as that is not too wide."""
     for direction in asked:
         if direction != "auto":
             return direction
-    usual = sum(box.width for box in scene.boxes) / max(len(scene.boxes), 1) * CHARACTER
-    return "LR" if scene.levels * (usual + GAP) <= WIDE else "TB"
+    usual = sum(box.width for box in boxes) / max(len(boxes), 1) * CHARACTER
+    return "LR" if levels * (usual + GAP) <= WIDE else "TB"
 
 
 def spacing(scene: Scene) -> dict[str, str]:
     """How far apart boxes and levels are, and how long Graphviz may search for their order."""
     easy = {"nslimit": "1", "nslimit1": "1", "mclimit": "0.1"} if len(scene.boxes) > EASY_NODES else {}
+    if scene.compact:
+        return {"nodesep": "0.2", "ranksep": "0.3", **easy}
     return {"nodesep": "0.3", "ranksep": "0.55", **easy}
 
 
@@ -120,7 +124,7 @@ class Placing:
 
 def placing(scene: Scene) -> Placing:
     """Where everything stands when the graph flows from top to bottom. Gradients have no lines of their own."""
-    sizes = [Box.around(box.key, box.width, box.height) for box in scene.boxes]
+    sizes = [LayoutBox.around(box.key, box.width, box.height) for box in scene.boxes]
     names = {
         LayoutEdge(edge.source, edge.target, edge.slot): f"e{number}"
         for number, edge in enumerate(scene.edges)

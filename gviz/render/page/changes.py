@@ -15,7 +15,7 @@ from gviz.render.boxes.links import Link
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.structure import Structure
 from gviz.render.scene import ADDED, Box, Edge, parts
-from gviz.trace.graph_state import NodeState
+from gviz.trace.graph_state import Iteration, NodeState
 from gviz.trace.moment import Moment
 from gviz.trace.node_gradients import in_its_iteration
 from gviz.trace.timeline import Timeline
@@ -205,6 +205,12 @@ class Look:
     failed: e.Failed | None
     acts: bool
     adds: int
+
+
+def nodes_in(timeline: Timeline, iteration: Iteration, shape: Structure) -> tuple[int, ...]:
+    """The nodes of an iteration, and those that its boxes show besides, in order of creation."""
+    nodes = {*timeline.nodes.of(iteration), *(node for place in shape.places for node in place.nodes)}
+    return tuple(sorted(nodes, key=timeline.nodes.born))
 
 
 class Changes:

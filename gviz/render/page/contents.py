@@ -20,7 +20,7 @@ from gviz.render.boxes.box_size import Outline
 from gviz.render.boxes.graph_options import Options
 from gviz.render.boxes.selection import shown_ends
 from gviz.render.boxes.structure import Structure
-from gviz.render.page.changes import Cell, Change, Changes, line_key
+from gviz.render.page.changes import Cell, Change, Changes, line_key, nodes_in
 from gviz.render.page.geometry import Geometry, Spot, geometry
 from gviz.render.request import ExportOptions, drawing
 from gviz.render.scene import program_title, scene, structure
@@ -116,9 +116,9 @@ def _drawn(timeline: Timeline, held: Extent, options: ExportOptions) -> Iterator
         low = held.low if iteration is held.iterations[0] else iteration.start
         high = held.high if iteration is held.iterations[-1] else iteration.end
         notes: list[str] = []
-        own = replace(options, style="gviz", note=notes.append)
+        own = replace(options, style="gviz", note=notes.append, drawing=replace(options.drawing, marks=False))
         shape = _shape(timeline, iteration, drawing(timeline, max(low, iteration.start), own))
-        changes = Changes(timeline, shape, timeline.nodes.of(iteration)).between(low, high, heard)
+        changes = Changes(timeline, shape, nodes_in(timeline, iteration, shape)).between(low, high, heard)
         placed = geometry(scene(shape, timeline, timeline.at(high)), _widest(shape, changes), own)
         yield _Drawn(iteration.index + 1, low, high, shape, placed, changes, notes)
 

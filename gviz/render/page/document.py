@@ -95,7 +95,7 @@ def _colours() -> str:
 def _rules(theme: Theme) -> Iterator[str]:
     names = "; ".join(f"--{style}: {colour}" for style, colour in theme.texts.items())
     yield f":root {{ color-scheme: {theme.name}; --canvas: {theme.canvas}; --line: {theme.edge}; {names} }}"
-    paints = {**theme.paints, **dict.fromkeys(("nan", "inf"), theme.paints["error"])}
+    paints = {**theme.paints, **dict.fromkeys(("nan", "inf"), theme.paints["error"]), "cut": theme.paints["missing"]}
     roles = [f"role-{name}" for name in paints if name not in PAINTED]
     for name in [*roles, *(f"state-{state}" for state in reversed(PAINTED))]:
         paint = paints[name.partition("-")[2]]

@@ -87,7 +87,7 @@ def _dot(scene: Scene, words: Words, direction: Direction) -> str:
     straight, apart = spine(scene), repeated(scene) if labelled else frozenset()
     spaced = " ".join(f"{name}={value}" for name, value in spacing(scene).items())
     lines = [
-        f"digraph {{ rankdir={flow(scene, direction)} {spaced}",
+        f"digraph {{ rankdir={flow(scene.boxes, scene.levels, direction, scene.flow)} {spaced}",
         'node [shape=box fixedsize=true label=""]',
     ]
     lines += [_dot_box(box) for box in scene.boxes]

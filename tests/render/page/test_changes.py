@@ -9,7 +9,7 @@ from render.logs import LOGS
 
 import gviz.engine as torch
 from gviz.events import BackwardStarted, Marked, NodeCreated, RequiresGradSet
-from gviz.render.page.changes import Changes, PanelRows, dressed
+from gviz.render.page.changes import Changes, PanelRows, dressed, nodes_in
 from gviz.render.scene import structure
 from gviz.trace.log import MemoryLog
 from gviz.trace.timeline import Timeline
@@ -34,7 +34,7 @@ def asked(timeline, shape, nodes, n):
 def compare(timeline):
     for iteration in timeline.iterations:
         shape = structure(timeline, iteration)
-        nodes = timeline.nodes.of(iteration)
+        nodes = nodes_in(timeline, iteration, shape)
         low = iteration.start - 1
         moments = range(low, iteration.end + 1)
         expected = [asked(timeline, shape, nodes, n) for n in moments]  # before anything follows from event to event

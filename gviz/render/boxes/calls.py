@@ -1,0 +1,408 @@
+"""What the program calls, between its modules and the nodes that autograd makes: ``linear``, ``cross_entropy``, ``@``.
+
+One call of PyTorch's public functions may make many nodes: ``cross_entropy`` makes a ``log_softmax`` and an
+``nll_loss``, ``einsum`` a dozen views around one ``bmm``. `with_calls` puts around the nodes of each call a call of its
+own, inside of the module calls that a `CallGraph` has already; `fold` then makes one box of it. A module that makes
+one call only, as a `Linear`, is that call's box: one frame less.
+
+Which nodes belong to one call:
+
+* A recording of PyTorch says it: every node but the last of a call has ``OpSeen.more``.
+* The built-in engine, and recordings from before that, do not. There all nodes that were made one after another at one
+  place of the program, in one module call, are of one call, or of a loop where they repeat:
+
+      h = F.linear(h, w, b)     t addmm            one call
+      for w in ws: h = h @ w.T  t mm  t mm  t mm   three calls
+
+  A body that repeats itself within one call, as an `LSTM` over five steps, lies in a module call of its own.
+
+`with_repeats` does the same for what repeats: twelve equal blocks, or two hundred steps of a cell."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from gviz.explain.display_names import is_mask
+from gviz.render.boxes.fold import CALLS, REPEATS, CallGraph, Calls, ModuleCall, Repeat
+from gviz.source import syntax
+from gviz.source.site import Frame, source_lines
+from gviz.trace.graph_state import NodeInfo
+from gviz.trace.repetition import smallest_period
+from gviz.trace.timeline import Timeline
+
+PUBLIC = {
+    "native_batch_norm": "batch_norm", "cudnn_batch_norm": "batch_norm", "miopen_batch_norm": "batch_norm",
+    "native_layer_norm": "layer_norm", "native_group_norm": "group_norm", "fused_rms_norm": "rms_norm",
+    "native_dropout": "dropout", "addmm": "linear", "mm": "matmul", "bmm": "matmul", "mv": "matmul", "dot": "matmul",
+    "baddbmm": "baddbmm", "getitem": "index", "native_norm": "norm", "linalg_vector_norm": "vector_norm",
+    "nll_loss2d": "nll_loss", "slow_conv_dilated2d": "conv2d", "constant_pad_nd": "pad", "safe_softmax": "softmax",
+    "unsafe_split": "split", "unsafe_chunk": "chunk", "reshape_alias": "reshape", "to_copy": "to",
+    "mkldnn_rnn_layer": "lstm", "cudnn_rnn": "rnn", "transformer_encoder_layer_fwd": "TransformerEncoderLayer",
+}  # fmt: skip
+"""The function of PyTorch's documentation behind an operation of another name."""
+
+_WITH_INDICES = re.compile(r"_with_indices$")
+_UPSAMPLING = re.compile(r"_?upsample_\w+$")
+_FUSED_ATTENTION = re.compile(r"_?scaled_dot_product_\w*attention\w*$")
+_CONVOLUTIONS = {"convolution", "mkldnn_convolution", "cudnn_convolution", "thnn_conv2d"}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCall:
+    """One call that the program made: the function's public name, and the nodes in order of creation."""
+
+    name: str
+    nodes: tuple[int, ...]
+
+
+def public_name(info: NodeInfo) -> str:
+    """The function of PyTorch's documentation that made a node: ``conv2d`` for a ``convolution``."""
+    name = info.op.call or info.op.name
+    if info.op.is_of_program:
+        return name
+    bare = name.lstrip("_") if not name.startswith("__") else name
+    if bare in _CONVOLUTIONS:
+        value = info.created.first_value
+        turned = "_transpose" if dict(info.created.attrs).get("transposed") is True else ""
+        return f"conv{turned}{len(value.shape) - 2}d" if value is not None and len(value.shape) > 2 else "conv"
+    if _UPSAMPLING.match(bare):
+        return "interpolate"
+    if _FUSED_ATTENTION.match(bare):
+        return "scaled_dot_product_attention"
+    return PUBLIC.get(bare, _WITH_INDICES.sub("", bare))
+
+
+def source_calls(timeline: Timeline, infos: Iterable[NodeInfo]) -> Iterator[SourceCall]:
+    """The calls that made some operations, which come in order of creation, in this order."""
+    made = [info for info in infos if info.created.kind == "op"]
+    is_said = any(info.op.more or info.op.call for info in made)
+    if len({_place(info) for info in made}) == 1:  # a graph that nobody saw being made, or a program of one line
+        is_said = True
+    run: list[NodeInfo] = []
+    for info in made:
+        if run and _place(info) != _place(run[-1]):
+            yield from _calls_in(timeline, run, is_said=is_said)
+            run = []
+        run.append(info)
+    yield from _calls_in(timeline, run, is_said=is_said)
+
+
+def _place(info: NodeInfo) -> tuple[Hashable, ...]:
+    created = info.created
+    return (created.stack, created.scope, created.during) if created.stack else (info.node,)
+
+
+def _calls_in(timeline: Timeline, run: Sequence[NodeInfo], *, is_said: bool) -> Iterator[SourceCall]:
+    """The calls that made nodes one after another, at one place."""
+    if is_said:
+        begin = 0
+        for end, info in enumerate(run, 1):
+            if not info.op.more or end == len(run):
+                yield SourceCall(public_name(info), tuple(one.node for one in run[begin:end]))
+                begin = end
+        return
+    period = smallest_period([info.op.name for info in run])
+    for begin in range(0, len(run), period or 1):
+        part = run[begin : begin + period]
+        yield SourceCall(_name(timeline, part), tuple(info.node for info in part))
+
+
+def _name(timeline: Timeline, part: Sequence[NodeInfo]) -> str:
+    """The name of a call of which nobody said it: that of its only node, else what stands at its place, else that of
+    the module."""
+    if len(part) == 1:
+        return public_name(part[0])
+    if {info.op.base_name for info in part} == {"log_softmax", "nll_loss"}:
+        return "cross_entropy"
+    frame = part[0].frames[0] if part[0].frames else None
+    written = _written(timeline, frame) if frame is not None else ""
+    if written:
+        return written
+    call = timeline.contexts.call(part[0].created.scope)
+    if call is not None:
+        return _snake(call.kind)
+    tracked = [info for info in part if info.created.requires_grad]
+    return public_name((tracked or part)[-1])
+
+
+def _snake(kind: str) -> str:
+    """``batch_norm`` for ``BatchNorm2d``, ``cross_entropy`` for ``CrossEntropyLoss``, ``lstm`` for ``LSTM``."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"(?<=[a-z])\d+d$", "", kind)).lower()
+    return words if words in ("mse_loss", "nll_loss", "huber_loss") else words.removesuffix("_loss")
+
+
+_OPERATORS = {
+    ast.MatMult: "matmul", ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow",
+    ast.FloorDiv: "floor_divide", ast.Mod: "remainder",
+}  # fmt: skip
+
+
+def _written(timeline: Timeline, frame: Frame) -> str:
+    """The function that the program calls at a place: ``gelu`` for ``F.gelu(x)``; empty for an object that it calls,
+    which is a module as a rule."""
+    text = timeline.source(frame.path)
+    if text is None or frame.column < 0 or not 0 < frame.line <= frame.end_line:
+        return ""
+    return _function_in(text, frame.line, frame.end_line, frame.column, frame.end_column)
+
+
+@lru_cache(maxsize=4096)
+def _function_in(text: str, line: int, end_line: int, column: int, end_column: int) -> str:
+    lines = [part.encode() for part in source_lines(text)[line - 1 : end_line]]
+    if not lines:
+        return ""
+    lines[-1] = lines[-1][:end_column]
+    lines[0] = lines[0][column:]
+    try:
+        tree = syntax.expression(b"\n".join(lines).decode("utf-8", "replace").strip()).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    if isinstance(tree, ast.BinOp):
+        return _OPERATORS.get(type(tree.op), "")
+    if isinstance(tree, ast.AugAssign):
+        return _OPERATORS.get(type(tree.op), "")
+    if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Attribute):
+        return ""
+    root: ast.expr = tree.func.value
+    while isinstance(root, ast.Attribute | ast.Subscript):
+        root = root.value
+    return "" if isinstance(root, ast.Name) and root.id in ("self", "cls") else tree.func.attr
+
+
+def with_calls(timeline: Timeline, graph: CallGraph, infos: Mapping[int, NodeInfo]) -> CallGraph:
+    """The graph with the calls of the source around its nodes, the innermost of all calls; numbers and masks lie where
+    they are used."""
+    chains = dict(graph.calls)
+    ops = [infos[node] for node in graph.nodes if not (chains.get(node) and chains[node][0].scope < 0)]
+    found = [*source_calls(timeline, ops)]
+    outer = {call.nodes[-1]: chains.get(call.nodes[-1], ()) for call in found}
+    own = Counter(chain[-1].scope for chain in outer.values() if chain)
+    around = {call.scope for chain in {*chains.values()} for call in chain[:-1]}
+    units: dict[int, str] = {}
+    ordinals: Counter[tuple[str, int, int]] = Counter()
+    for call in found:
+        last = call.nodes[-1]
+        chain = outer[last]
+        if chain and chain[-1].scope not in around and own[chain[-1].scope] == 1:
+            units[chain[-1].scope] = call.name
+            continue
+        module, stack, scope = (
+            (chain[-1].path, infos[last].created.stack, chain[-1].scope)
+            if chain
+            else ("", infos[last].created.stack, 0)
+        )
+        at = ordinals[module, stack, scope]
+        ordinals[module, stack, scope] += 1
+        path = f"{module}/{stack}/{at}" if chain else f"/{last}"
+        mine = ModuleCall(-CALLS - last, path, call.name)
+        for node in call.nodes:
+            chains[node] = (*chains.get(node, ()), mine)
+    distinct = {chains[node] for node in graph.nodes if chains.get(node)}
+    within: dict[int, set[int]] = {}
+    for chain in distinct:
+        for at, one in enumerate(chain):
+            within.setdefault(one.scope, set()).add(chain[at + 1].scope if at + 1 < len(chain) else 0)
+    alone = {scope for scope, inner in within.items() if len(inner) == 1 and inner != {0}}
+    numbers = {
+        info.node
+        for info in infos.values()
+        if info.created.kind == "constant" and (dict(info.created.attrs).get("number") is True or is_mask(info.created))
+    }
+    return replace(
+        graph,
+        calls=chains,
+        buffers=frozenset(graph.buffers) | numbers,
+        held=frozenset(graph.held) | numbers,
+        units=units,
+        wrappers=alone,
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What repeats: equal blocks one after another, and the turns of a loop.
+
+FEWEST = 3
+"""So many equal parts are drawn as one."""
+LONGEST_PERIOD = 48
+"""The most calls of one turn of a loop."""
+
+Signature = int
+"""Equal for parts that do the same with tensors of equal shapes."""
+
+
+@dataclass(slots=True)
+class _Item:
+    """One call at some depth, or one node that lies in no deeper call."""
+
+    call: ModuleCall | None
+    nodes: list[int]
+
+
+def with_repeats(
+    graph: CallGraph, infos: Mapping[int, NodeInfo], opened: Collection[int] = (), *, sample: bool = False
+) -> tuple[CallGraph, frozenset[int]]:
+    """The graph with one more call around equal parts, and the scopes that are open for that: of the `opened` and, as a
+    `sample`, of the first part of each."""
+    known: dict[Hashable, int] = {}
+    signatures = {node: known.setdefault(_signature(graph, infos[node]), len(known)) for node in graph.nodes}
+    repeats = _Repeats(graph, infos, signatures, frozenset(opened), sample)
+    nodes = [node for node in graph.nodes if _is_placed(graph, infos, node)]
+    repeats.search(nodes, 0)
+    return replace(graph, calls=repeats.chains, repeats=repeats.found), frozenset(repeats.opened)
+
+
+def _is_placed(graph: CallGraph, infos: Mapping[int, NodeInfo], node: int) -> bool:
+    """Whether a node lies in calls of the program, or is an operation that it called itself."""
+    chain = graph.calls.get(node, ())
+    return chain[0].of_program if chain else infos[node].created.kind == "op"
+
+
+def _signature(graph: CallGraph, info: NodeInfo) -> Hashable:
+    shapes = tuple(output.value.shape if output.value is not None else None for output in info.created.outputs)
+    kinds = tuple((call.kind, _numberless(call)) for call in graph.calls.get(info.node, ()))
+    return public_name(info), shapes, kinds, info.frames  # one place may have two stacks: Python rewrites instructions
+
+
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")
+
+
+def _numberless(call: ModuleCall) -> str:
+    """The path of a module without the numbers that lists give; a call of the source has its name only."""
+    return _NUMBER.sub("#", call.path) if call.of_module else ""
+
+
+class _Repeats:
+    """The search for what repeats, from the outermost calls inwards."""
+
+    def __init__(
+        self, graph: CallGraph, infos: Mapping[int, NodeInfo], signatures: Mapping[int, int],
+        opened: frozenset[int], sample: bool,
+    ) -> None:  # fmt: skip
+        self.graph, self.infos, self.signatures = graph, infos, signatures
+        self.wanted, self.sample = opened, sample
+        self.opened: set[int] = {*opened}
+        self.chains: dict[int, Calls] = dict(graph.calls)
+        self.found: dict[int, Repeat] = {}
+
+    def search(self, nodes: Sequence[int], depth: int) -> None:
+        """Look among the calls at a depth, which these nodes lie in, then inside each that is not part of a repeat."""
+        items = self._items(nodes, depth)
+        known: dict[Hashable, int] = {}
+        kinds = [known.setdefault(self._kind(item), len(known)) for item in items]
+        single: list[tuple[_Item, int]] = []
+        for begin, period, count in runs(kinds):
+            turns = [items[at : at + period] for at in range(begin, begin + period * count, period)]
+            if count < FEWEST or not _is_worth(turns[0], count):
+                single += [(item, depth) for turn in turns for item in turn]
+                continue
+            sampled = self.sample and self._opens(turns[0])
+            shown = [(sampled and not at) or self._is_wanted(turn, depth) for at, turn in enumerate(turns)]
+            start = 0
+            for at in range(count + 1):
+                if at < count and not shown[at]:
+                    continue
+                if at - start > 1:
+                    self._fold(turns[start:at], depth, count, begin=start)
+                else:
+                    single += [(item, depth) for turn in turns[start:at] for item in turn]
+                if at < count:
+                    single += [(item, depth) for item in turns[at]]
+                    self.opened |= {
+                        item.call.scope
+                        for item in turns[at]
+                        if item.call is not None and item.call.of_module and item.call.scope not in self.graph.units
+                    }
+                start = at + 1
+        for item, at_depth in single:
+            if item.call is not None:
+                self.search(item.nodes, at_depth + 1)
+
+    def _kind(self, item: _Item) -> Hashable:
+        """Equal for items that make the same calls. What these make inside may differ: the first of equal layers is
+        given data that require no gradient. What is made for them, as a mask, may be made once."""
+        made = (node for node in item.nodes if self.infos[node].created.kind == "op" and not self.infos[node].op.more)
+        return tuple(self.signatures[node] for node in made)
+
+    def _opens(self, turn: Sequence[_Item]) -> bool:
+        """Whether a part shows more when it is open: it is a module of several calls."""
+        return any(
+            item.call is not None and item.call.of_module and item.call.scope not in self.graph.units for item in turn
+        )
+
+    def _is_wanted(self, turn: Sequence[_Item], depth: int) -> bool:
+        """Whether a call in it is to be open."""
+        nodes = (node for item in turn for node in item.nodes)
+        return any(call.scope in self.wanted for node in nodes for call in self.graph.calls.get(node, ())[depth:])
+
+    def _items(self, nodes: Sequence[int], depth: int) -> list[_Item]:
+        items: dict[tuple[bool, int], _Item] = {}
+        for node in nodes:
+            chain = self.graph.calls.get(node, ())
+            call = chain[depth] if len(chain) > depth else None
+            key = (True, call.scope) if call is not None else (False, node)
+            items.setdefault(key, _Item(call, [])).nodes.append(node)
+        return [*items.values()]
+
+    def _fold(self, turns: Sequence[Sequence[_Item]], depth: int, whole: int, begin: int) -> None:
+        first, last = turns[0], turns[-1]
+        members = tuple(tuple(node for item in turn for node in item.nodes) for turn in turns)
+        calls = [item.call for turn in turns for item in turn if item.call is not None and item.call.of_module]
+        modules = dict.fromkeys(call.path for call in calls)
+        one, other = first[0].call, last[-1].call
+        title = "step"
+        if len(first) == 1 and one is not None and other is not None:
+            title = _span(one, other) if one.of_module else one.kind
+        of = calls[0].of if len(modules) == 1 else 1
+        repeat = Repeat(title, len(turns), members, (begin, whole), tuple(modules), of)
+        call = ModuleCall(-REPEATS - members[0][0], f"{title} ×{len(turns)}", _kinds(first))
+        self.found[call.scope] = repeat
+        for turn in members:
+            for node in turn:
+                chain = self.chains.get(node, ())
+                self.chains[node] = (*chain[:depth], call, *chain[depth:])
+
+
+def _kinds(turn: Sequence[_Item]) -> str:
+    """What one turn does: the class of its only module, or of all the names."""
+    names = dict.fromkeys(item.call.kind for item in turn if item.call is not None)
+    return ", ".join(names)
+
+
+def _span(one: ModuleCall, other: ModuleCall) -> str:
+    """``layers.0–11`` of the first and the last of equal modules; one that is called again has its own name."""
+    first = one.path.partition(".")[2] or one.path
+    if one.path == other.path:
+        return f"{first}:{one.nr}–{other.nr}" if one.of > other.nr - one.nr + 1 else first
+    last = other.path.partition(".")[2] or other.path
+    same = first.split(".")
+    for at, (here, there) in enumerate(zip(same, last.split("."), strict=False)):
+        if here != there:
+            return ".".join([*same[:at], f"{here}–{there}", *same[at + 1 :]])
+    return first
+
+
+def _is_worth(turn: Sequence[_Item], count: int) -> bool:
+    """Whether one box says more than the parts: of modules, of several calls, or of many."""
+    return any(item.call is not None and item.call.of_module for item in turn) or len(turn) > 1 or count > FEWEST
+
+
+def runs(kinds: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """The sequence as ``(begin, period, count)``, from the left: what repeats most at each place, else one alone."""
+    alike: list[list[int]] = [[]]
+    for period in range(1, min(LONGEST_PERIOD, len(kinds) // FEWEST) + 1):
+        lengths = [0] * (len(kinds) + 1)
+        for at in range(len(kinds) - period - 1, -1, -1):
+            lengths[at] = lengths[at + 1] + 1 if kinds[at] == kinds[at + period] else 0
+        alike.append(lengths)
+    at = 0
+    while at < len(kinds):
+        found = [(period, alike[period][at] // period + 1) for period in range(1, len(alike))]
+        found = [(period, count) for period, count in found if count >= FEWEST]
+        period, count = max(found, key=lambda one: (one[0] * one[1], -one[0]), default=(1, 1))
+        yield at, period, count
+        at += period * count

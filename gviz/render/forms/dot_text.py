@@ -1,0 +1,13 @@
+"""A moment as the text of a DOT file."""
+
+from __future__ import annotations
+
+from gviz.render.graphviz.dot import Manner, dot
+from gviz.render.request import ExportOptions, asked_scene
+from gviz.trace.timeline import Timeline
+
+
+def render(timeline: Timeline, n: int, options: ExportOptions) -> str:
+    """Moment `n` as DOT."""
+    drawn = asked_scene(timeline, n, options, fits=True)
+    return dot(drawn, Manner(options.colours, direction=options.direction))

@@ -1,0 +1,329 @@
+"""How much of a graph a picture shows, modules, calls or every node, so that it fits a page.
+
+Between a collapsed module and a node of autograd lies the call as the program wrote it: ``linear``, ``cross_entropy``.
+Nobody has asked for a level as a rule. Then the pictures that could be drawn are tried, those that show most first,
+until one fits `PAGE` at its own size:
+
+1. every node, as small graphs are drawn
+2. every call, with all modules open
+3. modules collapsed below some depth, equal parts drawn as one (``layers.0–11 ×12``), of which the first is open where
+   there is room
+4. the same with less in each box: value and gradient in one line, then names alone
+
+Sizes are those that Graphviz gives. It is asked only about pictures that could fit (`_estimate`), a few at a time. The
+child modules of each model have a box at any level, if equal ones are one: nothing smaller is drawn, even if it does
+not fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gviz.errors import GvizError
+from gviz.render.boxes.calls import with_calls, with_repeats
+from gviz.render.boxes.fold import CallGraph, Closed, Filter, Repeat, closed_below, fold, graph_of, named_calls
+from gviz.render.boxes.graph_options import Density, Level, Options
+from gviz.render.boxes.selection import shown_nodes
+from gviz.render.boxes.structure import Structure, structure
+from gviz.render.graphviz.dot import Manner, digraph
+from gviz.render.graphviz.labels import CHARACTER, ROW
+from gviz.render.graphviz.placement import flow
+from gviz.render.graphviz.process import TooSlowError, draw_all
+from gviz.render.scene import scene
+from gviz.render.theme import LIGHT, Direction, Theme
+from gviz.trace.graph_state import Iteration, NodeInfo
+from gviz.trace.timeline import Timeline
+
+PAGE = 1600.0, 1200.0
+"""Points that a picture has at most, if it can: a page, or a screen."""
+FEW_NODES = 60
+"""Of a graph of more nodes only what autograd follows is drawn."""
+MOST_BOXES = 130
+"""A picture of more boxes does not fit a page, whatever they say."""
+AT_ONCE = 3
+"""So many pictures are laid out at a time."""
+WORTH: Mapping[Density, float] = {"short": 1.0, "brief": 0.8, "min": 0.3}
+"""How much a box is worth that says so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked for: a level, modules to open and, where the level is chosen here, how the picture is drawn."""
+
+    level: Level = "auto"
+    depth: int | None = None
+    expand: tuple[str, ...] = ()
+    theme: Theme | None = None
+    direction: Direction = "auto"
+    timeout: float = 20.0
+    measures: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """One way to draw: what of the graph, in how many boxes, and what that leaves out, in words."""
+
+    words: Options
+    boxes: int
+    repeats: tuple[str, ...] = ()
+    hint: str = ""
+
+
+def chosen(timeline: Timeline, n: int, words: Options, asked: Asked) -> Options:
+    """What is drawn of moment `n` at the level that was asked for, or at one that fits."""
+    iteration = timeline.iteration_at(n)
+    views = _Views(timeline, iteration, replace(words, also=timeline.at(n).actor), asked)
+    if asked.level == "auto" and not asked.expand:
+        return _fitting(timeline, n, views, asked)
+    return views.asked()
+
+
+def count(timeline: Timeline, iteration: Iteration, words: Options) -> int:
+    """How many boxes a picture has."""
+    infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also)
+    graph, wanted = graph_of(timeline, infos.values()), words.wanted
+    if wanted.calls:
+        graph = with_calls(timeline, graph, infos)
+    if wanted.repeats:
+        graph, opened = with_repeats(graph, infos, wanted.opened, sample=wanted.sample)
+        wanted = replace(wanted, opened=wanted.opened | opened)
+    folded = fold(graph, wanted)
+    return len(folded.shown) + len(folded.groups)
+
+
+class _Views:
+    """The ways to draw an iteration."""
+
+    def __init__(
+        self, timeline: Timeline, iteration: Iteration, words: Options, asked: Asked, *, followed: bool = False
+    ) -> None:
+        self._timeline, self.iteration, self._asked = timeline, iteration, asked
+        self.base = words.wanted
+        infos, _ = shown_nodes(timeline, iteration, content=words.content)
+        if self.base.focus and self.base.focus not in infos:
+            raise GvizError(f"node #{self.base.focus} is not in the graph of this iteration", exit_code=2)
+        self.is_small = len(infos) <= FEW_NODES or bool(self.base.inside) or bool(self.base.radius)
+        if followed or not self.is_small:
+            words = replace(words, content="followed")
+            infos, _ = shown_nodes(timeline, iteration, content=words.content, also=words.also)
+        else:
+            words = replace(words, also=0)
+        self.words = words
+        self.infos: dict[int, NodeInfo] = infos
+        self.nodes = graph_of(timeline, infos.values())
+        self.calls = with_calls(timeline, self.nodes, infos)
+        chains = {*self.nodes.calls.values()}
+        self.deepest = max((sum(call.of_module for call in chain) for chain in chains), default=0)
+
+    def asked(self) -> Options:
+        """At the level that was asked for."""
+        level, depth = self._asked.level, self._asked.depth
+        if level == "nodes":
+            wanted = replace(self.base, closed=self._closed(depth), opened=self._opened(self.nodes))
+            return replace(self.words, wanted=wanted)
+        wanted = replace(self.base, calls=True, opened=self._opened(self.calls))
+        if level == "calls":
+            view = self._view(replace(wanted, closed=self._closed(depth)))
+        else:
+            view = self._view(replace(wanted, closed=self._closed(1 if depth is None else depth), repeats=True))
+        return _with_remark(view, self)
+
+    def _closed(self, depth: int | None) -> Closed:
+        return frozenset() if depth is None else closed_below(self.nodes, depth)
+
+    def _opened(self, graph: CallGraph) -> frozenset[int]:
+        """The calls to expand, and the modules that they lie in."""
+        if not self._asked.expand:
+            return frozenset()
+        named = named_calls(self.nodes, self._asked.expand)
+        chains = {*graph.calls.values()}
+        around = {
+            one.scope for chain in chains for at, call in enumerate(chain) if call.scope in named for one in chain[:at]
+        }
+        return named | around
+
+    def all(self) -> Iterator[_View]:
+        """Every way, the number of boxes of each; the one that shows every node first."""
+        yield _View(self.words, len(fold(self.nodes, self.base).shown))
+        wanted = replace(self.base, calls=True)
+        yield self._view(wanted)
+        for depth in range(max(self.deepest - 1, 1), 0, -1):
+            shut = closed_below(self.nodes, depth)
+            yield self._view(replace(wanted, closed=shut))
+        for depth in range(max(self.deepest, 1), 0, -1):
+            shut = closed_below(self.nodes, depth)
+            for sample in (True, False):
+                yield self._view(replace(wanted, closed=shut, repeats=True, sample=sample))
+
+    def _view(self, wanted: Filter) -> _View:
+        graph, opened = self.calls, wanted.opened
+        if wanted.repeats:
+            graph, more = with_repeats(graph, self.infos, opened, sample=wanted.sample)
+            opened = opened | more
+        folded = fold(graph, replace(wanted, opened=opened))
+        titles = tuple(_repeat_words(group.repeat) for group in folded.groups if group.repeat is not None)
+        hint = next((path for group in folded.groups if group.repeat is not None for path in group.repeat.modules), "")
+        count = len(folded.shown) + len(folded.groups)
+        return _View(replace(self.words, wanted=wanted), count, titles, hint)
+
+
+def _repeat_words(repeat: Repeat) -> str:
+    """``step ×200 is one box``, ``layers.1–11 of ×12 is one box``."""
+    whole = repeat.place[1]
+    if repeat.count == whole:
+        return f"{repeat.title} ×{whole:,} is one box"
+    return f"{repeat.title} of ×{whole:,} is one box"
+
+
+def _fitting(timeline: Timeline, n: int, views: _Views, asked: Asked) -> Options:
+    """The way to draw that shows most on one page; where none fits, the smallest."""
+    first, *others = views.all()
+    if views.is_small:
+        smaller = _Views(
+            timeline, views.iteration, replace(views.words, also=timeline.at(n).actor), asked, followed=True
+        )
+        others += [*smaller.all()][1:]
+    found: dict[tuple[int, tuple[str, ...]], _View] = {}
+    for view in others:
+        found.setdefault((view.boxes, view.repeats), view)
+    has_repeats = any(view.repeats for view in found.values())
+    kept = [view for view in found.values() if view.boxes <= MOST_BOXES and (bool(view.repeats) or not has_repeats)]
+    kept = kept or [min(found.values(), key=lambda view: view.boxes)]
+    densities = [density for density in WORTH if WORTH[density] <= WORTH.get(views.words.density, 0)]
+    if not densities or views.words.tensors is not None:
+        densities = [views.words.density]
+    tries = [(view, density) for view in kept for density in densities]
+    tries.sort(key=lambda one: -one[0].boxes * WORTH.get(one[1], 1.0))
+    if first.boxes <= MOST_BOXES:
+        whole = structure(timeline, views.iteration, first.words)
+        size = _size(whole, _usual(whole, asked), compact=False)
+        if _fits(size, SURE):
+            return first.words
+        tries.insert(0, (first, views.words.density))
+    sizes: list[tuple[tuple[float, float], Options]] = []
+    waiting: list[Structure] = []
+    for at, (view, density) in enumerate(tries):
+        options = view.words if view is first else _with_remark(view, views, density)
+        estimate = [*_estimate(structure(timeline, views.iteration, options), asked)]
+        waiting += [one for one, size in estimate if _fits(size, 1.3)] if asked.measures else []
+        sizes += [(size, one.options) for one, size in estimate]
+        if not asked.measures and (fitting := [one.options for one, size in estimate if _fits(size)]):
+            return fitting[0]
+        if waiting and (len(waiting) >= AT_ONCE or at == len(tries) - 1):
+            measured = _measured(timeline, n, waiting, asked)
+            if fitting := [one for one, size in measured if _fits(size)]:
+                return fitting[0]
+            sizes += [(size, one) for one, size in measured]
+            waiting = []
+    return min(sizes, key=lambda one: _excess(one[0]))[1]
+
+
+SURE = 0.7
+"""A picture that should take so much of a page fits, whatever the estimate is worth."""
+
+
+def _usual(shape: Structure, asked: Asked) -> Direction:
+    """Where the data of a picture flows that nobody turns."""
+    return flow(shape.places, shape.levels, asked.direction, (asked.theme or LIGHT).form.direction)
+
+
+def _fits(size: tuple[float, float], room: float = 1.0) -> bool:
+    return size[0] <= PAGE[0] * room and size[1] <= PAGE[1] * room
+
+
+def _excess(size: tuple[float, float]) -> float:
+    """How many times a page a picture is wide or high."""
+    return max(size[0] / PAGE[0], size[1] / PAGE[1])
+
+
+def _directions(asked: Asked) -> Sequence[Direction]:
+    return ("LR", "TB") if asked.direction == "auto" else (asked.direction,)
+
+
+def _estimate(shape: Structure, asked: Asked) -> Iterator[tuple[Structure, tuple[float, float]]]:
+    """The picture from left to right and from top to bottom, and about how large each is; with all nodes as it is."""
+    if not shape.options.wanted.calls:
+        yield shape, _size(shape, _usual(shape, asked), compact=False)
+        return
+    for direction in _directions(asked):
+        for compact in (False, True):
+            options = replace(shape.options, flow=direction, compact=compact)
+            yield replace(shape, options=options), _size(shape, direction, compact=compact)
+
+
+LEGEND = 110.0
+"""Points of what stands below the boxes."""
+BESIDE, BETWEEN, LABELLED, TIGHT = 22.0, 40.0, 22.0, 24.0
+"""Points between boxes side by side; between levels, also of lines with labels, and in a compact picture."""
+
+
+def _size(shape: Structure, direction: Direction, *, compact: bool) -> tuple[float, float]:
+    """About the points of a picture: boxes in levels by their longest way from a source, side by side in each."""
+    boxes = {place.key: (place.width * CHARACTER + 20, place.height * ROW + 14) for place in shape.places}
+    depth = dict.fromkeys(boxes, 0)
+    order = {place.key: at for at, place in enumerate(shape.places)}
+    lines = [link for link in shape.links if link.kind != "gradient" and link.source in order and link.target in order]
+    for link in sorted(lines, key=lambda link: order[link.target]):
+        if order[link.source] < order[link.target]:
+            depth[link.target] = max(depth[link.target], depth[link.source] + 1)
+    along, across = (1, 0) if direction != "LR" else (0, 1)
+    levels: dict[int, list[tuple[float, float]]] = {}
+    for key, size in boxes.items():
+        levels.setdefault(depth[key], []).append(size)
+    gap = TIGHT if compact else BETWEEN + LABELLED * (2.5 if direction == "LR" else 1)
+    long = sum(max(size[along] for size in level) for level in levels.values()) + gap * (len(levels) - 1)
+    wide = max((sum(size[across] + BESIDE for size in level) for level in levels.values()), default=0.0)
+    return (long, wide + LEGEND) if direction == "LR" else (wide, long + LEGEND)
+
+
+def _measured(
+    timeline: Timeline, n: int, shapes: Sequence[Structure], asked: Asked
+) -> list[tuple[Options, tuple[float, float]]]:
+    """How large Graphviz draws pictures, with frames around modules and without where it makes them fit."""
+    moment = timeline.at(n)
+    sources = []
+    for shape in shapes:
+        drawn = scene(shape, timeline, moment)
+        bare = replace(drawn, boxes=tuple(replace(box, within=()) for box in drawn.boxes))
+        manner = Manner(asked.theme or LIGHT, direction=asked.direction)
+        sources += [digraph(drawn, manner).source, digraph(bare, manner).source]
+    try:
+        laid_out = draw_all(sources, "json", timeout=asked.timeout)
+    except TooSlowError:  # then it is drawn with the simple layout, too
+        return [(shape.options, _size(shape, _usual(shape, asked), compact=False)) for shape in shapes]
+    sizes = []
+    for shape, framed, bare_size in zip(shapes, laid_out[::2], laid_out[1::2], strict=True):
+        one = shape.options
+        sizes.append((one, _bounds(framed)))
+        if len(bare_size) < len(framed):
+            without = replace(one, clusters=False, remark=f"{one.remark}. {NO_FRAMES}" if one.remark else NO_FRAMES)
+            sizes.append((without, _bounds(bare_size)))
+    return sizes
+
+
+NO_FRAMES = "No frames around modules: there is no room"
+
+
+def _bounds(laid_out: bytes) -> tuple[float, float]:
+    _, _, width, height = map(float, json.loads(laid_out)["bb"].split(","))
+    return width + 29, height + 29  # what `pad` adds
+
+
+def _with_remark(view: _View, views: _Views, density: Density | None = None) -> Options:
+    """The view, which says in one line what it collapsed, and how to see more."""
+    words = replace(view.words, density=density or view.words.density)
+    closed = words.wanted.closed
+    parts = ["modules collapsed"] if closed else []
+    if view.repeats:
+        parts += dict.fromkeys(view.repeats)
+    parts = parts or ["one box for each call in the program"]
+    if density in _LESS:
+        parts.append(_LESS[density])
+    more = [f"--expand {view.hint.partition('.')[2] or view.hint}"] if view.hint else []
+    more += ["--level calls"] if closed or view.repeats else []
+    what = f"{len(views.infos):,} nodes in {view.boxes:,} boxes: {', '.join(parts)}"
+    return replace(words, remark=f"{what}. More: {', '.join([*more, '--level nodes'])}")
+
+
+_LESS: dict[Density | None, str] = {"brief": "one line in each", "min": "names only"}

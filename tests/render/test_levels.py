@@ -1,0 +1,197 @@
+"""Levels of a picture: calls of the program, modules, repeats; and that a picture without options fits a page."""
+
+import re
+
+import pytest
+from benchmarks.picture_models import MODELS
+
+import gviz
+from gviz.api.export import export
+from gviz.render.boxes.calls import runs, source_calls
+from gviz.render.levels import PAGE
+from gviz.render.request import ExportOptions, Part, drawing, moment_scene
+from gviz.trace import load
+
+pytestmark = pytest.mark.torch
+
+
+def engine(name):
+    return pytest.importorskip(name)
+
+
+def recorded(folder, program, torch):
+    torch.manual_seed(0)
+    with gviz.record(folder / "t.gviz"):
+        program(torch)
+    return load(folder / "t.gviz")
+
+
+def drawn(timeline, **part):
+    notes = []
+    options = ExportOptions(part=Part(**part), note=notes.append)
+    words = drawing(timeline, len(timeline), options, fits=True)
+    return moment_scene(timeline, len(timeline), words), notes
+
+
+def titles(scene):
+    return [re.sub(r" #\d+$", "", box.title) for box in scene.boxes]
+
+
+CALLS = {
+    "linear": lambda torch, F, x: F.linear(x, torch.ones(3, 8, requires_grad=True), torch.ones(3)),
+    "cross_entropy": lambda torch, F, x: F.cross_entropy(x * 2, torch.tensor([1, 2])),
+    "layer_norm": lambda torch, F, x: F.layer_norm(x * 2, (8,)),
+    "scaled_dot_product_attention": lambda torch, F, x: F.scaled_dot_product_attention(x[None], x[None], x[None]),
+    "matmul": lambda torch, F, x: x[None] @ torch.ones(1, 8, 2),
+    "conv2d": lambda torch, F, x: F.conv2d(x.reshape(1, 1, 2, 8), torch.ones(1, 1, 2, 2)),
+    "max_pool2d": lambda torch, F, x: F.max_pool2d(x.reshape(1, 1, 2, 8), 2),
+    "batch_norm": lambda torch, F, x: F.batch_norm(x * 2, None, None, training=True),
+    "cat": lambda torch, F, x: torch.cat([x, x], 1),
+    "einsum": lambda torch, F, x: torch.einsum("ij,kj->ik", x, x),
+    "softmax": lambda torch, F, x: F.softmax(x, -1),
+    "gelu": lambda torch, F, x: F.gelu(x),
+}
+
+
+@pytest.mark.parametrize("name", ["torch", "gviz.engine"])
+@pytest.mark.parametrize("call", CALLS)
+def test_all_nodes_of_one_call_are_one_box_with_the_public_name(tmp_path, name, call):
+    torch = engine(name)
+
+    def program(torch):
+        x = torch.randn(2, 8, requires_grad=True)
+        out = CALLS[call](torch, torch.nn.functional, x)
+        out.sum().backward()
+
+    timeline = recorded(tmp_path, program, torch)
+    scene, _ = drawn(timeline, level="calls")
+    found = [title.rpartition(" = ")[2] for title in titles(scene)]
+    assert found.count(call) == 1
+    hidden = ("nll_loss", "log_softmax", "addmm", "native_", "_unsafe_view", "convolution", "bmm", "with_indices")
+    assert not [title for title in found if any(word in title.lower() for word in hidden)]
+
+
+def test_a_function_in_a_loop_is_one_call_for_each_turn(tmp_path):
+    torch = engine("torch")
+
+    def program(torch):
+        h, w = torch.randn(2, 4), torch.randn(4, 4, requires_grad=True)
+        for _ in range(3):
+            h = torch.nn.functional.linear(h, w)
+        h.sum().backward()
+
+    timeline = recorded(tmp_path, program, torch)
+    calls = [*source_calls(timeline, map(timeline.info, timeline.nodes))]
+    assert [call.name for call in calls] == ["linear"] * 3 + ["sum"]
+    assert all(len(call.nodes) == 2 for call in calls[:3])
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_picture_without_options_fits_a_page_and_says_what_it_collapsed(tmp_path, model):
+    torch = engine("torch")
+    recorded(tmp_path, MODELS[model], torch)
+    notes = []
+    (path,) = export(tmp_path / "t.gviz", tmp_path / "p.svg", note=notes.append, timeout=120)
+    svg = path.read_text()
+    size = re.search(r'<svg width="([\d.]+)pt" height="([\d.]+)pt"', svg)
+    assert float(size[1]) <= PAGE[0]
+    assert float(size[2]) <= PAGE[1]
+    assert min(map(float, re.findall(r'font-size="([\d.]+)"', svg))) >= 9
+    assert any("boxes: " in note and "--level nodes" in note for note in notes)
+    assert "cross_entropy" in svg or "nll_loss" in svg
+
+
+def test_equal_layers_are_one_box_and_one_can_be_expanded(tmp_path):
+    torch = engine("torch")
+    timeline = recorded(tmp_path, MODELS["transformer, 12 layers"], torch)
+    scene, _ = drawn(timeline, level="modules")
+    assert "layers.0–11 Block ×12" in titles(scene)
+    (box,) = (box for box in scene.boxes if "×12" in box.title)
+    assert [row.label for row in box.rows][-2:] == [".grad", "each"]
+    scene, _ = drawn(timeline, level="modules", expand=("layers.3",))
+    found = titles(scene)
+    assert {"layers.0–2 Block ×3", "layers.3.attn Attention", "layers.4–11 Block ×8"} <= {*found}
+
+
+@pytest.mark.parametrize("name", ["torch", "gviz.engine"])
+def test_the_steps_of_a_loop_are_one_box(tmp_path, name):
+    timeline = recorded(tmp_path, MODELS["LSTM, 5 steps"], engine(name))
+    scene, _ = drawn(timeline, level="modules")
+
+    assert [title for title in titles(scene) if title.startswith("step") and title.endswith("×5")]
+
+
+def test_the_input_of_a_deep_net_has_an_arrow_though_its_first_node_is_not_tracked(tmp_path):
+    torch = engine("torch")
+
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(2, 2)
+
+        def forward(self, x):
+            return torch.tanh(self.linear(x.t())).t()
+
+    def program(torch):
+        net, x = torch.nn.Sequential(*(Block() for _ in range(16))), torch.ones(2, 2)
+        net(x).sum().backward()
+
+    scene, _ = drawn(recorded(tmp_path, program, torch))
+    (x,) = (box.key for box in scene.boxes if box.title.startswith("x const"))
+    assert any(edge.source == x for edge in scene.edges)
+
+
+def test_a_buffer_is_in_its_module_in_every_iteration(tmp_path):
+    torch = engine("torch")
+
+    def program(torch):
+        net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), torch.nn.ReLU())
+        for _ in range(2):
+            net(torch.randn(8, 4)).mean().backward()
+
+    scene, _ = drawn(recorded(tmp_path, program, torch), level="calls")
+    assert [title for title in titles(scene) if "BatchNorm" in title] == ["1 BatchNorm1d"]
+    assert not [title for title in titles(scene) if "running" in title]
+
+
+def test_a_collapsed_module_with_nan_gradients_says_nan(tmp_path):
+    torch = engine("torch")
+
+    def program(torch):
+        net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1))
+        (net(torch.randn(2, 4)).sum() * float("nan")).backward()
+
+    scene, _ = drawn(recorded(tmp_path, program, torch), level="modules")
+    rows = [row for box in scene.boxes if box.role == "module" for row in box.rows if row.label == ".grad"]
+    assert [row.text for row in rows] == ["|g| nan"] * 2
+    assert {row.style for row in rows} == {"bad"}
+
+
+def test_what_has_no_gradient_after_a_pass_and_where_the_graph_is_cut_is_marked(tmp_path):
+    torch = engine("torch")
+
+    def program(torch):
+        w, v = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        h = (w * 2).detach()
+        (h * v).sum().backward()
+
+    scene, _ = drawn(recorded(tmp_path, program, torch))
+    status = {re.sub(r" (leaf )?#\d+$", "", box.title): box.status for box in scene.boxes}
+    assert (status["w"], status["v"], status["h = Detach"]) == ("no gradient", "done", "cut")
+    (cut,) = (box for box in scene.boxes if box.status == "cut")
+    assert cut.rows[-1].text.startswith("cut by detach at test_levels.py:")
+
+
+def test_the_data_of_a_graph_that_an_older_iteration_began_are_drawn_as_well(tmp_path):
+    torch = engine("torch")
+    scene, _ = drawn(recorded(tmp_path, MODELS["GAN"], torch))
+    assert any(title.startswith("noise") for title in titles(scene))
+    kinds = {(edge.source, edge.target): edge.kind for edge in scene.edges}
+    backward = [(source, target) for (source, target), kind in kinds.items() if kind == "gradient"]
+    assert all((target, source) in kinds for source, target in backward)
+
+
+def test_runs_are_the_longest_repetitions_from_the_left():
+    assert [*runs([0, 1, 2, 1, 2, 1, 2, 3])] == [(0, 1, 1), (1, 2, 3), (7, 1, 1)]
+    assert [*runs([1, 1, 1, 1])] == [(0, 1, 4)]
+    assert [*runs([])] == []
