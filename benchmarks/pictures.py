@@ -1,4 +1,6 @@
-"""SVGs of the same models by gviz, torchviz and torchview: CPU time from the finished pass to the file, and its size.
+"""The default pictures of twelve models: their size in points, their smallest text, what is collapsed.
+
+Then SVGs of the same models by gviz, torchviz and torchview: CPU time from the finished pass to the file, and its size.
 
 gviz draws from a recording, with values and gradients on every node; the others have neither. What they hand to a
 ``dot`` program is drawn here by the Graphviz that gviz draws with, because no such program need be installed.
@@ -6,7 +8,9 @@ gviz draws from a recording, with values and gradients on every node; the others
 
 from __future__ import annotations
 
+import importlib
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -14,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.against_pytorch import filled
+from benchmarks.picture_models import MODELS
 from benchmarks.table import Row, duration, missing
 
 WIDTH, LENGTH, LAYERS = 64, 16, 12
@@ -24,7 +29,9 @@ Model = tuple[Any, Any]
 
 
 def rows() -> Iterator[Row]:
-    """Every model under gviz, then under each alternative that is installed."""
+    """How large default pictures are; then time and bytes under gviz and each alternative that is installed."""
+    for name, run in MODELS.items():
+        yield from default_picture(name, run)
     for what, network, goal in (
         ("SVG of an MLP 2x64", mlp, ""),
         ("SVG of a 200-step recurrent net", lambda torch: recurrent(torch, 200), "2 s"),
@@ -40,6 +47,34 @@ def rows() -> Iterator[Row]:
                 yield missing(what, package, goal)
             else:
                 yield Row(what, mine, f"{package} {theirs(package, network)}", goal=goal)
+
+
+def default_picture(name: str, run: Callable[[Any], None]) -> Iterator[Row]:
+    """The size of a picture that is asked for without options, its text, and in a row below what it collapses."""
+    import gviz
+
+    torch = importlib.import_module("torch" if find_spec("torch") is not None else "gviz.engine")
+    notes: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        trace, picture = Path(folder) / "model.gviz", Path(folder) / "model.svg"
+        torch.manual_seed(0)
+        with gviz.record(trace):
+            run(torch)
+        start = cpu()
+        gviz.export(trace, picture, note=notes.append)
+        seconds, svg = cpu() - start, picture.read_text()
+    size = re.search(r'<svg width="([\d.]+)pt" height="([\d.]+)pt"', svg)
+    points = f"{float(size[1]):.0f} x {float(size[2]):.0f} pt" if size else ""
+    text = min(map(float, re.findall(r'font-size="([\d.]+)"', svg)))
+    boxes = svg.count('class="node')
+    yield Row(
+        f"picture of {name}: size, boxes", f"{points}, {boxes}", f"text {text:g} pt, {duration(seconds)}", goal=PAGE
+    )
+    for note in notes:
+        yield Row(f"  {note}", "")
+
+
+PAGE = "1600x1200"
 
 
 def measured(what: str, network: Callable[[Any], Model]) -> str:
