@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from gviz.render.boxes.links import CONTRACTED
 from gviz.render.boxes.row import Row
 from gviz.render.boxes.state_words import SHOWN
 from gviz.render.boxes.tensors import NO_SHADES
@@ -87,7 +88,7 @@ def seen(scene: Scene) -> Seen:
         states=frozenset(state for box in boxes for state in box.states),
         paints=frozenset(map(painted, boxes)),
         words=frozenset(box.status for box in boxes if box.height > 1),
-        lines=frozenset(name for edge in there for name in (edge.kind, *edge.states)),
+        lines=frozenset(name for edge in there for name in (edge.kind, *edge.states, edge.label[:1] or edge.kind)),
         rows=frozenset({*pictured, *(row.label for row in rows), *(row.style for row in rows)}),
         layers=frozenset(box.op for box in boxes for _, title in box.within[-1:] if title.endswith("Linear")),
         said=" ".join([*(edge.text for edge in there), *(row.text for row in rows if not row.grid)]),
@@ -110,6 +111,8 @@ SIGNS: tuple[tuple[Callable[[Seen], bool], str], ...] = (
     (lambda seen: "cut" in seen.lines, "hollow arrow: no gradient flows back"),
     (lambda seen: "flowed" in seen.lines, "thick arrow: gradient, against the data"),
     (lambda seen: "now" in seen.lines, "thickest arrow: by this event"),
+    (lambda seen: "each" in seen.rows, "each: the gradient of each equal part, with the least and the greatest length"),
+    (lambda seen: CONTRACTED in seen.lines, "line with …: leads through nodes that are left out"),
     (lambda seen: "bars" in seen.rows, "bars: how many numbers, from the smallest to the largest"),
     (lambda seen: "heat" in seen.rows, HEAT),
     (lambda seen: "incoming" in seen.rows, "incoming: what this pass brings; .grad: what all passes have added up"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from math import hypot, inf, isfinite, nan
+from math import hypot, inf, isfinite, log, nan
 
 from gviz.render.boxes.box_size import BRIEF_GAP, BRIEF_TENSOR, WIDEST_VALUE, Outline, has_contents
 from gviz.render.boxes.details import cuts
@@ -100,9 +100,22 @@ def _bars(repeat: Repeat, group: Group, now: Now) -> Row:
         return Row(NO_VALUE, "muted", "each")
     step = -(-len(lengths) // MOST_BARS)
     some = [length or 0.0 for length in lengths[::step]]
-    most = max(known)
-    bars = "".join(BARS[min(int(length / most * (len(BARS) - 1) + 0.5), 7)] if most else BARS[0] for length in some)
-    return Row(f"{bars}  {number(min(known), 3)} .. {number(most, 3)}", "grad", "each")
+    least, most = min(known), max(known)
+    bars = "".join(BARS[_height(length, least, most)] for length in some)
+    return Row(f"{bars}  {number(least, 3)} .. {number(most, 3)}", "grad", "each")
+
+
+def _height(length: float, least: float, most: float) -> int:
+    """Which bar a length has: on a logarithmic scale where lengths differ by orders of magnitude."""
+    if length <= 0 or most <= 0:
+        return 0
+    span = most / least if least > 0 else 0.0
+    part = log(length / least) / log(span) if span > ORDERS else length / most
+    return min(round(part * (len(BARS) - 1)), len(BARS) - 1)
+
+
+ORDERS = 30.0
+"""From so many times on, lengths differ too much for bars of a linear scale."""
 
 
 def gradient_norm(nodes: Iterable[int], states: Mapping[int, NodeState | None]) -> float | None:
