@@ -66,7 +66,8 @@ def test_a_picture_is_as_wide_as_a_cell_at_most_if_it_can_be_read_then():
     assert width(x * 2) < width(y) < CELL
     graph = gviz.make_dot(y)
     assert width(graph) == pytest.approx(0.75 * points(graph.pipe("svg")), abs=1)  # its text as large as that beside it
-    assert width(torch.cat([wide] + [torch.ones(2, requires_grad=True) for _ in range(9)])) > CELL + 100
+    many = torch.cat([wide] + [torch.ones(2, requires_grad=True) for _ in range(9)])
+    assert width(many) < CELL  # it shows less in each box
 
 
 def test_what_is_too_wide_from_left_to_right_flows_down():
