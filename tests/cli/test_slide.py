@@ -99,7 +99,7 @@ def test_the_command_names_what_makes_this_picture_larger(tmp_path, monkeypatch)
     chain = "\n".join(f"h{at} = torch.sin(h{at - 1})" for at in range(1, 14))
     (tmp_path / "t.py").write_text(f"import gviz.engine as torch\nh0 = torch.ones(3, requires_grad=True)\n{chain}\n")
     assert gviz("record", "-o", "t.gviz", "t.py", cwd=tmp_path)[0] == 0
-    code, _, err = gviz_here("export", "t.gviz", "-o", "g.svg", cwd=tmp_path)
+    code, _, err = gviz_here("export", "t.gviz", "-o", "g.svg", "--level", "nodes", cwd=tmp_path)
     assert (code, "higher with --" in err, "--labels min (" in err) == (0, True, True)
     assert {one.name for one in tmp_path.iterdir()} == {"t.py", "t.gviz", "g.svg"}
 

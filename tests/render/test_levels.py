@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from benchmarks.picture_models import MODELS
 
 import gviz
+from benchmarks.picture_models import MODELS
 from gviz.api.export import export
 from gviz.render.boxes.calls import runs, source_calls
 from gviz.render.levels import PAGE
