@@ -25,6 +25,7 @@ SUBJECTS = (
     "page",
     "live_step",
     "start",
+    "answers",
     "house",
 )
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

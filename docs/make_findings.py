@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from benchmarks.answers import RESULTS
 from gviz.explain.kinds import KINDS, Kind
 
 PATH = Path(__file__).with_name("findings.md")
@@ -24,7 +26,35 @@ _SECTIONS = {
 
 def text() -> str:
     """The page as it should be."""
-    return _HEAD + "".join(_section(severity, title) for severity, title in _SECTIONS.items())
+    return _HEAD + "".join(_section(severity, title) for severity, title in _SECTIONS.items()) + _measured()
+
+
+_MEASURED = """
+## Measured
+
+`python -m benchmarks.answers --write` checks {sick} programs with one mistake each, of {kinds} kinds that people ask
+about in public, and {healthy} programs without any. An answer counts if it names the line of the mistake, and the cause
+there. Where it carries an edit, the edit is applied, and the program must then be right.
+
+| programs | PyTorch | the built-in engine |
+|---|---|---|
+"""
+
+
+def _measured() -> str:
+    """What the programs of the benchmark were answered when it was run last."""
+    told = json.loads(RESULTS.read_text(encoding="utf-8"))
+    rows = (
+        ("line named", "line", "sick"),
+        ("cause named, too", "cause", "sick"),
+        ("right with the edit", "mended", "edits"),
+        ("healthy, with a warning or an error", "alarms", "healthy"),
+    )
+    each = [told["torch"], told["builtin"]]
+    lines = [f"| {what} | {' | '.join(f'{one[number]} of {one[of]}' for one in each)} |\n" for what, number, of in rows]
+    lines.append(f"| without the names they use | {' | '.join(str(one['left']) for one in each)} |\n")
+    missed = sorted({name for one in each for name in one["missed"]})
+    return _MEASURED.format(**each[0]) + "".join(lines) + f"\nNot answered yet: {', '.join(missed)}.\n"
 
 
 def _section(severity: str, title: str) -> str:

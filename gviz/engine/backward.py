@@ -206,14 +206,14 @@ def run_tensor_hooks(current: Pass, node: Node, extras: Extras, grads: list[Grad
     """Runs the hooks of a node's outputs, which may replace the incoming gradients; then stores retained gradients."""
     for output_nr, hooks in extras.of_tensors.items():
         value = shown(current, node, grads[output_nr])
-        for hook in list(hooks.values()):
+        for number, hook in list(hooks.items()):
             before = _version(value)
             given = hook(value)
             if given is not None and given is not value:
                 value = _checked(given, value, hook)
             if current.report is not None:
                 changed = given is not None or _version(value) != before
-                current.report.hook_ran(node, output_nr, "tensor", hook, value if changed else None)
+                current.report.hook_ran(node, output_nr, "tensor", hook, value if changed else None, number)
         grads[output_nr] = _put_back(current, node, value)
     if extras.retained:
         _retain(node, extras, grads, current.report)
@@ -222,12 +222,12 @@ def run_tensor_hooks(current: Pass, node: Node, extras: Extras, grads: list[Grad
 def run_prehooks(current: Pass, node: Node, hooks: Registered, grads: list[Grad | None]) -> None:
     """Runs a node's prehooks, which may replace all incoming gradients, before its backward rule."""
     values: Values = tuple([shown(current, node, grad) for grad in grads])
-    for hook in list(hooks.values()):
+    for number, hook in list(hooks.items()):
         given = hook(values)
         replaced = given is not None and given is not values
         values = _checked_all(given, values, hook) if replaced else values
         if current.report is not None:
-            current.report.node_hook_ran(node, "pre", hook, values if replaced else ())
+            current.report.node_hook_ran(node, "pre", hook, values if replaced else (), number)
     grads[:] = [_put_back(current, node, value) for value in values]
 
 
@@ -238,12 +238,12 @@ def run_posthooks(
     places = node.places(range(len(parts)))
     outgoing: Values = tuple([None if p is None or parts[p] is None else as_tensor(parts[p]) for p in places])
     incoming: Values = tuple([shown(current, node, grad) for grad in grads])
-    for hook in list(hooks.values()):
+    for number, hook in list(hooks.items()):
         given = hook(outgoing, incoming)
         replaced = given is not None and given is not outgoing
         outgoing = _checked_all(given, outgoing, hook) if replaced else outgoing
         if current.report is not None:
-            current.report.node_hook_ran(node, "post", hook, outgoing if replaced else ())
+            current.report.node_hook_ran(node, "post", hook, outgoing if replaced else (), number)
     result = list(parts)
     for place, value in zip(places, outgoing, strict=True):
         if place is not None:
@@ -255,12 +255,12 @@ def run_accumulated_hooks(node: AccumulateGrad, report: PassReport | None) -> No
     """Runs a leaf's post-accumulate hooks. Raises RuntimeError if one returns a value."""
     leaf = node.variable
     value: Tensor | None = leaf
-    for hook in list((leaf._accumulated_hooks or {}).values()):
+    for number, hook in list((leaf._accumulated_hooks or {}).items()):
         given = hook(value)
         if given is not None and given is not value:
             value = _checked(given, value, hook)
         if report is not None:
-            report.hook_ran(node, 0, "post accumulate", hook, None)
+            report.hook_ran(node, 0, "post accumulate", hook, None, number)
     if value is not leaf:
         raise RuntimeError(messages.ACCUMULATED_HOOK_RESULT)
 

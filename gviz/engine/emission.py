@@ -21,7 +21,7 @@ from gviz.emit import Channel, Seen
 from gviz.engine.memory import address_of, owner_of
 from gviz.engine.modes import thread
 from gviz.engine.node import Edge as GraphEdge
-from gviz.engine.node import Grad, GradientEdge, Node
+from gviz.engine.node import Grad, GradientEdge, Node, registered_at
 from gviz.engine.tensor import AccumulateGrad, Storage, Tensor, callbacks
 from gviz.events import (
     Attr,
@@ -593,22 +593,29 @@ class PassReport:
         number = seen_node(self.channel, node).node
         self.channel.say(GradCaptured(self.number, number, output_nr, self._captured(grad)))
 
-    def hook_ran(self, node: Node, output_nr: int, when: str, hook: object, result: Tensor | None) -> None:
-        """Emits that a hook ran; `result` is the value it returned, or None."""
+    def hook_ran(self, node: Node, output_nr: int, when: str, hook: object, result: Tensor | None, handle: int) -> None:
+        """A hook ran, and returned `result`, or None; `handle` is the number of its handle.
+
+        For the hooks of a module, one of the engine runs, which has the last that gave a gradient.
+        """
+        inner = getattr(getattr(hook, "__self__", None), "last", None)
+        handle, hook = inner if inner is not None else (handle, hook)
         name = getattr(hook, "__name__", type(hook).__name__)
+        place = registered_at.get(handle)
+        stack = self.channel.stack_number(place) if place is not None else 0
         value = None if result is None else self.channel.value(result._array)
         if result is not None:
             self._arrived.pop(node, None)
         number = seen_node(self.channel, node).node
-        self.channel.say(HookRan(self.number, number, output_nr, when, name, value))
+        self.channel.say(HookRan(self.number, number, output_nr, when, name, value, stack))
 
-    def node_hook_ran(self, node: Node, when: str, hook: object, results: Sequence[Tensor | None]) -> None:
-        """Emits that a hook of a node ran: one event per gradient that it returned, or one if it returned none."""
+    def node_hook_ran(self, node: Node, when: str, hook: object, results: Sequence[Tensor | None], handle: int) -> None:
+        """A hook of a node ran: one event for each gradient that it returned, or one event if it returned none."""
         given = [(nr, result) for nr, result in enumerate(results) if result is not None]
         for output_nr, result in given:
-            self.hook_ran(node, output_nr, when, hook, result)
+            self.hook_ran(node, output_nr, when, hook, result, handle)
         if not given:
-            self.hook_ran(node, 0, when, hook, None)
+            self.hook_ran(node, 0, when, hook, None, handle)
 
     def _of_first(self, grad: Grad) -> Value:
         """The value of a gradient that one of the first calls of a custom Function receives or sends."""

@@ -28,7 +28,7 @@ from gviz.engine.methods import Methods
 from gviz.engine.modes import thread
 from gviz.events import OpSeen
 from gviz.source import site
-from gviz.source.site import Frame
+from gviz.source.site import Frame, StackKey
 
 if TYPE_CHECKING:
     from gviz.engine.tensor import Tensor
@@ -44,6 +44,9 @@ Registered = dict[int, Callable[..., Any]]
 
 _next_id = count().__next__
 
+registered_at: dict[int, StackKey] = {}
+"""Where the hooks were registered that were registered while somebody listened, by the number of their handle."""
+
 
 class RemovableHandle:
     """Removes a hook: by ``handle.remove()``, or at the end of a ``with`` block."""
@@ -53,6 +56,8 @@ class RemovableHandle:
         self._hooks = hooks
         self._marks: tuple[dict[int, bool], ...] = ()
         hooks[self.id] = hook
+        if emit.channel is not None:
+            registered_at[self.id] = site.stack()
 
     def mark(self, *marked: dict[int, bool]) -> None:
         """Adds the hook to registries that define how it is called, until it is removed."""
@@ -63,6 +68,7 @@ class RemovableHandle:
     def remove(self) -> None:
         """Removes the hook. A second call does nothing, even if the hook was registered again."""
         self._hooks.pop(self.id, None)
+        registered_at.pop(self.id, None)
         for registry in self._marks:
             registry.pop(self.id, None)
 

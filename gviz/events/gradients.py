@@ -117,10 +117,10 @@ class GradSet(Event, frozen=True):
 class HookRan(Event, frozen=True):
     """A hook ran at a node; `value` is what it returned, or None.
 
-    `when` is ``tensor`` for a tensor's hook, ``pre`` and ``post`` for a node's hook before and after its backward rule,
-    and ``post accumulate`` for a leaf's. The result of a ``tensor`` or ``pre`` hook replaces the incoming gradient. The
-    result of a ``post`` hook replaces an outgoing gradient; `output_nr` then counts the inputs that can have a
-    gradient.
+    `when` is ``tensor`` for a tensor's hook, ``pre`` and ``post`` for a node's before and after its rule, ``post
+    accumulate`` for a leaf's. What a ``tensor`` or ``pre`` hook gives replaces the gradient that has arrived; what a
+    ``post`` hook gives goes on, and `output_nr` then counts the inputs that can have a gradient. `stack` is where it
+    was registered, 0 where that is not known.
     """
 
     changes = ("progress",)
@@ -131,6 +131,7 @@ class HookRan(Event, frozen=True):
     when: str
     name: str
     value: Value | None
+    stack: Count = 0
 
 
 def grad_left(event: Event) -> Value | None:

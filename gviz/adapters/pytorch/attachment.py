@@ -162,6 +162,18 @@ def _put_in_engine(session: Session, leaving: ExitStack) -> None:
         replace(home, "_engine_run_backward", listened, leaving)
 
 
+def _put_in_module_hooks(session: Session, leaving: ExitStack) -> None:
+    """Backward hooks of modules replace gradients deep in PyTorch: which one did, they say themselves."""
+    for name in ("register_full_backward_hook", "register_full_backward_pre_hook"):
+        register = getattr(torch.nn.Module, name)
+
+        def listened(module: torch.nn.Module, hook: Any, *args: Any, register: Any = register, **options: Any) -> Any:
+            is_heard = session.is_heard and not session.is_outside and callable(hook)
+            return register(module, modules.heard_hook(session, hook) if is_heard else hook, *args, **options)
+
+        replace(torch.nn.Module, name, wraps(register)(listened), leaving)
+
+
 def _put_in_functions(session: Session, leaving: ExitStack) -> None:
     """Wraps ``Function.apply``, which consults no mode.
 
@@ -355,6 +367,7 @@ _PARTS: dict[str, PutIn] = {
     "backward passes": _put_in_engine,
     "custom functions": _put_in_functions,
     "module calls": _put_in_modules,
+    "which hooks of modules ran": _put_in_module_hooks,
     "swaps of tensors": _put_in_swaps,
     "other memory of tensors": _put_in_set,
     "where parameters are made": _put_in_parameters,

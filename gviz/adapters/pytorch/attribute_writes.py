@@ -104,11 +104,12 @@ def register_hook(session: Session, function: Any, args: tuple[Any, ...], kwargs
         mark = mark_of(session, tensor) if callable(hook) and tensor.requires_grad else None
     if mark is None:
         return function(tensor, hook, *rest, **kwargs)
-    return function(tensor, _heard(session, hook, mark, tensor.output_nr, when), *rest, **kwargs)
+    stack = session.channel.stack()
+    return function(tensor, _heard(session, hook, mark, tensor.output_nr, when, stack), *rest, **kwargs)
 
 
-def _heard(session: Session, hook: Any, mark: Mark, output_nr: int, when: str) -> Any:
-    """A hook that records that it ran and what it returned."""
+def _heard(session: Session, hook: Any, mark: Mark, output_nr: int, when: str, stack: int) -> Any:
+    """A hook that says it ran, what it gave, and at which `stack` it was registered."""
 
     def heard(given: torch.Tensor) -> Any:
         current = session.current_pass()
@@ -128,8 +129,8 @@ def _heard(session: Session, hook: Any, mark: Mark, output_nr: int, when: str) -
             thread.during = outside
         replaced = isinstance(result, torch.Tensor) and result is not given
         changed = replaced or (when == "tensor" and version_of(given) != before)
-        _say_ran(session, hook, HookRan(current.number, node, output_nr, when, "", None), result if replaced else given,
-                 changed)  # fmt: skip
+        ran = HookRan(current.number, node, output_nr, when, "", None, stack)
+        _say_ran(session, hook, ran, result if replaced else given, changed)
         return result
 
     return wraps(hook)(heard) if hasattr(hook, "__name__") else heard
@@ -142,4 +143,4 @@ def _say_ran(session: Session, hook: Any, ran: HookRan, grad: torch.Tensor, chan
     if changed and current is not None:
         current.arrived.pop((ran.node, ran.output_nr), None)
     name = getattr(hook, "__name__", type(hook).__name__)
-    session.channel.say(HookRan(ran.pass_nr, ran.node, ran.output_nr, ran.when, name, value))
+    session.channel.say(HookRan(ran.pass_nr, ran.node, ran.output_nr, ran.when, name, value, ran.stack))

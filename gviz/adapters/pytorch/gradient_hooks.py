@@ -300,7 +300,8 @@ def say_if_replaced(session: Session, current: Pass, place: Edge, grad: torch.Te
 
 def _say_replaced(session: Session, current: Pass, place: Edge, grad: torch.Tensor, by: str) -> Value:
     value = session.value(grad)
-    session.channel.say(HookRan(current.number, *place, "pre", by, value))
+    by, stack = current.by_modules.pop(address(grad), (by, 0))
+    session.channel.say(HookRan(current.number, *place, "pre", by, value, stack))
     return value
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial, wraps
+from typing import Any
 
 import torch
 from torch.nn.parameter import is_lazy
@@ -11,6 +12,7 @@ from torch.nn.parameter import is_lazy
 from gviz import model_names
 from gviz.adapters.pytorch.autograd_graph import mark_of
 from gviz.adapters.pytorch.creation import say_returned
+from gviz.adapters.pytorch.gradient_hooks import address
 from gviz.adapters.pytorch.in_place_writes import has_other_ranks, say_written
 from gviz.adapters.pytorch.node_identity import Mark
 from gviz.adapters.pytorch.private_api import without_overrides
@@ -44,6 +46,23 @@ def enter(session: Session, module: torch.nn.Module) -> None:
         channel.say(ScopeEntered(scope, thread.scopes[-1] if thread.scopes else 0, path, kind))
     thread.scopes.append(scope)
     _say_broadcast(session, module)
+
+
+def heard_hook(session: Session, hook: Callable[..., Any]) -> Callable[..., Any]:
+    """A backward hook of a module that notes which gradients it gave, its name and where it was registered."""
+    stack = session.channel.stack()
+
+    def heard(*args: Any) -> Any:
+        given = hook(*args)
+        current = session.current_pass()
+        if given is not None and current is not None:
+            name = getattr(hook, "__name__", type(hook).__name__)
+            for grad in given if isinstance(given, tuple) else (given,):
+                if isinstance(grad, torch.Tensor):
+                    current.by_modules[address(grad)] = name, stack
+        return given
+
+    return wraps(hook)(heard) if hasattr(hook, "__name__") else heard
 
 
 def _say_broadcast(session: Session, module: torch.nn.Module) -> None:

@@ -56,6 +56,7 @@ class Pass:
     create_graph: bool
     needed: set[int] | None = None
     arrived: dict[Edge, tuple[Value, int]] = field(default_factory=dict)
+    by_modules: dict[int, tuple[str, int]] = field(default_factory=dict)
     sums: dict[Edge, torch.Tensor] = field(default_factory=dict)
     accumulated: list[torch.Tensor] | None = None
 

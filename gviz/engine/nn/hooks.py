@@ -23,6 +23,8 @@ from gviz.source.site import warn
 
 Hook = Callable[..., Any]
 Grads = tuple[Tensor | None, ...]
+Numbered = tuple[int, Hook]
+"""A hook, after the number of its handle."""
 
 EVERY_FORWARD_PRE: dict[int, Hook] = {}
 EVERY_FORWARD: dict[int, Hook] = {}
@@ -84,9 +86,13 @@ class BackwardHookFunction(Function):
 
 
 class BackwardHooks:
-    """The backward hooks of one module call; passes the gradients of its outputs from one node to the other."""
+    """The hooks of one module call, and the gradients of its outputs, from the one node to the other.
 
-    def __init__(self, module: object, hooks: Sequence[Hook], pre_hooks: Sequence[Hook]) -> None:
+    Each comes with the number of its handle. `last` is the one of them that gave a gradient last, for a recording.
+    """
+
+    def __init__(self, module: object, hooks: Sequence[Numbered], pre_hooks: Sequence[Numbered]) -> None:
+        self.last: Numbered | None = None
         self._module = module
         self._hooks = hooks
         self._pre_hooks = pre_hooks
@@ -120,10 +126,11 @@ class BackwardHooks:
     def _note(self, grads: Grads, positions: list[int], count: int) -> Grads | None:
         """Calls the pre-hooks once the gradients of the outputs have arrived, and stores these for the hooks."""
         known = self._grad_outputs = _spread(positions, grads, count)
-        for hook in self._pre_hooks:
+        for number, hook in self._pre_hooks:
             given = hook(self._module, known)
             if given is None:
                 continue
+            self.last = number, hook
             if len(given) != count:
                 raise RuntimeError(
                     f"Backward pre hook returned an invalid number of grad_output, got {len(given)}, but expected "
@@ -140,7 +147,7 @@ class BackwardHooks:
             "require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
             "#torch.nn.Module.register_full_backward_hook for more details.",
         )
-        for hook in self._hooks:
+        for _, hook in self._hooks:
             given = hook(self._module, (None,) * self._input_count, grad_outputs)
             if given is not None and not (isinstance(given, tuple) and all(g is None for g in given)):
                 raise RuntimeError(
@@ -154,10 +161,11 @@ class BackwardHooks:
         if self._grad_outputs is None or self._inputs is None:
             return None
         known = _spread(self._inputs, grad_inputs, self._input_count)
-        for hook in self._hooks:
+        for number, hook in self._hooks:
             given = hook(self._module, known, self._grad_outputs)
             if given is None:
                 continue
+            self.last = number, hook
             if len(given) != len(known):
                 raise RuntimeError(
                     f"Backward hook returned an invalid number of grad_input, got {len(given)}, but expected "

@@ -136,9 +136,9 @@ class Module:
         ran: set[int] = set()
         try:
             args, kwargs = self._run_pre_hooks(args, kwargs)
-            pre_hooks = [*of_all.EVERY_BACKWARD_PRE.values(), *self._backward_pre_hooks.values()]
-            own = self._backward_hooks.values() if self._is_full_backward_hook else ()
-            hooks = [*of_all.EVERY_BACKWARD.values(), *own]
+            pre_hooks = [*of_all.EVERY_BACKWARD_PRE.items(), *self._backward_pre_hooks.items()]
+            own = self._backward_hooks.items() if self._is_full_backward_hook else ()
+            hooks = [*of_all.EVERY_BACKWARD.items(), *own]
             backward = BackwardHooks(self, hooks, pre_hooks) if pre_hooks or hooks else None
             if backward is not None:
                 args = backward.on_inputs(args)
